@@ -65,9 +65,9 @@ Status CollectiveRings::Flush(int ring) {
   return OkStatus();
 }
 
-std::int64_t CollectiveRings::CountRun(std::uint64_t operation) {
+std::int64_t* CollectiveRings::RunsOf(std::uint64_t operation) {
   const std::lock_guard lock(mutex_);
-  return ++runs_[operation];
+  return &runs_[operation];
 }
 
 std::vector<CollectiveRings::Kept> CollectiveRings::Taken(int ring) {

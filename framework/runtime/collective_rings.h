@@ -30,6 +30,12 @@ namespace penstock {
 
 class Program;
 
+// Base of what kernels keep about a block.
+class RingSiteCache {
+ public:
+  virtual ~RingSiteCache() = default;
+};
+
 class CollectiveRings {
  public:
   // One operation of 1 MB replaces 8 operations of 128 KB and saves the fixed cost of 7 of them. A backward
@@ -55,9 +61,12 @@ class CollectiveRings {
   // runs another operation there (E-collective-mismatch; `label` describes this rank's operation). No effect
   // if the program has begun.
   virtual Status Begin(const Program& program, int ring, std::string_view label) = 0;
-  // Counts one start of an operation and returns the count: the number of its program's steps. `operation`
-  // identifies the operation in all compiled forms of the program.
-  std::int64_t CountRun(std::uint64_t operation);
+  // The count of an operation's starts, which is the number of its program's steps; the kernel that starts
+  // it adds to it. `operation` identifies the operation in all compiled forms of the program. Valid as long
+  // as this object.
+  std::int64_t* RunsOf(std::uint64_t operation);
+  // What the kernels found in the block that was prepared last. Only kernels use it.
+  std::unique_ptr<RingSiteCache>& sites() { return sites_; }
   // kFailedPrecondition E-collective-no-ring: the ring was not made.
   virtual Result<CollectiveGroup*> Ring(int ring) = 0;
 
@@ -121,6 +130,7 @@ class CollectiveRings {
   std::map<int, std::vector<Kept>> kept_;                 // by ring
   std::unordered_map<std::uint64_t, std::int64_t> runs_;  // by operation
   // Used only by the thread that runs programs.
+  std::unique_ptr<RingSiteCache> sites_;
   std::size_t bucket_bytes_ = kBucketBytes;
   std::map<int, std::unique_ptr<ReductionBucket>> filling_;  // by ring
   std::vector<std::unique_ptr<ReductionBucket>> idle_;

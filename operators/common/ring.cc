@@ -1,38 +1,28 @@
 #include "operators/common/ring.h"
 
-#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "framework/base/hash.h"
 #include "framework/roles/collective_views.h"
+#include "operators/common/ring_sites.h"
 
 namespace penstock {
 namespace {
 
-bool OrdersStreamsInPlace(const Op& op) {
-  return (op.type() == "c_sync_comm_stream" || op.type() == "c_sync_calc_stream") &&
-         op.InputName("X") == op.OutputName("Out");
-}
-
-bool Names(const std::vector<std::string>& names, const std::string& name) {
-  return !name.empty() && std::ranges::find(names, name) != names.end();
-}
-
-// The line that led to `op`: its own, or of the op that made what it takes. Passes' ops have none.
-std::string UsersLine(const Block& block, const Op& op) {
-  if (!op.location().empty()) return op.location();
-  const auto& ops = block.ops();
-  auto at = std::ranges::find_if(ops, [&](const OpEntry& entry) { return entry.op.get() == &op; });
-  if (at == ops.end()) return "";
-  std::string name = op.InputName("X");
-  while (at != ops.begin()) {
-    const Op& before = *(--at)->op;
-    if (!Names(before.OutputNames(), name)) continue;
-    if (!before.location().empty()) return before.location();
-    if (const std::vector<std::string> read = before.InputNames(); !read.empty()) name = read.front();
+// What the block's walk found about the op; kept for the other ops of the block.
+RingSites::Site SiteOf(const KernelSetup& k, CollectiveRings& rings) {
+  if (k.site().program == nullptr) return {};
+  const auto* known = static_cast<const RingSites*>(rings.sites().get());
+  if (known == nullptr || known->Find(k.op()) == nullptr) {
+    auto made = std::make_unique<RingSites>(k.site().program->block(k.site().block));
+    known = made.get();
+    rings.sites() = std::move(made);
   }
-  return "";
+  const RingSites::Site* site = known->Find(k.op());
+  return site == nullptr ? RingSites::Site() : *site;
 }
 
 }  // namespace
@@ -43,44 +33,31 @@ Result<CollectiveRings*> RequireRings(const KernelSetup& k) {
                             ": this executor has no rings of ranks; run the program as a rank of a job");
 }
 
-bool AwaitedBeforeUse(const Block& block, const Op& op, int ring) {
-  const auto& ops = block.ops();
-  auto at = std::ranges::find_if(ops, [&](const OpEntry& entry) { return entry.op.get() == &op; });
-  if (at == ops.end()) return false;
-  for (++at; at != ops.end(); ++at) {
-    const Op& next = *at->op;
-    if (next.type() == "c_sync_comm_stream" && roles::CollectiveView(next).ring() == ring) return true;
-    if (OrdersStreamsInPlace(next)) continue;
-    if (next.may_name_blocks()) return false;
-    const std::vector<std::string> read = next.InputNames(), written = next.OutputNames();
-    for (const std::string& name : {op.InputName("X"), op.OutputName("Out")}) {
-      if (Names(read, name) || Names(written, name)) return false;
-    }
-  }
-  return false;
-}
-
 Status RingUse::Prepare(const KernelSetup& k, Order order) {
   PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
   program_ = k.site().program;
   ring_ = roles::CollectiveView(k.op()).ring();
   op_ = k.op().type();
-  what_ = k.op().InputName("X");
-  tag_ = Fnv1a64(StrCat(op_, " ", what_));
-  if (program_ != nullptr) {
-    operation_ = Fnv1a64(StrCat(program_->content_id(), " ", op_, " ", what_));
-    const std::string line = UsersLine(program_->block(k.site().block), k.op());
-    if (!line.empty()) where_ = StrCat(", ", line);
-  }
+  const std::string& what = k.op().InputName("X");
+  const std::uint64_t operation =
+      program_ == nullptr ? 0 : Fnv1a64(StrCat(program_->content_id(), " ", op_, " ", what));
+  runs_ = rings_->RunsOf(operation);
+  tag_ = Fnv1a64(StrCat(op_, " ", what));
+  label_ = StrCat(what, ", step ");
+  label_begin_ = label_.size();
+  const RingSites::Site site = SiteOf(k, *rings_);
+  where_ = site.where.empty() ? "" : StrCat(", ", site.where);
   const bool in_order =
       order == Order::kInPlace || k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
-  beside_ =
-      !in_order && program_ != nullptr && AwaitedBeforeUse(program_->block(k.site().block), k.op(), ring_);
+  beside_ = !in_order && site.awaited_before_use;
   return OkStatus();
 }
 
 Status RingUse::Begin() {
-  label_ = StrCat(what_, ", step ", rings_->CountRun(operation_), where_);
+  std::array<char, 24> step;
+  const auto end = std::to_chars(step.data(), step.data() + step.size(), ++*runs_).ptr;
+  label_.resize(label_begin_);  // keeps its memory
+  label_.append(step.data(), end).append(where_);
   if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_, ring_, label_));
   begun_ = true;
   return OkStatus();

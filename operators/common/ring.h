@@ -18,12 +18,6 @@ namespace penstock {
 // kFailedPrecondition E-collective-no-rings: the process has no rings.
 Result<CollectiveRings*> RequireRings(const KernelSetup& k);
 
-// Returns whether, of the ops after `op` in its block, the first that uses a variable of `op` is a
-// c_sync_comm_stream of `ring`. If so, the operation that `op` starts may overlap with the ops before that
-// one. Ops that only order streams count as using no variable, ops with blocks as using all. False if `op` is
-// not in `block`.
-bool AwaitedBeforeUse(const Block& block, const Op& op, int ring);
-
 class RingUse {
  public:
   enum class Order {
@@ -53,9 +47,11 @@ class RingUse {
   int ring_ = 0;
   bool beside_ = false;
   bool begun_ = false;
-  std::uint64_t tag_ = 0, operation_ = 0;  // identify the exchanged variable; this op of this program
-  std::string op_, what_, where_;          // "w@GRAD", ", train.py:12 in model"
-  std::string label_;                      // of this run
+  std::uint64_t tag_ = 0;         // identifies the exchanged variable
+  std::int64_t* runs_ = nullptr;  // of this op of this program, in all its compiled forms
+  std::string op_, where_;        // ", train.py:12 in model"
+  std::string label_;             // of this run: "w@GRAD, step 5, train.py:12 in model"
+  std::size_t label_begin_ = 0;   // bytes of "w@GRAD, step "
 };
 
 // Returns the elements of a tensor. Its type must be one that collectives support; check it in Prepare with

@@ -122,6 +122,7 @@ class SumKernel : public Kernel {
   void MergeRows(SelectedRows& out) {
     if (std::ranges::find(rows_, &out) == rows_.end()) return merger_.Merge<T>(rows_, out);
     merger_.Merge<T>(rows_, merged_);
+    out.height = merged_.height;
     out.rows = merged_.rows;
     out.ResetValue(merged_.value.dtype(), merged_.value.shape());
     if (merged_.value.bytes() > 0) out.value.CopyFrom(merged_.value);
@@ -166,8 +167,8 @@ class SumKernel : public Kernel {
         continue;
       }
       PENSTOCK_RETURN_IF_ERROR(RequireRowValues("sum", "X", rows, DTypeOfT<T>::kValue));
+      if (rows.rows.empty()) continue;  // adds nothing, whatever its height, as in Fluid
       if (rows.height != rows_.front()->height) return NotAlike(row_inputs_[i]);
-      if (rows.rows.empty()) continue;
       if (first == nullptr) first = &rows;
       if (rows.value.shape().rank() != first->value.shape().rank() ||
           rows.value.shape().RowWidth() != first->value.shape().RowWidth())

@@ -8,8 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/feeds.h"
+#include "python/src/place_threads.h"
 #include "python/src/profiler.h"
 #include "python/src/program_box.h"
 #include "python/src/runner.h"
@@ -112,15 +111,7 @@ class PyPlaces {
       own.result = executors_[place]->Run(own.program, own.scope->scope, own.feeds, own.fetches);
       if (!own.result->ok() && !(independent && Ended(own))) Fail(own.result->status());
     };
-    std::vector<std::thread> threads;
-    try {
-      for (std::size_t place = 1; place < all.size(); ++place) threads.emplace_back(run, place);
-    } catch (const std::system_error& error) {
-      Fail(Unavailable("E-places-threads", "a thread for place ", threads.size() + 1,
-                       " could not be started: ", error.what()));
-    }
-    if (threads.size() + 1 == all.size()) run(0);
-    for (std::thread& thread : threads) thread.join();
+    if (Status started = threads_.Run(all.size(), run); !started.ok()) Fail(started);
   }
 
   // The first error is that of the run: it ends the waits of all places, which fail because of it.
@@ -138,6 +129,7 @@ class PyPlaces {
   const int places_;
   std::vector<std::unique_ptr<process::PlaceRings>> rings_;
   std::vector<std::unique_ptr<exec::Executor>> executors_;
+  PlaceThreads threads_;
   std::unique_ptr<ReadTurns> turns_;  // of the current run: place r reads the r-th next batch
   std::mutex mutex_;
   bool failed_ = false;

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "transpiler/pipeline/data_parallel.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/deal.h"
+#include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/slicing.h"
 
@@ -136,6 +138,21 @@ std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParal
   }();
   const DataParallel programs = Take(std::move(made));
   return {Box(programs.main), Box(programs.begin)};
+}
+
+// The addresses of the trainers whose gradients the runner of the program must add up: those of the plan of
+// mode nccl2, if the program has gradients that it does not exchange itself. Empty for other programs.
+std::vector<std::string> TrainersToJoin(const ProgramBox& box) {
+  const Program& program = box.program;
+  if (program.meta().plan.empty()) return {};
+  const plan::PlacementPlan made = Take(plan::ParsePlan(program.meta().plan));
+  if (made.mode != plan::Mode::kNccl2 || made.ranks.addresses.size() < 2) return {};
+  if (!plan::Exchanged(program).gradients.empty()) return {};
+  const auto& ops = program.main().ops();
+  const bool trains = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+    return Has(entry.op->role(), Role::kBackward) && !entry.op->RolePairs().empty();
+  });
+  return trains ? made.ranks.addresses : std::vector<std::string>();
 }
 
 // [(parameter, gradient, element type, shape, sparse, prefetched, [(slice, rows from, to, address)])]
@@ -339,6 +356,7 @@ void BindTranspiler(py::module_& m) {
   m.def("on_uneven_of", [](const ProgramBox& box) {
     return std::string(OnUnevenName(Take(ReadPolicies(box.program.meta())).on_uneven));
   });
+  m.def("trainers_to_join", &TrainersToJoin);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);
 }

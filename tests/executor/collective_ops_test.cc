@@ -9,7 +9,7 @@
 #include "executor/schedule/executor.h"
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
-#include "operators/common/ring.h"
+#include "operators/common/ring_sites.h"
 #include "tests/support/thread_rings.h"
 
 namespace penstock {
@@ -346,13 +346,13 @@ block 0 {
   });
 }
 
-TEST(AwaitedBeforeUse, IsToldFromTheOpsBehind) {
+TEST(RingSites, TellFromTheOpsBehindWhetherAnOperationIsAwaited) {
   const auto awaited = [](const std::string& behind) {
     const Program program = Parsed(
         "program\nblock 0 {\n  persist g : f32[2]\n  persist h : f32[2]\n"
         "  g = c_allreduce_sum(X=g)\n" +
         behind + "}\n");
-    return AwaitedBeforeUse(program.main(), *program.main().ops().front().op, 0);
+    return RingSites(program.main()).Find(*program.main().ops().front().op)->awaited_before_use;
   };
   EXPECT_FALSE(awaited(""));
   EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g)\n"));
@@ -362,6 +362,27 @@ TEST(AwaitedBeforeUse, IsToldFromTheOpsBehind) {
   EXPECT_FALSE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n"));
   EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
   EXPECT_FALSE(awaited("  h = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
+}
+
+TEST(RingSites, GiveAPassesOpTheLineOfTheOpThatMadeItsInput) {
+  const Program program = Parsed(R"(program
+block 0 {
+  persist x : f32[2]
+  persist g : f32[2]
+  persist h : f32[2]
+  g = scale(X=x) at "model.py:7 in net"
+  h = scale(X=g)
+  h = c_allreduce_sum(X=h)
+  g = c_allreduce_sum(X=g) at "train.py:3"
+  x = c_allreduce_sum(X=x)
+}
+)");
+  const RingSites sites(program.main());
+  const auto where = [&](std::size_t op) { return sites.Find(*program.main().ops()[op].op)->where; };
+  EXPECT_EQ(where(2), "model.py:7 in net");
+  EXPECT_EQ(where(3), "train.py:3");
+  EXPECT_EQ(where(4), "");
+  EXPECT_EQ(sites.Find(*program.main().ops()[0].op), nullptr);
 }
 
 }  // namespace

@@ -159,15 +159,17 @@ REFUSED = """
         except (ValueError, NotImplementedError) as error:
             assert len(str(error).splitlines()) == 1
     try:
-        hvd.DistributedOptimizer(fluid.optimizer.SGD(0.1), **{wrong}).minimize(loss)
+        hvd.DistributedOptimizer(fluid.optimizer.SGD(0.1), **{wrong}).{how}(loss)
     except Exception as error:
         print(error.id, str(error))
 """
 
 
-@pytest.mark.parametrize('wrong, id', [('dict(op=hvd.Adasum)', 'E-parallel-adasum'),
-                                       ('dict(backward_passes_per_step=2)', 'E-parallel-accumulate')])
-def test_what_a_program_cannot_do_is_refused_in_a_line(tmp_path, wrong, id):
-    with Ranks(tmp_path, REFUSED.replace('{wrong}', wrong), 2) as job:
+@pytest.mark.parametrize('wrong, how, id, why', [
+    ('dict(op=hvd.Adasum)', 'minimize', 'E-parallel-adasum', '@GRAD is sparse'),
+    ('dict(backward_passes_per_step=2)', 'backward', 'E-parallel-accumulate', 'call minimize()'),
+])
+def test_what_a_program_cannot_do_is_refused_in_a_line(tmp_path, wrong, how, id, why):
+    with Ranks(tmp_path, REFUSED.replace('{wrong}', wrong).replace('{how}', how), 2) as job:
         for out in job.end_well():
-            assert out.startswith(id) and '@GRAD is sparse' in out and len(out.splitlines()) == 1
+            assert out.startswith(id) and why in out and len(out.splitlines()) == 1

@@ -1,5 +1,7 @@
 """Programs on several places of one process: each has a part of the batch, and all share the parameters."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -117,7 +119,130 @@ def test_sequences_are_split_and_joined_between_sequences():
     assert np.ravel(values[0]).tolist() == [2.0 * i for i in range(10)]
     assert np.ravel(values[1]).tolist() == [0.0, 3.0, 12.0, 30.0, 0.0]
     parts, = exe.run(compiled, feed={'x': fed}, fetch_list=[twice], return_numpy=False, return_merged=False)
-    assert [part.recursive_sequence_lengths() for part in parts] == [[[1, 2]], [[3, 4, 0]]]
+    assert [part.recursive_sequence_lengths() for part in parts] == [[[1, 2, 3]], [[4, 0]]]    # as Fluid cuts
+
+
+@pytest.mark.parametrize('examples, places, parts', [
+    (7, 4, [2, 2, 2, 1]), (8, 4, [2, 2, 2, 2]), (10, 4, [3, 3, 3, 1]), (3, 2, [2, 1]),
+    (5, 4, [1, 1, 1, 2]), (9, 4, [2, 2, 2, 3]),    # Fluid leaves the last place without examples and raises an error
+])
+@pytest.mark.parametrize('trains', [True, False])
+def test_an_uneven_batch_is_cut_as_fluid_cuts_it(examples, places, parts, trains):
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1])
+        rows = fluid.layers.slice(fluid.layers.shape(x), [0], [0], [1])
+        loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+        if trains:
+            fluid.optimizer.SGD(0.1).minimize(loss)
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=[fluid.CPUPlace()] * places)
+        of_places, = exe.run(compiled, feed={'x': np.ones((examples, 1), 'float32')}, fetch_list=[rows])
+    fewer = {5: [2, 2, 1], 9: [3, 3, 3]}    # places, as Fluid, if the program does not train
+    assert of_places.tolist() == (parts if trains else fewer.get(examples, parts))
+
+
+def weighted(on_uneven):
+    strategy = fluid.BuildStrategy()
+    strategy.on_uneven = on_uneven
+    return strategy
+
+
+@pytest.mark.parametrize('examples', [7, 10, 5])
+def test_places_with_unequal_parts_weight_them_by_examples(examples):
+    feeds = batches(3, examples)
+    make = lambda: network(momentum_with_decay_and_clipping)    # noqa: E731
+    expected = trained(make, None, feeds)[1]
+    parameters = trained(make, PLACES * 2, feeds, weighted('join'))[1]
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    unweighted = trained(make, PLACES * 2, feeds)[1]
+    assert any(np.abs(unweighted[name] - value).max() > 1e-5 for name, value in expected.items())
+
+
+def test_places_without_examples_repeat_one_that_does_not_count():
+    feeds = batches(1, 2) + batches(1, 7) + batches(1, 1) + batches(1, 8)
+    make = lambda: network(lambda: fluid.optimizer.Adam(0.05), normalise=False)    # noqa: E731
+    alone, expected = trained(make, None, feeds)
+    losses, parameters = trained(make, PLACES * 2, feeds, weighted('join'))
+    assert [len(loss) for loss in losses] == [2, 4, 1, 4]
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    padded = [{name: np.concatenate([value, value[:1]]) for name, value in batches(1, 3)[0].items()}]
+    expected = trained(make, None, padded)[1]
+    losses, parameters = trained(make, PLACES * 2, batches(1, 3), weighted('pad'))
+    assert [len(loss) for loss in losses] == [4]
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    with pytest.raises(penstock.ProgramError, match='x has 3 examples for 4 places; each needs at least one'):
+        trained(make, PLACES * 2, batches(1, 3), weighted('error'))
+
+
+def two_optimizers():
+    """A trunk that both train, and a value of the updated parameter that the program computes itself."""
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1])
+    trunk = fluid.layers.fc(x, 64, act='tanh', param_attr='w')
+    one = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(trunk, 1) - y))
+    two = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(trunk, 1) + y))
+    fluid.optimizer.SGD(0.1).minimize(one)
+    fluid.optimizer.Adam(0.05).minimize(two)
+    kept = fluid.layers.create_global_var([64], 0.0, 'float32', persistable=True, name='kept')
+    fluid.layers.assign(fluid.layers.reduce_sum(fluid.default_main_program().global_block().var('w'), dim=0), kept)
+    return two
+
+
+def test_each_of_two_optimizers_updates_between_the_passes_of_all_places():
+    feeds = batches(6)
+    expected = trained(two_optimizers, None, feeds)[1]
+    for _ in range(5):
+        parameters = trained(two_optimizers, PLACES * 2, feeds)[1]
+        for name, value in expected.items():
+            np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def clipped_by_hand():
+    loss = network()
+    optimizer = fluid.optimizer.SGD(0.5)
+    pairs = optimizer.backward(loss)
+    norm = fluid.layers.sqrt(fluid.layers.sums([fluid.layers.reduce_sum(fluid.layers.square(g)) for _, g in pairs]))
+    factor = 0.1 / fluid.layers.elementwise_max(norm, fluid.layers.fill_constant([1], 'float32', 0.1))
+    optimizer.apply_gradients([(p, g * factor) for p, g in pairs])
+    return loss
+
+
+def updated_by_hand():
+    loss = network()
+    for p, g in fluid.backward.append_backward(loss):
+        fluid.layers.assign(p - g * 0.5, p)
+    return loss
+
+
+@pytest.mark.parametrize('make', [clipped_by_hand, updated_by_hand])
+def test_the_programs_own_ops_may_use_the_gradients(make):
+    feeds = batches()
+    expected = trained(make, None, feeds)[1]
+    parameters = trained(make, PLACES * 2, feeds)[1]
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_the_threads_of_places_are_kept_between_runs():
+    threads = lambda: set(os.listdir('/proc/self/task'))    # noqa: E731
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = network(lambda: fluid.optimizer.SGD(0.1))
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES * 2)
+        feed, = batches(1)
+        exe.run(compiled, feed=feed)
+        first = threads()
+        for _ in range(10):
+            exe.run(compiled, feed=feed)
+            assert threads() == first
 
 
 def test_cpu_num_chooses_places(monkeypatch):

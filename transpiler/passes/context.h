@@ -51,4 +51,11 @@ inline Status NameTaken(std::string_view pass, std::string_view name) {
       .With("note: rename that variable");
 }
 
+// kInvalidArgument: an earlier transpile over the same startup program made rings with other settings.
+inline Status RingsDiffer(std::string_view pass, std::string_view id) {
+  return InvalidArgument("E-plan-rings-differ", pass, ": the startup program makes ", id,
+                         " already, with other ranks or other settings of rings")
+      .With("note: transpile all programs of one startup program with the same ranks and settings of rings");
+}
+
 }  // namespace penstock::passes

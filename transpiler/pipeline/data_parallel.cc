@@ -8,6 +8,7 @@
 #include "framework/op/conform.h"
 #include "framework/roles/collective_views.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/planner.h"
 
 namespace penstock {
@@ -37,12 +38,14 @@ Status RequireNoInplaceAbn(const Program& main) {
 }
 
 // Persistable tensors that ops of the program read, in the order of their first reader; with a startup
-// program, only those that it declares.
+// program, only those that it declares and does not broadcast yet.
 std::vector<const Var*> StateOf(const Program& main, const std::optional<Program>& startup) {
   std::vector<const Var*> out;
+  const ViewSet given = startup ? plan::BroadcastIn(*startup) : ViewSet();
   std::set<std::string> seen;
   for (const OpEntry& entry : main.main().ops()) {
     for (const std::string& name : entry.op->InputNames()) {
+      if (given.contains(name)) continue;
       const Var* var = main.main().FindVar(name);
       if (var == nullptr || !var->persistable || !var->type || var->kind != VarKind::kTensor) continue;
       if (startup && startup->main().FindVar(name) == nullptr) continue;
@@ -73,22 +76,18 @@ std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int
   return out;
 }
 
-Status RequireDense(const plan::RankPlan& ranks, const char* rule, std::string_view what) {
-  for (const plan::RingUse& use : ranks.reductions) {
-    if (!use.sparse) continue;
-    return InvalidArgument(rule, "data_parallel: ", what, " is of dense gradients, and ", use.var,
-                           " is sparse; set is_sparse=False");
-  }
-  return OkStatus();
-}
-
 Status RequireAdasum(const plan::RankPlan& ranks) {
   constexpr char kRule[] = "E-parallel-adasum";
   if (!std::has_single_bit(ranks.addresses.size())) {
     return InvalidArgument(kRule, "data_parallel: Adasum combines ranks in pairs, so their number must be a ",
                            "power of two, not ", ranks.addresses.size());
   }
-  return RequireDense(ranks, kRule, "Adasum");
+  for (const plan::RingUse& use : ranks.reductions) {
+    if (!use.sparse) continue;
+    return InvalidArgument(kRule, "data_parallel: Adasum is of dense gradients, and ", use.var,
+                           " is sparse; set is_sparse=False");
+  }
+  return OkStatus();
 }
 
 std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
@@ -113,10 +112,7 @@ std::vector<passes::PassFunction> BeginPasses(const DataParallelConfig& config) 
     list = {config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings, passes::BroadcastParams};
     if (config.reduction == GradientReduction::kShares) list.push_back(passes::StartLive);
   }
-  if (config.runs_per_update > 1) {
-    list.push_back(passes::StartGradientSums);
-    list.push_back(passes::CountLocalSteps);
-  }
+  if (config.runs_per_update > 1) list.push_back(passes::StartGradientSums);
   return list;
 }
 
@@ -133,7 +129,7 @@ Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program pro
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config) {
   if (const auto conformed = Conformed(ops, main)) return MakeDataParallel(ops, *conformed, config);
-  PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
+  if (!config.startup) PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
   if (config.sync_batch_norm && config.addresses.size() > 1)
     PENSTOCK_RETURN_IF_ERROR(RequireNoInplaceAbn(main));
   plan::TranspileConfig ranks;
@@ -151,10 +147,6 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                             alone ? plan::PlanDeviceSums(request) : plan::PlanGradientSums(request));
   if (config.reduction == GradientReduction::kAdasum)
     PENSTOCK_RETURN_IF_ERROR(RequireAdasum(planned.plan.ranks));
-  if (config.runs_per_update > 1) {
-    PENSTOCK_RETURN_IF_ERROR(
-        RequireDense(planned.plan.ranks, "E-parallel-accumulate", "adding up several runs"));
-  }
   if (config.reduction == GradientReduction::kShares) planned.plan.on_uneven = OnUneven::kJoin;
   planned.plan.ranks.average_every = config.runs_per_update;
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);

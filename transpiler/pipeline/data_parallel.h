@@ -42,7 +42,7 @@ struct DataParallelConfig {
   // alone runs the updates, after the backward passes of all ranks. `begin` is then empty.
   bool places = false;
   // If given, the result's `begin` is this program followed by the ops of `begin` that concern variables it
-  // declares.
+  // declares, except those that it contains already.
   std::optional<Program> startup = {};
 };
 
@@ -53,10 +53,13 @@ struct DataParallel {
   Program begin;  // joins the ranks and gives all of them rank 0's persistable variables that main reads
 };
 
-// kInvalidArgument: E-parallel-twice (the program already exchanges gradients), E-parallel-adasum (the number
-// of ranks, or a sparse gradient), E-parallel-accumulate (a sparse gradient, or an update with a block of its
-// own), E-parallel-sync (sync_batch_norm with inplace_abn), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a
-// loss that is not a mean). Groups that do not divide the ranks fail only when the rings are made
+// With a startup program, a program that exchanges gradients already is rewritten for those of its gradients
+// that no rank exchanges yet, so a program with several optimizers is rewritten after each of them.
+//
+// kInvalidArgument: E-parallel-twice (the program already exchanges its gradients), E-parallel-adasum (the
+// number of ranks, or a sparse gradient), E-parallel-accumulate (an update with a block of its own),
+// E-parallel-sync (sync_batch_norm with inplace_abn), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a loss
+// that is not a mean). Groups that do not divide the ranks fail only when the rings are made
 // (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

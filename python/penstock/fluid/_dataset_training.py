@@ -6,7 +6,7 @@ import time
 import weakref
 
 from penstock import _log, _penstock
-from penstock.fluid import _process_end, _remote_params, framework
+from penstock.fluid import _joined_trainers, _process_end, _remote_params, framework
 from penstock.fluid._dataset_loader import examples_of
 from penstock.fluid._progress import Progress, asked_seconds, loss_of
 from penstock.fluid._remote_tables import asking_program
@@ -27,6 +27,7 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
     trainers = readers
     if isinstance(program, CompiledProgram):
         program = program._to_run(scope, lambda begin: executor.run(begin.desc, scope, [], []))
+    program = _joined_trainers.program_to_run(program, scope, lambda begin: executor.run(begin.desc, scope, [], []))
     program = asking_program(program, scope)
     if readers > 1 and not _penstock.threads_may_share(program.desc):
         if program not in _told:

@@ -40,6 +40,13 @@ def trains(program):
                for op in program.global_block().ops)
 
 
+LIVE = '@RANK_LIVE@'    # variable that tells the program whether the examples of its place or trainer count
+
+
+class _Repeated(list):
+    """The feeds of a place without examples, which repeats one that does not count."""
+
+
 class PlacesOfProgram:
     """A program for several places, and the scopes of each place.
 
@@ -48,10 +55,12 @@ class PlacesOfProgram:
         count (int): the number of places, at least 2.
         reduction (str): how gradients are combined: 'mean' or 'sum'.
         sync_batch_norm (bool): whether batch_norm computes its moments over the examples of all places.
+        on_uneven (str): what happens if a batch has fewer examples than places; reduction is then 'shares'.
     """
 
-    def __init__(self, program, count, reduction, sync_batch_norm):
+    def __init__(self, program, count, reduction, sync_batch_norm, on_uneven=''):
         self.count = count
+        self._on_uneven = on_uneven
         self._trains = trains(program)
         self._programs = [program] * count
         if self._trains:
@@ -67,6 +76,7 @@ class PlacesOfProgram:
         self._places = _penstock.Places(count)
         self._running = threading.Lock()
         self._others = weakref.WeakKeyDictionary()    # by scope: the scopes of the places after the first
+        self._live = weakref.WeakKeyDictionary()    # by scope: whether the examples of each place count
 
     def check_count(self, feeds):
         """Raises ProgramError unless there is one feed for each place. A program that does not train may have fewer
@@ -76,39 +86,45 @@ class PlacesOfProgram:
                                 (feeds, self.count))
 
     def split(self, feeds):
-        """Splits each batch into equal parts; the last place also gets the remainder.
+        """Splits each batch as Fluid does: each place gets the same number of examples, rounded up, and the last one
+        the rest, so 7 examples on 4 places are split 2, 2, 2, 1. If that leaves a place of a program that trains
+        without examples, which Fluid rejects, the numbers of examples differ by at most one.
 
         Args:
             feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences. A
                 single row for a persistable variable is fed to every place.
 
         Returns:
-            list[list[tuple]]: the feeds of each place that runs; with fewer examples than places, one place runs for
-            each example.
+            list[list[tuple]]: the feeds of each place that runs, which may be fewer than all if the program does not
+            train.
 
         Raises:
-            penstock.ProgramError: E-places-examples: a batch has fewer examples than places, and the program trains.
+            penstock.ProgramError: E-places-examples: a batch has fewer examples than places, and the program trains
+                without on_uneven 'join' or 'pad'.
         """
         values = [(name, numpy.asarray(value), value.lod() if isinstance(value, core.LoDTensor) else [])
                   for name, value in feeds]
         sizes = {name: _examples_in(array, lod) for name, array, lod in values}
         for_all = {name for name in sizes if sizes[name] == 1 and name in self._persistables}
         parted = {name: size for name, size in sizes.items() if name not in for_all}
-        used = min([self.count, *parted.values()])
-        if used < (self.count if self._trains else 1):
+        used = min([self.count, *(size if self._trains else _parts_in_fluid(size, self.count)
+                                  for size in parted.values())])
+        idle = self._trains and 0 < used < self.count and self._on_uneven in ('join', 'pad')
+        if used < (self.count if self._trains and not idle else 1):
             fewest = min(parted, key=parted.get)
             raise program_error('E-places-examples', 'feed: %s has %d examples for %d places; each needs at least one' %
                                 (fewest, parted[fewest], self.count))
         parts = [[] for _ in range(used)]
+        repeated = [_Repeated() if self._on_uneven == 'join' else [] for _ in range(self.count - used if idle else 0)]
         for name, array, lod in values:
-            for place, part in enumerate(parts):
+            bounds = _bounds_of_parts(sizes[name], used)
+            for place, part in enumerate(parts + repeated):
                 if name in for_all:
                     part.append((name, array))
                     continue
-                begin = place * (sizes[name] // used)
-                end = sizes[name] if place == used - 1 else begin + sizes[name] // used
+                begin, end = (0, 1) if place >= used else bounds[place:place + 2]
                 part.append((name, _examples_of(array, lod, begin, end)))
-        return parts
+        return parts + repeated
 
     def run(self, scope, feeds, fetches):
         """Runs a step.
@@ -120,7 +136,8 @@ class PlacesOfProgram:
 
         Returns:
             list[list]: for each place, the values of `fetches`. A variable that only the first place computes, like a
-            parameter, has its value there. Places whose reader has ended are omitted, unless the program trains.
+            parameter, has its value there. Places whose reader has ended are omitted, unless the program trains, and
+            so are places that repeat an example which does not count.
 
         Raises:
             penstock.EOFException: the readers have ended.
@@ -134,6 +151,9 @@ class PlacesOfProgram:
             self._running.release()
 
     def _run(self, scopes, feeds, fetches):
+        counts = [not isinstance(feed, _Repeated) for feed in feeds]
+        if self._on_uneven and self._trains:
+            self._set_live(scopes, counts)
         feeds = [self._keep_persistables(scopes[place], feed) for place, feed in enumerate(feeds)]
         own = [fetches]
         for place in range(1, len(feeds)):
@@ -145,7 +165,15 @@ class PlacesOfProgram:
             raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
         first = dict(zip(fetches, values[0]))    # the first place reads before the others
         return [[{**first, **dict(zip(names, of_place))}[name] for name in fetches]
-                for names, of_place in zip(own, values) if of_place is not None]
+                for names, of_place, counted in zip(own, values, counts) if of_place is not None and counted]
+
+    def _set_live(self, scopes, counts):
+        """Tells the program of each place whether its examples count."""
+        known = self._live.setdefault(scopes[0], [None] * self.count)
+        for place, counted in enumerate(counts):
+            if known[place] != counted:
+                _set_tensor(scopes[place].var(LIVE), numpy.array([counted], 'float32'))
+                known[place] = counted
 
     def _keep_persistables(self, scope, feed):
         """Sets the feeds of persistable variables in the place's scope. Returns the other feeds."""
@@ -164,6 +192,19 @@ class PlacesOfProgram:
                 for name in sorted(self._written[-1] & self._persistables):
                     _copy_tensor(scope, child, name)
         return [scope] + self._others[scope]
+
+
+def _parts_in_fluid(size, places):
+    """Returns the number of places for which Fluid has examples: all but the last get size / places, rounded up."""
+    return -(-size // -(-size // places)) if size else 0
+
+
+def _bounds_of_parts(size, places):
+    """Returns where `places` parts of `size` examples begin, and where the last one ends."""
+    if _parts_in_fluid(size, places) == places:
+        width = -(-size // places)
+        return [min(place * width, size) for place in range(places + 1)]
+    return [place * size // places for place in range(places + 1)]
 
 
 def _written_names(program):

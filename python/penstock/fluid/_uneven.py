@@ -5,9 +5,9 @@ import numpy
 
 from penstock import _penstock
 from penstock._call_site import call_site
-from penstock.fluid import _process_end, core, lod_tensor
+from penstock.fluid import _joined_trainers, _process_end, core, lod_tensor
+from penstock.fluid._several_places import LIVE
 
-LIVE = '@RANK_LIVE@'    # variable that tells the program whether this trainer's examples count
 CHOICES = ('', 'join', 'pad', 'error')
 
 
@@ -19,11 +19,11 @@ def check(on_uneven):
 
 def batches_of_compiled(compiled, feeds):
     """Implements CompiledProgram.batches."""
-    strategy = compiled._build_strategy
     on_uneven = compiled._on_uneven()
     if not on_uneven:
         raise ValueError("CompiledProgram.batches needs BuildStrategy.on_uneven: 'join', 'pad' or 'error'")
-    if strategy.num_trainers == 1:
+    trainers, rank = compiled._trainers()
+    if trainers == 1:
         return iter(feeds())
 
     def set_live(live):
@@ -31,7 +31,7 @@ def batches_of_compiled(compiled, feeds):
 
     addresses, label = compiled._addresses(), _label()
     return _until_all_end(feeds, on_uneven, label, set_live, compiled._program,
-                          lambda: _penstock.arrays_join(addresses, strategy.trainer_id))
+                          lambda: _penstock.arrays_join(addresses, rank))
 
 
 def batches_of_program(program, feeds, scope):
@@ -40,6 +40,9 @@ def batches_of_program(program, feeds, scope):
     if not on_uneven:
         raise ValueError('Executor.batches needs a program that was transpiled with on_uneven: '
                          "'join', 'pad' or 'error'")
+    compiled = _joined_trainers.compiled_of(program)
+    if compiled is not None:
+        return batches_of_compiled(compiled, feeds)
     was_live = [True]
 
     def set_live(live):

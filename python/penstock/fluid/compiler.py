@@ -10,7 +10,7 @@ import numpy
 
 from penstock import _environment, _penstock
 from penstock._errors import state_error, suggestion
-from penstock.fluid import _passes, _places, _several_places, _uneven, core, framework
+from penstock.fluid import _joined_trainers, _passes, _places, _several_places, _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
@@ -184,6 +184,7 @@ class CompiledProgram:
         self._share_vars_from = None
         self._compiled_for = None    # set by _compile
         self._does_nothing = self._passes_applied = False
+        self._with_backward = None    # the program's content, and whether it has a backward part
         self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
@@ -198,7 +199,13 @@ class CompiledProgram:
 
         If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
         program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
-        0 to all of them, and in each run every gradient is the mean over all trainers.
+        0 to all of them, and in each run every gradient is the mean over all trainers. Without num_trainers, these are
+        the trainers for which DistributeTranspiler transpiled the program in mode nccl2, if it did.
+
+        With on_uneven of `build_strategy`, the places of a process weight their gradients by their numbers of examples,
+        so the gradient is that of the mean over all examples. If a batch has fewer examples than places, the places
+        without examples repeat the first example, which does not count ('join') or counts ('pad'), or the run raises an
+        error ('error').
 
         Args:
             loss_name (str | None): the loss; required if the program has a backward pass.
@@ -263,6 +270,12 @@ class CompiledProgram:
         return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
 
     def _has_backward(self):
+        content = None if self._program is None else self._program.desc.content_id
+        if self._with_backward is None or self._with_backward[0] != content:
+            self._with_backward = content, self._find_backward()
+        return self._with_backward[1]
+
+    def _find_backward(self):
         backward = framework.OpRole.Backward
         return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
 
@@ -308,14 +321,14 @@ class CompiledProgram:
 
     def _place(self):
         self._check_runnable()
-        strategy, on_uneven, count = self._build_strategy, self._on_uneven(), self._asked_places()
-        if strategy.num_trainers != 1 or on_uneven:
+        count, (trainers, _) = self._asked_places(), self._trainers()
+        if trainers != 1:
             raise NotImplementedError(
-                'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs '
-                'either on several places of one process or by several trainers with one place each' %
-                (count, strategy.num_trainers, on_uneven))
+                'with_data_parallel: %d places of one process, and num_trainers=%d; a program runs either on several '
+                'places of one process or by several trainers with one place each' % (count, trainers))
         self._has_run = True
-        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy._syncs_batch_norm())
+        return _several_places.PlacesOfProgram(self._program, count, self._reduction(),
+                                               self._build_strategy._syncs_batch_norm(), self._on_uneven())
 
     def _require_shared(self):
         shared = self._share_vars_from
@@ -350,9 +363,10 @@ class CompiledProgram:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
                              strategy.num_trainers)
         self._has_run = True
-        if strategy.num_trainers == 1 or not self._has_backward():
+        trainers, rank = self._trainers()
+        if trainers == 1 or not self._has_backward():
             return self._program    # each trainer runs independently
-        main, begin = self._for_ranks()
+        main, begin = self._for_ranks(rank)
         if scope not in self._begun_in:
             run(begin)
             self._begun_in.add(scope)
@@ -362,14 +376,23 @@ class CompiledProgram:
             self._live_in[scope] = self._live
         return main
 
-    def _for_ranks(self):
+    def _trainers(self):
+        """Returns the number of trainers and the number of this one: those of the strategy, or else of a program that
+        was transpiled for mode nccl2."""
+        strategy = self._build_strategy
+        if strategy.num_trainers != 1 or self._program is None:
+            return strategy.num_trainers, strategy.trainer_id
+        joined = _joined_trainers.trainers_of(self._program)
+        return (1, 0) if joined is None else (len(joined[0]), joined[1])
+
+    def _for_ranks(self, rank):
         """Returns the program that sums gradients, and the one that runs before it, once per scope."""
         strategy = self._build_strategy
-        made_of = self._program.desc.content_id, strategy.trainer_id
+        made_of = self._program.desc.content_id, rank
         if self._ranked is None or self._ranked[0] != made_of:
             rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
             made = _penstock.data_parallel(
-                self._program.desc, self._addresses(), strategy.trainer_id, rings, self._reduction(),
+                self._program.desc, self._addresses(), rank, rings, self._reduction(),
                 sync_batch_norm=strategy._syncs_batch_norm(), group_ranks=self._group_ranks())
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
@@ -397,6 +420,8 @@ class CompiledProgram:
     def _addresses(self):
         """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
+        if strategy.num_trainers == 1:
+            return list(_joined_trainers.trainers_of(self._program)[0])
         addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
                      _environment.listed('PADDLE_TRAINER_ENDPOINTS'))
         if len(addresses) != strategy.num_trainers:

@@ -9,7 +9,8 @@ import numpy
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
 from penstock._errors import suggestion
-from penstock.fluid import _process_end, _remote_params, _remote_tables, _several_places, _uneven, core, framework
+from penstock.fluid import (_joined_trainers, _process_end, _remote_params, _remote_tables, _several_places, _uneven,
+                            core, framework)
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
                                          dtype_is_compatible_with, has_feed_operators, has_fetch_operators)
@@ -229,6 +230,9 @@ class Executor:
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
         """Runs block 0 of a program.
 
+        A program that DistributeTranspiler has transpiled in mode nccl2 for several trainers trains with them, as in
+        CompiledProgram.with_data_parallel.
+
         Compiled programs are always cached between runs; `use_program_cache` has no effect.
 
         Args:
@@ -277,6 +281,8 @@ class Executor:
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
         if program._before_run is not None:
             program._before_run()
+        program = _joined_trainers.program_to_run(
+            program, in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         program = _remote_tables.asking_program(program, in_scope)
         block = program.global_block()
         feeds = self._set_persistables(block, self._feeds_of(block, _dict_of(feed)), in_scope)

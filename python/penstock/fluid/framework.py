@@ -358,6 +358,8 @@ class Program:
         """
         program = Program._of(self.desc.clone_for_test() if for_test else self.desc.copy())
         program._copy_parameter_attrs_from(self)
+        if '_trainer_id' in self.__dict__:
+            program._trainer_id = self._trainer_id
         return program
 
     def _copy_parameter_attrs_from(self, other):

@@ -25,13 +25,18 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     Clipping, regularization and updates use the reduced gradient, so all ranks keep the same parameters. The startup
     program joins the ranks and sends the values of rank 0 to all. Exchanges overlap with the backward pass.
 
+    `backward` returns reduced gradients, so that a program may change them before `apply_gradients`, or compute its own
+    update from them. A process may wrap any number of optimizers, for one program or several, with one startup program
+    or several, each with arguments of its own.
+
     Args:
         optimizer (Optimizer): its learning rate is not scaled; see `scale_learning_rate`.
         compression (Compression): Compression.fp16 exchanges dense gradients in half precision.
         op (object): the reduction of the gradients: Average, Sum, or Adasum, which needs 2, 4, 8, ... ranks and dense
             gradients. Horovod's Adasum combines updates; this one combines gradients, as the paper does.
-        backward_passes_per_step (int): the number of runs of the program in one step. Their dense gradients are summed,
-            then exchanged and applied in the last run. A learning-rate schedule counts runs.
+        backward_passes_per_step (int): the number of runs of the program in one step. Their gradients are summed, then
+            exchanged and applied in the last run. A learning-rate schedule counts runs. Above 1, `minimize` must add
+            the update.
         named_parameters (object): accepted for Horovod's scripts: a program knows its parameters.
         gradient_predivide_factor (float): must be 1: a mean is divided once.
         num_groups (int): accepted for Horovod's scripts: small gradients are exchanged together.
@@ -46,8 +51,8 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     Raises:
         NotImplementedError: `gradient_predivide_factor` or `process_set` is given.
         penstock.StateError: `init` has not been called (E-hvd-init).
-        penstock.ProgramError: an argument is wrong (E-hvd-op); from minimize: the program already exchanges gradients
-            (E-parallel-twice), or does not support the setting (E-parallel-adasum, E-parallel-accumulate).
+        penstock.ProgramError: an argument is wrong (E-hvd-op); from minimize: the program already exchanges these
+            gradients (E-parallel-twice), or does not support the setting (E-parallel-adasum, E-parallel-accumulate).
 
     Example:
         import penstock.hvd as hvd
@@ -90,15 +95,29 @@ class _DistributedOptimizer:
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Minimizes as the optimizer does, then replaces the loss's program and the startup program by those of this
         rank."""
-        main = loss.block.program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         made = self._optimizer.minimize(loss, startup, parameter_list, no_grad_set)
+        self._exchange(loss.block.program, startup)
+        return made
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the backward pass, as the optimizer does, and the exchange of its gradients between ranks."""
+        if self._runs > 1:
+            raise program_error('E-parallel-accumulate', 'hvd.DistributedOptimizer: backward_passes_per_step=%d sums '
+                                'gradients before the update, which backward() does not know; call minimize()' %
+                                self._runs)
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        pairs = self._optimizer.backward(loss, startup, parameter_list, no_grad_set, callbacks)
+        self._exchange(loss.block.program, startup)
+        return pairs
+
+    def _exchange(self, main, startup):
+        """Adds the exchange of all gradients that ranks do not exchange yet, and of initial values."""
         if len(self._job.addresses) > 1 or self._runs > 1:
             ranked = _penstock.data_parallel(main.desc, self._job.addresses, self._job.rank, 1, self._reduction,
                                              halved=self._halved, startup=startup.desc, runs_per_update=self._runs)
             main._rebind(ranked[0])
             startup._rebind(ranked[1])
-        return made
 
 
 def _tensor(name):

@@ -271,6 +271,29 @@ bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, cons
   return matters && FluidDropsAnOptimizer(folder, roles, file);
 }
 
+// --- D-await-gradients
+
+// Whether a gradient is read by an op of no optimizer, or completed after the first update.
+bool UsesGradientsElsewhere(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  if (roles.plan.mode != plan::Mode::kGradAllreduce || file.startup) return false;
+  std::set<std::string> completed;
+  bool updated = false;
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    const Op& op = *entry.op;
+    updated = updated || Has(op.role(), Role::kOptimize);
+    const std::vector<std::string> read = op.InputNames();
+    const bool reads = std::any_of(read.begin(), read.end(),
+                                   [&](const std::string& name) { return completed.contains(name); });
+    if (!updated && reads) return true;
+    if (!Has(op.role(), Role::kBackward)) continue;
+    for (const auto& [param, gradient] : op.RolePairs()) {
+      if (updated) return true;
+      completed.insert(gradient);
+    }
+  }
+  return !updated;
+}
+
 bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false; }
 
 }  // namespace
@@ -312,9 +335,12 @@ const std::vector<Difference>& Differences() {
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},
+      {"D-await-gradients", UsesGradientsElsewhere, nullptr},
       // The comparison ignores these.
       {"D-derived-names", Nowhere, nullptr},
       {"D-rank-address", Nowhere, nullptr},
+      // No case of the corpus transpiles twice.
+      {"D-second-optimizer", Nowhere, nullptr},
   };
   return kDifferences;
 }

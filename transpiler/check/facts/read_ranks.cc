@@ -69,8 +69,9 @@ std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
     }
     rank.main = CollectivesOf(trainer.file->program);
     rank.exchanged.insert(trainer.updated_here.begin(), trainer.updated_here.end());
-    for (const auto& [param, op] : trainer.gradients) {
-      for (const auto& [of, grad] : op->RolePairs()) rank.exchanged.insert(grad);
+    for (const OpEntry& entry : trainer.file->program.main().ops()) {
+      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      for (const auto& [of, grad] : entry.op->RolePairs()) rank.exchanged.insert(grad);
     }
     ranks.push_back(std::move(rank));
   }

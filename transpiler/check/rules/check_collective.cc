@@ -163,18 +163,24 @@ class CollectiveRules {
       ++times[one.op->InputName("X")];
       gradients |= Has(one.op->role(), Role::kBackward);
     }
-    for (const auto& [param, op] : rank.trainer->gradients) {
-      std::string grad;
-      for (const auto& [of, name] : op->RolePairs()) {
-        if (of == param) grad = name;
-      }
-      const std::string reduced = gradients ? grad : std::string(param);
-      if (times[reduced] == 1) continue;
-      findings_.Error(
-          "E-check-reduced", *rank.trainer->file,
-          StrCat(reduced, " is added up over the ranks ", times[reduced], " times; it must be once"), op);
+    if (!gradients) {
+      for (const auto& [param, op] : rank.trainer->gradients)
+        RequireOnce(rank, times, std::string(param), *op);
+      return;
     }
-    if (gradients) CheckLossScale(rank);
+    for (const OpEntry& entry : rank.trainer->file->program.main().ops()) {
+      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      for (const auto& [param, grad] : entry.op->RolePairs()) RequireOnce(rank, times, grad, *entry.op);
+    }
+    CheckLossScale(rank);
+  }
+
+  void RequireOnce(const RankFacts& rank, std::map<std::string, int>& times, const std::string& reduced,
+                   const Op& made) {
+    if (times[reduced] == 1) return;
+    findings_.Error(
+        "E-check-reduced", *rank.trainer->file,
+        StrCat(reduced, " is added up over the ranks ", times[reduced], " times; it must be once"), &made);
   }
 
   // The runner of the program sums the gradients that role pairs of backward ops name.

@@ -1,5 +1,9 @@
 // Optimizer ops change their parameter and state in place, and these are persistable. If trainers update,
 // each parameter is updated once.
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "transpiler/check/facts/facts.h"
 #include "transpiler/check/facts/rank_ops.h"
 
@@ -64,7 +68,7 @@ void CheckOptimizer(const RoleProgram& file, int block, const Op& op, const OpRe
 void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings) {
   for (const TrainerFacts& trainer : facts.trainers) {
     if (trainer.updated_here.empty()) continue;
-    ViewMap<const Op*> updates;
+    std::map<std::pair<std::string_view, std::string_view>, const Op*> updates;  // by parameter and gradient
     ViewSet added_up;
     for (const OpEntry& entry : trainer.file->program.main().ops()) {
       const Op& op = *entry.op;
@@ -73,10 +77,13 @@ void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings
       if (!slots) continue;
       CheckOptimizer(*trainer.file, 0, op, ops, findings);
       const std::string& param = op.InputName(slots->param);
-      if (!updates.emplace(param, &op).second) {
+      // Optimizers of several losses may share a parameter; each has a gradient of its own.
+      const std::pair<std::string_view, std::string_view> update(param, op.InputName(slots->grad));
+      const auto [first, fresh] = updates.emplace(update, &op);
+      if (!fresh) {
         findings.Error(
             "E-check-updated-twice", *trainer.file,
-            StrCat(param, " is updated twice a step, by ", updates[param]->type(), " and by ", op.type()),
+            StrCat(param, " is updated twice a step, by ", first->second->type(), " and by ", op.type()),
             &op);
       }
       if (added_up.contains(param)) {

@@ -134,12 +134,9 @@ class RankStartRules {
     const auto& ops = startup.program.main().ops();
     const RankOps uses(startup.program.main());
     std::unordered_map<std::string, std::size_t> started;  // position of the last writer of a variable
-    std::map<int, std::size_t> waited;                     // position of the last wait for a ring
     for (std::size_t at = 0; at < ops.size(); ++at) {
       const Op& op = *ops[at].op;
-      if (AwaitsRing(op)) {
-        waited[RingOf(op)] = at;
-      } else if (!GivesToOthers(op)) {
+      if (!AwaitsRing(op) && !GivesToOthers(op)) {
         for (const std::string& name : op.OutputNames()) started[name] = at;
       }
     }
@@ -155,10 +152,10 @@ class RankStartRules {
             StrCat("gives ", name, " to the others before ", ops[start->second].op->type(), " starts it"),
             &op);
       }
-      const auto wait = waited.find(ring);
+      const auto wait = static_cast<std::size_t>(uses.RingAwaitedAfter(ring, static_cast<int>(at)));
       if (op.GetOr<bool>("use_calc_stream", false)) continue;
-      if (wait != waited.end() && wait->second > at) {
-        CheckReadLater(startup, uses, name, at, wait->second);
+      if (wait < ops.size()) {
+        CheckReadLater(startup, uses, name, at, wait);
         continue;
       }
       findings_.Error("E-check-streams", startup,

@@ -2,9 +2,11 @@
 // gradients.
 #include <algorithm>
 
+#include "framework/ir/mentions.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
 #include "transpiler/check/facts/mean.h"
+#include "transpiler/check/facts/rank_ops.h"
 
 namespace penstock::check {
 namespace {
@@ -353,6 +355,30 @@ class UpdateRules {
     }
   }
 
+  // The first op that reads the gradient of parameter `of`, other than to send or exchange it; null if none
+  // does. Ops of another parameter's optimizer do not count.
+  static const Op* ReaderOf(const TrainerFacts& trainer, const Op& made, std::string_view of) {
+    for (const auto& [param, grad] : made.RolePairs()) {
+      if (param != of) continue;
+      for (const OpEntry& entry : trainer.file->program.main().ops()) {
+        const Op& op = *entry.op;
+        const bool moves = Has(op.role(), Role::kRpc) || Has(op.role(), Role::kDist) || IsCollective(op);
+        if (&op == &made || moves || AwaitsStream(op) || !Reads(op, grad)) continue;
+        const auto pairs = op.RolePairs();
+        if (!Has(op.role(), Role::kOptimize) || (!pairs.empty() && pairs.front().first == of)) return &op;
+      }
+    }
+    return nullptr;
+  }
+
+  // Ranks without pservers may leave the update to ops of the user's, or, if no optimizer updates anything,
+  // to the user, who fetches the gradients.
+  bool LeavesUpdateToUser(const Op* reader) const {
+    if (!facts_.pservers.empty() || reader != nullptr) return facts_.pservers.empty();
+    return std::all_of(facts_.trainers.begin(), facts_.trainers.end(),
+                       [](const TrainerFacts& trainer) { return trainer.updated_here.empty(); });
+  }
+
   // If a gradient is computed, the trainer either sends it or updates the parameter itself.
   void CheckTrained(const TrainerFacts& trainer) {
     ViewSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
@@ -360,8 +386,14 @@ class UpdateRules {
     for (const auto& [param, op] : trainer.gradients) {
       CheckMadeGradients(trainer, *op);
       if (trained.contains(param)) continue;
+      const Op* reader = ReaderOf(trainer, *op, param);
+      if (LeavesUpdateToUser(reader)) continue;
       findings_.Error("E-check-untrained", *trainer.file,
-                      StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);
+                      reader == nullptr
+                          ? StrCat("the gradient of ", param, " is computed, but neither sent nor used here")
+                          : StrCat("the gradient of ", param, " is computed and read by ", reader->type(),
+                                   ", but not sent, and no optimizer updates ", param, " here"),
+                      op);
     }
     CheckStrangers(trainer);
     for (const std::string_view param : trainer.updated_here) {

@@ -1,17 +1,22 @@
 // Makes dense gradients travel between ranks as f16.
 //
+//   plan    reduce w@GRAD on ring 0
 //   before  w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //           ...
+//           w@GRAD = c_sync_comm_stream(X=w@GRAD) {ring_id=0} @backward
 //           (ParamOut=w) = sgd(Grad=w@GRAD, ...) @optimize
 //   after   w@GRAD@FP16 = cast(X=w@GRAD) {in_dtype=5, out_dtype=4} @backward
 //           w@GRAD@FP16 = c_allreduce_sum(X=w@GRAD@FP16) {ring_id=0} @backward
 //           ...
+//           w@GRAD = c_sync_comm_stream(X=w@GRAD) {ring_id=0} @backward
 //           w@GRAD = cast(X=w@GRAD@FP16) {in_dtype=4, out_dtype=5} @backward
 //           (ParamOut=w) = sgd(Grad=w@GRAD, ...) @optimize
 //
-// All are cast back before the first update; until then the exchange overlaps with the backward pass.
-// Requires: AllreduceGradients and AwaitGradients ran.
+// All are cast back after the wait; until then the exchange overlaps with the backward pass. Gradients that
+// an earlier rewriting exchanges stay as they are. Requires: AllreduceGradients and AwaitGradients ran.
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "framework/ir/edit.h"
 #include "framework/roles/collective_views.h"
@@ -21,10 +26,10 @@
 namespace penstock::passes {
 namespace {
 
-// The reduced variable if it can be halved, a tensor of f32 or f64; null otherwise.
-const Var* HalvedBy(const Program& in, const Op& op) {
+// The reduced variable if it is planned and can be halved, a tensor of f32 or f64; null otherwise.
+const Var* HalvedBy(const Program& in, const std::set<std::string>& planned, const Op& op) {
   const bool reduces = roles::CollectiveView(op).kind() == roles::CollectiveKind::kAllReduce;
-  if (!reduces || !Has(op.role(), Role::kBackward)) return nullptr;
+  if (!reduces || !planned.contains(op.InputName("X"))) return nullptr;
   const Var* const var = in.main().FindVar(op.InputName("X"));
   if (var == nullptr || !var->type || var->kind != VarKind::kTensor) return nullptr;
   return var->type->dtype == DType::kFp32 || var->type->dtype == DType::kFp64 ? var : nullptr;
@@ -38,17 +43,27 @@ Var HalfOf(const Var& var) {
   return half;
 }
 
+// The first wait for a ring after the op at `from`; null if there is none.
+const OpEntry* WaitAfter(std::span<const OpEntry> ops, std::size_t from, int ring) {
+  const auto wait =
+      std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(from), ops.end(), [&](const auto& entry) {
+        return entry.op->type() == "c_sync_comm_stream" && roles::CollectiveView(*entry.op).ring() == ring;
+      });
+  return wait == ops.end() ? nullptr : &*wait;
+}
+
 }  // namespace
 
-Result<Program> HalveGradients(const Program& in, const PassContext&) {
+Result<Program> HalveGradients(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "halve_gradients";
+  std::set<std::string> planned;
+  for (const plan::RingUse& use : context.plan.ranks.reductions) planned.insert(use.var);
   const auto& ops = in.main().ops();
-  const auto update = std::find_if(
-      ops.begin(), ops.end(), [](const OpEntry& entry) { return Has(entry.op->role(), Role::kOptimize); });
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
-  for (const OpEntry& entry : ops) {
-    const Var* const whole = HalvedBy(in, *entry.op);
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    const OpEntry& entry = ops[at];
+    const Var* const whole = HalvedBy(in, planned, *entry.op);
     if (whole == nullptr) continue;
     Var half = HalfOf(*whole);
     if (main.FindVar(half.name) != nullptr) return NameTaken(kPass, half.name);
@@ -57,11 +72,9 @@ Result<Program> HalveGradients(const Program& in, const PassContext&) {
     main.InsertBefore(entry.id, MakeCast(*whole, half, Role::kBackward).SetMadeBy(kPass));
     main.Replace(entry.id, std::move(exchange));
     Op back = std::move(MakeCast(half, *whole, Role::kBackward).SetMadeBy(kPass));
-    if (update == ops.end()) {
-      main.Append(std::move(back));
-    } else {
-      main.InsertBefore(update->id, std::move(back));
-    }
+    const OpEntry* const wait = WaitAfter(ops, at, roles::CollectiveView(*entry.op).ring());
+    if (wait == nullptr) return PassError(kPass, "no op waits for ", whole->name);
+    main.InsertAfter(wait->id, std::move(back));
     main.SetVar(std::move(half));
   }
   return edit.Apply();

@@ -4,22 +4,29 @@
 //   after   loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //           loss@GRAD = scale(X=loss@GRAD) {scale=0.5} @backward
 //
-// With on_uneven nothing changes: each rank has its own share (share_loss_gradient.cc).
+// With on_uneven nothing changes: each rank has its own share (share_loss_gradient.cc). A loss whose
+// gradients ranks exchange since an earlier rewriting keeps its scale.
+#include <set>
+
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
+#include "transpiler/plan/exchanged.h"
 
 namespace penstock::passes {
 
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context) {
   if (context.plan.on_uneven != OnUneven::kNone) return in;
   const float factor = static_cast<float>(1.0 / context.plan.trainers);
+  const bool anew = context.plan.dialect == plan::Dialect::kFluid18;
+  const std::set<OpId> earlier = anew ? std::set<OpId>() : plan::Exchanged(in).losses;
   ProgramEdit edit(in);
   bool found = false;
   for (const OpEntry& entry : in.main().ops()) {
     const std::vector<std::string> made = entry.op->OutputNames();
     if (entry.op->role() != (Role::kBackward | Role::kLoss) || made.empty()) continue;
     found = true;
+    if (earlier.contains(entry.id)) continue;
     Op scale = MakeScale(made.front(), factor);
     edit.main().InsertAfter(entry.id, scale.SetRole(Role::kBackward).SetMadeBy("scale_loss_gradient"));
   }

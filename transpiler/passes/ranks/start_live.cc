@@ -1,4 +1,5 @@
-// Makes this rank's examples count from the first step on, at the end of the startup program.
+// Makes this rank's examples count from the first step on, at the end of the startup program, unless it does
+// already.
 //
 //   plan    {on_uneven="join"}; without it nothing changes
 //   after   persist @RANK_LIVE@ : f32[1]
@@ -13,6 +14,9 @@ namespace penstock::passes {
 Result<Program> StartLive(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "start_live";
   if (context.plan.on_uneven == OnUneven::kNone) return in;
+  for (const OpEntry& entry : in.main().ops()) {  // of another program of the same startup program
+    if (entry.op->made_by() == kPass) return in;
+  }
   ProgramEdit edit(in);
   if (edit.main().FindVar(plan::kRankLive) != nullptr) return NameTaken(kPass, plan::kRankLive);
   edit.main().SetVar(RankLiveVar());

@@ -1,18 +1,20 @@
-// Places of one process share its parameters: the first one updates them, once no place reads them any more.
+// Places of one process share its parameters: the first one updates them, while no place reads them.
 //
 //   plan    rank 1
 //   before  lr = scale(X=lr_0) @lr
 //           w@GRAD = mul_grad(...) @backward
-//           (ParamOut=w) = sgd(Grad=w@GRAD, ...) @optimize
+//           (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, ...) @optimize
+//           norm = reduce_sum(X=w)
 //   after   w@GRAD = mul_grad(...) @backward
 //           @PLACES_READY@ = fill_constant() {shape=[1l], value=0.0} @backward
 //           @PLACES_READY@ = c_allreduce_sum(X=@PLACES_READY@) {ring_id=0} @backward
 //           @PLACES_READY@ = c_sync_comm_stream(X=@PLACES_READY@) {ring_id=0} @backward
+//           @PLACES_READY@ = fill_constant() ... the same three ops
+//           norm = reduce_sum(X=w)
 //
-// Rank 0 keeps its updates and schedules of learning rates. Without updates nothing changes.
-// Requires: AwaitGradients ran.
-#include <algorithm>
-
+// All places meet before the updates of an optimizer, and after them if other ops follow, such as the
+// backward pass of another optimizer. Rank 0 keeps its updates and schedules of learning rates. Without
+// updates nothing changes. Requires: AwaitGradients ran.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"
@@ -23,26 +25,40 @@ namespace {
 
 constexpr char kReady[] = "@PLACES_READY@";
 
+bool IsOfSchedule(const Op& op) { return Has(op.role(), Role::kLrSched); }
+bool Updates(const Op& op) { return Has(op.role(), Role::kOptimize) && !IsOfSchedule(op); }
+
+// The ops before which all places meet: the first of each group of updates, and the first after it.
+std::vector<OpId> Meetings(const Block& block) {
+  std::vector<OpId> meetings;
+  bool updating = false;
+  for (const OpEntry& entry : block.ops()) {
+    if (IsOfSchedule(*entry.op) || Updates(*entry.op) == updating) continue;
+    updating = !updating;
+    meetings.push_back(entry.id);
+  }
+  return meetings;
+}
+
 }  // namespace
 
 Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "update_at_first_place";
-  const auto& ops = in.main().ops();
-  const auto first = std::find_if(
-      ops.begin(), ops.end(), [](const OpEntry& entry) { return Has(entry.op->role(), Role::kOptimize); });
-  if (first == ops.end()) return in;
+  const std::vector<OpId> meetings = Meetings(in.main());
+  if (meetings.empty()) return in;
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   if (main.FindVar(kReady) != nullptr) return NameTaken(kPass, kReady);
   main.SetVar(TensorVar(kReady, DType::kFp32, Shape({1})));
-  for (Op op : {MakeFloat(kReady, 0.0f, Role::kBackward), MakeAllReduce(kReady, 0, Role::kBackward),
-                MakeAwaitRing(kReady, 0, Role::kBackward)}) {
-    main.InsertBefore(first->id, op.SetMadeBy(kPass));
+  for (const OpId at : meetings) {
+    for (Op op : {MakeFloat(kReady, 0.0f, Role::kBackward), MakeAllReduce(kReady, 0, Role::kBackward),
+                  MakeAwaitRing(kReady, 0, Role::kBackward)}) {
+      main.InsertBefore(at, op.SetMadeBy(kPass));
+    }
   }
   if (context.self.index == 0) return edit.Apply();
-  for (const OpEntry& entry : ops) {
-    if (Has(entry.op->role(), Role::kOptimize) || Has(entry.op->role(), Role::kLrSched))
-      main.Remove(entry.id);
+  for (const OpEntry& entry : in.main().ops()) {
+    if (Updates(*entry.op) || IsOfSchedule(*entry.op)) main.Remove(entry.id);
   }
   return edit.Apply();
 }

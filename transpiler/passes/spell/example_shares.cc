@@ -1,11 +1,13 @@
 #include "transpiler/passes/spell/example_shares.h"
 
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "framework/ir/edit.h"
 #include "transpiler/passes/context.h"
 #include "transpiler/passes/spell/step_ops.h"
+#include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::passes {
@@ -58,11 +60,13 @@ Result<std::string> CountedByLoss(std::string_view pass, const Program& program)
 Result<Program> MultiplyLossGradientByShare(std::string_view pass, const Program& in, float scale) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
+  const std::set<OpId> earlier = plan::Exchanged(in).losses;
   for (const char* name : {plan::kRankLive, plan::kRankShare}) {
-    if (main.FindVar(name) != nullptr) return NameTaken(pass, name);
+    if (earlier.empty() && main.FindVar(name) != nullptr) return NameTaken(pass, name);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LossGradient> losses, LossGradients(pass, in));
   for (const LossGradient& loss : losses) {
+    if (earlier.contains(loss.op)) continue;
     main.SetVar(TensorVar(plan::kRankShare, main.FindVar(loss.grad)->type->dtype, Shape({1})));
     main.InsertAfter(loss.op, MakeShareOfElements(loss.counted, scale).SetMadeBy(std::string(pass)));
     main.InsertAfter(loss.op,

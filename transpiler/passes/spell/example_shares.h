@@ -14,7 +14,8 @@ namespace penstock::passes {
 // E-pass-uneven-loss  the loss is not a mean
 Result<std::string> CountedByLoss(std::string_view pass, const Program& program);
 
-// Multiplies the loss's gradient by `scale` times this trainer's share of all trainers' examples. Declares
+// Multiplies the loss's gradient by `scale` times this trainer's share of all trainers' examples, unless an
+// earlier rewriting did (plan/exchanged.h). Declares
 // plan::kRankLive, which states whether its examples count.
 Result<Program> MultiplyLossGradientByShare(std::string_view pass, const Program& in, float scale);
 

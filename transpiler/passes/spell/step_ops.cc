@@ -120,7 +120,18 @@ std::string GradientSumName(const std::string& gradient) { return gradient + "@S
 Var GradientSumVar(const plan::RingUse& gradient) {
   Var sum = TensorVar(GradientSumName(gradient.var), gradient.dtype, gradient.shape);
   sum.persistable = true;
+  if (gradient.sparse) sum.kind = VarKind::kSelectedRows;
   return sum;
+}
+
+Op MakeStartOfSum(const plan::RingUse& gradient) {
+  Var sum = GradientSumVar(gradient);
+  if (gradient.sparse) sum.type->shape = sum.type->shape.WithRows(0);
+  return MakeZeroTensor(sum);
+}
+
+std::string RunsName(const plan::RankPlan& ranks) {
+  return ranks.reductions.empty() ? "@RUNS" : ranks.reductions.front().var + "@RUNS";
 }
 
 Op MakeZeroTensor(const Var& var) {

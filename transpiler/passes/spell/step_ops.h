@@ -48,6 +48,9 @@ bool HasBlocks(const Op& op);
 // The persistable sum of several steps' gradients: "w@GRAD@SUM".
 std::string GradientSumName(const std::string& gradient);
 Var GradientSumVar(const plan::RingUse& gradient);
+Op MakeStartOfSum(const plan::RingUse& gradient);  // zeros, or no rows
+// The persistable count of the runs whose gradients are summed, named after the plan's first gradient.
+std::string RunsName(const plan::RankPlan& ranks);
 Op MakeZeroTensor(const Var& var);
 
 }  // namespace penstock::passes

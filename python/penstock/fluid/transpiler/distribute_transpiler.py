@@ -112,6 +112,7 @@ class DistributeTranspiler:
         program, given = self.origin_program, self.config
         if self._kind == 'nccl2':
             program._trainers_endpoints = list(self.trainer_endpoints)
+            program._trainer_id = self.trainer_id
             program._nccl_comm_num = given.nccl_comm_num
             program._use_hierarchical_allreduce = given.use_hierarchical_allreduce
             program._hierarchical_allreduce_inter_nranks = given.hierarchical_allreduce_inter_nranks

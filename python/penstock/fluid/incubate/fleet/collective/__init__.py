@@ -13,6 +13,7 @@
 
 import warnings
 
+from penstock._errors import state_error
 from penstock.fluid import framework, io
 from penstock.fluid import optimizer as optimizers
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -243,6 +244,8 @@ class CollectiveOptimizer(DistributedOptimizer):
         if not isinstance(strategy, DistributedStrategy):
             raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
         super().__init__(optimizer, strategy)
+        # Between backward() and apply_gradients(): what backward() called, the startup program, the loss's name.
+        self._begun = None
         if not isinstance(strategy.recompute_checkpoints, list):
             raise ValueError('DistributedStrategy.recompute_checkpoints must be a list, not %r' %
                              (strategy.recompute_checkpoints,))
@@ -264,21 +267,83 @@ class CollectiveOptimizer(DistributedOptimizer):
             ValueError: settings of the strategy contradict each other.
             NotImplementedError: a setting of the strategy is not built.
         """
-        strategy = self._strategy
-        _settle(strategy)
-        optimizer = self._recomputing(strategy)
-        main = loss.block.program
+        _settle(self._strategy)
         startup = framework.default_startup_program() if startup_program is None else startup_program
-        with framework.program_guard(main, startup):
-            if strategy.use_amp:
-                optimizer = _in_mixed_precision(optimizer, strategy)
-            made = optimizer.minimize(loss, startup_program=startup, parameter_list=parameter_list,
-                                      no_grad_set=no_grad_set)
+        with framework.program_guard(loss.block.program, startup):
+            made = self._acting().minimize(loss, startup_program=startup, parameter_list=parameter_list,
+                                           no_grad_set=no_grad_set)
+        self._distribute(loss.block.program, startup, loss.name)
+        return made
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
+
+        A program may change them before apply_gradients(), or compute its own update from them. Local SGD averages
+        parameters after the update, so there apply_gradients() creates the programs.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): the startup program; None: the default one.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+
+        Raises:
+            ValueError: settings of the strategy contradict each other.
+            NotImplementedError: a setting of the strategy is not built.
+        """
+        _settle(self._strategy)
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        with framework.program_guard(loss.block.program, startup):
+            acting = self._acting()
+            pairs = acting.backward(loss, startup, parameter_list, no_grad_set, callbacks)
+        self._begun = acting, startup, loss.name
+        if self._averages_parameters():
+            loss.block.program._before_run = _require_update
+        else:
+            self._distribute(loss.block.program, startup, loss.name)
+        return pairs
+
+    def apply_gradients(self, params_grads):
+        """Adds the updates; creates this rank's programs, unless backward() has.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
+        acting, startup, loss = self._begun or (self._optimizer, framework.default_startup_program(), None)
+        made = acting.apply_gradients(params_grads)
+        main = framework.default_main_program()
+        if loss is None:
+            _settle(self._strategy)
+            self._distribute(main, startup, params_grads[0][1].name)
+        elif self._averages_parameters():
+            main._before_run = None
+            self._distribute(main, startup, loss)
+        else:
+            fleet._origin_program = main.clone(for_test=False)    # with the optimizer's state
+        self._begun = None
+        return made
+
+    def _averages_parameters(self):
+        return self._strategy.mode == 'collective' and self._strategy.collective_mode == 'local_sgd'
+
+    def _distribute(self, main, startup, loss):
+        """Makes this rank's programs; `loss` is the loss's name."""
         fleet.startup_program = startup
         fleet._origin_program = main.clone(for_test=False)
         fleet._transpiled_program = main
         fleet.main_program = self._program_of_rank(loss, startup, main)
-        return made
+
+    def _acting(self):
+        """Returns the optimizer with recomputation and mixed precision, if the strategy asks for them."""
+        acting = self._recomputing(self._strategy)
+        return _in_mixed_precision(acting, self._strategy) if self._strategy.use_amp else acting
 
     def _recomputing(self, strategy):
         if not strategy.forward_recompute:
@@ -308,7 +373,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         if strategy.mode == 'collective':
             return main
         strategy.num_trainers, strategy.trainer_id, strategy.trainers_endpoints = ranks, rank, addresses
-        return CompiledProgram(main).with_data_parallel(loss_name=loss.name, build_strategy=strategy,
+        return CompiledProgram(main).with_data_parallel(loss_name=loss, build_strategy=strategy,
                                                         exec_strategy=strategy.exec_strategy)
 
 
@@ -317,6 +382,11 @@ def _in_mixed_precision(optimizer, strategy):
         raise ValueError('DistributedStrategy.use_amp: the optimizer is in mixed precision already')
     return mixed_precision.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling,
                                     use_dynamic_loss_scaling=True)
+
+
+def _require_update():
+    raise state_error('E-fleet-update', 'fleet: local SGD averages parameters after the update; call apply_gradients() '
+                      'of the same optimizer after backward()')
 
 
 def _settle(strategy):

@@ -210,13 +210,15 @@ def test_a_padding_idx_that_training_does_not_use_is_refused(fluid):
     transpiler = fluid.DistributeTranspiler()
     transpiler.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
     transpiler.get_trainer_program()
-    other = fluid.Program()
-    with fluid.program_guard(other, fluid.Program()), fluid.unique_name.guard():
+    other, start = fluid.Program(), fluid.Program()
+    with fluid.program_guard(other, start), fluid.unique_name.guard():
         loss = net(5)
     fluid.global_scope().var('emb').get_selected_rows()    # without rows, as on a trainer
     with pytest.raises(ValueError, match='emb is looked up with padding_idx 5, but the program that trains it looks it '
                                          'up with 3   .E-table-padding'):
         fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
+    fluid.Executor().run(start)    # the table is here now
+    fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
 
 
 def test_a_table_in_shards_needs_the_startup_program_for_rows_that_were_never_trained(tmp_path, fluid, monkeypatch):

@@ -31,10 +31,10 @@ NET = '''
         hidden = L.fc([once, again, wide], 8, act='tanh', param_attr=['w0', 'w1', 'w2'], bias_attr='w3')
         cost = L.mean(L.nce(hidden, y, 40, num_neg_samples=5, seed=7, is_sparse=True, param_attr='classes',
                             bias_attr='class_bias'))
-        return cost + L.mean(hidden), hidden
+        return cost + L.mean(hidden), hidden, wide
 
 
-    loss, hidden = net()
+    loss, hidden, wide = net()
     test = fluid.default_main_program().clone(for_test=True)
     exe = fluid.Executor(fluid.CPUPlace())
 '''
@@ -50,7 +50,8 @@ TRAIN = NET + '''
         sys.exit(0)
     program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
-    got = {'start': exe.run(test, feed=FEED, fetch_list=[hidden])[0]}    # of two tables, before any gradient
+    got = {'one': exe.run(test, feed={'b': FEED['b']}, fetch_list=[wide], use_prune=True)[0]}    # of the tables
+    got['start'] = exe.run(test, feed=FEED, fetch_list=[hidden])[0]    # before any gradient
     for _ in range(3):
         exe.run(program, feed=FEED)
 
@@ -86,7 +87,7 @@ TRAIN = NET + '''
     got['pruned'] = exe.run(test, feed=FEED, fetch_list=[hidden], use_prune=True)[0]
     second = fluid.Program()
     with fluid.program_guard(second, fluid.Program()), fluid.unique_name.guard():
-        cost, out = net()
+        cost, out, _ = net()
     got['second'], got['cost'] = exe.run(second, feed=FEED, fetch_list=[out, cost])
     got['test cost'] = exe.run(test, feed=FEED, fetch_list=[loss])[0]
     np.savez('worker%d.npz' % TRAINER, **got)
@@ -138,7 +139,7 @@ def one_machine(fluid, kind, monkeypatch):
     exe.run(fluid.default_startup_program())
 
     def test():
-        return exe.run(names['test'], feed=names['FEED'], fetch_list=[names['hidden'], names['loss']])
+        return exe.run(names['test'], feed=names['FEED'], fetch_list=[names['hidden'], names['loss'], names['wide']])
 
     start = test()
     for _ in range(3):
@@ -158,6 +159,7 @@ def test_programs_that_were_not_transpiled_read_the_tables(tmp_path, kind, fluid
     start, end, params, names = one_machine(fluid, kind, monkeypatch)
     for worker in workers:
         close(worker.pop('start'), start[0], 'start')
+        close(worker.pop('one'), start[2], 'one table')
         close(worker.pop('cost'), end[1], 'cost')
         close(worker.pop('test cost'), end[1], 'test cost')
         assert len(worker) == 8
@@ -210,13 +212,15 @@ def test_a_padding_idx_that_training_does_not_use_is_refused(fluid):
     transpiler = fluid.DistributeTranspiler()
     transpiler.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
     transpiler.get_trainer_program()
-    other = fluid.Program()
-    with fluid.program_guard(other, fluid.Program()), fluid.unique_name.guard():
+    other, start = fluid.Program(), fluid.Program()
+    with fluid.program_guard(other, start), fluid.unique_name.guard():
         loss = net(5)
     fluid.global_scope().var('emb').get_selected_rows()    # without rows, as on a trainer
     with pytest.raises(ValueError, match='emb is looked up with padding_idx 5, but the program that trains it looks it '
                                          'up with 3   .E-table-padding'):
         fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
+    fluid.Executor().run(start)    # the table is here now
+    fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
 
 
 def test_a_table_in_shards_needs_the_startup_program_for_rows_that_were_never_trained(tmp_path, fluid, monkeypatch):

@@ -141,13 +141,14 @@ def asking_program(program, scope):
         return program
     content, tables, asking = _asking.get(program, (None, (), None))
     if content != program.desc.content_id:
-        content, tables = program.desc.content_id, _tables_looked_up(program)
-        asking = _ask(program, tables) if tables else None
+        content, tables, asking = program.desc.content_id, _tables_looked_up(program), None
         _asking[program] = content, tables, asking
-    for table in tables:
-        if not _is_elsewhere(table, scope):
-            return program
-    return asking or program
+    if not tables or not all(_is_elsewhere(table, scope) for table in tables):
+        return program
+    if asking is None:
+        asking = _ask(program, tables)
+        _asking[program] = content, tables, asking
+    return asking
 
 
 def asks(program, scope):

@@ -112,6 +112,7 @@ class Job {
     return {.job = "job",
             .rank = rank,
             .addresses = addresses,
+            .start_limit = std::chrono::seconds(60),
             .limit = std::chrono::seconds(60),
             .report = lines.sink(),
             .clock = clock};

@@ -92,15 +92,18 @@ TEST(Proof, IsHmacSha256AndDependsOnEverything) {
 
 TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   Door door({.token = "secret"}, milliseconds(200));
-  const RawSocket silent(door.address()), half(door.address()), other(door.address());
+  const RawSocket silent(door.address()), half(door.address()), other(door.address()), grpc(door.address());
   half.Send(std::string("PNS\x02", 4));
-  other.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(100, '\0'));
+  other.Send("GET / HTTP/1.1\r\n\r\n" + std::string(100, '\0'));
+  grpc.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(100, '\0'));
   EXPECT_TRUE(other.IsClosed());
+  EXPECT_TRUE(grpc.IsClosed());
   EXPECT_TRUE(silent.IsClosed());
   EXPECT_TRUE(half.IsClosed());
   EXPECT_TRUE(door.lines().Has("it does not speak penstock's protocol"));
   EXPECT_TRUE(door.lines().Has("it did not prove the job token in time"));
-  EXPECT_EQ(door.lines().count(), 3u) << door.lines().text();
+  EXPECT_TRUE(door.lines().Has("it speaks Fluid's wire, and this pserver the native one"));
+  EXPECT_EQ(door.lines().count(), 4u) << door.lines().text();
 }
 
 TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {

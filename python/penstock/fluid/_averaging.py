@@ -14,6 +14,7 @@ import numpy
 
 from penstock.fluid import framework, layers, unique_name
 from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid.core import require_decays
 from penstock.fluid.framework import Program, name_scope, program_guard
 
 __all__ = ['ExponentialMovingAverage', 'ModelAverage']
@@ -81,6 +82,7 @@ class ExponentialMovingAverage(_Average):
     """
 
     def __init__(self, decay=0.999, thres_steps=None, name=None):
+        require_decays('ExponentialMovingAverage', decay=decay)
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = name if name is not None else ''

@@ -1,11 +1,13 @@
 """The parts of fluid.core that descs and the registry need: element types, kinds of variables, places."""
 
 import enum
+import math
 import numbers
 import operator
 
 import numpy
 
+from penstock._errors import program_error
 from penstock.fluid import _devices
 
 
@@ -159,6 +161,23 @@ def require_numbers(kind, **values):
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
             raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
+
+
+def require_finite(kind, **values):
+    """Raises if a hyperparameter is not a number, or is NaN or infinite; the error names it."""
+    require_numbers(kind, **values)
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise program_error('E-hyperparameter', '%s: %s must be finite, not %r' % (kind, name, value))
+
+
+def require_decays(kind, **values):
+    """Raises unless each hyperparameter is a decay of a running mean: at least 0 and below 1."""
+    require_numbers(kind, **values)
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise program_error('E-hyperparameter', '%s: %s must be at least 0 and below 1, not %r' %
+                                (kind, name, value))
 
 
 class _Place:

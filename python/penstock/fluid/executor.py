@@ -8,7 +8,7 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock._errors import suggestion
+from penstock._errors import program_error, suggestion
 from penstock.fluid import _process_end, _remote_params, _remote_tables, _several_places, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
@@ -56,16 +56,27 @@ def scope_guard(scope):
     Returns:
         A context manager.
 
+    Raises:
+        TypeError: (on entry) `scope` is not a Scope.
+
     Example:
         with fluid.scope_guard(fluid.Scope()):
             assert fluid.global_scope().find_var('x') is None
     """
     global _scope
+    _require_scope('scope_guard takes', scope)
     outer, _scope = _scope, scope
     try:
         yield
     finally:
         _scope = outer
+
+
+def _require_scope(rule, scope):
+    if not isinstance(scope, Scope):
+        raise program_error('E-argument-type', '%s a Scope, not %s' %
+                            (rule, 'None' if scope is None else 'an object of type %s' % type(scope).__name__))
+    return scope
 
 
 def _as_arrays(value):
@@ -260,7 +271,7 @@ class Executor:
         if program is None:
             program = framework.default_main_program()
         apart = False
-        in_scope = _scope if scope is None else scope
+        in_scope = _scope if scope is None else _require_scope('Executor.run: scope must be', scope)
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:

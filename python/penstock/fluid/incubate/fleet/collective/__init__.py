@@ -13,6 +13,7 @@
 
 import warnings
 
+from penstock._bad_arguments import guard_package
 from penstock.fluid import framework, io
 from penstock.fluid import optimizer as optimizers
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -331,3 +332,6 @@ def _settle(strategy):
     if strategy.collective_mode in ('local_sgd', 'grad_allreduce') and strategy.mode != 'collective':
         raise ValueError("DistributedStrategy: collective_mode %r needs mode 'collective', not %r" %
                          (strategy.collective_mode, strategy.mode))
+
+
+guard_package(__name__)

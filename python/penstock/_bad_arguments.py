@@ -185,6 +185,8 @@ _PYTHONS = [(re.compile(pattern), needed) for pattern, needed in (
     (r"expected str, bytes or os\.PathLike object, not (\w+)", 'a str'),
     (r"sequence item \d+: expected str instance, (\w+) found", 'a str'),
     (r"unhashable type: '(\w+)'", 'a name'),
+    (r"cannot convert '(\w+)' object to bytes", 'bytes'),
+    (r"a bytes-like object is required, not '(\w+)'", 'bytes'),
 )]
 
 # Modules whose functions are called often, and by other modules only.
@@ -215,8 +217,14 @@ def guard_package(name):
 
 def _guard_methods(kind):
     for name, thing in list(vars(kind).items()):
-        if inspect.isfunction(thing) and (not name.startswith('_') or name in ('__init__', '__call__')):
+        if name.startswith('_') and name not in ('__init__', '__call__'):
+            continue
+        if inspect.isfunction(thing):
             setattr(kind, name, guarded(thing))
+        elif isinstance(thing, (staticmethod, classmethod)) and inspect.isfunction(thing.__func__):
+            setattr(kind, name, type(thing)(guarded(thing.__func__)))
+        elif type(thing) is property and inspect.isfunction(thing.fset):
+            setattr(kind, name, property(thing.fget, guarded(thing.fset), thing.fdel, thing.__doc__))
 
 
 def guarded(function):
@@ -243,6 +251,8 @@ def _explanation(function, args, named, error):
     """Returns the error that names the wrong argument, or None if the error is not about one."""
     if type(error) not in (TypeError, AttributeError):
         return None
+    if str(error).startswith('(): incompatible function arguments.'):    # of a property of C++
+        return _error('%s cannot be %s' % (function.__qualname__, ', '.join(map(_described, args[1:]))))
     for pattern, needed in _PYTHONS:
         found = pattern.search(str(error))
         if found:

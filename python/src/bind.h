@@ -24,4 +24,7 @@ void BindRegistry(pybind11::module_& m);
 void BindRemoteParams(pybind11::module_& m);
 void BindTranspiler(pybind11::module_& m);
 
+// Call it last: it gives every function of the module errors that name wrong arguments.
+void ExplainArguments(pybind11::module_& m);
+
 }  // namespace penstock::python

@@ -23,4 +23,5 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindRemoteParams(m);
   penstock::python::BindRegistry(m);
   penstock::python::BindTranspiler(m);
+  penstock::python::ExplainArguments(m);
 }

@@ -23,6 +23,8 @@ from penstock._bad_arguments import guarded
     (lambda fluid, x: fluid.io.save_vars(None, 'd', vars=3), r'^save_vars: vars must be .*, not 3'),
     (lambda fluid, x: fluid.io.save_inference_model(None, ['x'], [x], None),
      '^save_inference_model: dirname must be str, not None'),
+    (lambda fluid, x: fluid.Program.parse_from_string(None), '^Program.parse_from_string: .* must be bytes, not None'),
+    (lambda fluid, x: setattr(fluid.Program(), 'random_seed', 2**70), '^Program.random_seed cannot be 118059162'),
     (lambda fluid, x: fluid.clip.GradientClipByNorm(None), '^GradientClipByNorm: clip_norm must be a number, not None'),
     (lambda fluid, x: penstock.transpile(None, None, 'a:1'), '^transpile: main must be Program, not None'),
 ])

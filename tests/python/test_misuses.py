@@ -5,6 +5,8 @@ import math
 import penstock
 import pytest
 
+PSERVERS = '127.0.0.1:6174,127.0.0.1:6175'
+
 
 def loss_of(fluid):
     x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1])
@@ -17,7 +19,17 @@ def refused(call, id, match):
     assert caught.value.id == id
 
 
-# Settings.
+# Transpile.
+def test_transpile_comes_after_minimize(fluid):
+    loss = loss_of(fluid)
+    refused(lambda: fluid.DistributeTranspiler().transpile(0, pservers=PSERVERS, trainers=2), 'E-plan-no-params',
+            'the program updates no parameter; call minimize before transpile')
+    fluid.backward.append_backward(loss)
+    with pytest.raises(penstock.ProgramError):
+        fluid.DistributeTranspiler().transpile(0, pservers=PSERVERS, trainers=2)
+    refused(lambda: penstock.transpile(fluid.Program(), fluid.Program(), PSERVERS), 'E-plan-no-params', 'call minimize')
+
+
 @pytest.mark.parametrize('field, near', [('slice_var_upp', 'slice_var_up'), ('sync_mod', 'sync_mode'),
                                          ('min_blocksize', 'min_block_size'), ('geo_sgd_push_nums', 'geo_sgd'),
                                          ('Mode', 'mode')])
@@ -32,6 +44,21 @@ def test_a_field_that_a_config_lacks(fluid, field, near):
             self.mine = 3
 
     assert Own().mine == 3
+
+
+@pytest.mark.parametrize('addresses', ['localhost:6174,127.0.0.1:6174', '127.0.0.1:6174,LocalHost:6174',
+                                       'ps0:6174,PS0:6174', '127.0.0.1:6174,127.0.0.1:06174'])
+def test_one_address_in_two_spellings(fluid, addresses):
+    fluid.optimizer.SGD(0.1).minimize(loss_of(fluid))
+    first, second = addresses.split(',')
+    refused(lambda: fluid.DistributeTranspiler().transpile(0, pservers=addresses, trainers=2), 'E-plan-pserver-dup',
+            'pserver addresses "%s" and "%s" are the same' % (first, second))
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = 'nccl2'
+    refused(lambda: fluid.DistributeTranspiler(config).transpile(0, trainers=addresses, current_endpoint=first),
+            'E-plan-rank-dup', 'trainers 0 and 1 have one address, "%s" and "%s"' % (first, second))
+    other = 'localhost:6174,127.0.0.1:6175'
+    fluid.DistributeTranspiler().transpile(0, pservers=other, trainers=2)
 
 
 # Rows of tables.
@@ -82,6 +109,39 @@ def test_norms_of_clips(fluid, norm):
         refused(call, 'E-hyperparameter', 'clip_norm must be at least 0')
     refused(lambda: fluid.clip.GradientClipByValue(math.nan, -1.0), 'E-hyperparameter', 'min must be at most max')
     refused(lambda: fluid.clip.GradientClipByValue(-1.0, 1.0), 'E-hyperparameter', 'min must be at most max')
+
+
+# Extents and names.
+@pytest.mark.parametrize('shape', [[-5], [2, -2], [2**40, 2**40], [2**62], [None, 2**33, 2**33]])
+def test_extents_that_no_tensor_has(fluid, shape):
+    block = fluid.default_main_program().global_block()
+    stored = [-1 if extent is None else extent for extent in shape]
+    for call in (lambda: fluid.data('z', shape), lambda: fluid.layers.data('z', shape, append_batch_size=False),
+                 lambda: block.create_var(name='z', shape=stored, dtype='float32')):
+        refused(call, 'E-var-extent', '^z: ')
+        assert not block.has_var('z')
+    var = fluid.data('y', [None, 2])
+    refused(lambda: var.desc.set_shape(stored), 'E-var-extent', '^y: ')
+    assert var.shape == (-1, 2)
+
+
+@pytest.mark.parametrize('size', [[10, -4], [-10, 4], [2**40, 2**40]])
+def test_extents_of_tables(fluid, size):
+    ids = fluid.data('ids', [None, 1], 'int64')
+    with pytest.raises((ValueError, TypeError)):
+        fluid.embedding(ids, size)
+
+
+def test_extents_that_are_not_known_yet(fluid):
+    assert fluid.data('z', [None, -1, 3, 0]).shape == (-1, -1, 3, 0)
+
+
+def test_a_variable_has_a_name(fluid):
+    block = fluid.default_main_program().global_block()
+    for call in (lambda: fluid.data('', [4]), lambda: fluid.layers.data('', [4]),
+                 lambda: block.create_var(name='', shape=[1], dtype='float32'),
+                 lambda: block.create_parameter(name='', shape=[1], dtype='float32')):
+        refused(call, 'E-var-name', 'must have a name')
 
 
 # Names in no_grad_set.

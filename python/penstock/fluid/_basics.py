@@ -156,6 +156,25 @@ def to_extents(shape):
         raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
 
 
+def checked_shape(name, shape):
+    """Returns the shape of a variable as a list of ints. Raises ProgramError if an extent is negative, except -1, or if
+    the bytes of such a tensor do not fit 64 bits."""
+    extents = to_extents(shape)
+    for extent in extents:
+        if extent < -1:
+            raise program_error('E-var-extent', '%s: the extent %d of %s must be a number of elements, or -1 if it is '
+                                'not known yet' % (name, extent, extents))
+    if 16 * math.prod(extent for extent in extents if extent > 0) >= 2**63:
+        raise program_error('E-var-extent', '%s: a tensor of shape %s is too large for any memory' % (name, extents))
+    return extents
+
+
+def require_name(name):
+    """Raises unless a variable has a name."""
+    if not name:
+        raise program_error('E-var-name', 'a variable must have a name')
+
+
 def require_numbers(kind, **values):
     """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():

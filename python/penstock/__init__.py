@@ -4,7 +4,7 @@
     roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
 """
 
-from penstock._bad_arguments import guard_package
+from penstock import _bad_arguments
 from penstock._penstock import DataError, EOFException, InternalError, PeerError, ProgramError, StateError, __version__
 from penstock._role_set import ProgramWarning, Role, RoleSet
 from penstock._transpile import transpile
@@ -15,4 +15,4 @@ __all__ = [
     'StateError', '__version__', 'transpile', 'transpile_ranks',
 ]
 
-guard_package(__name__)
+_bad_arguments.guard_package(__name__)

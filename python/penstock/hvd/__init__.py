@@ -30,7 +30,7 @@ rank has ended; with its reason, if it reported one). Thread-safe, but the order
 ranks.
 """
 
-from penstock._bad_arguments import guard_package
+from penstock import _bad_arguments
 from penstock._penstock import PeerError as HorovodInternalError
 from penstock.fluid._absent import absent_names
 from penstock.hvd import elastic
@@ -72,4 +72,4 @@ __getattr__ = absent_names(__name__, ('SyncBatchNorm', 'sparse_allreduce_async')
                            'PyTorch has it; in a program, use BuildStrategy.sync_batch_norm, and gradients of sparse '
                            'tables are exchanged as rows')
 
-guard_package(__name__)
+_bad_arguments.guard_package(__name__)

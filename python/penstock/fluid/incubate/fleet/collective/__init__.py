@@ -13,7 +13,7 @@
 
 import warnings
 
-from penstock._bad_arguments import guard_package
+from penstock import _bad_arguments
 from penstock.fluid import framework, io
 from penstock.fluid import optimizer as optimizers
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -334,4 +334,4 @@ def _settle(strategy):
                          (strategy.collective_mode, strategy.mode))
 
 
-guard_package(__name__)
+_bad_arguments.guard_package(__name__)

@@ -8,7 +8,8 @@ _is_ours = {}   # code object -> whether it belongs to the package
 _text = {}      # (code object, line) -> 'train.py:12 in model'
 
 
-def _belongs_to_us(code):
+def is_ours(code):
+    """Returns whether a function's code belongs to Penstock."""
     ours = _is_ours.get(code)
     if ours is None:
         ours = _is_ours[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
@@ -20,7 +21,7 @@ def call_site():
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not _belongs_to_us(code):
+        if not is_ours(code):
             key = (code, frame.f_lineno)
             text = _text.get(key)
             if text is None:
@@ -33,6 +34,6 @@ def call_site():
 def stack_level():
     """Returns the `stacklevel` with which the caller's warnings.warn names the nearest line outside Penstock."""
     frame, level = sys._getframe(1), 1
-    while frame is not None and _belongs_to_us(frame.f_code):
+    while frame is not None and is_ours(frame.f_code):
         frame, level = frame.f_back, level + 1
     return level

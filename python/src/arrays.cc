@@ -1,11 +1,12 @@
 // Converts between tensors and arrays by Python's buffer protocol, without numpy's C API, so every version of
 // numpy works.
-#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "python/src/buffer_view.h"
 #include "python/src/errors.h"
 #include "python/src/tensor_handle.h"
 
@@ -16,31 +17,6 @@ namespace py = pybind11;
 
 // Below this a copy costs less than keeping the array alive.
 constexpr Py_ssize_t kBorrowBytesMin = 4096;
-
-// One view of a Python buffer.
-class BufferView {
- public:
-  explicit BufferView(py::handle object) {
-    py::object source = py::reinterpret_borrow<py::object>(object);
-    if (PyObject_CheckBuffer(object.ptr()) == 0)
-      source = py::module_::import("numpy").attr("asarray")(object);
-    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-      throw py::error_already_set();
-  }
-  ~BufferView() {
-    const PyGILState_STATE gil = PyGILState_Ensure();  // pybind11's own may throw, a destructor may not
-    PyBuffer_Release(&view_);
-    PyGILState_Release(gil);
-  }
-  BufferView(const BufferView&) = delete;
-  BufferView& operator=(const BufferView&) = delete;
-
-  const Py_buffer& operator*() const { return view_; }
-  Py_buffer* operator->() { return &view_; }
-
- private:
-  Py_buffer view_{};
-};
 
 // Pins the memory of numpy arrays. A buffer view alone does not: resize(refcheck=False) moves the memory all
 // the same. But it never moves the memory of an array that has a weak reference.
@@ -77,50 +53,48 @@ class PinnedArray {
   bool pinned_ = false;
 };
 
-DType TypeOf(const Py_buffer& view) {
-  const std::string format = view.format == nullptr ? "B" : view.format;
-  const char kind = format.empty() ? 'B' : format.back();
-  const bool native = format.size() == 1 || (format.size() == 2 && std::strchr("@=<", format[0]) != nullptr);
-  if (native) {
-    switch (kind) {
-      case '?':
-        return DType::kBool;
-      case 'b':
-        return DType::kInt8;
-      case 'B':
-        return DType::kUInt8;
-      case 'h':
-        return DType::kInt16;
-      case 'e':
-        return DType::kFp16;
-      case 'f':
-        return DType::kFp32;
-      case 'd':
-        return DType::kFp64;
-      case 'i':
-      case 'l':
-      case 'q':
-        if (view.itemsize == 4) return DType::kInt32;
-        if (view.itemsize == 8) return DType::kInt64;
-        break;
-      default:
-        break;
-    }
+DType TypeOf(const BufferView& view) {
+  switch (view.element()) {
+    case '?':
+      return DType::kBool;
+    case 'b':
+      return DType::kInt8;
+    case 'B':
+      return DType::kUInt8;
+    case 'h':
+      return DType::kInt16;
+    case 'e':
+      return DType::kFp16;
+    case 'f':
+      return DType::kFp32;
+    case 'd':
+      return DType::kFp64;
+    case 'i':
+    case 'l':
+    case 'q':
+      if ((*view).itemsize == 4) return DType::kInt32;
+      if ((*view).itemsize == 8) return DType::kInt64;
+      break;
+    default:
+      break;
   }
-  throw StatusError(InvalidArgument("E-array-dtype", "an array of element format ", Quote(format),
+  throw StatusError(InvalidArgument("E-array-dtype", "an array of element format ",
+                                    Quote((*view).format == nullptr ? "B" : (*view).format),
                                     " cannot be a tensor; use bool, int8/16/32/64, uint8 or float16/32/64"));
 }
 
-Shape ShapeOf(const Py_buffer& view) {
-  Shape shape;
-  for (int i = 0; i < view.ndim; ++i) shape.Append(view.shape[i]);
-  if (view.ndim == 0) shape.Append(1);  // Fluid has no tensors without extents
-  return shape;
-}
-
-void CopyOut(Py_buffer& view, Tensor& out) {
-  if (view.len > 0 && PyBuffer_ToContiguous(out.raw(), &view, view.len, 'C') != 0)
-    throw py::error_already_set();
+// The memory of a masked array has values where elements are masked, and a copy has lost the mask. Subclasses
+// of numpy's class are found by name in the type's order of classes, so that other arrays need no import.
+bool IsMaskedArray(py::handle array) {
+  PyObject* order = Py_TYPE(array.ptr())->tp_mro;
+  if (order == nullptr) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order); ++i) {
+    const auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    const std::string_view name = type->tp_name;
+    if (name == "MaskedArray" || (name.size() > 12 && name.substr(name.size() - 12) == ".MaskedArray"))
+      return true;
+  }
+  return false;
 }
 
 const char* FormatOf(DType type) {
@@ -151,14 +125,23 @@ const char* FormatOf(DType type) {
 
 }  // namespace
 
+void RequireUnmasked(py::handle array, std::string_view what) {
+  if (!IsMaskedArray(array)) return;
+  const py::module_ numpy = py::module_::import("numpy");
+  const py::object masked = numpy.attr("argwhere")(numpy.attr("ma").attr("getmaskarray")(array));
+  if (py::len(masked) == 0) return;
+  const auto first = masked.attr("tolist")().attr("__getitem__")(0).cast<py::list>();
+  throw StatusError(InvalidArgument("E-array-masked", what, std::string(py::str(first)),
+                                    " is masked; choose the values of masked elements, for example with "
+                                    "array.filled(0)"));
+}
+
 Tensor BorrowArray(py::handle array) {
   BufferView view(array);
-  const DType type = TypeOf(*view);
-  const Shape shape = ShapeOf(*view);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(view->buf) % SizeOf(type) == 0;
-  const bool contiguous = PyBuffer_IsContiguous(&*view, 'C') != 0;
+  const DType type = TypeOf(view);
+  const Shape shape = view.shape();
   // Integers are copied: they may be indices, which another thread could change after an op has checked them.
-  if (IsFloat(type) && aligned && contiguous && view->len >= kBorrowBytesMin) {
+  if (IsFloat(type) && view.aligned(SizeOf(type)) && view.contiguous() && view->len >= kBorrowBytesMin) {
     auto owner = std::make_shared<PinnedArray>(view->obj);
     void* data = owner->data();
     if (owner->pinned()) {
@@ -167,26 +150,26 @@ Tensor BorrowArray(py::handle array) {
     }
   }
   Tensor copy(type, shape);
-  CopyOut(*view.operator->(), copy);
+  view.CopyTo(copy.raw());
   return copy;
 }
 
 void CopyArray(py::handle array, Tensor& out) {
   BufferView view(array);
-  out.Reset(TypeOf(*view), ShapeOf(*view));
-  CopyOut(*view.operator->(), out);
+  out.Reset(TypeOf(view), view.shape());
+  view.CopyTo(out.raw());
 }
 
 void CopyValues(py::handle array, Tensor& out) {
   BufferView view(array);
-  const DType type = TypeOf(*view);
-  const Shape shape = ShapeOf(*view);
+  const DType type = TypeOf(view);
+  const Shape shape = view.shape();
   if (type != out.dtype() || shape != out.shape()) {
     throw StatusError(FailedPrecondition("E-scope-in-use", "a run is in progress that may use this ",
                                          DTypeName(out.dtype()), out.shape(), "; it cannot become ",
                                          DTypeName(type), shape, " before that ends"));
   }
-  CopyOut(*view.operator->(), out);
+  view.CopyTo(out.raw());
 }
 
 py::object ViewAsArray(const Tensor& tensor) {

@@ -10,6 +10,7 @@ void BindProgram(pybind11::module_& m);
 void BindTensor(pybind11::module_& m);
 void BindScope(pybind11::module_& m);
 void BindAutodiff(pybind11::module_& m);
+void BindConversion(pybind11::module_& m);
 void BindDatasets(pybind11::module_& m);
 void BindEnvironment(pybind11::module_& m);
 void BindExecutor(pybind11::module_& m);
@@ -22,5 +23,8 @@ void BindReaders(pybind11::module_& m);
 void BindRegistry(pybind11::module_& m);
 void BindRemoteParams(pybind11::module_& m);
 void BindTranspiler(pybind11::module_& m);
+
+// Call it last: it gives every function of the module errors that name wrong arguments.
+void ExplainArguments(pybind11::module_& m);
 
 }  // namespace penstock::python

@@ -156,6 +156,16 @@ bool ThreadsMayShare(const ProgramBox& box) {
   });
 }
 
+// The reading keeps the data set alive. With pybind11's keep_alive<0, 1>, a `self` of another class crashes.
+py::object ReadRecords(const py::object& self, std::size_t threads, std::size_t batch_size) {
+  if (!py::isinstance<PyDataset>(self)) {
+    throw StatusError(InvalidArgument("E-argument-type", "Dataset.read_records: self must be a Dataset"));
+  }
+  py::object reading = py::cast(self.cast<PyDataset&>().ReadRecords(threads, batch_size));
+  py::detail::keep_alive_impl(reading, self);
+  return reading;
+}
+
 }  // namespace
 
 void BindDatasets(py::module_& m) {
@@ -169,7 +179,7 @@ void BindDatasets(py::module_& m) {
            py::arg("drops_zeros"), py::arg("has_ids"), py::arg("has_contents") = false)
       .def("load", &PyDataset::Load)
       .def("read_files", &PyDataset::ReadFiles)
-      .def("read_records", &PyDataset::ReadRecords, py::keep_alive<0, 1>())
+      .def("read_records", &ReadRecords)
       .def("end_reading_records", &PyDataset::EndReadingRecords)
       .def("size", &PyDataset::size)
       .def("shuffle", &PyDataset::Shuffle)

@@ -385,7 +385,8 @@ void LeaveRings() {
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
       .def(py::init<const std::string&, double>(), py::arg("wire") = "", py::arg("start_s") = 0.0)
-      .def("run", &PyExecutor::Run)
+      .def("run", &PyExecutor::Run, py::arg("program"), py::arg("scope"), py::arg("feeds"),
+           py::arg("fetches"))
       .def("end_step", &PyExecutor::EndStep)
       .def("require_open", &PyExecutor::RequireOpen)
       .def("cancel", &PyExecutor::Cancel)

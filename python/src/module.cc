@@ -10,6 +10,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindTensor(m);
   penstock::python::BindScope(m);
   penstock::python::BindAutodiff(m);
+  penstock::python::BindConversion(m);
   penstock::python::BindDatasets(m);
   penstock::python::BindEnvironment(m);
   penstock::python::BindExecutor(m);
@@ -22,4 +23,5 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindRemoteParams(m);
   penstock::python::BindRegistry(m);
   penstock::python::BindTranspiler(m);
+  penstock::python::ExplainArguments(m);
 }

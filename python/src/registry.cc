@@ -193,10 +193,13 @@ void BindArray(py::module_& m) {
              handle.RequireIdle();
              handle.At(i) = CopyOf(tensor.tensor()).tensor();
            })
-      .def("append", [](const ArrayHandle& handle, const TensorHandle& tensor) {
-        handle.RequireIdle();
-        handle.array().push_back(CopyOf(tensor.tensor()).tensor());
-      });
+      .def(
+          "append",
+          [](const ArrayHandle& handle, const TensorHandle& tensor) {
+            handle.RequireIdle();
+            handle.array().push_back(CopyOf(tensor.tensor()).tensor());
+          },
+          py::arg("tensor"));
   const py::object variable = m.attr("RuntimeVariable");
   variable.attr("get_lod_tensor_array") = py::cpp_function(
       [](const VariableHandle& handle) { return ArrayHandle(handle); }, py::is_method(variable));

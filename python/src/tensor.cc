@@ -143,10 +143,12 @@ void BindLoDTensor(py::module_& m) {
       .def("__len__",
            [](const TensorHandle& t) { return t.tensor().shape().rank() == 0 ? 0 : t.tensor().shape()[0]; })
       .def("lod", [](const TensorHandle& t) { return t.tensor().lod(); })
-      .def("set_lod", &SetLoD)
+      .def("set_lod", &SetLoD, py::arg("lod"))
       .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
-      .def("set_recursive_sequence_lengths",
-           [](TensorHandle& t, const Lengths& lengths) { SetLoD(t, OffsetsOf(lengths)); })
+      .def(
+          "set_recursive_sequence_lengths",
+          [](TensorHandle& t, const Lengths& lengths) { SetLoD(t, OffsetsOf(lengths)); },
+          py::arg("recursive_sequence_lengths"))
       .def("has_valid_recursive_sequence_lengths",
            [](const TensorHandle& t) { return IsValid(t.tensor().lod(), RowsOf(t.tensor())); });
 }
@@ -161,17 +163,21 @@ void BindSelectedRows(py::module_& m) {
            }),
            py::arg("rows"), py::arg("height"))
       .def("rows", [](const RowsHandle& h) { return h.rows().rows; })
-      .def("set_rows",
-           [](RowsHandle& h, std::vector<std::int64_t> rows) {
-             h.RequireIdle();
-             h.rows().rows = std::move(rows);
-           })
+      .def(
+          "set_rows",
+          [](RowsHandle& h, std::vector<std::int64_t> rows) {
+            h.RequireIdle();
+            h.rows().rows = std::move(rows);
+          },
+          py::arg("rows"))
       .def("height", [](const RowsHandle& h) { return h.rows().height; })
-      .def("set_height",
-           [](RowsHandle& h, std::int64_t height) {
-             h.RequireIdle();
-             h.rows().height = height;
-           })
+      .def(
+          "set_height",
+          [](RowsHandle& h, std::int64_t height) {
+            h.RequireIdle();
+            h.rows().height = height;
+          },
+          py::arg("height"))
       .def("get_tensor", [](const RowsHandle& h) { return TensorHandle(h); })
       .def("numel",
            [](const RowsHandle& h) {
@@ -229,7 +235,7 @@ void BindVariable(py::module_& m) {
              if (v.variable().Is<std::monostate>()) rows.rows();
              return rows;
            })
-      .def("set_int", &SetInt)
+      .def("set_int", &SetInt, py::arg("value"))
       .def("is_int", &IsInt)
       .def("get_int", &IntOf)
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
@@ -322,22 +328,28 @@ void BindScope(py::module_& m) {
   py::class_<ScopeBox, std::shared_ptr<ScopeBox>>(m, "Scope")
       .def(py::init<>())
       .def("new_scope", [](const std::shared_ptr<ScopeBox>& box) { return std::make_shared<ScopeBox>(box); })
-      .def("var",
-           [](const std::shared_ptr<ScopeBox>& box, const std::string& name) {
-             box->scope.FindOrCreate(name);
-             return VariableHandle(box, name);
-           })
-      .def("find_var",
-           [](const std::shared_ptr<ScopeBox>& box, const std::string& name) -> py::object {
-             if (box->scope.Find(name) == nullptr) return py::none();
-             return py::cast(VariableHandle(box, name));
-           })
+      .def(
+          "var",
+          [](const std::shared_ptr<ScopeBox>& box, const std::string& name) {
+            box->scope.FindOrCreate(name);
+            return VariableHandle(box, name);
+          },
+          py::arg("name"))
+      .def(
+          "find_var",
+          [](const std::shared_ptr<ScopeBox>& box, const std::string& name) -> py::object {
+            if (box->scope.Find(name) == nullptr) return py::none();
+            return py::cast(VariableHandle(box, name));
+          },
+          py::arg("name"))
       .def("local_var_names", [](const ScopeBox& box) { return box.scope.Names(); })
-      .def("erase",
-           [](ScopeBox& box, const std::string& name) {
-             if (box.runs > 0 && box.scope.FindLocal(name) != nullptr) throw StatusError(InUse(name));
-             return box.scope.Erase(name);
-           })
+      .def(
+          "erase",
+          [](ScopeBox& box, const std::string& name) {
+            if (box.runs > 0 && box.scope.FindLocal(name) != nullptr) throw StatusError(InUse(name));
+            return box.scope.Erase(name);
+          },
+          py::arg("name"))
       .def("drop_kids", [](ScopeBox&) {});
 }
 

@@ -1,6 +1,7 @@
 // Converts text between C++ and Python as UTF-8. Other bytes, which a name in a program file may contain,
 // become lone surrogates and are converted back to the same bytes (PEP 383, as Python does for file names).
-// With pybind11's own conversion, a list that contains such a name would raise UnicodeDecodeError.
+// With pybind11's own conversion, a list that contains such a name would raise UnicodeDecodeError. Also
+// rejects None where C++ expects an object.
 //
 // python/CMakeLists.txt includes this header before each source of the module: a source without it would
 // convert differently.
@@ -8,7 +9,9 @@
 
 #include <pybind11/detail/common.h>
 
+#include <memory>
 #include <string>
+#include <type_traits>
 
 PYBIND11_NAMESPACE_BEGIN(PYBIND11_NAMESPACE)
 PYBIND11_NAMESPACE_BEGIN(detail)
@@ -64,6 +67,18 @@ class type_caster<std::string, void> {
       return false;
     }
     return load(bytes, false);
+  }
+};
+
+// Rejects None for an object that C++ shares: pybind11 would pass a null pointer. A parameter that may be
+// None is a std::optional. By its constraint the specialization precedes pybind11's.
+template <typename T>
+requires(!std::is_void_v<T>) class type_caster<std::shared_ptr<T>>
+    : public copyable_holder_caster<T, std::shared_ptr<T>> {
+ public:
+  bool load(handle source, bool convert) {
+    return source && !source.is_none() &&
+           copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
   }
 };
 PYBIND11_NAMESPACE_END(detail)

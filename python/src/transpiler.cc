@@ -120,7 +120,7 @@ GradientReduction ReductionOfGradients(const std::string& text) {
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
     const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
     const std::string& reduction, bool halved, bool sync_batch_norm, int group_ranks,
-    const std::shared_ptr<ProgramBox>& startup, int runs_per_update, bool places) {
+    const std::optional<std::shared_ptr<ProgramBox>>& startup, int runs_per_update, bool places) {
   const Program main_now = main.program;
   DataParallelConfig config{.addresses = std::move(addresses),
                             .rank = rank,
@@ -131,7 +131,7 @@ std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParal
                             .group_ranks = group_ranks,
                             .runs_per_update = runs_per_update,
                             .places = places};
-  if (startup != nullptr) config.startup = startup->program;
+  if (startup) config.startup = (*startup)->program;
   Result<DataParallel> made = [&] {
     const GilReleased release;
     return MakeDataParallel(AllOps(), main_now, config);

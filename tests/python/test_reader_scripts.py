@@ -134,7 +134,7 @@ SCRIPT = '''
                 py_reader.reset()
         if trainer_id == 0:
             fluid.io.save_params(executor=exe, dirname='saved')
-            assert sorted(os.listdir('saved')) == ['emb', 'emb_b', 'emb_w']
+            assert sorted(os.listdir('saved')) == ['__digests__', 'emb', 'emb_b', 'emb_w']
         return losses
 
     def clicks():

@@ -308,6 +308,10 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
     PENSTOCK_RETURN_IF_ERROR(FindHandWritten(main.main(), out));
     KeepAverages(main.main(), out);
     PENSTOCK_RETURN_IF_ERROR(CompleteUpdates(ops, main, out));
+    if (out.params.empty()) {
+      return InvalidArgument("E-plan-no-params",
+                             "plan: the program updates no parameter; call minimize before transpile");
+    }
     PENSTOCK_RETURN_IF_ERROR(CompleteSchedule(ops, main, out));
   }
   const std::vector<OpId> clip_ops = out.clip_ops;

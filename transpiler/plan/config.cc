@@ -45,7 +45,12 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
       return InvalidArgument("E-plan-pserver-address", "plan: pserver address ", Quote(pservers[i]),
                              " must be host:port with a port from 1 to ", kPortMax);
     }
-    const auto [it, added] = seen.emplace(pservers[i], i);
+    const auto [it, added] = seen.emplace(CanonicalAddress(pservers[i]), i);
+    if (!added && pservers[it->second] != pservers[i]) {
+      return InvalidArgument("E-plan-pserver-dup", "plan: pserver addresses ", Quote(pservers[it->second]),
+                             " and ", Quote(pservers[i]), " are the same (positions ", it->second, " and ", i,
+                             ")");
+    }
     if (!added) {
       return InvalidArgument("E-plan-pserver-dup", "plan: pserver address ", Quote(pservers[i]),
                              " is listed twice (positions ", it->second, " and ", i, ")");
@@ -55,6 +60,18 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
 }
 
 }  // namespace
+
+std::string CanonicalAddress(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos) return std::string(address);
+  std::string host;
+  for (const char c : address.substr(0, colon)) {
+    host.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  }
+  std::string_view port = address.substr(colon + 1);
+  while (port.size() > 1 && port.front() == '0') port.remove_prefix(1);
+  return StrCat(host == "localhost" ? "127.0.0.1" : host, ':', port);
+}
 
 Status ValidateTrainers(const TranspileConfig& config) {
   if (config.trainers < 1) {

@@ -113,6 +113,10 @@ struct TranspileConfig {
   bool shared_transpiler = false;
 };
 
+// The same text for addresses of one process: host names have no case, "localhost" is 127.0.0.1, and ports
+// have no leading zeros.
+std::string CanonicalAddress(std::string_view address);
+
 // kInvalidArgument: no pserver; a duplicate or malformed address; trainer ids out of range; a size under 1;
 // contradicting modes; slicing and placement that contradict; policies that the mode does not allow.
 Status ValidateConfig(const TranspileConfig& config);

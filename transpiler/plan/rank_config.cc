@@ -32,8 +32,13 @@ Status ValidateRankAddresses(const TranspileConfig& config) {
     if (addresses[i].empty()) {
       return InvalidArgument("E-plan-rank-empty", "plan: the address of trainer ", i, " is empty");
     }
-    const auto [it, added] = seen.emplace(addresses[i], i);
+    const auto [it, added] = seen.emplace(CanonicalAddress(addresses[i]), i);
     if (added) continue;
+    if (addresses[it->second] != addresses[i]) {
+      return InvalidArgument("E-plan-rank-dup", "plan: trainers ", it->second, " and ", i,
+                             " have one address, ", Quote(addresses[it->second]), " and ",
+                             Quote(addresses[i]));
+    }
     return InvalidArgument("E-plan-rank-dup", "plan: trainers ", it->second, " and ", i,
                            " have one address, ", Quote(addresses[i]));
   }

@@ -11,6 +11,7 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
+from penstock import _bad_arguments
 from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
                             data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, device_worker,
                             distribute_lookup_table, dygraph, evaluator, executor, framework, graphviz, incubate,
@@ -65,3 +66,5 @@ __all__ = [
 Tensor = LoDTensor    # both names are Fluid's
 
 __getattr__ = getattr_of(__name__)
+
+_bad_arguments.guard_package(__name__)

@@ -16,6 +16,7 @@ import numpy
 from penstock._errors import state_error
 from penstock.fluid import framework, layers, unique_name
 from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid.core import require_decays
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program, name_scope, program_guard
 
@@ -98,6 +99,7 @@ class ExponentialMovingAverage(_Average):
     """
 
     def __init__(self, decay=0.999, thres_steps=None, name=None):
+        require_decays('ExponentialMovingAverage', decay=decay)
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = name if name is not None else ''

@@ -1,11 +1,13 @@
 """The parts of fluid.core that descs and the registry need: element types, kinds of variables, places."""
 
 import enum
+import math
 import numbers
 import operator
 
 import numpy
 
+from penstock._errors import program_error
 from penstock.fluid import _devices
 
 
@@ -154,11 +156,47 @@ def to_extents(shape):
         raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
 
 
+def checked_shape(name, shape):
+    """Returns the shape of a variable as a list of ints. Raises ProgramError if an extent is negative, except -1, or if
+    the bytes of such a tensor do not fit 64 bits."""
+    extents = to_extents(shape)
+    for extent in extents:
+        if extent < -1:
+            raise program_error('E-var-extent', '%s: the extent %d of %s must be a number of elements, or -1 if it is '
+                                'not known yet' % (name, extent, extents))
+    if 16 * math.prod(extent for extent in extents if extent > 0) >= 2**63:
+        raise program_error('E-var-extent', '%s: a tensor of shape %s is too large for any memory' % (name, extents))
+    return extents
+
+
+def require_name(name):
+    """Raises unless a variable has a name."""
+    if not name:
+        raise program_error('E-var-name', 'a variable must have a name')
+
+
 def require_numbers(kind, **values):
     """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
             raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
+
+
+def require_finite(kind, **values):
+    """Raises if a hyperparameter is not a number, or is NaN or infinite; the error names it."""
+    require_numbers(kind, **values)
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise program_error('E-hyperparameter', '%s: %s must be finite, not %r' % (kind, name, value))
+
+
+def require_decays(kind, **values):
+    """Raises unless each hyperparameter is a decay of a running mean: at least 0 and below 1."""
+    require_numbers(kind, **values)
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise program_error('E-hyperparameter', '%s: %s must be at least 0 and below 1, not %r' %
+                                (kind, name, value))
 
 
 class _Place:

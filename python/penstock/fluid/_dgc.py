@@ -6,7 +6,7 @@ later steps. The update is then plain gradient descent, because the op applies t
 
 from penstock.fluid import clip, framework, layers, unique_name
 from penstock.fluid._optimizer_base import Optimizer
-from penstock.fluid.core import VarType
+from penstock.fluid.core import VarType, require_finite
 from penstock.fluid.framework import OpRole, program_guard
 from penstock.fluid.regularizer import append_regularization_ops
 
@@ -55,6 +55,7 @@ class DGCMomentumOptimizer(Optimizer):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if rampup_begin_step < 0:
             raise ValueError('rampup_begin_step must be at least 0, not %r' % (rampup_begin_step,))
+        require_finite('DGCMomentum', momentum=momentum)
         self._momentum = float(momentum)
         self._use_nesterov = bool(use_nesterov)
         self._begin, self._ramp = float(rampup_begin_step), float(rampup_step)

@@ -68,6 +68,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         exe.run(fluid.default_startup_program())
         fluid.io.save_inference_model('model', ['x'], [y], exe)
     """
+    dirname = os.fspath(dirname)
     feeds, targets = _feed_names(feeded_var_names), _targets(target_vars, required=export_for_deployment)
     program = program_or_default(main_program).clone()
     if export_for_deployment:

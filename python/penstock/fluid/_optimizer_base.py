@@ -6,8 +6,8 @@ appends op by op, as Fluid does, which is slower.
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
-from penstock.fluid.backward import call_back, names_of, pairs_of, require_callbacks, require_loss
-from penstock.fluid.core import VarType
+from penstock.fluid.backward import call_back, names_of, pairs_of, require_callbacks, require_loss, stopped_names
+from penstock.fluid.core import VarType, require_finite
 from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
@@ -45,6 +45,8 @@ class Optimizer:
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
+        if not isinstance(learning_rate, Variable):
+            require_finite(type(self).__name__, learning_rate=learning_rate)
         if regularization is not None and not isinstance(regularization, WeightDecayRegularizer):
             raise TypeError('regularization must be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
         if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
@@ -90,7 +92,7 @@ class Optimizer:
             return self.apply_optimize(loss, startup, pairs), pairs
         made = _penstock.minimize(main.desc, main.current_block_idx, startup.desc, unique_name.generator,
                                   framework.name_scopes(), self._spec(main), loss.name, parameters,
-                                  names_of(no_grad_set))
+                                  stopped_names(no_grad_set, main))
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
@@ -119,7 +121,8 @@ class Optimizer:
         self._dtype = loss.dtype
         begin = len(block.ops)
         made = _penstock.optimizer_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                            names_of(parameter_list or self._parameter_list), names_of(no_grad_set),
+                                            names_of(parameter_list or self._parameter_list),
+                                            stopped_names(no_grad_set, block.program),
                                             list(checkpoints))
         if callbacks is None:
             clip.clip_errors(block, begin)

@@ -2,7 +2,7 @@
 
 from penstock import _penstock
 from penstock.fluid import _basics
-from penstock.fluid._basics import VAR_TYPES, VarType, to_dtype, to_extents
+from penstock.fluid._basics import VAR_TYPES, VarType, checked_shape, to_dtype, to_extents
 
 
 def text(name):
@@ -54,7 +54,7 @@ class VarDesc(View, _basics.VarDesc):
 
     def set_shape(self, shape):
         """Changes its shape."""
-        self._program.set_var_shape(*self._at, to_extents(shape))
+        self._program.set_var_shape(*self._at, checked_shape(self._at[1], shape))
 
     def dtype(self):
         """Type of its elements."""

@@ -1,6 +1,7 @@
 """Gradients of a loss. C++ adds the ops; this module converts between names and handles."""
 
 from penstock import _penstock
+from penstock._errors import program_error, suggestion
 from penstock.fluid import unique_name
 from penstock.fluid.variable import GRAD_SUFFIX, Variable, grad_var_name
 
@@ -25,6 +26,17 @@ def names_of(variables):
     for name in names:
         if not isinstance(name, str):
             raise TypeError('expected a Variable or its name, not %r' % (name,))
+    return names
+
+
+def stopped_names(no_grad_set, program):
+    """Returns the names of a no_grad_set. Each must be a variable of the program or the gradient of one."""
+    names = names_of(no_grad_set)
+    for name in names:
+        if not any(block.has_var(known) for block in program.blocks for known in (name, _strip_grad_suffix_(name))):
+            known = [each for block in program.blocks for each in block.vars.keys()]
+            raise program_error('E-no-grad-unknown', 'no_grad_set: the program has no variable %s%s' %
+                                (name, suggestion(name, known)))
     return names
 
 
@@ -156,7 +168,8 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     block = loss.block.program.current_block()
     begin = len(block.ops)
     made = _penstock.append_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                     names_of(parameter_list), names_of(no_grad_set), names_of(checkpoints))
+                                     names_of(parameter_list), stopped_names(no_grad_set, block.program),
+                                     names_of(checkpoints))
     if callbacks:
         call_back(block, begin, callbacks, made.forward_of)
     return pairs_of(block, made.params_grads)
@@ -193,7 +206,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         raise ValueError('gradients: targets is empty')
     block = targets[0].block.program.current_block()
     made = _penstock.gradients(block.program.desc, block.idx, unique_name.generator, names_of(targets),
-                               names_of(inputs), given, names_of(no_grad_set))
+                               names_of(inputs), given, stopped_names(no_grad_set, block.program))
     grads = [block._var_recursive(name) if name else None for name in made]
     return grads[0] if len(grads) == 1 else grads
 

@@ -7,7 +7,8 @@ from penstock._call_site import call_site, stack_level
 from penstock._errors import suggestion
 from penstock.fluid import unique_name
 from penstock.fluid._descs import BlockDesc
-from penstock.fluid.core import VarType, to_dtype, to_extents
+from penstock.fluid._basics import checked_shape, require_name
+from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
 
@@ -219,10 +220,11 @@ class Block:
         desc = self._desc
         if name is None:
             name = unique_name.generator('_generated_var')
+        require_name(name)
         if dtype is not None:
             dtype = int(to_dtype(dtype))
         if shape is not None:
-            shape = to_extents(shape)
+            shape = checked_shape(name, shape)
         if desc.has_var(self.idx, name):
             var = self._var_handle(name)
             self._require_same(var, type, shape, dtype, lod_level, persistable)
@@ -290,15 +292,16 @@ class Block:
         """
         if shape is None or dtype is None:
             raise ValueError('parameter %s needs a shape and an element type' % name)
-        shape = to_extents(shape)
+        if name is None:
+            name = unique_name.generator('_generated_var')
+        require_name(name)
+        shape = checked_shape(name, shape)
         if not shape or min(shape) <= 0:
             raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
                              (name, tuple(shape)))
         top = self.program.global_block()
         desc = self._desc
         dtype = int(to_dtype(dtype))
-        if name is None:
-            name = unique_name.generator('_generated_var')
         known = desc.has_var(0, name)
         if known:
             self._require_same(top._var_handle(name), type, shape, dtype, None, None)

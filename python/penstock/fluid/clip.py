@@ -8,6 +8,7 @@ set_gradient_clip() is the older interface: it marks parameters, whose gradients
 import warnings
 
 from penstock._call_site import stack_level
+from penstock._errors import program_error
 from penstock.fluid import framework
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Parameter
@@ -100,7 +101,16 @@ def _bounds(max, min):
         if not max > 0:
             raise ValueError('max must be above 0 if min is not given, but it is %r' % (max,))
         min = -max
+    if not float(min) <= float(max):    # false for NaN
+        raise program_error('E-hyperparameter', 'clip: min must be at most max, but they are %r and %r' % (min, max))
     return float(max), float(min)
+
+
+def _norm(kind, clip_norm):
+    norm = float(clip_norm)
+    if not norm >= 0:
+        raise program_error('E-hyperparameter', '%s: clip_norm must be at least 0, not %r' % (kind, clip_norm))
+    return norm
 
 
 class GradientClipBase:
@@ -186,7 +196,7 @@ class GradientClipByNorm(GradientClipBase):
 
     def __init__(self, clip_norm, need_clip=None):
         super().__init__(need_clip)
-        self.clip_norm = float(clip_norm)
+        self.clip_norm = _norm('GradientClipByNorm', clip_norm)
 
     def __str__(self):
         return 'GradientClipByNorm(%g)' % self.clip_norm
@@ -214,7 +224,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
 
     def __init__(self, clip_norm, group_name='default_group', need_clip=None):
         super().__init__(need_clip)
-        self.clip_norm = float(clip_norm)
+        self.clip_norm = _norm('GradientClipByGlobalNorm', clip_norm)
         self.group_name = group_name
 
     def __str__(self):

@@ -5,7 +5,8 @@ from penstock._penstock import (EOFException, LoDTensor, LoDTensorArray, Program
 from penstock.fluid import _value_docs
 from penstock.fluid._basics import (CPUPlace, CUDAPinnedPlace, CUDAPlace, device_of, dtype_name, dtype_size,
                                     get_cuda_device_count, is_compiled_with_cuda, op_proto_and_checker_maker, _Place,
-                                    require_numbers, to_dtype, to_extents, VAR_TYPES, VarDesc, VarType)
+                                    require_decays, require_finite, require_numbers, to_dtype, to_extents, VAR_TYPES,
+                                    VarDesc, VarType)
 from penstock.fluid._descs import AttrType, BlockDesc, OpDesc
 from penstock.fluid._graph_order import (build_adjacency_list, graph_num, graph_safe_remove_nodes,    # noqa: F401
                                          has_circle, topology_sort)

@@ -2,9 +2,8 @@
 
 import itertools
 
-import numpy
-
 from penstock.fluid import core, framework
+from penstock.fluid._array_conversion import to_array
 from penstock.fluid._places import count_of_environment
 from penstock.fluid.core import dtype_name, to_dtype
 from penstock.fluid.framework import Variable
@@ -110,6 +109,7 @@ class _Column:
     """Collects the values of one variable."""
 
     def __init__(self, var):
+        self.name = var.name
         self.lod_level = var.lod_level
         self.dtype = dtype_name(var.dtype)
         self.shape = [extent for extent in var.shape]
@@ -128,7 +128,7 @@ class _Column:
             self._add(one, level + 1)
 
     def tensor(self, place):
-        array = numpy.array(self.data, dtype=self.dtype)
+        array = to_array(self.data, self.dtype, self.name, 'DataFeeder')
         if self.lod_level == 0 and array.ndim != len(self.shape):
             array = array.reshape([-1] + [extent for extent in self.shape[1:]])
         elif self.lod_level > 0 and array.ndim < len(self.shape):

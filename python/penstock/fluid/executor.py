@@ -8,9 +8,11 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock._errors import suggestion
+from penstock._errors import program_error, suggestion
 from penstock.fluid import (_joined_trainers, _process_end, _remote_params, _remote_tables, _several_places, _uneven,
                             core, framework)
+from penstock.fluid._array_conversion import converted, given_array, to_array
+from penstock.fluid._basics import dtype_is_floating
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
                                          dtype_is_compatible_with, has_feed_operators, has_fetch_operators)
@@ -18,7 +20,7 @@ from penstock.fluid._functions import raise_from_function
 from penstock.fluid._progress import ProgressOfRuns, asked_seconds
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
-from penstock.fluid.core import Scope, dtype_name
+from penstock.fluid.core import Scope
 from penstock.fluid.framework import Operator, OpRole, Program, Variable
 
 __all__ = ['Executor', 'global_scope', 'scope_guard']
@@ -57,16 +59,27 @@ def scope_guard(scope):
     Returns:
         A context manager.
 
+    Raises:
+        TypeError: (on entry) `scope` is not a Scope.
+
     Example:
         with fluid.scope_guard(fluid.Scope()):
             assert fluid.global_scope().find_var('x') is None
     """
     global _scope
+    _require_scope('scope_guard takes', scope)
     outer, _scope = _scope, scope
     try:
         yield
     finally:
         _scope = outer
+
+
+def _require_scope(rule, scope):
+    if not isinstance(scope, Scope):
+        raise program_error('E-argument-type', '%s a Scope, not %s' %
+                            (rule, 'None' if scope is None else 'an object of type %s' % type(scope).__name__))
+    return scope
 
 
 def _as_arrays(value):
@@ -143,7 +156,7 @@ def _as_lodtensor(data, place, dtype=None):
     if numpy.isscalar(data):
         if dtype is None:
             raise AssertionError('a number needs an element type')
-        data = numpy.array([data], dtype_name(core.to_dtype(dtype)))
+        data = to_array([data], dtype, 'data', '_as_lodtensor')
     tensor = core.LoDTensor()
     tensor.set(data, place)
     return tensor
@@ -238,8 +251,9 @@ class Executor:
         Args:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
-                converted. A name that the program lacks is ignored with a warning. For a program on several places,
-                one dict is split evenly among the places, or a list has a dict for each place.
+                converted; a value that would change is an error, except that longer floats are rounded. A name that
+                the program lacks is ignored with a warning. For a program on several places, one dict is split evenly
+                among the places, or a list has a dict for each place.
             fetch_list (list[Variable | str] | None): the variables whose values are returned.
             feed_var_name (str): ignored; accepted for compatibility with Fluid.
             fetch_var_name (str): ignored; accepted for compatibility with Fluid.
@@ -264,7 +278,7 @@ class Executor:
         if program is None:
             program = framework.default_main_program()
         apart = False
-        in_scope = _scope if scope is None else scope
+        in_scope = _scope if scope is None else _require_scope('Executor.run: scope must be', scope)
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:
@@ -406,9 +420,13 @@ class Executor:
             return value
         if value is None:
             raise TypeError('feed: the value of %s is None' % name)
-        dtype = dtype_name(block.var(name).dtype)
-        array = numpy.asarray(value)
-        return array if array.dtype == dtype else array.astype(dtype)
+        try:
+            return converted(value, block.var(name))
+        except _penstock.ProgramError:
+            array = given_array(value, name)
+            if array.dtype.kind in 'iu' and _holds_only_ids(block, name):
+                return array    # as _uncast() does
+            raise
 
     @staticmethod
     def _set_persistables(block, feeds, scope):
@@ -572,6 +590,14 @@ def _updates_to_keep(program, updates, use_prune):
     if not use_prune and (not named or all(op._id in named for op in every if op.input('Param'))):
         return None
     return updates or every
+
+
+def _holds_only_ids(block, name):
+    """Returns whether layers.data declares floats (its default) for a variable that is only looked up in tables."""
+    var = block.var(name)
+    readers = [op for each in block.program.blocks for op in each.ops if name in op.input_arg_names]
+    return (dtype_is_floating(var.dtype) and not var.need_check_feed and bool(readers) and
+            all(name in op.input('Ids') for op in readers if op.type != 'feed'))
 
 
 def _is_there(block, name):

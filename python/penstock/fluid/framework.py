@@ -8,6 +8,7 @@ parameter's regularizer, are kept in Python, in Program._parameter_attrs.
 import contextlib
 import warnings
 
+from penstock._call_site import stack_level
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
 from penstock.fluid._basics import dtype_is_floating    # noqa: F401
@@ -134,7 +135,7 @@ def require_version(min_version, max_version=None):
 
     ours = '.'.join(api_version())
     if not any(number(ours)):
-        warnings.warn('the version is unknown, so no version is too old', stacklevel=2)
+        warnings.warn('the version is unknown, so no version is too old', stacklevel=stack_level())
     elif number(ours) < number(min_version) or (max_version and number(ours) > number(max_version)):
         raise Exception('Fluid %s%s is required, but this is the API of Fluid %s' %
                         (min_version, ' to ' + max_version if max_version else ' or later', ours))
@@ -591,6 +592,12 @@ def default_startup_program():
     return _startup_program
 
 
+def _require_program(function, program):
+    if not isinstance(program, Program):
+        raise TypeError('%s takes a Program, not %s' %
+                        (function, 'None' if program is None else type(program).__name__))
+
+
 def switch_main_program(program):
     """Makes another program the default main program.
 
@@ -600,11 +607,15 @@ def switch_main_program(program):
     Returns:
         Program: the previous program.
 
+    Raises:
+        TypeError: `program` is not a Program.
+
     Example:
         old = fluid.framework.switch_main_program(fluid.Program())
         fluid.framework.switch_main_program(old)
     """
     global _main_program
+    _require_program('switch_main_program', program)
     old, _main_program = _main_program, program
     _enter_scope()
     return old
@@ -619,11 +630,15 @@ def switch_startup_program(program):
     Returns:
         Program: the previous program.
 
+    Raises:
+        TypeError: `program` is not a Program.
+
     Example:
         old = fluid.framework.switch_startup_program(fluid.Program())
         fluid.framework.switch_startup_program(old)
     """
     global _startup_program
+    _require_program('switch_startup_program', program)
     old, _startup_program = _startup_program, program
     _enter_scope()
     return old
@@ -654,9 +669,9 @@ def program_guard(main_program, startup_program=None):
         with fluid.program_guard(main, startup):
             y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
     """
-    for program in (main_program, startup_program):
-        if program is not None and not isinstance(program, Program):
-            raise TypeError('program_guard takes Programs, not %s' % type(program).__name__)
+    _require_program('program_guard', main_program)
+    if startup_program is not None:
+        _require_program('program_guard', startup_program)
     old_main = switch_main_program(main_program)
     old_startup = None if startup_program is None else switch_startup_program(startup_program)
     try:

@@ -6,6 +6,7 @@ import math
 import numpy
 
 from penstock.fluid import unique_name
+from penstock.fluid._array_conversion import to_array
 from penstock.fluid.core import VarType, require_numbers
 
 __all__ = [
@@ -277,7 +278,7 @@ def _prepend_values(kind, label, array, var, block):
     if out.dtype not in _VALUE_SLOTS:
         raise ValueError('%s fills float16, float32 and int32 variables; %s is %s' % (kind, var.name, var.dtype.name))
     slot, dtype = _VALUE_SLOTS[out.dtype]
-    values = array.astype(dtype).ravel().tolist()
+    values = to_array(array, dtype, var.name, kind).ravel().tolist()
     attrs = {'dtype': int(out.dtype), 'shape': list(array.shape), slot: values}
     made = block._prepend_op('assign_value', None, {'Out': out}, attrs)
     _cast_from(out, var, block)

@@ -2,6 +2,7 @@
 
 import copy
 
+from penstock._errors import program_error
 from penstock.fluid import framework, unique_name
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
@@ -32,6 +33,8 @@ def require_name(name):
     """Raises unless the name of a variable is a str."""
     if not isinstance(name, str):
         raise TypeError('data: the name must be a str, not %s' % describe(name))
+    if not name:
+        raise program_error('E-var-name', 'data: a variable must have a name')
 
 
 class LayerHelper(LayerHelperBase):

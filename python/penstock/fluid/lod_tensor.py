@@ -4,6 +4,7 @@ import numpy
 
 from penstock.fluid import core
 from penstock.fluid._argument_types import ArgumentError
+from penstock.fluid._array_conversion import to_array
 
 __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
 
@@ -35,7 +36,8 @@ def create_lod_tensor(data, recursive_seq_lens, place):
         lengths = [len(sequence) for sequence in data]
         if [lengths] != list(map(list, recursive_seq_lens)):
             raise ArgumentError('data and recursive_seq_lens do not match: %s, %s' % ([lengths], recursive_seq_lens))
-        data = numpy.concatenate([numpy.asarray(sequence) for sequence in data], axis=0).astype('int64').reshape(-1, 1)
+        numbers = [number for sequence in data for number in sequence]
+        data = to_array(numbers, 'int64', 'data', 'create_lod_tensor').reshape(-1, 1)
     if not isinstance(data, numpy.ndarray):
         raise TypeError('create_lod_tensor: data must be an array, a LoDTensor or a list, not %s' % type(data).__name__)
     tensor = core.LoDTensor()

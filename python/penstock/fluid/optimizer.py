@@ -6,7 +6,7 @@ from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid._pipeline import PipelineOptimizer
 from penstock.fluid._wrapping_optimizers import LookaheadOptimizer, RecomputeOptimizer
-from penstock.fluid.core import require_numbers
+from penstock.fluid.core import require_decays, require_finite
 from penstock.fluid.framework import Variable
 from penstock.fluid.regularizer import append_regularization_ops  # noqa: F401
 
@@ -65,7 +65,7 @@ class MomentumOptimizer(Optimizer):
     def __init__(self, learning_rate, momentum, parameter_list=None, use_nesterov=False, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Momentum', momentum=momentum)
+        require_finite('Momentum', momentum=momentum)
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)
         self._attrs = {'mu': momentum, 'use_nesterov': self._use_nesterov}
@@ -104,7 +104,8 @@ class AdamOptimizer(Optimizer):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         betas = {'beta1': beta1, 'beta2': beta2}
         numbers = {name: beta for name, beta in betas.items() if not isinstance(beta, Variable)}
-        require_numbers('Adam', epsilon=epsilon, **numbers)
+        require_finite('Adam', epsilon=epsilon)
+        require_decays('Adam', **numbers)
         self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
         self._inputs = {name.capitalize() + 'Tensor': beta for name, beta in betas.items() if name not in numbers}
         self._attrs = dict(numbers, epsilon=epsilon, lazy_mode=lazy_mode, min_row_size_to_use_multithread=1000)
@@ -136,7 +137,7 @@ class AdagradOptimizer(Optimizer):
     def __init__(self, learning_rate, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None, name=None,
                  initial_accumulator_value=0.0):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Adagrad', epsilon=epsilon)
+        require_finite('Adagrad', epsilon=epsilon)
         self._attrs = {'epsilon': epsilon}
         self._initial = {'moment': float(initial_accumulator_value)}
 
@@ -164,7 +165,8 @@ class DecayedAdagradOptimizer(Optimizer):
     def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('DecayedAdagrad', decay=decay, epsilon=epsilon)
+        require_finite('DecayedAdagrad', epsilon=epsilon)
+        require_decays('DecayedAdagrad', decay=decay)
         self._attrs = {'decay': decay, 'epsilon': epsilon}
 
 
@@ -197,7 +199,8 @@ class AdamaxOptimizer(Optimizer):
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Adamax', beta1=beta1, beta2=beta2, epsilon=epsilon)
+        require_finite('Adamax', epsilon=epsilon)
+        require_decays('Adamax', beta1=beta1, beta2=beta2)
         self._attrs = {'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
 
 
@@ -229,7 +232,8 @@ class AdadeltaOptimizer(Optimizer):
     def __init__(self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None,
                  name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Adadelta', epsilon=epsilon, rho=rho)
+        require_finite('Adadelta', epsilon=epsilon)
+        require_decays('Adadelta', rho=rho)
         self._attrs = {'epsilon': epsilon, 'rho': rho}
 
 
@@ -260,7 +264,8 @@ class RMSPropOptimizer(Optimizer):
     def __init__(self, learning_rate, rho=0.95, epsilon=1e-6, momentum=0.0, centered=False, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('RMSProp', rho=rho, epsilon=epsilon, momentum=momentum)
+        require_finite('RMSProp', epsilon=epsilon, momentum=momentum)
+        require_decays('RMSProp', rho=rho)
         self._attrs = {'decay': rho, 'epsilon': epsilon, 'momentum': momentum, 'centered': centered}
 
 
@@ -294,7 +299,7 @@ class FtrlOptimizer(Optimizer):
     def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Ftrl', l1=l1, l2=l2, lr_power=lr_power)
+        require_finite('Ftrl', l1=l1, l2=l2, lr_power=lr_power)
         self._attrs = {'l1': l1, 'l2': l2, 'lr_power': lr_power}
 
 
@@ -335,7 +340,8 @@ class LambOptimizer(Optimizer):
                  parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
                  name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('Lamb', lamb_weight_decay=lamb_weight_decay, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        require_finite('Lamb', lamb_weight_decay=lamb_weight_decay, epsilon=epsilon)
+        require_decays('Lamb', beta1=beta1, beta2=beta2)
         if exclude_from_weight_decay_fn is not None and not callable(exclude_from_weight_decay_fn):
             raise TypeError('Lamb: exclude_from_weight_decay_fn must be a function of a parameter, not %r' %
                             (exclude_from_weight_decay_fn,))
@@ -378,7 +384,7 @@ class LarsMomentumOptimizer(Optimizer):
     def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_numbers('LarsMomentum', momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
+        require_finite('LarsMomentum', momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
         self._attrs = {'mu': momentum, 'lars_coeff': lars_coeff, 'lars_weight_decay': lars_weight_decay}
 
 
@@ -404,7 +410,7 @@ class DpsgdOptimizer(Optimizer):
 
     def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
         super().__init__(learning_rate, parameter_list)
-        require_numbers('Dpsgd', clip=clip, batch_size=batch_size, sigma=sigma)
+        require_finite('Dpsgd', clip=clip, batch_size=batch_size, sigma=sigma)
         self._attrs = {'clip': clip, 'batch_size': batch_size, 'sigma': sigma}
 
 

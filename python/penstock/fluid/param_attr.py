@@ -1,6 +1,6 @@
 """ParamAttr, which describes how a layer's parameter is named, initialised and trained."""
 
-from penstock.fluid.core import require_numbers
+from penstock.fluid.core import require_finite
 from penstock.fluid.initializer import Constant, Initializer, Xavier
 from penstock.fluid.regularizer import WeightDecayRegularizer
 
@@ -31,7 +31,7 @@ class ParamAttr:
                  do_model_average=True):
         if name is not None and not isinstance(name, str):
             raise TypeError('ParamAttr: the name must be a str, not %r' % (name,))
-        require_numbers('ParamAttr', learning_rate=learning_rate)
+        require_finite('ParamAttr', learning_rate=learning_rate)
         for what, flag in (('trainable', trainable), ('do_model_average', do_model_average)):
             if not isinstance(flag, bool):
                 raise TypeError('ParamAttr: %s must be True or False, not %r' % (what, flag))

@@ -24,10 +24,11 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import unique_name
+from penstock.fluid._array_conversion import converted, require_unmasked_parts
 from penstock.fluid._dataset_loader import DatasetLoader
 from penstock.fluid._pump import Pump
 from penstock.fluid._reader_decorators import batch, map_readers, xmap_readers
-from penstock.fluid.core import CPUPlace, LoDTensor, dtype_name
+from penstock.fluid.core import CPUPlace, LoDTensor
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.framework import Variable
 from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
@@ -77,12 +78,18 @@ def default_collate_fn(batch):
     Returns:
         list[numpy.ndarray]: the fields, each of shape [samples, ...].
 
+    Raises:
+        penstock.ProgramError: E-array-masked: an element is masked.
+
     Example:
         fields = fluid.io.default_collate_fn([(np.zeros(3), 0), (np.ones(3), 1)])
         assert fields[0].shape == (2, 3)
     """
     if isinstance(batch[0], numpy.ndarray):
+        require_unmasked_parts(batch, 'sample', 'default_collate_fn')
         return [numpy.stack(batch)]
+    for number, field in enumerate(zip(*batch)):
+        require_unmasked_parts(field, 'field %d' % number, 'default_collate_fn')
     return [numpy.stack([numpy.asarray(value) for value in field]) for field in zip(*batch)]
 
 
@@ -437,7 +444,7 @@ def _checked(values, feed_list):
     if len(values) != len(feed_list):
         raise ValueError('the generator gave %d values for the %d variables %s' %
                          (len(values), len(feed_list), ', '.join(var.name for var in feed_list)))
-    return [value if isinstance(value, LoDTensor) else numpy.ascontiguousarray(value, dtype_name(var.dtype))
+    return [value if isinstance(value, LoDTensor) else converted(value, var, 'the generator')
             for value, var in zip(values, feed_list)]
 
 

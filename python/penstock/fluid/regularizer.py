@@ -2,7 +2,7 @@
 
 from penstock import _penstock
 from penstock.fluid import framework, unique_name
-from penstock.fluid.core import require_numbers
+from penstock.fluid.core import require_finite
 
 __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
 
@@ -13,7 +13,7 @@ class WeightDecayRegularizer:
     kind = None
 
     def __init__(self, regularization_coeff=0.0):
-        require_numbers(type(self).__name__, regularization_coeff=regularization_coeff)
+        require_finite(type(self).__name__, regularization_coeff=regularization_coeff)
         self._regularization_coeff = regularization_coeff
 
     @property

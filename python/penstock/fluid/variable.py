@@ -6,7 +6,8 @@ layers/math_op_patch.py adds the methods that create ops (x + y, x.astype), beca
 import numpy
 
 from penstock.fluid import core
-from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
+from penstock.fluid._basics import checked_shape
+from penstock.fluid.core import VAR_TYPES, VarType, to_dtype
 from penstock.fluid import _var_desc  # after core, which it needs
 
 GRAD_SUFFIX = '@GRAD'
@@ -64,7 +65,7 @@ class Variable:
 
     @shape.setter
     def shape(self, shape):
-        self._desc.set_var_shape(self.block.idx, self.name, to_extents(shape))
+        self._desc.set_var_shape(self.block.idx, self.name, checked_shape(self.name, shape))
 
     @property
     def dtype(self):

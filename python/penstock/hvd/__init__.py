@@ -30,6 +30,7 @@ rank has ended; with its reason, if it reported one). Thread-safe, but the order
 ranks.
 """
 
+from penstock import _bad_arguments
 from penstock._penstock import PeerError as HorovodInternalError
 from penstock.fluid._absent import absent_names
 from penstock.hvd import elastic
@@ -70,3 +71,5 @@ __all__ = [
 __getattr__ = absent_names(__name__, ('SyncBatchNorm', 'sparse_allreduce_async'),
                            'PyTorch has it; in a program, use BuildStrategy.sync_batch_norm, and gradients of sparse '
                            'tables are exchanged as rows')
+
+_bad_arguments.guard_package(__name__)

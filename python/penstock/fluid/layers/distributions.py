@@ -8,6 +8,8 @@ import warnings
 
 import numpy
 
+from penstock._call_site import stack_level
+from penstock.fluid._array_conversion import to_array
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.framework import Variable
 from penstock.fluid.layers.arithmetic import elementwise_pow, reduce_max, reduce_prod, reduce_sum
@@ -87,9 +89,9 @@ def _constants(values):
     """Returns the values as float32 Variables, broadcast to a common shape."""
     arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
     if any(array.dtype != 'float32' for array in arrays):
-        warnings.warn('arguments of distributions are converted to float32', stacklevel=4)
+        warnings.warn('arguments of distributions are converted to float32', stacklevel=stack_level())
     made = []
-    for array in numpy.broadcast_arrays(*[array.astype('float32') for array in arrays]):
+    for array in numpy.broadcast_arrays(*[to_array(array, 'float32', 'argument', 'distributions') for array in arrays]):
         variable = create_tensor(dtype='float32')
         assign(numpy.array(array), variable)
         made.append(variable)

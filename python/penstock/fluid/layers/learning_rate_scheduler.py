@@ -10,6 +10,7 @@ import inspect
 import math
 
 from penstock.fluid import framework
+from penstock.fluid.core import require_finite
 from penstock.fluid.framework import Variable
 from penstock.fluid.layers import arithmetic, control_flow, nn, ops, tensor
 
@@ -30,6 +31,9 @@ def _schedule(layer):
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if value is None or isinstance(value, str):
                 raise TypeError('%s: %s must be a number or a Variable, not %r' % (layer.__name__, name, value))
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                if isinstance(one, float):
+                    require_finite(layer.__name__, **{name: one})
         with framework.default_main_program()._lr_schedule_guard():
             return layer(*args, **kwargs)
 

@@ -1,9 +1,11 @@
 """Layers with parameters, and the functions commonly used between them."""
 
 import math
+import numbers
 
+from penstock._errors import program_error
 from penstock.fluid._argument_types import ArgumentError, element_types
-from penstock.fluid.core import VarType
+from penstock.fluid.core import VarType, to_extents
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -91,18 +93,26 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     return lookup_layer('lookup_table', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
+def padding_row(layer, padding_idx, size):
+    """Returns the number of the row that reads as zeros; -1 for none."""
+    if padding_idx is None:
+        return -1
+    rows = to_extents(size)[0]
+    if not isinstance(padding_idx, numbers.Integral) or not -rows <= padding_idx < rows:
+        raise program_error('E-padding-idx', '%s: padding_idx must be a row of the table, from %d to %d, not %r' %
+                            (layer, -rows, rows - 1, padding_idx))
+    return int(padding_idx) % rows
+
+
 def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
     """Implements both layers named embedding, which differ in their op."""
     require_variables('embedding', input=input)
     if input.dtype != VarType.INT64:
         raise TypeError('embedding: the ids must be int64, but %s is %s' % (input.name, input.dtype.name))
     helper = LayerHelper('embedding', param_attr=param_attr)
+    padding_idx = padding_row('embedding', padding_idx, size)
     table = helper.create_parameter(helper.param_attr, size, dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    if padding_idx is None:
-        padding_idx = -1
-    elif padding_idx < 0:
-        padding_idx += size[0]
     helper.append_op(
         op_type, {'Ids': input, 'W': table}, {'Out': out}, {
             'is_sparse': is_sparse,

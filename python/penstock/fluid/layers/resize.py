@@ -2,6 +2,7 @@
 
 import warnings
 
+from penstock._call_site import stack_level
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
 from penstock.fluid.layers.tensor import int_list
@@ -222,7 +223,7 @@ def _resize(methods, input, out_shape, scale, name, resample, actual_shape, alig
     else:
         attrs['scale'] = float(scale)
     if isinstance(actual_shape, Variable):
-        warnings.warn('actual_shape is deprecated: out_shape may be a Variable', stacklevel=4)
+        warnings.warn('actual_shape is deprecated: out_shape may be a Variable', stacklevel=stack_level())
         actual_shape.stop_gradient = True
         inputs['OutSize'] = actual_shape
     elif actual_shape is not None:

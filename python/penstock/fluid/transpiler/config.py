@@ -4,7 +4,7 @@ import numbers
 import operator
 
 from penstock import _penstock
-from penstock._errors import program_error
+from penstock._errors import program_error, suggestion
 from penstock.fluid.transpiler import ps_dispatcher
 
 __all__ = ['DistributeTranspilerConfig', 'DistributedMode']
@@ -178,6 +178,13 @@ class DistributeTranspilerConfig:
         if value and self._sync_mode:
             raise _both()
         self._runtime_split_send_recv = value
+
+    def __setattr__(self, name, value):
+        if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):    # a subclass may have others
+            fields = [one for one in dir(type(self)) if not one.startswith('_')]
+            raise program_error('E-plan-config', 'plan: %s has no field %s%s' %
+                                (type(self).__name__, name, suggestion(name, fields)))
+        object.__setattr__(self, name, value)
 
     def is_set(self, field):
         """Returns whether a field was given a value.

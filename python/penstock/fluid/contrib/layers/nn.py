@@ -9,7 +9,7 @@ from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.detection_results import _suppress
 from penstock.fluid.layers.draws import seed_variable
-from penstock.fluid.layers.nn import reshape
+from penstock.fluid.layers.nn import padding_row, reshape
 from penstock.fluid.layers.shaping import slice as slice_layer
 
 __all__ = [
@@ -83,9 +83,9 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
         y = fluid.contrib.layers.fused_embedding_seq_pool(ids, size=[20, 16])
     """
     helper = LayerHelper('fused_embedding_seq_pool', param_attr=param_attr).takes(input=input)
+    padding_idx = padding_row('fused_embedding_seq_pool', padding_idx, size)
     table = helper.create_parameter(helper.param_attr, size, dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    padding_idx = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
     helper.append_op('fused_embedding_seq_pool', {'Ids': input, 'W': table}, {'Out': out}, {
         'is_sparse': is_sparse,
         'combiner': combiner,

@@ -7,6 +7,7 @@ from penstock.fluid.contrib.layers.convolutions import var_conv_2d as var_conv_2
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layers.draws import seed_variable as seed_variable
+from penstock.fluid.layers.nn import padding_row as padding_row
 from penstock.fluid.layers.nn import reshape as reshape
 from penstock.fluid.layers.shaping import slice as slice_layer
 from penstock.fluid.param_attr import ParamAttr as ParamAttr

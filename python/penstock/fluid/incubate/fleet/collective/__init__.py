@@ -13,6 +13,7 @@
 
 import warnings
 
+from penstock import _bad_arguments
 from penstock._errors import state_error
 from penstock.fluid import framework, io
 from penstock.fluid import optimizer as optimizers
@@ -401,3 +402,6 @@ def _settle(strategy):
     if strategy.collective_mode in ('local_sgd', 'grad_allreduce') and strategy.mode != 'collective':
         raise ValueError("DistributedStrategy: collective_mode %r needs mode 'collective', not %r" %
                          (strategy.collective_mode, strategy.mode))
+
+
+_bad_arguments.guard_package(__name__)

@@ -1,0 +1,134 @@
+"""What the functions of C++ say about arguments that they do not take. None never crashes one."""
+
+import inspect
+import os
+import re
+import signal
+
+import penstock
+import pytest
+from penstock import _penstock
+
+CLASS = re.compile(r'penstock\._penstock\.(\w+)')
+
+
+def bound_functions():
+    """(name, function, signature) of each function and method of the module that C++ binds."""
+    found = []
+    for name, thing in vars(_penstock).items():
+        members = vars(thing).items() if inspect.isclass(thing) else [(None, thing)]
+        for member, function in members:
+            function = getattr(function, '__func__', function)
+            for line in (getattr(function, '__doc__', None) or '').splitlines():
+                signature = re.match(r'(?:\d+\. )?(\w+)\((.*)\) -> ', line)
+                if callable(function) and signature and signature[1] in (member, name):
+                    found.append(('%s.%s' % (name, member) if member else name, function, signature[2]))
+    return found
+
+
+def parameters(signature):
+    """[(name, type)] of a signature's text."""
+    parts, depth = [''], 0
+    for letter in signature:
+        depth += letter in '([{'
+        depth -= letter in ')]}'
+        if letter == ',' and depth == 0:
+            parts.append('')
+        else:
+            parts[-1] += letter
+    return [(*part.strip().split(': ', 1), '')[:2] for part in parts if part.strip()]
+
+
+def instances():
+    """An object of each class that a parameter may have and that Python can make."""
+    made = {}
+    for name, kind in vars(_penstock).items():
+        if inspect.isclass(kind) and not issubclass(kind, BaseException):
+            for arguments in ((), (1,), ('',), ('a', 1)):
+                try:
+                    made[name] = kind(*arguments)
+                    break
+                except Exception:
+                    pass
+    made.pop('Executor', None)
+    return made
+
+
+def outcomes(calls):
+    """{label: what a call gives} of (label, call), which run in one child process. The child must live through all."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        signal.alarm(60)
+        with os.fdopen(write, 'w') as pipe:
+            for label, call in calls:
+                print(label, file=pipe, flush=True)
+                try:
+                    call()
+                    text = 'nothing'
+                except BaseException as error:
+                    text = '%s: %s' % (type(error).__name__, error)
+                print(repr(text), file=pipe, flush=True)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        lines = pipe.read().splitlines()
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, 'status %d in %s' % (status, lines[-1])
+    return dict(zip(lines[::2], lines[1::2]))
+
+
+def stand_in(kind, made):
+    found = CLASS.search(kind)
+    if found:
+        return made.get(found[1])
+    return {'str': 'a', 'bool': False, 'dict': {}, 'list': [], 'tuple': ()}.get(
+        re.split(r'[\[ ]', kind)[0], 1 if 'Int' in kind or 'int' in kind or 'float' in kind.lower() else [])
+
+
+def called(function, arguments):
+    return lambda: function(*arguments)
+
+
+def test_none_in_place_of_an_object_is_refused_by_every_bound_function():
+    made, calls = instances(), []
+    for name, function, signature in bound_functions():
+        given = parameters(signature)
+        for i, (parameter, kind) in enumerate(given):
+            is_object = CLASS.match(kind) and 'None' not in kind
+            if is_object and not any(part.startswith('*') for part, _ in given):
+                arguments = [None if j == i else stand_in(other, made) for j, (_, other) in enumerate(given)]
+                calls.append(('%s(%s): %s is None' % (name, signature, parameter), called(function, arguments)))
+    assert len(calls) > 150
+    for label, text in outcomes(calls).items():
+        assert 'ProgramError' in text and 'E-argument-type' in text, (label, text)
+
+
+def test_no_bound_function_crashes_or_gives_the_error_of_pybind11():
+    odd, calls = object(), []
+    for name, function, signature in bound_functions():
+        count = len(parameters(signature))
+        for given in ([None] * count, [odd] * count, [odd] * 17, [{}], [b'\xff'] * 3):
+            if given:
+                calls.append(('%s(%s) of %.80s' % (name, signature, given), called(function, given)))
+    for label, text in outcomes(calls).items():
+        assert 'incompatible' not in text and 'penstock._penstock' not in text, (label, text)
+
+
+@pytest.mark.parametrize('call, text', [
+    (lambda fluid: fluid.Scope().var(None), r'^Scope\.var: name must be str, not None'),
+    (lambda fluid: fluid.Scope().find_var(3), r'^Scope\.find_var: name must be str, not 3'),
+    (lambda fluid: fluid.LoDTensor().set_lod(None), r'^LoDTensor\.set_lod: lod must be list\[list\[int\]\], not None'),
+    (lambda fluid: fluid.LoDTensor().set_lod([[0, 'a']]), r'^LoDTensor\.set_lod: lod must be'),
+    (lambda fluid: fluid.LoDTensor().set_lod(), r'^LoDTensor\.set_lod: lod is missing'),
+    (lambda fluid: fluid.LoDTensor().set_lod(1, 2, 3),
+     r'^LoDTensor\.set_lod takes \(lod: list\[list\[int\]\]\), not \(1, 2, 3\)'),
+    (lambda fluid: fluid.global_scope().var('a').set_int(2**70), r'^RuntimeVariable\.set_int: value is out of range'),
+    (lambda fluid: fluid.LoDTensorArray().append(None), r'^LoDTensorArray\.append: tensor must be LoDTensor, not None'),
+    (lambda fluid: fluid.core.Scope.var(None, 'a'), r'a method of a class was called with None'),
+])
+def test_errors_name_the_function_the_argument_and_what_was_given(fluid, call, text):
+    with pytest.raises(TypeError, match=text) as caught:
+        call(fluid)
+    assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == 'E-argument-type'

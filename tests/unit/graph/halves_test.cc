@@ -18,7 +18,7 @@ class AnyKernel : public Kernel {
 template <typename Device, typename T>
 class FloatKernel : public AnyKernel {};
 
-void Declare(OpRegistry& ops) {
+void DeclareHalves(OpRegistry& ops) {
   ops.Add("add")
       .Doc("Adds.", "")
       .Input("X", "", AnyType())
@@ -41,7 +41,7 @@ void Declare(OpRegistry& ops) {
 std::string Converted(const std::string& ops) {
   static const OpRegistry* registry = [] {
     auto* made = new OpRegistry;
-    Declare(*made);
+    DeclareHalves(*made);
     PENSTOCK_CHECK(made->Finish().ok(), "the declarations are right");
     return made;
   }();

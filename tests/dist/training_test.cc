@@ -187,7 +187,7 @@ TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
     for (int i = 0; i < 2; ++i) job.trainer(i).flags = job.pserver(i).flags = {"--wire=fluid"};
     for (const std::uint64_t seed : {0, 1, 2}) {
       ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
-      EXPECT_NE(job.Logs().find("speaks Fluid's wire, which has no exactly-once"), std::string::npos);
+      EXPECT_NE(job.Logs().find("uses Fluid's wire, which has no exactly-once"), std::string::npos);
       ExpectEnds(job, reference, StrCat(job_name, ", seed ", seed));
     }
   }

@@ -1,5 +1,6 @@
 """contrib.mixed_precision: the rewriting with casts, the scaling of the loss, and runs of float16 on CPUs."""
 
+import gzip
 import pathlib
 import subprocess
 import sys
@@ -85,7 +86,8 @@ def emb(fluid):
     return fluid.layers.mean(fluid.layers.square_error_cost(total, y))
 
 
-FLUIDS = (pathlib.Path(__file__).parent.parent / 'parity' / 'data' / 'mixed_precision.txt').read_text()
+DATA = pathlib.Path(__file__).parent.parent / 'parity' / 'data'
+FLUIDS = gzip.decompress((DATA / 'mixed_precision.txt.gz').read_bytes()).decode()
 
 
 @pytest.mark.parametrize('part', FLUIDS.split('# ')[1:], ids=lambda part: part.splitlines()[0].replace(' ', '_'))

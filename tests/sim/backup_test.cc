@@ -148,10 +148,10 @@ TEST(BackupTrainers, WhatIsNotMergedByAMeanIsRefused) {
       pserver::Pserver::Make(program, *program.main().ops().back().op, scope, SimOps(), runner, {});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().id(), "E-server-backup");
-  EXPECT_EQ(
-      made.status().message(),
-      "the update of table on pserver ps1:1 merges gradients of rows, which backup_trainers does not run "
-      "with yet; transpile without it");
+  EXPECT_EQ(made.status().message(),
+            "the update of table on pserver ps1:1 merges gradients of rows, which backup_trainers does not "
+            "support; "
+            "transpile without it");
 }
 
 }  // namespace

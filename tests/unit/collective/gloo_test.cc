@@ -275,7 +275,7 @@ TEST_F(GlooGroups, AreTheOuterOnesOfAHierarchy) {
     if (host == 0 && status.message().find("rank 2 has left the group: among") == std::string::npos)
       return status.ToString();
     return Expect(status, host == 1 ? "E-collective-peer-lost" : "E-collective-peer-left",
-                  "among ranks 2, 3 of a host: rank 3 is gone: its connection ended before");
+                  "among ranks 2, 3 of a host: rank 3 is gone: its process ended before");
   });
   std::filesystem::remove_all(folder);
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(ends[rank], 0);

@@ -42,7 +42,8 @@ std::string Converted(const std::string& ops) {
   static const OpRegistry* registry = [] {
     auto* made = new OpRegistry;
     DeclareHalves(*made);
-    PENSTOCK_CHECK(made->Finish().ok(), "the declarations are right");
+    const Status finished = made->Finish();
+    PENSTOCK_CHECK(finished.ok(), finished.ToString());
     return made;
   }();
   const std::string text =

@@ -65,11 +65,11 @@ TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
             0)
       << err_;
   for (const char* file : {"trainer_0/00_source.ir", "trainer_0/03_send_gradients.ir",
-                           "trainer_1/09_drop_optimizers.ir", "trainer_startup_1/05_fake_init_tables.ir",
+                           "trainer_1/10_drop_optimizers.ir", "trainer_startup_1/05_fake_init_tables.ir",
                            "pserver_1/05_serve_gradients.ir", "pserver_startup_0/02_init_step_counters.ir"}) {
     EXPECT_TRUE(ReadProgramFile(StrCat(dir_ / "s", "/", file)).ok()) << file;
   }
-  const Result<Program> last = ReadProgramFile(dir_ / "s" + "/trainer_1/09_drop_optimizers.ir");
+  const Result<Program> last = ReadProgramFile(dir_ / "s" + "/trainer_1/10_drop_optimizers.ir");
   const Result<Program> made = ReadProgramFile(dir_ / "roles" + "/trainer_t1.pb");
   ASSERT_TRUE(last.ok() && made.ok());
   EXPECT_EQ(last->main().ops().size(), made->main().ops().size());

@@ -45,6 +45,7 @@ COUNTERS = {
     'DecodePulled': 'bytes_per_second', 'MergeGradients': 'bytes_per_second', 'CopyGradients': 'bytes_per_second',
     'CompressGradient': 'ratio', 'ExpandGradient': 'ratio', 'GatherRows': 'items_per_second',
     'ApplyRows': 'items_per_second',
+    'SplitIds': 'items_per_second',
 }
 
 

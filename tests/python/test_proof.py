@@ -60,7 +60,7 @@ def test_an_update_that_the_source_does_twice_is_found(fluid, transpile):
     block.append_op('momentum', update._inputs(), update._outputs(), update.all_attrs())
     with pytest.raises(penstock.ProgramError) as error:
         transpile(fluid)
-    assert error.value.id == 'E-check-updated-twice'
+    assert error.value.id == 'E-plan-updated-twice'
 
 
 def test_fluids_own_defects_are_warnings_at_the_users_line(fluid):
@@ -136,7 +136,7 @@ def test_a_request_for_rows_alone_does_not_say_whose_it_is():
     """Runs in a separate process, because a process is one trainer, and that of the tests may have completed."""
     told = subprocess.run([sys.executable, '-c', LOOKS_UP], capture_output=True, text=True, timeout=180)
     assert told.stdout.startswith('E-contract-trainer '), told.stderr
-    assert 'no recv, barrier or lookup of the program says a trainer_id' in told.stdout
+    assert 'no recv, barrier or lookup of the program has a trainer_id' in told.stdout
 
 
 @pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])

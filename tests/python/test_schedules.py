@@ -102,7 +102,7 @@ def test_a_counter_of_the_users_own_is_advanced_where_the_schedule_is(fluid, tra
     x, y = layers.data('x', [128]), layers.data('y', [1])
     loss = layers.mean(layers.square_error_cost(layers.fc(layers.fc(x, 128), 1), y))
     steps = layers.autoincreased_step_counter()
-    fluid.optimizer.SGD(0.1).minimize(loss)
+    fluid.optimizer.SGD(layers.cast(steps, 'float32') * 0.1).minimize(loss)
     fluid.optimizer.ExponentialMovingAverage(0.99, thres_steps=steps).update()
     config = fluid.DistributeTranspilerConfig()
     if mode == 'half_async':

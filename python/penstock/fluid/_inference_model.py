@@ -9,7 +9,8 @@ from penstock._penstock import DataError
 from penstock.fluid import framework, layers
 from penstock.fluid._file_writing import save_files
 from penstock.fluid._remote_tables import look_up_at_hand, note_tables
-from penstock.fluid._var_files import load_persistables, program_or_default, read_saved, save_persistables_but
+from penstock.fluid._var_files import load_persistables, program_or_default, save_persistables_but
+from penstock.fluid._var_records import read_saved
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Program, Variable
 

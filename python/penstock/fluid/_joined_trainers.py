@@ -4,6 +4,8 @@ without num_trainers, Executor.run and train_from_dataset join the trainers of t
 from penstock import _penstock
 from penstock._errors import state_error
 
+_make_compiled = None
+
 
 def trainers_of(program):
     """Returns the addresses of the trainers that train a program of mode nccl2 together, and the number of this one.
@@ -39,15 +41,20 @@ def _number_in(program, addresses):
     return number
 
 
+def compile_by(make):
+    """Sets the function that makes the CompiledProgram of a program. compiler.py calls it, because it imports this
+    module."""
+    global _make_compiled
+    _make_compiled = make
+
+
 def compiled_of(program):
     """Returns the CompiledProgram that a plain run of the program stands for; None if the program runs as it is."""
     if trainers_of(program) is None:
         return None
     compiled = program.__dict__.get('_compiled_for_trainers')
     if compiled is None:
-        from penstock.fluid import compiler, core    # compiler imports this module
-        compiled = program._compiled_for_trainers = compiler.CompiledProgram(program).with_data_parallel(
-            loss_name='', places=core.CPUPlace())
+        compiled = program._compiled_for_trainers = _make_compiled(program)
     return compiled
 
 

@@ -207,9 +207,10 @@ class Optimizer:
                 self._accumulators.setdefault(self._prefixed(accumulator), {})[param] = block._var_recursive(state)
         ops = [block._op_handle(op_id) for op_id in made.optimizer_ops]
         for op in ops:
-            rate = program._parameter_attrs.get(op.input('Param')[0], {}).get('learning_rate')
-            if isinstance(rate, Variable):
-                op._rename_input(made.learning_rate, rate.name)
+            for param in op.input('Param'):    # none for an op that only advances state, such as adamax's
+                rate = program._parameter_attrs.get(param, {}).get('learning_rate')
+                if isinstance(rate, Variable):
+                    op._rename_input(made.learning_rate, rate.name)
         return ops
 
     # Updates by Python, for subclasses.

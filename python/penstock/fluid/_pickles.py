@@ -18,8 +18,8 @@ def dumps(arrays):
 
 
 def loads(data, where):
-    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists, tuples and sets of these. Raises
-    an error that names `where` for anything else."""
+    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
+    error that names `where` for anything else."""
     try:
         return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
     except _Refused as error:
@@ -118,7 +118,7 @@ def _value(value):
         return value.array()
     if isinstance(value, dict):
         return {_value(key): _value(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (list, tuple)):
         return type(value)(_value(one) for one in value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value

@@ -10,9 +10,9 @@ from penstock.fluid import _pickles, _pserver_values
 from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
-                                       load_vars, parse, program_or_default, read_combined, require_same,
-                                       state_of_pservers)
+from penstock.fluid._var_files import held_value, load_vars, program_or_default, require_same, state_of_pservers
+from penstock.fluid._var_records import (file_of, is_belong_to_optimizer, is_parameter, is_persistable, parse,
+                                         read_combined)
 from penstock.fluid.core import CPUPlace, Scope
 from penstock.fluid.executor import Executor, global_scope
 from penstock.fluid.framework import Variable

@@ -11,7 +11,8 @@ import warnings
 import numpy
 
 from penstock._call_site import stack_level
-from penstock.fluid import _var_files
+from penstock._penstock import RuntimeVariable
+from penstock.fluid import _var_records
 from penstock.fluid._file_writing import SavedFolder
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
@@ -185,12 +186,12 @@ def from_folder(dirname):
     saved = SavedFolder(dirname)
 
     def value_of(name):
-        path = _var_files.file_of(dirname, name)
+        path = _var_records.file_of(dirname, name)
         try:
             data = saved.read(name)
         except FileNotFoundError:
             return None
-        return numpy.array(_var_files.parse(path, data, 0)[0].get_tensor()), path
+        return numpy.array(_var_records.parse(path, data, 0)[0].get_tensor()), path
     return value_of
 
 
@@ -198,7 +199,7 @@ def from_one_file(data, there, program, chosen):
     """Returns a `value_of` for set_from: the bytes of one file with all variables of the program before it was
     transpiled for which chosen(variable) holds."""
     names = sorted(var.name for var in program._source_main.list_vars() if chosen(var))
-    values = dict(zip(names, _var_files.records_in(data, there, names)))
+    values = dict(zip(names, _var_records.records_in(data, there, names)))
     return lambda name: (numpy.array(values[name].get_tensor()), there) if name in values else None
 
 
@@ -235,13 +236,12 @@ def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
 def _collected_slices(program, dirname):
     """Returns {name: (array, path)} of the files that this pserver has written itself, if they were collected in the
     folder."""
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import read_slice
     folder = os.path.join(dirname, STATE_FOLDER)
     if not os.path.isdir(folder):
         return {}
     values = {}
     for one in program._parameters_on_pservers.get_distributed_vars_by_ep(program._ps_endpoint):
-        path = _var_files.file_of(folder, one.slice.name + '_0')
+        path = _var_records.file_of(folder, one.slice.name + '_0')
         if not os.path.isfile(path):
             raise ValueError('%s has no file of %s, which pserver %s holds: collect the files of all pservers there, '
                              'and load them on as many pservers as have written them' %
@@ -265,15 +265,15 @@ def load_tables(program, dirname):
     tables = getattr(program, '_sharded_tables', ())
     servers = getattr(program, '_pservers', ())
     for table in tables:
-        paths = _var_files.shard_files(dirname, table)
-        number, whole = servers.index(program._ps_endpoint), _var_files.file_of(dirname, table)
+        paths = _var_records.shard_files(dirname, table)
+        number, whole = servers.index(program._ps_endpoint), _var_records.file_of(dirname, table)
         if len(paths) == len(servers):
-            rows = _var_files.parse(paths[number], _var_files.read_file(paths[number]), 0, VarType.SELECTED_ROWS)[0]
+            rows = _var_records.parse(paths[number], _var_records.read_file(paths[number]), 0, VarType.SELECTED_ROWS)[0]
             global_scope().var(table)._assign(rows)
         elif paths:
             _set_rows(table, number, len(servers), *_joined_shards(paths))
         elif os.path.isfile(whole):
-            set_tables(program, {table: numpy.array(_var_files.read_single(whole).get_tensor())})
+            set_tables(program, {table: numpy.array(_var_records.read_single(whole).get_tensor())})
 
 
 def set_tables(program, arrays):
@@ -289,8 +289,8 @@ def set_tables(program, arrays):
 def _joined_shards(paths):
     ids, values = [], []
     for path in paths:
-        data = _var_files.read_file(path)
-        rows = _var_files.parse(path, data, 0, VarType.SELECTED_ROWS)[0].get_selected_rows()
+        data = _var_records.read_file(path)
+        rows = _var_records.parse(path, data, 0, VarType.SELECTED_ROWS)[0].get_selected_rows()
         if len(rows.rows()):
             ids.append(numpy.array(rows.rows(), 'int64'))
             values.append(numpy.array(rows.get_tensor()))
@@ -307,3 +307,13 @@ def _set_rows(table, number, servers, ids, values):
     rows.set_rows([int(row) for row in ids[own]])
     rows.set_height(height)
     rows.get_tensor().set(numpy.ascontiguousarray(values[own]), None)
+
+
+def read_slice(path):
+    """Returns {name: array} of a file that a pserver wrote, which holds the names, then the values in this order."""
+    data, values = _var_records.read_file(path), []
+    offset = 0
+    while offset < len(data):
+        record, offset = RuntimeVariable._from_file_bytes(data, offset, False, path)
+        values.append(numpy.array(record.get_tensor()))
+    return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))

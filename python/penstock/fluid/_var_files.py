@@ -8,68 +8,17 @@ import warnings
 import numpy
 
 from penstock._call_site import stack_level
-from penstock._errors import program_error
-from penstock._penstock import RuntimeVariable, process_wire, rpc_is_open
-from penstock.fluid import framework
-from penstock.fluid._file_writing import SavedFolder, is_list, save_files
+from penstock._penstock import process_wire, rpc_is_open
+from penstock.fluid import _pserver_state, _pserver_values, framework
+from penstock.fluid._file_writing import SavedFolder, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
+from penstock.fluid._var_records import (NEVER_SAVED, TABLES_FOLDER, file_of, is_parameter, is_persistable, parse,
+                                         read_combined, read_file, read_saved, records_in, shard_files)
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
-from penstock.fluid.framework import Parameter, Program, Variable
-
-# Folder inside the folder of a save, named as in Fluid.
-TABLES_FOLDER = '__lookup_table__'
-
-_NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
-
-
-def is_parameter(var):
-    """Returns whether a variable is a parameter.
-
-    Args:
-        var (Variable): the variable.
-
-    Returns:
-        bool: whether training updates it.
-
-    Example:
-        w = fluid.layers.create_parameter([2, 3], 'float32')
-        assert fluid.io.is_parameter(w)
-    """
-    return isinstance(var, Parameter)
-
-
-def is_persistable(var):
-    """Returns whether a variable is saved: persistable, and neither a feed, a fetch nor a reader.
-
-    Args:
-        var (Variable): the variable.
-
-    Returns:
-        bool: whether it is.
-
-    Example:
-        assert not fluid.io.is_persistable(fluid.data('x', [2, 3]))
-    """
-    return var.persistable and var.type not in _NEVER_SAVED
-
-
-def is_belong_to_optimizer(var):
-    """Returns whether a variable is persistable but not a parameter, like the state of an optimizer.
-
-    Args:
-        var (Variable): the variable.
-
-    Returns:
-        bool: whether it is.
-
-    Example:
-        w = fluid.layers.create_parameter([2, 3], 'float32')
-        assert not fluid.io.is_belong_to_optimizer(w)
-    """
-    return not is_parameter(var) and not var.need_check_feed and is_persistable(var)
+from penstock.fluid.framework import Program, Variable
 
 
 def program_or_default(main_program):
@@ -89,7 +38,7 @@ def _chosen(main_program, vars, predicate):
             raise ValueError('vars and predicate are both None; give one of them')
         vars = [var for var in program.list_vars() if predicate(var)]
     vars = [var if isinstance(var, Variable) else program.global_block().var(var) for var in vars]
-    return sorted({var.name: var for var in vars if var.type not in _NEVER_SAVED}.values(), key=lambda var: var.name)
+    return sorted({var.name: var for var in vars if var.type not in NEVER_SAVED}.values(), key=lambda var: var.name)
 
 
 def held_value(var):
@@ -98,27 +47,6 @@ def held_value(var):
     if held is None or not held.is_initialized():
         raise RuntimeError('variable %s has no value to save; run the startup program first' % var.name)
     return held
-
-
-def file_of(dirname, name):
-    """Returns the path of a variable's own file.
-
-    The names in a model are untrusted: a name such as "../../x" must not lead out of the folder. Names with slashes,
-    which Fluid's name scopes create, have files in subfolders.
-    """
-    inside = os.path.normpath(name) if name else os.curdir
-    if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
-        raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
-                            (name, dirname))
-    if is_list(inside):
-        raise program_error('E-file-reserved', 'the file of variable %r would replace the list of digests in %s; '
-                            'rename the variable' % (name, dirname))
-    return os.path.join(dirname, name)
-
-
-def read_file(path):
-    with open(path, 'rb') as file:
-        return file.read()
 
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
@@ -220,7 +148,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         fluid.io.load_vars(exe, None, vars=[w], filename=fluid.io.save_vars(exe, None, vars=[w]))
     """
     program = program_or_default(main_program)
-    if _is_pservers(program):
+    if _pserver_values.is_pserver(program):
         _load_on_pserver(program, dirname, vars, predicate, filename)
         return
     chosen = _chosen(program, vars, predicate)
@@ -244,16 +172,6 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return
     for var, value in zip(chosen, values):
         _put(var, value)
-
-
-def shard_files(dirname, table):
-    """Returns the files in which the pservers of a job have saved their shards of a table with is_distributed."""
-    paths = []
-    while True:
-        path = file_of(os.path.join(dirname, TABLES_FOLDER), '%s_%d' % (table, len(paths)))
-        if not os.path.isfile(path):
-            return paths
-        paths.append(path)
 
 
 def _put_shards(var, paths):
@@ -283,14 +201,8 @@ def _put_shards(var, paths):
     held._note_changed(by_load=True)
 
 
-def _is_pservers(program):
-    from penstock.fluid._pserver_values import is_pserver
-    return is_pserver(program)
-
-
 def _load_on_pserver(program, dirname, vars, predicate, filename):
     """load_vars for a pserver's program, whose slices come from whole variables."""
-    from penstock.fluid import _pserver_values
     if vars is None and predicate is None:
         raise ValueError('vars and predicate are both None; give one of them')
     kinds = ('parameter',) if predicate is is_parameter else _pserver_values.ALL_KINDS
@@ -315,39 +227,6 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
     data = filename if dirname is None else read_saved(path)
     value_of = _pserver_values.from_one_file(data, path, program, chosen)
     _pserver_values.set_from(program, value_of, kinds, names, may_lack)
-
-
-def parse(path, data, offset, kind=VarType.LOD_TENSOR):
-    """Returns (the value at `offset` of a file, the offset of the next one)."""
-    return RuntimeVariable._from_file_bytes(data, offset, kind == VarType.SELECTED_ROWS, path)
-
-
-def read_single(path):
-    """Returns the tensor in a file of one variable. Ignores data after it, which Fluid's pservers write."""
-    return parse(path, read_saved(path), 0)[0]
-
-
-def read_saved(path):
-    """Returns the bytes of a file, compared with its digest if the folder has a list of digests."""
-    return SavedFolder(os.path.dirname(path) or os.curdir).read(os.path.basename(path))
-
-
-def read_combined(path, names):
-    """Returns the tensors in one file for all, one per name."""
-    return records_in(read_saved(path), path, names)
-
-
-def records_in(data, path, names):
-    values, offset = [], 0
-    for name in names:
-        if offset >= len(data):
-            raise ValueError('%s ends before variable %s: it holds fewer than the %d requested variables' %
-                             (path, name, len(names)))
-        value, offset = parse('%s: %s' % (path, name), data, offset)
-        values.append(value)
-    if offset != len(data):
-        raise ValueError('%s holds more than the %d requested variables' % (path, len(names)))
-    return values
 
 
 def require_same(name, declared, shape, dtype, there):
@@ -450,10 +329,9 @@ def state_of_pservers(executor, dirname, program, filename=None):
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
     if distributed and dirname is not None and filename is None:
-        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import _model_files
-        names = _model_files.state_on_pservers(program)
+        names = _pserver_state.state_on_pservers(program)
         if names and rpc_is_open():
-            return _model_files.saved_state(executor, dirname, program, names)
+            return _pserver_state.saved_state(executor, dirname, program, names)
         if names:
             warnings.warn('the optimizer state that pservers have is not saved, because this trainer is not connected '
                           'to them: it has completed, or has not run its startup program', stacklevel=stack_level())
@@ -501,7 +379,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
         fluid.io.load_persistables(exe, 'checkpoint', filename='all')
     """
     program = program_or_default(main_program)
-    if _is_pservers(program):
+    if _pserver_values.is_pserver(program):
         load_vars(executor, dirname, program, None, is_persistable, filename)
         return
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
@@ -510,8 +388,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
 
 
 def _warn_of_state(dirname, program):
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import _model_files
-    left = [name for name in _model_files.state_on_pservers(program) if os.path.isfile(file_of(dirname, name))]
+    left = [name for name in _pserver_state.state_on_pservers(program) if os.path.isfile(file_of(dirname, name))]
     if left:
         warnings.warn('%s holds optimizer state (%s), which a trainer cannot load: unless the pservers load it too, by '
                       'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it '

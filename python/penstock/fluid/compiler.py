@@ -432,3 +432,7 @@ class CompiledProgram:
 
 
 __getattr__ = getattr_of(__name__)
+
+
+_joined_trainers.compile_by(
+    lambda program: CompiledProgram(program).with_data_parallel(loss_name='', places=core.CPUPlace()))

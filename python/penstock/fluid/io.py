@@ -8,9 +8,10 @@ from penstock.fluid._program_state import (get_parameter_value, get_parameter_va
 from penstock.fluid._reader_decorators import (ComposeNotAligned, batch, buffered, cache, chain, compose, firstn,
                                                map_readers, multiprocess_reader, shard, shuffle, xmap_readers)
 from penstock.fluid._sampler import DistributedSampler
-from penstock.fluid._var_files import (is_belong_to_optimizer, is_parameter, is_persistable, load_params,
-                                       load_persistables, load_vars, save_params, save_persistables, save_vars)
+from penstock.fluid._var_files import (load_params, load_persistables, load_vars, save_params, save_persistables,
+                                       save_vars)
 from penstock.fluid._var_files import program_or_default as _get_valid_program
+from penstock.fluid._var_records import is_belong_to_optimizer, is_parameter, is_persistable
 from penstock.fluid.reader import DataLoader, PyReader, default_collate_fn
 
 __all__ = [

@@ -8,14 +8,14 @@ import warnings
 import numpy
 
 from penstock._call_site import stack_level
-from penstock.fluid import _var_files, unique_name
+from penstock.fluid import _var_files, _var_records, unique_name
+from penstock.fluid._pserver_state import read_rows
 from penstock.fluid._inference_model import append_fetch_ops, prepend_feed_ops
 from penstock.fluid._remote_tables import look_up_at_hand
 from penstock.fluid.core import VarType
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
 from penstock.fluid._pserver_values import MODEL_KINDS, load_folder
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import read_rows
 
 __all__ = ['convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
            'load_persistables_for_inference']
@@ -178,12 +178,12 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
     if not os.path.isdir(dirname):
         raise ValueError('load_persistables_for_inference: there is no folder %s' % dirname)
     if program is None:
-        program = Program.parse_from_string(_var_files.read_file(os.path.join(dirname, '__model__')))
+        program = Program.parse_from_string(_var_records.read_file(os.path.join(dirname, '__model__')))
     if not isinstance(program, Program):
         raise TypeError('load_persistables_for_inference takes a Program, not %r' % (program,))
     parts = [read_rows(path) for path in _files_with_rows(dirname, lookup_table_var_name)]
     _var_files.load_vars(executor, dirname, program, None,
-                         lambda var: _var_files.is_persistable(var) and var.name != lookup_table_var_name)
+                         lambda var: _var_records.is_persistable(var) and var.name != lookup_table_var_name)
     selected = [part.get_selected_rows() for part in parts]
     held = global_scope().var(lookup_table_var_name).get_selected_rows()
     held.set_rows([row for part in selected for row in part.rows()])
@@ -194,13 +194,13 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
 
 def _files_with_rows(dirname, table):
     """Returns the file of each pserver, in their order."""
-    folder = os.path.join(dirname, _var_files.TABLES_FOLDER)
+    folder = os.path.join(dirname, _var_records.TABLES_FOLDER)
     numbers = [re.fullmatch(re.escape(table) + r'_(\d+)', name)
                for name in (os.listdir(folder) if os.path.isdir(folder) else ())]
     found = sorted(int(match[1]) for match in numbers if match)
     if not found:
         raise ValueError('load_persistables_for_inference: %s has no file with rows of table %s' % (folder, table))
-    return [_var_files.file_of(folder, '%s_%d' % (table, number)) for number in found]
+    return [_var_records.file_of(folder, '%s_%d' % (table, number)) for number in found]
 
 
 def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path):

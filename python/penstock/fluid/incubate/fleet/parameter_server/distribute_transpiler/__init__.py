@@ -21,7 +21,7 @@ import os
 import warnings
 
 from penstock import _penstock
-from penstock.fluid import _pserver_values, _var_files, io
+from penstock.fluid import _pserver_values, _var_files, _var_records, io
 from penstock.fluid.communicator import Communicator
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.executor import Executor
@@ -189,8 +189,8 @@ class DistributedTranspiler(Fleet):
             io.save_inference_model(dirname, feeded_var_names, target_vars, executor, self._origin_program, None, None,
                                     export_for_deployment, True)
         model = '__model__' if export_for_deployment else '__model__.main_program'
-        saved = Program.parse_from_string(_var_files.read_file(os.path.join(dirname, model)))
-        names = {var.name for var in saved.list_vars() if _var_files.is_persistable(var)}
+        saved = Program.parse_from_string(_var_records.read_file(os.path.join(dirname, model)))
+        names = {var.name for var in saved.list_vars() if _var_records.is_persistable(var)}
         _var_files.save_vars(executor, dirname, saved, sorted(names))
 
     def save_persistables(self, executor, dirname, main_program=None):

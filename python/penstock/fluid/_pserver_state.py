@@ -11,8 +11,8 @@ import numpy
 from penstock import _environment, _penstock
 from penstock._call_site import stack_level
 from penstock._penstock import RuntimeVariable, Scope
-from penstock.fluid import _var_files
-from penstock.fluid._pserver_values import STATE_FOLDER, step_of
+from penstock.fluid import _var_records
+from penstock.fluid._pserver_values import STATE_FOLDER, read_slice, step_of
 from penstock.fluid.framework import Program
 
 
@@ -24,8 +24,8 @@ def state_on_pservers(program):
     main = Program._of(source)
     changed, here = ({name for block in one.blocks for op in block.ops for name in op.output_arg_names}
                      for one in (main, program))
-    only_there = {var.name for var in main.list_vars() if _var_files.is_persistable(var)
-                  and not _var_files.is_parameter(var) and var.name in changed - here}
+    only_there = {var.name for var in main.list_vars() if _var_records.is_persistable(var)
+                  and not _var_records.is_parameter(var) and var.name in changed - here}
     return sorted(only_there.union(_steps_of_all(program)))
 
 
@@ -39,7 +39,7 @@ def _steps_of_all(program):
     if source is None or not reports or not any(op.type == 'recv' for op in ops):    # geo-SGD receives by itself
         return {}
     main = Program._of(source)
-    steps = {var.name: step_of(main, var.name) for var in main.list_vars() if _var_files.is_persistable(var)}
+    steps = {var.name: step_of(main, var.name) for var in main.list_vars() if _var_records.is_persistable(var)}
     return {name: step for name, step in steps.items() if step}
 
 
@@ -136,16 +136,6 @@ def _slice_file(folder, one):
     return os.path.join(folder, one.slice.name + '_0')
 
 
-def read_slice(path):
-    """Returns {name: array} of a file that a pserver wrote, which holds the names, then the values in this order."""
-    data, values = _var_files.read_file(path), []
-    offset = 0
-    while offset < len(data):
-        record, offset = RuntimeVariable._from_file_bytes(data, offset, False, path)
-        values.append(numpy.array(record.get_tensor()))
-    return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))
-
-
 def _bytes_of(array):
     scope = Scope()
     scope.var('value').get_tensor().set(numpy.ascontiguousarray(array), None)
@@ -163,4 +153,4 @@ def _remove(folder, slices):
 
 def read_rows(path):
     """Returns the selected rows in a file that a pserver wrote."""
-    return RuntimeVariable._from_file_bytes(_var_files.read_file(path), 0, True, path)[0]
+    return RuntimeVariable._from_file_bytes(_var_records.read_file(path), 0, True, path)[0]

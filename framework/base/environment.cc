@@ -113,29 +113,29 @@ std::string Taken(const Setting& setting) {
   return {};
 }
 
-std::optional<bool> FlagIn(std::string_view text) {
+// The value in the text; no value if there is none of this kind.
+Value FlagIn(std::string_view text) {
   const std::string lower = Lower(text);
   for (const char* yes : {"1", "true", "yes", "on"}) {
-    if (lower == yes) return true;
+    if (lower == yes) return Value(true);
   }
   for (const char* no : {"0", "false", "no", "off"}) {
-    if (lower == no) return false;
+    if (lower == no) return Value(false);
   }
-  return std::nullopt;
+  return Value();
 }
 
 template <typename Number>
-std::optional<Number> NumberIn(std::string_view text, const Setting& setting) {
+Value NumberIn(std::string_view text, const Setting& setting) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return Value();
   const bool within =
       number >= static_cast<Number>(setting.least) && number <= static_cast<Number>(setting.most);
-  return within ? std::optional(number) : std::nullopt;  // NaN is not within
+  return within ? Value(number) : Value();  // NaN is not within
 }
 
 Value ValueIn(const Setting& setting, std::string_view text) {
-  const auto of = [](auto found) { return found ? Value(*std::move(found)) : Value(); };
   switch (setting.kind) {
     case Kind::kText:
       return std::string(text);
@@ -145,11 +145,11 @@ Value ValueIn(const Setting& setting, std::string_view text) {
                                                                               : Value(std::string(text));
     }
     case Kind::kFlag:
-      return of(FlagIn(text));
+      return FlagIn(text);
     case Kind::kInteger:
-      return of(NumberIn<std::int64_t>(text, setting));
+      return NumberIn<std::int64_t>(text, setting);
     case Kind::kNumber:
-      return of(NumberIn<double>(text, setting));
+      return NumberIn<double>(text, setting);
   }
   return {};
 }
@@ -187,9 +187,9 @@ const Setting* FindSetting(std::string_view name) {
 
 Result<Value> Parse(const Setting& setting, std::string_view text) {
   const std::string_view given = setting.kind == Kind::kText ? text : StripSpace(text);
-  if (given.empty()) return Value();
-  Value value = ValueIn(setting, given);
-  if (!std::holds_alternative<std::monostate>(value)) return value;
+  Value value;
+  if (!given.empty()) value = ValueIn(setting, given);
+  if (given.empty() || !std::holds_alternative<std::monostate>(value)) return value;
   return InvalidArgument("E-environment", "the environment variable ", setting.name, " is ", Quote(text),
                          "; it takes ", Taken(setting));
 }

@@ -184,7 +184,9 @@ def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind):
             np.testing.assert_array_equal(saved[0][name], saved[1][name])
     if kind in OF_EACH_TRAINER:    # trainers clip before the mean: the job is compared with one trainer below
         return
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), losses, rtol=1e-3)
+    # The losses of the wide net differ by a few 1e-4; its parameters, below, by less than 1e-4.
+    rtol = 1e-3 if kind == 'clipped' else 1e-4
+    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), losses, rtol=rtol)
     for name, value in local.items():
         if name in saved[0]:
             np.testing.assert_allclose(saved[0][name], value, rtol=1e-4, atol=1e-6, err_msg=name)

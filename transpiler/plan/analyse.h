@@ -98,13 +98,14 @@ struct Analysis {
   std::vector<StartedVar> start_values;  // from FindStartValues; sorted by name
 };
 
-// For a program that updates nothing, params is empty: trainers wait for each other, and nothing is sent.
+// In compat, params is empty for a program that updates nothing: trainers wait for each other, and nothing is
+// sent.
 //
-// kInvalidArgument: E-plan-optimizer (an unknown op updates a parameter, or no op does),
-// E-plan-updated-twice (two optimizers update one), E-plan-optimizer-shape (state is not shaped like its
-// parameter), E-plan-undeclared, E-plan-rate (a learning rate depends on values that only trainers have),
-// the errors of CompleteUpdates, FindTables and, with Clip::kGlobal, of MoveClipping. Cost: linear in the
-// ops of block 0.
+// kInvalidArgument: E-plan-no-params (such a program in the default dialect), E-plan-optimizer (an unknown op
+// updates a parameter, or no op does), E-plan-updated-twice (two optimizers update one),
+// E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared, E-plan-rate (a learning
+// rate depends on values that only trainers have), the errors of CompleteUpdates, FindTables and, with
+// Clip::kGlobal, of MoveClipping. Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);
 

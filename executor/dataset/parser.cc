@@ -1,7 +1,6 @@
 #include "executor/dataset/parser.h"
 
 #include <charconv>
-#include <cstring>
 #include <set>
 #include <system_error>
 
@@ -11,7 +10,6 @@ namespace penstock::dataset {
 namespace {
 
 constexpr std::size_t kShownMax = 60;  // bytes of a word that an error quotes
-constexpr float kFluidsZero = 1e-6F;   // Fluid treats numbers of smaller magnitude as zero
 
 constexpr bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -70,11 +68,6 @@ bool ReadInteger(std::string_view word, std::uint64_t& value) {
 template <typename T>
 void AppendBytes(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void PutWord(std::string& record, std::size_t word, std::size_t value) {
-  const auto narrow = static_cast<std::uint32_t>(value);
-  std::memcpy(record.data() + word * sizeof(narrow), &narrow, sizeof(narrow));
 }
 
 Status ReadCount(Words& words, std::string_view what, std::uint64_t& count) {

@@ -78,6 +78,11 @@ class SlotColumn {
 
 }  // namespace
 
+void PutWord(std::string& record, std::size_t word, std::size_t value) {
+  const auto narrow = static_cast<std::uint32_t>(value);
+  std::memcpy(record.data() + word * sizeof(narrow), &narrow, sizeof(narrow));
+}
+
 std::uint32_t RecordView::Word(std::size_t i) const {
   std::uint32_t value = 0;
   std::memcpy(&value, data_ + i * sizeof(value), sizeof(value));

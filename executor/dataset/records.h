@@ -23,6 +23,12 @@
 
 namespace penstock::dataset {
 
+// Fluid treats numbers of smaller magnitude as zero.
+inline constexpr float kFluidsZero = 1e-6F;
+
+// Writes a word of a record's head: 0 the total bytes, 1 the bytes of the id, 2 + i the count of slot i.
+void PutWord(std::string& record, std::size_t word, std::size_t value);
+
 // The bytes of one record. Does not own them.
 class RecordView {
  public:

@@ -10,8 +10,6 @@
 namespace penstock::dataset {
 namespace {
 
-constexpr float kFluidsZero = 1e-6F;  // Fluid treats numbers of smaller magnitude as zero
-
 // The numbers of each slot of a record, as bytes.
 std::vector<std::string_view> NumbersOf(const Format& format, const RecordView& record) {
   std::vector<std::string_view> numbers;
@@ -23,11 +21,6 @@ std::vector<std::string_view> NumbersOf(const Format& format, const RecordView& 
     at += bytes;
   }
   return numbers;
-}
-
-void PutWord(std::string& record, std::size_t word, std::size_t value) {
-  const auto narrow = static_cast<std::uint32_t>(value);
-  std::memcpy(record.data() + word * sizeof(narrow), &narrow, sizeof(narrow));
 }
 
 // The bytes of a record with these numbers.

@@ -1,5 +1,6 @@
 #include "executor/communicator/async_mode.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -52,7 +53,8 @@ class AsyncMode : public Mode {
   Status EndStep(PeersHandle) override { return status(); }  // the send thread ends the client's steps
 
   Status Land(Param& param, Tensor& out) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    WaitForOwnGradients(lock);
     Received& received = received_[&param];
     if (received.fresh) out.CopyFrom(received.newest);
     received.fresh = false;
@@ -60,7 +62,8 @@ class AsyncMode : public Mode {
   }
 
   Status BeginRun(Scope& scope) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    WaitForOwnGradients(lock);
     for (auto& [param, received] : received_) {
       Variable* variable = received.fresh ? scope.Find(param->whole.name) : nullptr;
       Tensor* out = variable == nullptr ? nullptr : variable->If<Tensor>();
@@ -94,11 +97,28 @@ class AsyncMode : public Mode {
   struct Sent {
     const Gradient* gradient = nullptr;
     Tensor residual;  // shares the caller's memory; the send thread updates its elements
+    // How many have been put into the queue; have been pushed; are part of the received parameters.
+    std::size_t put = 0, pushed = 0, in_parameters = 0;
   };
+
+  bool IsBehind(const Sent& sent) const {
+    return sent.put > sent.in_parameters + settings_.own_gradients_missing_max();
+  }
 
   Status status() const {
     const std::lock_guard lock(mutex_);
     return status_;
+  }
+
+  // Waits until the received parameters contain all but the newest `own_gradients_missing_max` gradients of
+  // each variable. It ends: those beyond a full queue are of more rounds than a receive needs. Counts the wait as exposed time, but for no peer, as SendQueues does.
+  void WaitForOwnGradients(std::unique_lock<std::mutex>& lock) {
+    const auto recent = [this] { return stop_receiving_ || behind_ == 0; };
+    if (received_.empty() || recent()) return;
+    observe::Observer* observer = settings_.observer;
+    const Nanoseconds began = observer == nullptr ? Nanoseconds(0) : observer->clock().Now();
+    received_changed_.wait(lock, recent);
+    if (observer != nullptr) observer->CountWait(observer->clock().Now() - began, nullptr);
   }
 
   Status Put(Gradient& gradient, const Tensor& residual, Variable value) {
@@ -111,8 +131,12 @@ class AsyncMode : public Mode {
   std::size_t QueueOf(Gradient& gradient, const Tensor& residual) {
     const std::lock_guard lock(mutex_);
     const auto [known, added] = queue_of_.try_emplace(&gradient, gradients_.size());
-    if (added) gradients_.push_back({&gradient, {}});
-    gradients_[known->second].residual = residual;
+    if (added) gradients_.push_back({.gradient = &gradient, .residual = {}});
+    Sent& sent = gradients_[known->second];
+    sent.residual = residual;
+    const bool was_behind = IsBehind(sent);
+    ++sent.put;
+    if (IsBehind(sent) && !was_behind) ++behind_;
     return known->second;
   }
 
@@ -121,8 +145,7 @@ class AsyncMode : public Mode {
     if (sends_.joinable()) sends_.join();
     {
       const std::lock_guard lock(mutex_);
-      stop_receiving_ = true;
-      rounds_changed_.notify_all();
+      StopReceiving();
     }
     if (receives_.joinable()) receives_.join();
   }
@@ -131,8 +154,13 @@ class AsyncMode : public Mode {
     queues_.CloseEmpty();
     const std::lock_guard lock(mutex_);
     if (status_.ok()) status_ = std::move(why);
+    StopReceiving();
+  }
+
+  void StopReceiving() {  // with the lock held
     stop_receiving_ = true;
     rounds_changed_.notify_all();
+    received_changed_.notify_all();
   }
 
   void SendRounds() {
@@ -155,7 +183,9 @@ class AsyncMode : public Mode {
       attached_ = true;
     }
     std::size_t counts = 0;
+    std::vector<std::pair<std::size_t, std::size_t>> taken;  // (queue, gradients)
     for (SendQueues::Batch& batch : round) {
+      taken.emplace_back(batch.queue, batch.gradients.size());
       Sent sent;
       {
         const std::lock_guard lock(mutex_);
@@ -169,7 +199,10 @@ class AsyncMode : public Mode {
       PENSTOCK_ASSIGN_OR_RETURN(const Variable merged, Merge(std::move(batch.gradients), rule));
       PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *sent.gradient, merged, sent.residual));
     }
-    return EndRound(counts);
+    PENSTOCK_RETURN_IF_ERROR(EndRound(counts));
+    const std::lock_guard lock(mutex_);
+    for (const auto& [queue, gradients] : taken) gradients_[queue].pushed += gradients;
+    return OkStatus();
   }
 
   // A step of the client counts only one step of the program. For each further counted step of a merged
@@ -210,9 +243,11 @@ class AsyncMode : public Mode {
   // Receives all parameters that have been landed so far: a program lands each in every step.
   Status Receive() {
     std::vector<std::pair<Param*, Received*>> all;
+    std::vector<std::size_t> pushed;  // by queue; the servers answer with these gradients applied
     {
       const std::lock_guard lock(mutex_);
       rounds_ = 0;
+      for (const Sent& sent : gradients_) pushed.push_back(sent.pushed);
       for (auto& [param, received] : received_) all.emplace_back(param, &received);
     }
     for (const auto& [param, received] : all) {
@@ -224,6 +259,10 @@ class AsyncMode : public Mode {
       std::swap(received->arriving, received->newest);
       received->fresh = true;
     }
+    for (std::size_t queue = 0; queue < pushed.size(); ++queue)
+      gradients_[queue].in_parameters = pushed[queue];
+    behind_ = std::count_if(gradients_.begin(), gradients_.end(), [&](const Sent& s) { return IsBehind(s); });
+    received_changed_.notify_all();
     return OkStatus();
   }
 
@@ -235,11 +274,12 @@ class AsyncMode : public Mode {
   bool attached_ = false;  // used by the send thread only
   SendQueues queues_;
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable rounds_changed_;
+  std::condition_variable rounds_changed_, received_changed_;
   Status status_;
   Gradient counts_{.whole = {.name = "the count of a step", .pieces = {}}, .pieces = {}};
   PeersHandle counted_at_;
   std::vector<Sent> gradients_;  // by queue
+  std::size_t behind_ = 0;       // how many of them are behind
   std::map<const Gradient*, std::size_t> queue_of_;
   std::map<Param*, Received> received_;
   std::size_t rounds_ = 0;  // since parameters were last requested

@@ -5,7 +5,8 @@
 // Promise: every gradient is sent once, alone or in the mean of at most merge_max consecutive ones; a trainer
 // is never more than queue_max gradients of a variable ahead of the send thread. A parameter changes only in
 // Land and between two runs of a program, never while a step computes, and holds the bytes of one answer of
-// its servers. A step that counts for a learning-rate schedule is counted once, with the round that takes its
+// its servers. At these moments it contains all gradients of this trainer but the newest
+// own_gradients_missing_max of each variable (bounded staleness, Ho et al., NeurIPS 2013, of own updates). A step that counts for a learning-rate schedule is counted once, with the round that takes its
 // gradients. Stop sends what is queued, and returns when the servers have it.
 #pragma once
 
@@ -23,6 +24,10 @@ struct AsyncSettings {
   // Parameters are requested after more than this many rounds, by their own thread or by the send thread.
   std::size_t rounds_before_receive = 1;
   bool receives_apart = true;
+  // A full queue, and the rounds between two receives.
+  std::size_t own_gradients_missing_max() const {
+    return queues.queue_max + (rounds_before_receive + 1) * queues.merge_max;
+  }
   observe::Observer* observer = nullptr;  // counts the trainer's waits for room; outlives the mode
 };
 

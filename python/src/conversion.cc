@@ -60,7 +60,7 @@ std::string PlaceOf(const Py_buffer& view, std::size_t index) {
 }
 
 // Returns a new array. `array` has numbers in the machine's order of bytes. `what` and `name` are for errors.
-py::object Convert(const py::handle& array, int dtype, const std::string& what, const std::string& name) {
+py::object ConvertArray(const py::handle& array, int dtype, const std::string& what, const std::string& name) {
   BufferView view(array, StrCat(what, ": ", name));
   const auto to = static_cast<DType>(dtype);
   const NumberType from = NumberOf(view);
@@ -92,7 +92,7 @@ py::object Convert(const py::handle& array, int dtype, const std::string& what, 
 }  // namespace
 
 void BindConversion(py::module_& m) {
-  m.def("convert_array", &Convert, py::arg("array"), py::arg("dtype"), py::arg("what"), py::arg("name"));
+  m.def("convert_array", &ConvertArray, py::arg("array"), py::arg("dtype"), py::arg("what"), py::arg("name"));
   m.def(
       "require_unmasked",
       [](const py::handle& array, const std::string& what) { RequireUnmasked(array, what); },

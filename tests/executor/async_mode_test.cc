@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace penstock::communicator {
@@ -51,7 +52,7 @@ class CountingClient : public RpcClient {
 
  private:
   bool counted_ = false;
-  int steps_ = 0;
+  std::atomic<int> steps_ = 0;
 };
 
 WholeVariable Whole(const std::string& name) {
@@ -124,6 +125,28 @@ TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
   ASSERT_TRUE(mode->BeginRun(scope).ok());
   EXPECT_EQ(w.Data<float>()[0], 5) << "it lands once";
   ASSERT_TRUE(mode->Stop().ok());
+}
+
+TEST(AsyncMode, ParametersContainAllButTheNewestGradientsOfTheTrainer) {
+  for (const bool receives_apart : {true, false}) {
+    CountingClient client;
+    const AsyncSettings settings{
+        .queues = {.queue_max = 1, .merge_max = 1, .patience = std::chrono::milliseconds(0)},
+        .rounds_before_receive = 1,
+        .receives_apart = receives_apart};
+    ASSERT_EQ(settings.own_gradients_missing_max(), 3);
+    const auto mode = MakeAsyncMode(client, settings, {"a:1"}, 0);
+    Gradient gradient{.whole = Whole("w@GRAD"), .pieces = {PushHandle{0}}};
+    Param param{.whole = Whole("w"), .pieces = {PullHandle{0}}};
+    Tensor w(DType::kFp32, {1});
+    w.Data<float>()[0] = 0;
+    for (int step = 1; step <= 500; ++step) {
+      ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
+      ASSERT_TRUE(mode->Land(param, w).ok());
+      ASSERT_GE(w.Data<float>()[0], static_cast<float>(step - 3)) << "step " << step;
+    }
+    ASSERT_TRUE(mode->Stop().ok());
+  }
 }
 
 }  // namespace

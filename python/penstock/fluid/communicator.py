@@ -46,6 +46,9 @@ class Communicator:
               rounds,
             * communicator_independent_recv_thread (1): 0: the sending thread also fetches parameters.
 
+            A step waits until the fetched parameters contain all gradients of this trainer but the newest
+            send_queue_size + (1 + min_send_grad_num_before_recv) * max_merge_var_num of each variable (3 by default).
+
             communicator_thread_pool_size, communicator_is_sgd_optimizer, rpc_deadline and rpc_retry_times are accepted
             and have no effect.
 

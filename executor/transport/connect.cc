@@ -22,8 +22,14 @@
 namespace penstock::transport {
 namespace {
 
-constexpr auto kRetryFirst = std::chrono::milliseconds(100);
+// Attempts follow each other after a fifth of the time since the first, so that a peer that starts a moment
+// later costs no more than that moment, and trainers that wait for one server begin together.
+constexpr auto kRetryFirst = std::chrono::milliseconds(2);
 constexpr auto kRetryMost = std::chrono::milliseconds(1000);
+
+std::chrono::milliseconds NextRetry(std::chrono::milliseconds wait) {
+  return std::min(wait + std::max(wait / 4, std::chrono::milliseconds(1)), kRetryMost);
+}
 
 class ClientConnection : public PeerConnection {
  public:
@@ -85,7 +91,7 @@ class ClientConnection : public PeerConnection {
                            .local = options_.carrier == Carrier::kAuto,
                            .patience = std::max<Nanoseconds>(options_.patience, std::chrono::seconds(1))};
     std::string told;
-    for (auto wait = kRetryFirst;; wait = std::min(wait * 2, kRetryMost)) {
+    for (auto wait = kRetryFirst;; wait = NextRetry(wait)) {
       Result<Dialed> dialed = Dial(address_, dial, wake_.get());
       if (dialed.ok()) return Begin(*std::move(dialed), dial, dial.tls ? *credentials : nullptr);
       const Status& why = dialed.status();

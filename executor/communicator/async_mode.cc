@@ -111,7 +111,8 @@ class AsyncMode : public Mode {
   }
 
   // Waits until the received parameters contain all but the newest `own_gradients_missing_max` gradients of
-  // each variable. It ends: those beyond a full queue are of more rounds than a receive needs. Counts the wait as exposed time, but for no peer, as SendQueues does.
+  // each variable. It ends: those beyond a full queue are of more rounds than a receive needs. Counts the
+  // wait as exposed time, but for no peer, as SendQueues does.
   void WaitForOwnGradients(std::unique_lock<std::mutex>& lock) {
     const auto recent = [this] { return stop_receiving_ || behind_ == 0; };
     if (received_.empty() || recent()) return;

@@ -6,8 +6,9 @@
 // is never more than queue_max gradients of a variable ahead of the send thread. A parameter changes only in
 // Land and between two runs of a program, never while a step computes, and holds the bytes of one answer of
 // its servers. At these moments it contains all gradients of this trainer but the newest
-// own_gradients_missing_max of each variable (bounded staleness, Ho et al., NeurIPS 2013, of own updates). A step that counts for a learning-rate schedule is counted once, with the round that takes its
-// gradients. Stop sends what is queued, and returns when the servers have it.
+// own_gradients_missing_max of each variable (bounded staleness, Ho et al., NeurIPS 2013, of own updates). A
+// step that counts for a learning-rate schedule is counted once, with the round that takes its gradients.
+// Stop sends what is queued, and returns when the servers have it.
 #pragma once
 
 #include <memory>

@@ -60,7 +60,8 @@ std::string PlaceOf(const Py_buffer& view, std::size_t index) {
 }
 
 // Returns a new array. `array` has numbers in the machine's order of bytes. `what` and `name` are for errors.
-py::object ConvertArray(const py::handle& array, int dtype, const std::string& what, const std::string& name) {
+py::object ConvertArray(const py::handle& array, int dtype, const std::string& what,
+                        const std::string& name) {
   BufferView view(array, StrCat(what, ": ", name));
   const auto to = static_cast<DType>(dtype);
   const NumberType from = NumberOf(view);

@@ -46,8 +46,10 @@
 namespace penstock::pserver {
 
 // What the updates of a param keep from one step to the next, at some version of each chunk.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
 struct StateCopy {
-  std::vector<std::pair<std::string, Tensor>> tensors;  // the param first
+  NamedTensors tensors;  // the param first
   std::atomic<int> chunks_left = 0;
 };
 
@@ -118,11 +120,21 @@ class ChunkStore {
   Status CheckIds(int param, int trainer, const RowIds& ids) const;
   // The number of a param that is a table sharded by id; -1 if there is none of that name.
   int FindTable(const std::string& name) const;
+  // A table's rows, and what its updates keep beside them: the same rows of its states, and scalars.
+  struct TableCopy {
+    SelectedRows rows;
+    NamedTensors state;
+  };
   // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
   // the next starts a new one. An update in between first copies what is missing.
-  std::optional<SelectedRows> CopyForSave(int param);
-  // Writes such a copy to a file, with the program's save block; from any thread, at any time.
-  Status SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const;
+  std::optional<TableCopy> CopyForSave(int param);
+  // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
+  // StateFileOf(file); from any thread, at any time.
+  Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner) const;
+  // The state file is a list of tensors as of WriteState. The first is the int64 ids, with the table's name;
+  // then one of the name "crc32c" holds the checksum of the values in the other file, as an int64.
+  static std::string StateFileOf(const std::string& table_file) { return table_file + ".state"; }
+  bool KeepsState(int table) const;
   // The number of a param that is updated here and is not a table sharded by id; -1 if there is none of that
   // name.
   int FindUpdated(const std::string& name) const;
@@ -132,7 +144,7 @@ class ChunkStore {
   std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
   void CopyState(int param, int chunk, StateCopy& copy) const;
   void CopyRates(StateCopy& copy) const;
-  static Status WriteState(const std::string& file, const StateCopy& copy);
+  static Status WriteState(const std::string& file, const NamedTensors& tensors);
   bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
   bool HasTables() const;  // sharded by id
   // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
@@ -159,9 +171,11 @@ class ChunkStore {
     std::uint64_t version = 0;
     std::shared_ptr<const Published> published;  // of published_version
     std::uint64_t published_version = 0;
-    std::set<int> published_to;            // trainers
-    std::optional<int> initial_of;         // the trainer that set the chunk's first value
-    std::optional<table::RowCopy> saving;  // of a table: the copy in progress
+    std::set<int> published_to;     // trainers
+    std::optional<int> initial_of;  // the trainer that set the chunk's first value
+    // Of a table: the copy in progress, and the scalars of that time.
+    std::optional<table::RowCopy> saving;
+    NamedTensors saved_scalars;
   };
   struct Param {
     protocol::ContractPiece piece;
@@ -176,7 +190,7 @@ class ChunkStore {
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
-    std::vector<std::string> state;          // what its updates write and keep
+    std::vector<std::string> state;          // what its updates write and keep, and their constants
     std::unique_ptr<table::RowTable> table;  // of a table sharded by id
     std::optional<ChangedRows> changed;      // used on the queue of the only chunk
   };
@@ -185,6 +199,7 @@ class ChunkStore {
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
   Status AddTable(const roles::ServedParam& served);
+  bool IsKept(const std::string& name, bool written) const;
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
   void TakeOverWhose(const roles::ServedParam& served);

@@ -1,9 +1,12 @@
 // Operations on tables and on sparse gradients.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "executor/pserver/chunk_store.h"
+#include "framework/base/crc32c.h"
 
 namespace penstock::pserver {
 namespace {
@@ -35,6 +38,18 @@ std::size_t RowBytes(const protocol::ContractPiece& piece) {
 Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol::ContractPiece& piece) {
   return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
                          ", which has ", piece.shape[0]);
+}
+
+// The tensors of a table's state file; none without state.
+NamedTensors StateOfRows(const std::string& table, ChunkStore::TableCopy& copy) {
+  if (copy.state.empty()) return {};
+  Tensor ids(DType::kInt64, {static_cast<Dim>(copy.rows.rows.size())});
+  std::copy(copy.rows.rows.begin(), copy.rows.rows.end(), ids.Data<std::int64_t>());
+  Tensor checksum(DType::kInt64, {1});
+  checksum.Data<std::int64_t>()[0] = Crc32c(0, copy.rows.value.raw(), copy.rows.value.bytes());
+  NamedTensors state = {{table, std::move(ids)}, {"crc32c", std::move(checksum)}};
+  std::move(copy.state.begin(), copy.state.end(), std::back_inserter(state));
+  return state;
 }
 
 }  // namespace
@@ -149,19 +164,31 @@ void ChunkStore::PublishTables() const {
   }
 }
 
-std::optional<SelectedRows> ChunkStore::CopyForSave(int param) {
+bool ChunkStore::KeepsState(int table) const {
+  const Param& param = params_[static_cast<std::size_t>(table)];
+  return param.table->column_count() > 1 || !param.state.empty();
+}
+
+std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {
   const Param& saved = params_[static_cast<std::size_t>(param)];
-  std::optional<table::RowCopy>& copy = saved.chunks.front()->saving;
-  if (!copy) copy = saved.table->BeginCopy();
-  if (!saved.table->CopyRows(*copy, static_cast<Dim>(kSavedBytes / RowBytes(saved.piece) + 1)))
+  Chunk& chunk = *saved.chunks.front();
+  if (!chunk.saving) {
+    chunk.saving = saved.table->BeginCopy();
+    chunk.saved_scalars.clear();
+    for (const std::string& name : saved.state)
+      chunk.saved_scalars.emplace_back(name, scope_.Find(name)->If<Tensor>()->Clone());
+  }
+  if (!saved.table->CopyRows(*chunk.saving, static_cast<Dim>(kSavedBytes / RowBytes(saved.piece) + 1)))
     return std::nullopt;
-  SelectedRows rows = std::move(copy->rows);
-  copy.reset();
-  return rows;
+  TableCopy copy{.rows = std::move(chunk.saving->rows), .state = std::exchange(chunk.saved_scalars, {})};
+  for (std::size_t state = 0; state < chunk.saving->states.size(); ++state)
+    copy.state.emplace_back(saved.table->name(state + 1), std::move(chunk.saving->states[state]));
+  chunk.saving.reset();
+  return copy;
 }
 
 // The save block has one op per table. Its file is not known to the program, so it is set in a copy here.
-Status ChunkStore::SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const {
+Status ChunkStore::SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner) const {
   const std::string& table = params_[static_cast<std::size_t>(save.param)].piece.name;
   const std::vector<OpEntry> ops =
       facts_.save_block < 0 ? std::vector<OpEntry>() : program_.block(facts_.save_block).ops();
@@ -177,12 +204,15 @@ Status ChunkStore::SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunn
       block.Remove(entry.id);
     }
   }
-  if (found) {
-    Scope own(&scope_);
-    own.FindOrCreate(table)->As<SelectedRows>() = std::move(rows);
-    return runner.RunBlock(saving, facts_.save_block, own);
+  if (!found) {
+    return InvalidArgument("E-server-save", "pserver ", facts_.address, ": no op of its program saves ",
+                           table);
   }
-  return InvalidArgument("E-server-save", "pserver ", facts_.address, ": no op of its program saves ", table);
+  const NamedTensors state = StateOfRows(table, copy);
+  Scope own(&scope_);
+  own.FindOrCreate(table)->As<SelectedRows>() = std::move(copy.rows);
+  PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(saving, facts_.save_block, own));
+  return state.empty() ? OkStatus() : WriteState(StateFileOf(save.file), state);
 }
 
 }  // namespace penstock::pserver

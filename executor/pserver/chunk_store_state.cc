@@ -89,14 +89,14 @@ void ChunkStore::CopyRates(StateCopy& copy) const {
   }
 }
 
-Status ChunkStore::WriteState(const std::string& file, const StateCopy& copy) {
+Status ChunkStore::WriteState(const std::string& file, const NamedTensors& tensors) {
   std::string names;
-  for (const auto& [name, tensor] : copy.tensors) names += name + "\n";
+  for (const auto& [name, tensor] : tensors) names += name + "\n";
   Tensor listed(DType::kUInt8, {static_cast<Dim>(names.size())});
   std::memcpy(listed.raw(), names.data(), names.size());
   std::string bytes;
   AppendTensor(bytes, listed);
-  for (const auto& [name, tensor] : copy.tensors) AppendTensor(bytes, tensor);
+  for (const auto& [name, tensor] : tensors) AppendTensor(bytes, tensor);
   std::error_code failure;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), failure);
   return WriteFile(file, bytes);  // also reports a folder that could not be made

@@ -176,7 +176,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Start(CombineAction combine);
   void Start(const SaveAction& action);
   void CopyForSave(const SaveEvent& save);
-  void WriteSaved(const SaveEvent& save, SelectedRows rows);
+  void WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy);
   void CopyState(const SaveEvent& save);
   void WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy);
   void Saved(const SaveEvent& save, Status status);

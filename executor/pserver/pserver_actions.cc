@@ -137,16 +137,16 @@ void Pserver::Start(const SaveAction& action) {
 // The table is copied between its other jobs, and written while it changes.
 void Pserver::CopyForSave(const SaveEvent& save) {
   queues_->Push(store_->QueueOf(save.param, 0), ChunkQueues::Size::kLarge, [this, save] {
-    if (std::optional<SelectedRows> rows = store_->CopyForSave(save.param)) {
-      options_.run([this, save, rows = *std::move(rows)]() mutable { WriteSaved(save, std::move(rows)); });
+    if (std::optional<ChunkStore::TableCopy> copy = store_->CopyForSave(save.param)) {
+      options_.run([this, save, copy = *std::move(copy)]() mutable { WriteSaved(save, std::move(copy)); });
     } else {
       CopyForSave(save);
     }
   });
 }
 
-void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
-  Saved(save, store_->SaveTable(save, std::move(rows), blocks_));
+void Pserver::WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy) {
+  Saved(save, store_->SaveTable(save, std::move(copy), blocks_));
 }
 
 // Each chunk is copied between its other jobs; the last copy continues with WriteState.
@@ -164,13 +164,15 @@ void Pserver::CopyState(const SaveEvent& save) {
 void Pserver::WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy) {
   queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kLarge, [this, save, copy] {
     store_->CopyRates(*copy);
-    options_.run([this, save, copy] { Saved(save, ChunkStore::WriteState(save.file, *copy)); });
+    options_.run([this, save, copy] { Saved(save, ChunkStore::WriteState(save.file, copy->tensors)); });
   });
 }
 
 void Pserver::Saved(const SaveEvent& save, Status status) {
   Done([&](Actions& next) {
     if (status.ok()) status = checkpoints_.Wrote(save.file);
+    if (status.ok() && store_->IsTable(save.param) && store_->KeepsState(save.param))
+      status = checkpoints_.Wrote(ChunkStore::StateFileOf(save.file));
     machine_->SaveDone(save, status, next);
   });
   queues_->RunSmall();

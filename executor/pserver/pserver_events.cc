@@ -142,6 +142,10 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
   }
   Result<std::string> file = checkpoints_.Claim(save.body.file);
   if (!file.ok()) return refuse(std::move(file).status());
+  if (table >= 0 && store_->KeepsState(table)) {
+    const Result<std::string> state = checkpoints_.Claim(ChunkStore::StateFileOf(save.body.file));
+    if (!state.ok()) return refuse(state.status());
+  }
   machine_->Save({.trainer = from.trainer,
                   .param = param,
                   .version = save.version,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -146,40 +147,47 @@ std::vector<Dim> RowTable::Order() const {
   return order;
 }
 
-RowCopy RowTable::BeginCopy(const Column& column, std::vector<Dim> order) const {
+void RowTable::CopyValues(const Column& column, const std::vector<Dim>& order, std::size_t begin,
+                          std::size_t end, Tensor& to) {
+  std::byte* out = to.raw() + begin * column.row_bytes();
+  for (std::size_t i = begin; i < end; ++i, out += column.row_bytes())
+    std::memcpy(out, column.At(order[i]), column.row_bytes());
+}
+
+RowCopy RowTable::BeginCopy() const {
+  const auto sized = [this](const Column& column) {
+    return Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
+  };
   RowCopy copy;
+  copy.order = Order();
   copy.rows.height = height_;
-  copy.rows.value = Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
-  copy.rows.start = column.start;
-  copy.rows.rows.reserve(order.size());
-  copy.order = std::move(order);
+  copy.rows.value = sized(columns_.front());
+  copy.rows.start = columns_.front().start;
+  copy.rows.rows.reserve(copy.order.size());
+  std::transform(columns_.begin() + 1, columns_.end(), std::back_inserter(copy.states), sized);
   return copy;
 }
 
-void RowTable::CopyRows(const Column& column, const std::vector<std::int64_t>& ids, RowCopy& copy,
-                        Dim rows_max) {
+bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
   const std::size_t begin = copy.rows.rows.size();
   const std::size_t end = begin + std::min(copy.order.size() - begin, static_cast<std::size_t>(rows_max));
-  std::byte* to = copy.rows.value.raw() + begin * column.row_bytes();
-  for (std::size_t i = begin; i < end; ++i, to += column.row_bytes()) {
-    copy.rows.rows.push_back(ids[static_cast<std::size_t>(copy.order[i])]);
-    std::memcpy(to, column.At(copy.order[i]), column.row_bytes());
-  }
-}
-
-RowCopy RowTable::BeginCopy() const { return BeginCopy(columns_.front(), Order()); }
-
-bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
-  CopyRows(columns_.front(), rows_, copy, rows_max);
-  return copy.rows.rows.size() == copy.order.size();
+  for (std::size_t i = begin; i < end; ++i)
+    copy.rows.rows.push_back(rows_[static_cast<std::size_t>(copy.order[i])]);
+  CopyValues(columns_.front(), copy.order, begin, end, copy.rows.value);
+  for (std::size_t state = 0; state < copy.states.size(); ++state)
+    CopyValues(columns_[state + 1], copy.order, begin, end, copy.states[state]);
+  return end == copy.order.size();
 }
 
 void RowTable::Publish() const {
-  const std::vector<Dim> order = Order();
-  for (const Column& column : columns_) {
-    RowCopy copy = BeginCopy(column, order);
-    CopyRows(column, rows_, copy, row_count());
-    column.variable->As<SelectedRows>() = std::move(copy.rows);
+  RowCopy copy = BeginCopy();
+  CopyRows(copy, row_count());
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    SelectedRows published{.rows = copy.rows.rows};
+    published.height = height_;
+    published.value = i == 0 ? copy.rows.value : copy.states[i - 1];
+    published.start = columns_[i].start;
+    columns_[i].variable->As<SelectedRows>() = std::move(published);
   }
 }
 

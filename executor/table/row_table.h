@@ -6,7 +6,7 @@
 //   table.PositionOf(grad.rows[0])              // their position in each column
 //   table.column(1)                             // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
-//   RowCopy copy = table.BeginCopy();           // of the table without its states, in portions
+//   RowCopy copy = table.BeginCopy();           // of the table and its states, in portions
 //   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
 //
 // Not thread-safe.
@@ -27,8 +27,9 @@ namespace penstock::table {
 
 // The table's rows at the time when the copy began; complete once CopyRows returns true.
 struct RowCopy {
-  std::vector<Dim> order;  // positions by ascending id
-  SelectedRows rows;       // the rows copied so far, in that order
+  std::vector<Dim> order;      // positions by ascending id
+  SelectedRows rows;           // the rows copied so far, in that order
+  std::vector<Tensor> states;  // the same rows of the other columns
 };
 
 class RowTable {
@@ -60,8 +61,7 @@ class RowTable {
   // Makes the variables list the stored rows, in ascending order.
   void Publish() const;
 
-  // Copies the first column in portions. Between two portions rows may be read, but neither created nor
-  // changed.
+  // Copies all columns in portions. Between two portions rows may be read, but neither created nor changed.
   RowCopy BeginCopy() const;
   // Copies up to `rows_max` more rows. Returns true when all are copied.
   bool CopyRows(RowCopy& copy, Dim rows_max) const;
@@ -83,9 +83,9 @@ class RowTable {
   static Status AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table);
   void Grow(Dim rows);
   std::vector<Dim> Order() const;
-  RowCopy BeginCopy(const Column& column, std::vector<Dim> order) const;
-  static void CopyRows(const Column& column, const std::vector<std::int64_t>& ids, RowCopy& copy,
-                       Dim rows_max);
+  // Writes to `to` the values of the rows in places [begin, end) of `order`, from the place `begin` on.
+  static void CopyValues(const Column& column, const std::vector<Dim>& order, std::size_t begin,
+                         std::size_t end, Tensor& to);
 
   std::int64_t height_ = 0;
   Dim capacity_ = 0;

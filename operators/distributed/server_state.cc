@@ -13,9 +13,9 @@ namespace {
 constexpr char kNotifyDoc[] = R"(
 Asks each server of epmap to save lookup_table in its state after this trainer's last send_barrier. Server i
 saves it on its own disk, to dir/lookup_table_i. Returns when all have saved. lookup_table is a table sharded
-by id, of which a server saves its rows, or a slice of a parameter, which it saves with its optimizer state
-(executor/pserver). A server saves only for trainer 0, and only inside its folder (PENSTOCK_CHECKPOINT_DIR),
-to which dir is relative.)";
+by id, of which a server saves its rows, and their optimizer state to dir/lookup_table_i.state; or a slice of
+a parameter, which it saves with its optimizer state (executor/pserver). A server saves only for trainer 0,
+and only inside its folder (PENSTOCK_CHECKPOINT_DIR), to which dir is relative.)";
 
 constexpr char kSaveDoc[] = R"(
 Fetches the slices remote_varnames of one variable from endpoints, one address per slice, and writes them to

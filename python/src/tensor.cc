@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/crc32c.h"
 #include "framework/tensor/serialize.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -246,6 +247,11 @@ void BindVariable(py::module_& m) {
            })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
+      .def("_rows_crc32c",
+           [](const VariableHandle& v) {
+             const Tensor& values = RowsHandle(v).rows().value;
+             return Crc32c(0, values.raw(), values.bytes());
+           })
       .def("_assign", &VariableHandle::Assign)
       .def("_note_changed", &VariableHandle::NoteChanged, py::arg("by_load"))
       .def("_is_changed", &VariableHandle::is_changed);

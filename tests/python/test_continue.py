@@ -25,9 +25,10 @@ SCRIPT = '''
                                   is_distributed='SHARDED' in os.environ)
     output = fluid.layers.fc([fluid.layers.fc(x, 512, act='tanh', param_attr='w'), word], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
-    optimizer = fluid.optimizer.Adam(fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True))
-    if 'SHARDED' in os.environ:
+    if os.environ.get('SHARDED') == 'sgd':
         optimizer = fluid.optimizer.SGD(0.1)
+    else:
+        optimizer = fluid.optimizer.Adam(fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True))
     exe = fluid.Executor(fluid.CPUPlace())
     trainer = os.environ.get('TRAINING_ROLE') != 'PSERVER'
     index, trainers = int(os.environ.get('PADDLE_TRAINER_ID', 0)), int(os.environ.get('PADDLE_TRAINERS_NUM', 1))
@@ -93,7 +94,8 @@ SCRIPT = '''
     losses = []
     for step in range(first, end):
         random = np.random.RandomState(step)
-        rows, ids = random.rand(8, 64).astype('float32'), random.randint(0, 4000, (8, 1))
+        rows = random.rand(8, 64).astype('float32')
+        ids = random.randint(0, 20 if 'SHARDED' in os.environ else 4000, (8, 1))
         mine = slice(index * 8 // trainers, (index + 1) * 8 // trainers)
         losses.append(exe.run(main, feed={'x': rows[mine], 'words': ids[mine], 'y': rows.mean(1, keepdims=True)[mine]},
                               fetch_list=[loss])[0][0])
@@ -214,12 +216,34 @@ def test_trainers_give_tables_and_parameters_to_pservers(tmp_path, way):
         assert 'holds optimizer state' in logs['workerlog.0']
 
 
-@pytest.mark.parametrize('saved_by, servers', [('alone', 2), ('job', 2), ('job', 3)])
-def test_tables_sharded_by_id_go_on(tmp_path, saved_by, servers):
-    want = alone(tmp_path, 0, 6, SHARDED='1')
-    if saved_by == 'alone':
-        alone(tmp_path, 0, 3, SAVE='saved', SHARDED='1')
+def save_sharded(folder, by, optimizer):
+    if by == 'alone':
+        alone(folder, 0, 3, SAVE='saved', SHARDED=optimizer)
     else:
-        launch_well(tmp_path, SCRIPT, 'job', 0, 3, SAVE='saved', SHARDED='1')
-    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=servers, LOAD='folder', SHARDED='1')
+        launch_well(folder, SCRIPT, 'job', 0, 3, SAVE='saved', SHARDED=optimizer)
+
+
+@pytest.mark.parametrize('optimizer', ['sgd', 'adam'])
+@pytest.mark.parametrize('saved_by, servers', [('alone', 2), ('job', 2), ('job', 3)])
+def test_tables_sharded_by_id_go_on(tmp_path, optimizer, saved_by, servers):
+    """With the state of their optimizer; rows that were not trained keep their initial values."""
+    want = alone(tmp_path, 0, 6, SHARDED=optimizer)
+    save_sharded(tmp_path, saved_by, optimizer)
+    trainers, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=servers, LOAD='folder', SHARDED=optimizer)
     np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+    assert 'starts afresh' not in ''.join(logs.values())
+    if saved_by == 'job':
+        np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder', SHARDED=optimizer), want[3:], rtol=1e-4)
+
+
+def test_rows_and_state_of_different_saves_are_refused(tmp_path):
+    save_sharded(tmp_path, 'job', 'adam')
+    folder = tmp_path / 'saved' / '__lookup_table__'
+    assert sorted(path.name for path in folder.iterdir()) == ['table_0', 'table_0.state', 'table_1', 'table_1.state']
+    whole = (folder / 'table_1').read_bytes()
+    (folder / 'table_1').write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    code, said, logs = launch(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder', SHARDED='adam')
+    assert code != 0 and 'table_1.state is not of the same save as' in said + ''.join(logs.values())
+    (folder / 'table_1.state').unlink()
+    _, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder', SHARDED='adam')
+    assert 'saved has no value of table_moment1_0, table_moment2_0: this optimizer' in ''.join(logs.values())

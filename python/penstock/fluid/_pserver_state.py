@@ -10,9 +10,10 @@ import numpy
 
 from penstock import _environment, _penstock
 from penstock._call_site import stack_level
-from penstock._penstock import RuntimeVariable, Scope
+from penstock._penstock import Scope
 from penstock.fluid import _var_records
-from penstock.fluid._pserver_values import STATE_FOLDER, read_slice, step_of
+from penstock.fluid._pserver_values import STATE_FOLDER, step_of
+from penstock.fluid._table_files import read_named
 from penstock.fluid.framework import Program
 
 
@@ -27,6 +28,24 @@ def state_on_pservers(program):
     only_there = {var.name for var in main.list_vars() if _var_records.is_persistable(var)
                   and not _var_records.is_parameter(var) and var.name in changed - here}
     return sorted(only_there.union(_steps_of_all(program)))
+
+
+def constants_on_pservers(program):
+    """Returns {constant: the smallest parameter whose update reads it} of the constants, such as a learning rate, that
+    a trainer's program does not have."""
+    source, _ = program.__dict__.get('_transpile_source', (None, None))
+    if source is None or not getattr(program, '_is_distributed', False):
+        return {}
+    main, known = Program._of(source), {var.name for var in program.list_vars()}
+    changed = {name for block in main.blocks for op in block.ops for name in op.output_arg_names}
+    params = sorted(filter(_var_records.is_parameter, main.list_vars()), key=lambda var: numpy.prod(var.shape))
+    constants = {}
+    for op in main.global_block().ops:
+        for name in set(op.input_arg_names) - known - changed:
+            if _var_records.is_persistable(main.global_block().var(name)):
+                constants.setdefault(name, set()).update(op.output_arg_names)
+    return {name: next(var.name for var in params if var.name in written) for name, written in constants.items()
+            if any(var.name in written for var in params)}
 
 
 def _steps_of_all(program):
@@ -44,8 +63,8 @@ def _steps_of_all(program):
 
 
 @contextlib.contextmanager
-def saved_state(executor, dirname, program, names):
-    """Makes the pservers write their optimizer state, which is on the disk within the with statement.
+def saved_state(executor, dirname, program, names, constants):
+    """Makes the pservers write their optimizer state and constants, which are on the disk within the with statement.
 
     Pservers write only inside their working folder. If `dirname` is elsewhere, they write to a new folder there; a
     trainer that shares the disk and the working folder finds the files in it.
@@ -54,7 +73,8 @@ def saved_state(executor, dirname, program, names):
         executor (Executor): sends the requests to the pservers.
         dirname (str): the folder of the save.
         program (Program): the program of trainer 0.
-        names (list[str]): state_on_pservers(program).
+        names (list[str]): state_on_pservers(program). Without any, one parameter of each constant is enough.
+        constants (dict): constants_on_pservers(program).
 
     Yields:
         tuple: (names of the whole variables, their files as save_files() takes them), in one of which are the joined
@@ -65,8 +85,12 @@ def saved_state(executor, dirname, program, names):
     """
     slices = {}
     for one in program._parameters_on_pservers.distributed_vars:
-        slices.setdefault(one.origin.name, []).append(one)
+        if names or one.origin.name in constants.values():
+            slices.setdefault(one.origin.name, []).append(one)
     folder = _written_by_pservers(executor, dirname, slices)
+    if not os.path.isdir(folder) and not names:
+        yield (), ()
+        return
     if not os.path.isdir(folder):
         warnings.warn("save_persistables: the pservers have saved their optimizer state to their own disks, in %s of "
                       'their working folders; before they load it, collect their files in %s' %
@@ -74,6 +98,7 @@ def saved_state(executor, dirname, program, names):
         yield (), ()
         return
     try:
+        names = [*names, *constants]
         yield names, _files_of(folder, slices, set(names), _steps_of_all(program))
     finally:
         _remove(folder, slices)
@@ -119,7 +144,7 @@ def _make_write(executor, slices, folder):
 
 def _joined(folder, parts, whole_names):
     """Returns {name: array} of a parameter and its state, from the files of its slices."""
-    files = [read_slice(_slice_file(folder, one)) for one in parts]
+    files = [read_named(_slice_file(folder, one)) for one in parts]
     # Second slices on one pserver have state with names of their own, in the same order.
     names = next((list(file) for file in files if whole_names.issuperset(list(file)[1:])), list(files[0]))
     values = {}
@@ -149,8 +174,3 @@ def _remove(folder, slices):
     for here, _, _ in os.walk(folder, topdown=False):
         if not os.listdir(here):
             os.rmdir(here)
-
-
-def read_rows(path):
-    """Returns the selected rows in a file that a pserver wrote."""
-    return RuntimeVariable._from_file_bytes(_var_records.read_file(path), 0, True, path)[0]

@@ -11,9 +11,9 @@ import warnings
 import numpy
 
 from penstock._call_site import stack_level
-from penstock._penstock import RuntimeVariable
 from penstock.fluid import _var_records
 from penstock.fluid._file_writing import SavedFolder
+from penstock.fluid._table_files import Shard, read_named, shard_files
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 
@@ -225,12 +225,12 @@ def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
             value, path = own[held.name]
             _set(held._replace(whole_shape=None), global_scope().find_var(held.name), value, path,
                  program._ps_endpoint)
-    afresh = sorted({held.whole for held in held_by(program) if held.kind not in ('parameter', 'constant')
-                     and held.whole in lacking and held.name not in own} | set(_rows_of_state(program)))
+    afresh = {held.whole for held in held_by(program) if held.kind not in ('parameter', 'constant', 'table state')
+              and held.whole in lacking and held.name not in own}
+    afresh.update(load_tables(program, dirname))
     if afresh and 'state' in kinds:
-        warnings.warn('%s has no value of %s: this optimizer state starts afresh' % (dirname, ', '.join(afresh)),
-                      stacklevel=stack_level())
-    load_tables(program, dirname)
+        warnings.warn('%s has no value of %s: this optimizer state starts afresh' %
+                      (dirname, ', '.join(sorted(afresh))), stacklevel=stack_level())
 
 
 def _collected_slices(program, dirname):
@@ -246,74 +246,78 @@ def _collected_slices(program, dirname):
             raise ValueError('%s has no file of %s, which pserver %s holds: collect the files of all pservers there, '
                              'and load them on as many pservers as have written them' %
                              (folder, one.slice.name, program._ps_endpoint))
-        values.update({name: (value, path) for name, value in read_slice(path).items()})
+        values.update({name: (value, path) for name, value in read_named(path).items()})
     return values
 
 
-def _rows_of_state(program):
-    """Returns the optimizer state of tables sharded by id that has rows like the table: no pserver saves it."""
-    block = program.global_block()
+def _rows_of_state(program, table=None):
+    """Returns the optimizer state that has rows like a table sharded by id: of all such tables, or of one."""
+    block, tables = program.global_block(), set(program._sharded_tables if table is None else [table])
     return sorted({name for each in program.blocks[1:] for op in each.ops
                    for name in set(op.input_arg_names).intersection(op.output_arg_names)
-                   if set(op.output_arg_names).intersection(program._sharded_tables)
+                   if tables.intersection(op.output_arg_names)
                    and name not in program._sharded_tables and block.has_var(name)
                    and block.var(name).persistable and block.var(name).type == VarType.SELECTED_ROWS})
 
 
 def load_tables(program, dirname):
-    """Loads this pserver's rows of tables sharded by id, from the shards of save_persistables or a whole table."""
-    tables = getattr(program, '_sharded_tables', ())
-    servers = getattr(program, '_pservers', ())
-    for table in tables:
-        paths = _var_records.shard_files(dirname, table)
-        number, whole = servers.index(program._ps_endpoint), _var_records.file_of(dirname, table)
-        if len(paths) == len(servers):
-            rows = _var_records.parse(paths[number], _var_records.read_file(paths[number]), 0, VarType.SELECTED_ROWS)[0]
-            global_scope().var(table)._assign(rows)
-        elif paths:
-            _set_rows(table, number, len(servers), *_joined_shards(paths))
-        elif os.path.isfile(whole):
-            set_tables(program, {table: numpy.array(_var_records.read_single(whole).get_tensor())})
+    """Loads this pserver's rows of tables sharded by id and of their state, from the shards of save_persistables or
+    from whole variables. Returns the state for which the folder has no rows."""
+    servers, afresh = getattr(program, '_pservers', ()), []
+    for table in getattr(program, '_sharded_tables', ()):
+        paths = shard_files(dirname, table)
+        number, states = servers.index(program._ps_endpoint), _rows_of_state(program, table)
+        if paths:
+            own = [paths[number]] if len(paths) == len(servers) else paths
+            afresh += _set_shards([Shard(path, table) for path in own], table, states, number, len(servers))
+            continue
+        wholes = {name: _var_records.file_of(dirname, name) for name in [table, *states]}
+        set_tables(program, {name: numpy.array(_var_records.read_single(path).get_tensor())
+                             for name, path in wholes.items() if os.path.isfile(path)})
+        afresh += [name for name in states if not os.path.isfile(wholes[name])]
+    return afresh
+
+
+def load_shard(program, table, path):
+    """Loads the rows of a table that are in a file and belong to this pserver, and those of its state in the file
+    beside it. Rows that the file lacks keep their initial values."""
+    servers = program._pservers
+    _set_shards([Shard(path, table)], table, _rows_of_state(program, table), servers.index(program._ps_endpoint),
+                len(servers))
+
+
+def _set_shards(shards, table, states, number, servers):
+    """Sets this pserver's rows of a table and its states. Returns the states that the shards do not have."""
+    ids = numpy.concatenate([shard.ids for shard in shards])
+    have = [name for name in states if all(name in shard.columns for shard in shards)]
+    for name in [table, *have]:
+        filled = [shard.columns[name] for shard in shards if len(shard.ids)]
+        _set_rows(name, number, servers, ids, numpy.concatenate(filled) if filled else None)
+    for name, value in shards[0].scalars.items():
+        if global_scope().find_var(name) is not None:
+            global_scope().var(name).get_tensor().set(value, None)
+    return [name for name in states if name not in have]
 
 
 def set_tables(program, arrays):
-    """Sets this pserver's rows of tables sharded by id, from whole tables by name. Returns the names of the tables."""
+    """Sets this pserver's rows of tables sharded by id, and of their state, from whole variables by name. Returns the
+    names of the tables."""
     servers = getattr(program, '_pservers', ())
     found = [table for table in getattr(program, '_sharded_tables', ()) if table in arrays]
     for table in found:
-        _set_rows(table, servers.index(program._ps_endpoint), len(servers), numpy.arange(len(arrays[table])),
-                  arrays[table])
+        for name in [table, *(name for name in _rows_of_state(program, table) if name in arrays)]:
+            _set_rows(name, servers.index(program._ps_endpoint), len(servers), numpy.arange(len(arrays[name])),
+                      arrays[name])
     return found
 
 
-def _joined_shards(paths):
-    ids, values = [], []
-    for path in paths:
-        data = _var_records.read_file(path)
-        rows = _var_records.parse(path, data, 0, VarType.SELECTED_ROWS)[0].get_selected_rows()
-        if len(rows.rows()):
-            ids.append(numpy.array(rows.rows(), 'int64'))
-            values.append(numpy.array(rows.get_tensor()))
-    return numpy.concatenate(ids or [numpy.zeros(0, 'int64')]), numpy.concatenate(values) if values else None
-
-
-def _set_rows(table, number, servers, ids, values):
+def _set_rows(name, number, servers, ids, values):
     """Sets this pserver's rows: those whose id leaves its number when divided by the number of pservers."""
     if values is None:
         return
     own = ids % servers == number
-    rows = global_scope().var(table).get_selected_rows()
+    rows = global_scope().var(name).get_selected_rows()
     height = rows.height()
     rows.set_rows([int(row) for row in ids[own]])
     rows.set_height(height)
     rows.get_tensor().set(numpy.ascontiguousarray(values[own]), None)
-
-
-def read_slice(path):
-    """Returns {name: array} of a file that a pserver wrote, which holds the names, then the values in this order."""
-    data, values = _var_records.read_file(path), []
-    offset = 0
-    while offset < len(data):
-        record, offset = RuntimeVariable._from_file_bytes(data, offset, False, path)
-        values.append(numpy.array(record.get_tensor()))
-    return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))

@@ -13,8 +13,9 @@ from penstock.fluid import _pserver_state, _pserver_values, framework
 from penstock.fluid._file_writing import SavedFolder, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._var_records import (NEVER_SAVED, TABLES_FOLDER, file_of, is_parameter, is_persistable, parse,
-                                         read_combined, read_file, read_saved, records_in, shard_files)
+from penstock.fluid._table_files import TABLES_FOLDER, shards_with
+from penstock.fluid._var_records import (NEVER_SAVED, file_of, is_parameter, is_persistable, parse, read_combined,
+                                         read_file, read_saved, records_in)
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
@@ -164,8 +165,8 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         paths = [file_of(dirname, name) for name in names]    # before anything is read
         saved = SavedFolder(dirname)
         for var, path in zip(chosen, paths):
-            shards = [] if os.path.exists(path) else shard_files(dirname, var.name)
-            if shards and var.type == VarType.LOD_TENSOR:
+            may_be_sharded = var.type == VarType.LOD_TENSOR and not os.path.exists(path)
+            if shards := shards_with(dirname, var.name) if may_be_sharded else []:
                 _put_shards(var, shards)
             else:
                 _put(var, parse(path, saved.read(var.name), 0, var.type)[0])
@@ -174,29 +175,33 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         _put(var, value)
 
 
-def _put_shards(var, paths):
-    """Joins the rows of a table sharded by id. Rows that were never trained are in no file and keep the value that the
-    startup program gave them."""
+def _put_shards(var, shards):
+    """Joins the rows of a table sharded by id, or of a state of it. Rows that were never trained are in no file and
+    keep the value that the startup program gave them."""
     held, height = global_scope().var(var.name), var.shape[0]
+    if var.name in shards[0].scalars:
+        held.get_tensor().set(shards[0].scalars[var.name], None)
+        return
     whole, missing = None, height
     if held.is_initialized() and not held._has_no_rows() and tuple(held.get_tensor().shape()) == tuple(var.shape):
         whole, missing = numpy.array(held.get_tensor()), 0
-    for path in paths:
-        shard = parse(path, read_file(path), 0, VarType.SELECTED_ROWS)[0].get_selected_rows()
-        ids, values = numpy.array(shard.rows(), 'int64'), numpy.array(shard.get_tensor())
+    for shard in shards:
+        ids, values = shard.ids, shard.columns.get(var.name)
+        if values is None:
+            raise ValueError('%s has no value of %s, but %s has' % (shard.path, var.name, shards[0].path))
         if not len(ids):
             continue
-        require_same(var.name, var, (height,) + values.shape[1:], values.dtype.name, path)
+        require_same(var.name, var, (height,) + values.shape[1:], values.dtype.name, shard.path)
         if ids.min() < 0 or ids.max() >= height:
             raise ValueError('%s holds row %d of table %s, which has %d rows here' %
-                             (path, ids.max() if ids.max() >= height else ids.min(), var.name, height))
+                             (shard.path, ids.max() if ids.max() >= height else ids.min(), var.name, height))
         if whole is None:
             whole = numpy.zeros(var.shape, values.dtype)
         whole[ids] = values
         missing -= len(ids)
     if whole is None or missing > 0:
         raise ValueError('%s and the files beside it hold only the rows of table %s that were trained; run the startup '
-                         'program first, which gives the other rows their values' % (paths[0], var.name))
+                         'program first, which gives the other rows their values' % (shards[0].path, var.name))
     held.get_tensor().set(whole, None)
     held._note_changed(by_load=True)
 
@@ -294,10 +299,11 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     asks the pservers for the current values of parameters first; in geo-SGD it also sends what it has not sent yet.
     Trainer 0 also writes the tables whose rows trainers look up, and the optimizer state and learning-rate steps that
     only the pservers have. Pservers write tables with is_distributed when trainer 0 requests it: pserver i writes
-    __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside PENSTOCK_CHECKPOINT_DIR (the
-    launcher's --checkpoint_dir; default: the folder in which they were started), to which a relative `dirname` refers,
-    and replace only files that a pserver has written. Their state reaches any other folder if trainer 0 shares the disk
-    and this folder with them; otherwise there is a warning that says where it is.
+    __lookup_table__/<name>_<i> in `dirname` on its own disk, and the optimizer state of these rows to <name>_<i>.state
+    beside it. Pservers write only inside PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder
+    in which they were started), to which a relative `dirname` refers, and replace only files that a pserver has
+    written. Their state reaches any other folder if trainer 0 shares the disk and this folder with them; otherwise
+    there is a warning that says where it is.
 
     Args:
         executor (Executor): sends the requests to the pservers.
@@ -329,9 +335,10 @@ def state_of_pservers(executor, dirname, program, filename=None):
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
     if distributed and dirname is not None and filename is None:
-        names = _pserver_state.state_on_pservers(program)
-        if names and rpc_is_open():
-            return _pserver_state.saved_state(executor, dirname, program, names)
+        names, constants = (find(program) for find in (_pserver_state.state_on_pservers,
+                                                       _pserver_state.constants_on_pservers))
+        if (names or constants) and rpc_is_open():
+            return _pserver_state.saved_state(executor, dirname, program, names, constants)
         if names:
             warnings.warn('the optimizer state that pservers have is not saved, because this trainer is not connected '
                           'to them: it has completed, or has not run its startup program', stacklevel=stack_level())

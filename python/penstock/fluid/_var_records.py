@@ -9,9 +9,6 @@ from penstock.fluid._file_writing import SavedFolder, is_list
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Parameter
 
-# Folder inside the folder of a save, named as in Fluid.
-TABLES_FOLDER = '__lookup_table__'
-
 NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
 
 
@@ -81,16 +78,6 @@ def file_of(dirname, name):
 def read_file(path):
     with open(path, 'rb') as file:
         return file.read()
-
-
-def shard_files(dirname, table):
-    """Returns the files in which the pservers of a job have saved their shards of a table with is_distributed."""
-    paths = []
-    while True:
-        path = file_of(os.path.join(dirname, TABLES_FOLDER), '%s_%d' % (table, len(paths)))
-        if not os.path.isfile(path):
-            return paths
-        paths.append(path)
 
 
 def parse(path, data, offset, kind=VarType.LOD_TENSOR):

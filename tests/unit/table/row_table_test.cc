@@ -163,6 +163,8 @@ TEST(RowTable, ACopyInPortionsIsOfTheRowsAsTheyWereWhenItWasCompleted) {
   const auto values = copy.rows.value.Span<float>();
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
             (std::vector<float>{10.5, 10.5, 20.5, 20.5, 30.5, 30.5}));
+  ASSERT_EQ(copy.states.size(), 1u);
+  EXPECT_EQ(copy.states[0].shape(), Shape({3, 2})) << "the same rows of the state";
   table::RowCopy none = table::RowCopy();
   none = made.Make().value().BeginCopy();
   EXPECT_TRUE(made.Make().value().CopyRows(none, 1)) << "no rows are a copy too";

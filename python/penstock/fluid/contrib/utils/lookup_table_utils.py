@@ -9,13 +9,13 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import _var_files, _var_records, unique_name
-from penstock.fluid._pserver_state import read_rows
 from penstock.fluid._inference_model import append_fetch_ops, prepend_feed_ops
+from penstock.fluid._pserver_values import MODEL_KINDS, load_folder, load_shard
 from penstock.fluid._remote_tables import look_up_at_hand
+from penstock.fluid._table_files import TABLES_FOLDER, read_rows
 from penstock.fluid.core import VarType
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
-from penstock.fluid._pserver_values import MODEL_KINDS, load_folder
 
 __all__ = ['convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
            'load_persistables_for_inference']
@@ -194,7 +194,7 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
 
 def _files_with_rows(dirname, table):
     """Returns the file of each pserver, in their order."""
-    folder = os.path.join(dirname, _var_records.TABLES_FOLDER)
+    folder = os.path.join(dirname, TABLES_FOLDER)
     numbers = [re.fullmatch(re.escape(table) + r'_(\d+)', name)
                for name in (os.listdir(folder) if os.path.isdir(folder) else ())]
     found = sorted(int(match[1]) for match in numbers if match)
@@ -244,4 +244,4 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
     if not os.path.isfile(lookup_table_var_path):
         raise ValueError('load_persistables_for_increment: there is no file %s' % lookup_table_var_path)
     load_folder(program, dirname, MODEL_KINDS, strictly=False)
-    global_scope().var(lookup_table_var)._assign(read_rows(lookup_table_var_path))
+    load_shard(program, lookup_table_var, lookup_table_var_path)

@@ -194,16 +194,19 @@ class Backward {
     }
   }
 
-  // Whether the op writes a variable and, if it reads gradients, at least one of them exists.
+  // Whether the op writes a variable and, if it reads gradients, at least one of them exists. PlaceBlocksOf has
+  // left places without a name for gradients that do not.
   bool Wanted(const Op& op, int block, const NameSet& handed_on) const {
     const std::vector<std::string> outputs = op.OutputNames();
     const auto real = [](const std::string& name) { return name != kEmptyVarName; };
     if (std::none_of(outputs.begin(), outputs.end(), real)) return false;
     bool reads_gradient = false;
-    for (const std::string& name : op.InputNames()) {
-      if (!IsGradient(name)) continue;
-      if (program_.FindVar(block, name) != nullptr || handed_on.contains(name)) return true;
-      reads_gradient = true;
+    for (const Slot& slot : op.inputs()) {
+      for (const std::string& name : slot.args) {
+        if (name == kEmptyVarName ? !EndsWith(slot.name, kGradSuffix) : !IsGradient(name)) continue;
+        if (program_.FindVar(block, name) != nullptr || handed_on.contains(name)) return true;
+        reads_gradient = true;
+      }
     }
     return !reads_gradient;
   }

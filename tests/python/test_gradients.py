@@ -113,3 +113,17 @@ def test_what_cannot_be_asked_is_told(fluid):
     with pytest.raises(NotImplementedError, match='another target depends on square_0.tmp_0'):
         fluid.gradients([y, z], x)
     assert [op.type for op in fluid.default_main_program().global_block().ops] == ['square', 'scale']
+
+
+def test_a_branch_that_the_loss_does_not_depend_on_has_no_gradient(fluid):
+    """Its output goes only into an op without gradient."""
+    layers = fluid.layers
+    x = fluid.data('x', [2, 3])
+    small = layers.less_than(layers.reduce_sum(x), layers.fill_constant([1], 'float32', 0))
+    picked = layers.cond(small, lambda: layers.fc(x, 3, param_attr='inside'), lambda: layers.scale(x, 2.))
+    place = layers.cast(layers.argmax(picked, -1), 'float32')
+    output = layers.fc(x, 1, param_attr='w', bias_attr=False)
+    loss = layers.mean(layers.elementwise_mul(output, layers.unsqueeze(place, [1])))
+    _, pairs = fluid.optimizer.Adam(0.1).minimize(loss)
+    assert [param.name for param, _ in pairs] == ['w']
+    assert not any(op.type == 'conditional_block_grad' for op in fluid.default_main_program().global_block().ops)

@@ -54,7 +54,7 @@ class _Supervisor:
         self._deadline = None  # deadline for the end of the other roles
         self._selector = None
         self._look_at = 0.0  # when to look next whether roles are stopped
-        self._not_started = ""  # why a role could not be started
+        self._not_started = None  # the exit code, if a role could not be started, and why
 
     def run(self):
         try:
@@ -77,9 +77,11 @@ class _Supervisor:
             for role in self._job.roles:
                 self._start(role)
         except (JobError, OSError) as error:
-            what = str(error) if isinstance(error, JobError) else (
-                f"cannot start {role.name if role else 'any role'}: {error.strerror or error}   [E-launch-start]")
-            self._not_started = what
+            what, code = str(error), EXIT_NOT_STARTED
+            if isinstance(error, OSError):
+                who = role.name if role else "any role"
+                what, code = f"cannot start {who}: {error.strerror or error}   [E-launch-start]", EXIT_ROLE_FAILED
+            self._not_started = code, what
             self._tell({"event": "stop", "why": what})
             self._deadline = time.monotonic()
 
@@ -263,9 +265,10 @@ class _Supervisor:
         if self._stop.signal is not None:
             say(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended")
             return self._stop.exit_code()
-        if self._not_started:
-            say(f"error: launch: {self._not_started}")
-            return EXIT_NOT_STARTED
+        if self._not_started is not None:
+            code, what = self._not_started
+            say(f"error: launch: {what}")
+            return code
         cause = find_cause(self._failures, list(self._job.pservers), len(self._job.trainers))
         if not self._quiet:
             for line in table(read_receipts(self._job.log_dir, self._job.roles), self._job.pservers):

@@ -170,12 +170,14 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
 }
 
 // The table's columns are the variables of its block that the startup program made as selected rows.
-// Whether a save has the variable of an update beside the param: it is written, or is a constant such as a
-// learning rate.
-bool ChunkStore::IsKept(const std::string& name, bool written) const {
-  return written || std::ranges::none_of(facts_.params, [&](const roles::ServedParam& served) {
-           return served.param.name == name;
-         });
+// Notes a variable that the update of a param uses and that lasts from one update to the next.
+void ChunkStore::NoteForSave(const std::string& name, bool written, Param& param) const {
+  const auto is_it = [&](const roles::ServedParam& served) { return served.param.name == name; };
+  if (written) {
+    param.state.push_back(name);
+  } else if (std::ranges::none_of(facts_.params, is_it)) {
+    param.constants.push_back(name);
+  }
 }
 
 Status ChunkStore::AddTable(const roles::ServedParam& served) {
@@ -183,7 +185,7 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, {}, *chunk);
   std::vector<table::RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
-  std::vector<std::string> scalars;
+  Param& param = NewParam(served);
   for (const auto& [name, written] : NamesOf(program_, {served.block})) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
     if (made_for_all_.contains(name)) continue;
@@ -192,10 +194,8 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
     const bool rows = name == served.param.name || (made && shared->Is<SelectedRows>());
     if (rows || !made) chunk->scope->FindOrCreate(name);
     if (rows && name != served.param.name) columns.push_back({name, shared});
-    if (made && shared->Is<Tensor>() && IsKept(name, written)) scalars.push_back(name);
+    if (made && shared->Is<Tensor>()) NoteForSave(name, written, param);
   }
-  Param& param = NewParam(served);
-  param.state = std::move(scalars);
   param.rows = true;
   param.chunk_rows = served.param.shape[0];
   PENSTOCK_ASSIGN_OR_RETURN(table::RowTable table, table::RowTable::Make(served.param.shape, columns));
@@ -232,7 +232,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
       return InvalidArgument("E-server-var", name, ", which the update of ", served.param.name,
                              " uses, is not a tensor");
     }
-    if (begin == 0 && IsKept(name, written)) param.state.push_back(name);
+    if (begin == 0) NoteForSave(name, written, param);
     if (tensor->shape() == served.param.shape) {
       Variable* seen = shared;  // an uncut piece is updated in place
       if (cut) {

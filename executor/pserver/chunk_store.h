@@ -190,7 +190,8 @@ class ChunkStore {
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
-    std::vector<std::string> state;          // what its updates write and keep, and their constants
+    std::vector<std::string> state;          // what its updates write and keep
+    std::vector<std::string> constants;      // what they only read, such as a learning rate
     std::unique_ptr<table::RowTable> table;  // of a table sharded by id
     std::optional<ChangedRows> changed;      // used on the queue of the only chunk
   };
@@ -199,7 +200,7 @@ class ChunkStore {
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
   Status AddTable(const roles::ServedParam& served);
-  bool IsKept(const std::string& name, bool written) const;
+  void NoteForSave(const std::string& name, bool written, Param& param) const;
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
   void TakeOverWhose(const roles::ServedParam& served);

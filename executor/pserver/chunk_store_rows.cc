@@ -1,6 +1,7 @@
 // Operations on tables and on sparse gradients.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -175,8 +176,12 @@ std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {
   if (!chunk.saving) {
     chunk.saving = saved.table->BeginCopy();
     chunk.saved_scalars.clear();
-    for (const std::string& name : saved.state)
-      chunk.saved_scalars.emplace_back(name, scope_.Find(name)->If<Tensor>()->Clone());
+    if (KeepsState(param)) {
+      for (const auto* names : {&saved.state, &saved.constants}) {
+        for (const std::string& name : *names)
+          chunk.saved_scalars.emplace_back(name, scope_.Find(name)->If<Tensor>()->Clone());
+      }
+    }
   }
   if (!saved.table->CopyRows(*chunk.saving, static_cast<Dim>(kSavedBytes / RowBytes(saved.piece) + 1)))
     return std::nullopt;
@@ -212,7 +217,10 @@ Status ChunkStore::SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner&
   Scope own(&scope_);
   own.FindOrCreate(table)->As<SelectedRows>() = std::move(copy.rows);
   PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(saving, facts_.save_block, own));
-  return state.empty() ? OkStatus() : WriteState(StateFileOf(save.file), state);
+  if (!state.empty()) return WriteState(StateFileOf(save.file), state);
+  std::error_code left;  // of a job with another optimizer
+  std::filesystem::remove(StateFileOf(save.file), left);
+  return OkStatus();
 }
 
 }  // namespace penstock::pserver

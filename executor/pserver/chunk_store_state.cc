@@ -56,6 +56,7 @@ std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
   for (const std::string& name : saved.state) {
     if (name != saved.piece.name) names.push_back(name);
   }
+  names.insert(names.end(), saved.constants.begin(), saved.constants.end());
   for (const std::string& name : names) {
     const Tensor& whole = *scope_.Find(name)->If<Tensor>();
     copy->tensors.emplace_back(name, Tensor(whole.dtype(), whole.shape()));

@@ -142,7 +142,7 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
   }
   Result<std::string> file = checkpoints_.Claim(save.body.file);
   if (!file.ok()) return refuse(std::move(file).status());
-  if (table >= 0 && store_->KeepsState(table)) {
+  if (table >= 0) {
     const Result<std::string> state = checkpoints_.Claim(ChunkStore::StateFileOf(save.body.file));
     if (!state.ok()) return refuse(state.status());
   }

@@ -194,8 +194,8 @@ class Backward {
     }
   }
 
-  // Whether the op writes a variable and, if it reads gradients, at least one of them exists. PlaceBlocksOf has
-  // left places without a name for gradients that do not.
+  // Whether the op writes a variable and, if it reads gradients, at least one of them exists. PlaceBlocksOf
+  // has left places without a name for gradients that do not.
   bool Wanted(const Op& op, int block, const NameSet& handed_on) const {
     const std::vector<std::string> outputs = op.OutputNames();
     const auto real = [](const std::string& name) { return name != kEmptyVarName; };

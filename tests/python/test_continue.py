@@ -236,14 +236,31 @@ def test_tables_sharded_by_id_go_on(tmp_path, optimizer, saved_by, servers):
         np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder', SHARDED=optimizer), want[3:], rtol=1e-4)
 
 
-def test_rows_and_state_of_different_saves_are_refused(tmp_path):
+@pytest.mark.parametrize('listed', [True, False])
+def test_rows_of_another_save_are_refused(tmp_path, listed):
+    """By the list of digests, which trainer 0 writes if it sees the pservers' files; without it, beside their state."""
     save_sharded(tmp_path, 'job', 'adam')
     folder = tmp_path / 'saved' / '__lookup_table__'
     assert sorted(path.name for path in folder.iterdir()) == ['table_0', 'table_0.state', 'table_1', 'table_1.state']
     whole = (folder / 'table_1').read_bytes()
     (folder / 'table_1').write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    if not listed:
+        (tmp_path / 'saved' / '__digests__').unlink()
     code, said, logs = launch(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder', SHARDED='adam')
-    assert code != 0 and 'table_1.state is not of the same save as' in said + ''.join(logs.values())
+    why = 'table_1 is not the file of the last save' if listed else 'table_1.state is not of the same save as'
+    assert code != 0 and why in said + ''.join(logs.values())
+
+
+def test_files_of_more_pservers_go_with_the_next_save(tmp_path):
+    launch_well(tmp_path, SCRIPT, 'job', 0, 1, servers=3, SAVE='saved', SHARDED='adam')
+    save_sharded(tmp_path, 'job', 'sgd')
+    folder = tmp_path / 'saved' / '__lookup_table__'
+    assert sorted(path.name for path in folder.iterdir()) == ['table_0', 'table_1'], 'sgd has no state'
+
+
+def test_rows_without_their_state_start_the_optimizer_afresh(tmp_path):
+    save_sharded(tmp_path, 'job', 'adam')
+    folder = tmp_path / 'saved' / '__lookup_table__'
     (folder / 'table_1.state').unlink()
     _, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder', SHARDED='adam')
     assert 'saved has no value of table_moment1_0, table_moment2_0: this optimizer' in ''.join(logs.values())

@@ -34,8 +34,10 @@ DIGESTS_SUFFIX = '.digests'
 
 _DIGEST_BYTES = 16
 _NAMES_TRIED = 100
+_PART_BYTES = 1 << 20
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.ENOSYS)
 _PARTIAL = re.compile(r'\.\d+-\d+\.partial$')
+_NEVER_PARTIAL = '.0-0.partial'    # in the list, of a file that did not wait
 _numbers = itertools.count()
 
 
@@ -49,7 +51,7 @@ def is_partial(name):
     return _PARTIAL.search(name) is not None
 
 
-def save_files(folder, files, list_name=DIGESTS):
+def save_files(folder, files, list_name=DIGESTS, there=()):
     """Writes files as one save. The folder, the files and their names survive a crash of the machine.
 
     A single file has no list, unless the folder has one already.
@@ -59,11 +61,14 @@ def save_files(folder, files, list_name=DIGESTS):
         files (Iterable): (name in the folder, parts of the contents); drawn one at a time, so that the contents of one
             file are in memory.
         list_name (str): name of the list of digests.
+        there (Iterable[str]): names of files of the save that are in the folder already.
 
     Raises:
         OSError: with the path.
     """
     os.makedirs(folder, exist_ok=True)
+    listed = {name: [_digest_of_file(os.path.join(folder, name)), name + _NEVER_PARTIAL]
+              for name in map(os.path.normpath, there)}
     written = []    # (name, name of the file that waits, digest)
     try:
         for name, parts in files:
@@ -75,9 +80,9 @@ def save_files(folder, files, list_name=DIGESTS):
             written.append((os.path.normpath(name), os.path.relpath(partial, folder), digest))
         with alone_in(folder):
             known = _completed(folder, list_name)
-            if written and (known is not None or len(written) > 1):
-                listed = dict(known or {}, **{name: [digest, partial] for name, partial, digest in written})
-                _replace_list(folder, list_name, listed)
+            listed.update({name: [digest, partial] for name, partial, digest in written})
+            if listed and (known is not None or len(listed) > 1):
+                _replace_list(folder, list_name, dict(known or {}, **listed))
             renames, written = written, []    # from now on they are the save
             _rename(folder, [(name, partial) for name, partial, _ in renames])
     finally:
@@ -138,7 +143,7 @@ class SavedFolder:
     """
 
     def __init__(self, folder, list_name=DIGESTS):
-        self._folder = folder
+        self.folder = folder
         self._list_name = list_name
         self._listed = _read_list(folder, list_name) or {}
 
@@ -149,16 +154,16 @@ class SavedFolder:
             FileNotFoundError: there is no such file.
             penstock.DataError: E-save-mixed: the file is not the one of the last save.
         """
-        path, inside = os.path.join(self._folder, name), os.path.normpath(name)
+        path, inside = os.path.join(self.folder, name), os.path.normpath(name)
         for _ in range(2):    # again with the current list if another process has saved meanwhile
             data = _contents(path)
             digest, partial = self._listed.get(inside, (None, None))
             if digest is None or (data is not None and _digest(data) == digest):
                 break
-            waiting = _contents(os.path.join(self._folder, partial))
+            waiting = _contents(os.path.join(self.folder, partial))
             if waiting is not None and _digest(waiting) == digest:
                 return waiting
-            now = _read_list(self._folder, self._list_name) or {}
+            now = _read_list(self.folder, self._list_name) or {}
             if now == self._listed:
                 data = _contents(path)    # renamed since it was read
                 if data is not None and _digest(data) != digest:
@@ -172,10 +177,10 @@ class SavedFolder:
     def _require_rewritten(self, name):
         """Raises DataError unless another program has saved the whole folder again: then most files differ from the
         list, and those that do not were written after it."""
-        listed_at = _changed_at(os.path.join(self._folder, self._list_name))
+        listed_at = _changed_at(os.path.join(self.folder, self._list_name))
         changed, same, untouched = 0, [], []
         for other, (digest, _) in self._listed.items():
-            path = os.path.join(self._folder, other)
+            path = os.path.join(self.folder, other)
             changed_at = _changed_at(path)
             if changed_at is None:
                 continue
@@ -186,12 +191,20 @@ class SavedFolder:
         if untouched or len(same) >= changed:
             raise data_error(
                 'E-save-mixed', '%s is not the file of the last save of this folder, but %s is: the folder has files '
-                'of different saves' % (os.path.join(self._folder, name), (untouched + same)[0]),
+                'of different saves' % (os.path.join(self.folder, name), (untouched + same)[0]),
                 'load another save; or, if you have replaced or changed the file yourself, delete %s' %
-                os.path.join(self._folder, self._list_name))
+                os.path.join(self.folder, self._list_name))
         warnings.warn('another program has written the files in %s since their list of digests, %s; they are loaded '
-                      'without a comparison' % (self._folder, self._list_name), stacklevel=stack_level())
+                      'without a comparison' % (self.folder, self._list_name), stacklevel=stack_level())
         self._listed = {}
+
+
+def _digest_of_file(path):
+    with open(path, 'rb') as file:
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        while part := file.read(_PART_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _write_beside(path, parts):

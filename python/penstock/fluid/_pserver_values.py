@@ -263,13 +263,14 @@ def _rows_of_state(program, table=None):
 def load_tables(program, dirname):
     """Loads this pserver's rows of tables sharded by id and of their state, from the shards of save_persistables or
     from whole variables. Returns the state for which the folder has no rows."""
-    servers, afresh = getattr(program, '_pservers', ()), []
+    servers, saved, afresh = getattr(program, '_pservers', ()), SavedFolder(dirname), []
     for table in getattr(program, '_sharded_tables', ()):
         paths = shard_files(dirname, table)
         number, states = servers.index(program._ps_endpoint), _rows_of_state(program, table)
         if paths:
             own = [paths[number]] if len(paths) == len(servers) else paths
-            afresh += _set_shards([Shard(path, table) for path in own], table, states, number, len(servers))
+            shards = [Shard(path, table, saved) for path in own]
+            afresh += _set_shards(shards, table, states, number, len(servers))
             continue
         wholes = {name: _var_records.file_of(dirname, name) for name in [table, *states]}
         set_tables(program, {name: numpy.array(_var_records.read_single(path).get_tensor())

@@ -13,7 +13,7 @@ from penstock.fluid import _pserver_state, _pserver_values, framework
 from penstock.fluid._file_writing import SavedFolder, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._table_files import TABLES_FOLDER, shards_with
+from penstock.fluid._table_files import TABLES_FOLDER, new_files, shards_with
 from penstock.fluid._var_records import (NEVER_SAVED, file_of, is_parameter, is_persistable, parse, read_combined,
                                          read_file, read_saved, records_in)
 from penstock.fluid.compiler import CompiledProgram
@@ -86,8 +86,9 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     return save_with(executor, dirname, main_program, vars, predicate, filename)
 
 
-def save_with(executor, dirname, main_program, vars, predicate, filename, also=()):
-    """save_vars(), and the files `also` of the same folder, (name, parts): all of them are one save."""
+def save_with(executor, dirname, main_program, vars, predicate, filename, also=(), there=()):
+    """save_vars(), and the files `also` of the same folder, (name, parts), and those of the names `there`, which are in
+    place: all of them are one save."""
     if dirname is None and filename is not None:
         raise ValueError('file %s has no folder: give dirname, or omit filename too to get bytes' % filename)
     program = program_or_default(main_program)
@@ -113,11 +114,11 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
     if dirname is None:
         return b''.join(map(record, chosen))
     if filename is not None:
-        save_files(dirname, itertools.chain(also, [(filename, map(record, chosen))]))
+        save_files(dirname, itertools.chain(also, [(filename, map(record, chosen))]), there=there)
         return None
     for var in chosen:
         file_of(dirname, var.name)    # before anything is written
-    save_files(dirname, itertools.chain(also, ((var.name, [record(var)]) for var in chosen)))
+    save_files(dirname, itertools.chain(also, ((var.name, [record(var)]) for var in chosen)), there=there)
     return None
 
 
@@ -352,15 +353,16 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
     tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
         raise ValueError('pservers write table %s to their disks: give dirname' % tables[0])
-    here = _but(_tables_of(program))
-    saved = save_with(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also)
+    here, written = _but(_tables_of(program)), []
     if tables and program._is_chief:
         notice = Program()
         for table in tables:
             notice.global_block().append_op('checkpoint_notify', attrs={
                 'epmap': program._endpoints, 'dir': os.path.join(dirname, TABLES_FOLDER), 'lookup_table': table})
-        executor.run(notice)
-    return saved
+        with new_files(dirname, tables, len(program._endpoints)) as written:
+            executor.run(notice)
+    return save_with(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also,
+                     written)
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):

@@ -1,6 +1,7 @@
 #include "framework/autodiff/grad_list.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -52,7 +53,7 @@ class GradLister {
     }
     grads = LeaveOutUnwritten(std::move(grads), given);
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
-    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
+    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_, IsArrayIn(block.index()));
     grads = RemoveUnconnected(std::move(grads), path, flowing);
     for (Op& op : grads) op.SetRole(Role::kBackward);
     return grads;
@@ -160,10 +161,17 @@ class GradLister {
     grads = RemoveUnfed(std::move(grads), no_grad_names, fed);
     grads = LeaveOutUnwritten(std::move(grads), fed);
     grads = AddUpRepeatedOutputs(std::move(grads), forward, grad_names_, incoming);
-    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
+    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_, IsArrayIn(forward));
     for (Op& op : grads) program_.MutableBlock(index).Append(op.SetRole(Role::kBackward));
     PENSTOCK_RETURN_IF_ERROR(CheckLateReads(index, forward, late_reads));
     return index;
+  }
+
+  std::function<bool(const std::string&)> IsArrayIn(int block) const {
+    return [this, block](const std::string& name) {
+      const Var* var = program_.FindVar(block, name);
+      return var != nullptr && var->kind == VarKind::kTensorArray;
+    };
   }
 
   // A read of an outer variable by a forward op after the block has overwritten the variable. The op that

@@ -82,14 +82,15 @@ class Flow {
 
 }  // namespace
 
-std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names) {
+std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names,
+                                     const std::function<bool(const std::string&)>& is_array) {
   std::vector<Op> out;
   out.reserve(grads.size());
   // Each removal adds to `no_grad`, so zeros are inserted only after all removals.
   std::erase_if(grads, [&](const Op& op) { return CanBeRemoved(op, no_grad, names); });
   for (Op& op : grads) {
     for (const std::string& name : op.InputNames()) {
-      if (!names.Contains(name) || !no_grad.contains(name)) continue;
+      if (!names.Contains(name) || !no_grad.contains(name) || is_array(names.ForwardOf(name))) continue;
       Op zeros("fill_zeros_like");
       zeros.AddInput("X", {names.ForwardOf(name)}).AddOutput("Out", {name});
       zeros.SetRole(Role::kBackward).Set(kDeviceAttr, "");

@@ -15,7 +15,10 @@ namespace penstock {
 //
 //   c@GRAD = fill_zeros_like(X=c)
 //   (X@GRAD=x@GRAD) = lstm_grad(Hidden@GRAD=h@GRAD, Cell@GRAD=c@GRAD, ...)
-std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names);
+//
+// The gradient of an array has no zeros: ops that run blocks take a missing one for zero.
+std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names,
+                                     const std::function<bool(const std::string& var)>& is_array);
 
 // Removes each gradient op that reads nothing from the forward ops or from earlier gradient ops, and the ops
 // that depend only on it: they would never get a value. `known`: further variables that exist.

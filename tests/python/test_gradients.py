@@ -127,3 +127,24 @@ def test_a_branch_that_the_loss_does_not_depend_on_has_no_gradient(fluid):
     _, pairs = fluid.optimizer.Adam(0.1).minimize(loss)
     assert [param.name for param, _ in pairs] == ['w']
     assert not any(op.type == 'conditional_block_grad' for op in fluid.default_main_program().global_block().ops)
+
+
+def test_an_rnn_on_which_the_loss_does_not_depend_has_no_gradient(fluid):
+    """Of gru_unit, only the first output has a gradient. The array of the RNN's outputs gets no zeros."""
+    layers = fluid.layers
+    sequence, state = fluid.data('sequence', [None, 4], lod_level=1), fluid.data('state', [None, 4])
+    rnn = layers.DynamicRNN()
+    with rnn.block():
+        word, memory = rnn.step_input(sequence), rnn.memory(shape=[4], value=0.)
+        hidden = layers.fc([word, memory], 4)
+        rnn.update_memory(memory, hidden)
+        rnn.output(hidden)
+    _, reset, _ = layers.gru_unit(layers.fc(layers.sequence_last_step(rnn()), 12), state, 12)
+    loss = layers.mean(layers.fc(reset, 1, param_attr='w', bias_attr=False))
+    _, pairs = fluid.optimizer.SGD(0.1).minimize(loss)
+    assert [param.name for param, _ in pairs] == ['w']
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    rows = fluid.create_lod_tensor(np.ones((5, 4), 'float32'), [[2, 3]], fluid.CPUPlace())
+    got, = exe.run(feed={'sequence': rows, 'state': np.ones((2, 4), 'float32')}, fetch_list=[loss])
+    assert np.isfinite(got).all()

@@ -177,6 +177,10 @@ def not_compared(theirs, ours):
     if 'is_distributed=True' in their_text and ' <- sgd(' in their_text:
         entries.append('B-table-optimizer')
     written = _written(theirs)
+    arrays = {line.split(' ')[1] for line in theirs if line.startswith('var ') and ' kind=13 ' in line}
+    zeros = re.findall(r"<- fill_zeros_like\(X=\['([^']*)'\]\)", their_text)
+    if arrays.intersection(zeros):
+        entries.append('B-unwritten-gradients')
     for line in theirs:
         named = re.search(r"<- recurrent_grad\(.*outputs@GRAD=\[([^]]*)\]", line)
         if named and any(name not in written for name in _WRITTEN.findall(named.group(1))):

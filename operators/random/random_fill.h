@@ -26,7 +26,9 @@ namespace penstock {
 // The position of a variable's numbers in the streams of random numbers.
 struct RandomPlace {
   std::uint64_t begin = 0;  // index of its first element in the whole variable; 0 if it is not a slice
-  std::uint64_t draw = 0;   // part of the key, so that persistable variables of one seed get different values
+  // Part of the key, so that persistable variables of one seed, and temporaries that compute their values,
+  // get different numbers.
+  std::uint64_t draw = 0;
 };
 
 // Returns the position of `out`. A slice uses the draw of the whole, so it gets the values that the whole
@@ -38,7 +40,8 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   if (var == nullptr) return place;
   const Box<InitialSlice>& slice = var->facts.slice;
   if (slice) place.begin = static_cast<std::uint64_t>(slice->row_begin * slice->whole_shape.RowWidth());
-  if (var->persistable) place.draw = Fnv1a64(StrCat("draw ", DrawOf(*program, k.site().block, out.name)));
+  if (var->persistable || slice)
+    place.draw = Fnv1a64(StrCat("draw ", DrawOf(*program, k.site().block, out.name)));
   return place;
 }
 

@@ -157,9 +157,9 @@ JOB = textwrap.dedent('''
 KINDS = ['adamw', 'bert', 'constant_rate', 'clipped', 'max_norm', 'lars', 'by_hand', 'sgd_op', 'sparse_decay']
 
 
-def train(folder, kind, trainers=2, **environment):
+def train(folder, kind, trainers=2, net=NET, **environment):
     """Returns (what each trainer saved, what one machine saved)."""
-    job = Job(folder, NET + JOB)
+    job = Job(folder, net + JOB)
     job.environment['KIND'] = kind
     try:
         saved = job.train(trainers, **environment)

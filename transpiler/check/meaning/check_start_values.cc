@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "framework/op/slices.h"
 #include "transpiler/check/meaning/composition.h"
 
 namespace penstock::check {
@@ -98,9 +99,51 @@ class StartValueRules {
       const Op& op = *entries[i].op;
       if (op.type() == "fake_init") continue;  // the table is on the pservers
       if (joins.contains(&op) || op.type() == "recv") continue;
-      if (!RunAsWhole(op, vars[i], *run)) run->RunOp(op);
+      if (!RunAsWhole(op, vars[i], *run) && !RunOnRows(op, startup, *run)) run->RunOp(op);
     }
     return run;
+  }
+
+  // Evaluates an op on rows of variables. False for an op whose result has the rows of its arguments, and for
+  // an op on whole variables: these run as they are.
+  bool RunOnRows(const Op& op, const Program& startup, Evaluation& run) {
+    const InitialSlice* rows = nullptr;
+    bool fits = true;
+    Shape shape;
+    const auto note = [&](const std::string& name) {
+      const Var* var = startup.main().FindVar(name);
+      if (var == nullptr || !var->facts.slice || var->facts.slice->whole_shape == var->shape()) return;
+      const InitialSlice& slice = *var->facts.slice;
+      fits = fits && (rows == nullptr || (rows->row_begin == slice.row_begin &&
+                                          rows->whole_shape == slice.whole_shape && shape == var->shape()));
+      rows = &slice;
+      shape = var->shape();
+    };
+    const std::vector<std::string> inputs = op.InputNames(), outputs = op.OutputNames();
+    if (inputs.empty()) return false;
+    for (const auto* names : {&inputs, &outputs}) std::for_each(names->begin(), names->end(), note);
+    if (rows == nullptr) return false;
+    if (TakesRows(op, *rows, startup)) {
+      run.Set(outputs.front(), run.Get(inputs.front()));
+      return true;
+    }
+    const auto find = [&](const std::string& name) { return startup.main().FindVar(name); };
+    if (fits && WorksByRows(set_.ops, op, shape, find)) return false;
+    for (const std::string& name : outputs)
+      run.Set(name, set_.table.Leaf(StrCat(op.type(), " on rows that do not fit, for ", name)));
+    return true;
+  }
+
+  // Whether the op takes these rows from the whole, all of which it reads.
+  static bool TakesRows(const Op& op, const InitialSlice& rows, const Program& startup) {
+    using List = std::vector<std::int32_t>;
+    if (op.type() != "slice" || op.InputNames().size() != 1 || op.OutputNames().size() != 1) return false;
+    const Var* whole = startup.main().FindVar(op.InputNames().front());
+    return whole != nullptr && whole->HasShape() && whole->shape() == rows.whole_shape &&
+           (!whole->facts.slice || whole->facts.slice->whole_shape == whole->shape()) &&
+           op.GetOr<List>("axes", {}) == List{0} && op.GetOr<List>("decrease_axis", {}).empty() &&
+           op.GetOr<List>("starts", {}) == List{static_cast<std::int32_t>(rows.row_begin)} &&
+           op.GetOr<List>("ends", {}) == List{static_cast<std::int32_t>(rows.row_end)};
   }
 
   // Evaluates an initializer that lists a slice's elements like that of the whole, if these are the whole's

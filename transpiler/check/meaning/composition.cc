@@ -26,6 +26,25 @@ Copies CopiesIn(const RoleProgram* startup) {
   return copies;
 }
 
+// The copies of CopiesIn that delay compensation selects by trainer. Other copies are state of the user's
+// that starts as its parameter and then has values of its own.
+Copies FetchedCopies(const PserverFacts& pserver) {
+  Copies copies = CopiesIn(pserver.startup);
+  if (copies.empty()) return copies;
+  ViewSet selected;
+  const Program& program = pserver.file->program;
+  for (int block = 0; block < program.block_count(); ++block) {
+    for (const OpEntry& entry : program.block(block).ops()) {
+      if (entry.op->type() != "ref_by_trainer_id") continue;
+      const ArgList& from = entry.op->Input("X");
+      selected.insert(from.begin(), from.end());
+    }
+  }
+  for (auto& [original, names] : copies)
+    std::erase_if(names, [&](std::string_view name) { return !selected.contains(name); });
+  return copies;
+}
+
 // The pserver's op that answers a lookup by id; null if not found, which another rule reports.
 const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
   if (lookup.cut != Cut::kById || lookup.merge == nullptr || lookup.pieces.empty()) return nullptr;
@@ -95,7 +114,7 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
   RunToSends();
   for (std::size_t i = 0; i < facts.pservers.size(); ++i) {
     const PserverFacts& pserver = facts.pservers[i];
-    copies_.push_back(CopiesIn(pserver.startup));
+    copies_.push_back(FetchedCopies(pserver));
     shared_.push_back(pserver.shared_block < 0 ? nullptr
                                                : std::make_unique<Evaluation>(pserver.file->program, ops,
                                                                               table, lr_blocks[i].get()));

@@ -2,6 +2,7 @@
 // from one seed, so that initial values do not depend on the number of pservers.
 #include <algorithm>
 
+#include "framework/ir/random_draws.h"
 #include "transpiler/check/facts/facts.h"
 
 namespace penstock::check {
@@ -22,6 +23,7 @@ class StartRowRules {
 
   void Run() {
     CheckSeeds();
+    for (const PserverFacts& pserver : facts_.pservers) CheckDraws(pserver);
     for (const TrainerFacts& trainer : facts_.trainers) {
       Collect(trainer.startup_recvs);
       Collect(trainer.recvs);
@@ -53,6 +55,32 @@ class StartRowRules {
     };
     for (const TrainerFacts& trainer : facts_.trainers) check(trainer.startup);
     for (const PserverFacts& pserver : facts_.pservers) check(pserver.startup);
+  }
+
+  // A variable that records its rows, and a temporary that computes the values of another one, have the
+  // random numbers of the source's variable.
+  void CheckDraws(const PserverFacts& pserver) {
+    if (pserver.startup == nullptr || source_ == nullptr) return;
+    const Program& startup = pserver.startup->program;
+    std::map<std::string, std::int64_t> drawn, given;  // computed on first use
+    for (const OpEntry& entry : startup.main().ops()) {
+      const Op& op = *entry.op;
+      const std::int32_t* seed = op.Get<std::int32_t>("seed");
+      const Var* var = seed == nullptr ? nullptr : startup.main().FindVar(op.OutputName("Out"));
+      if (var == nullptr || (var->persistable && !var->facts.slice)) continue;
+      const std::string& whole = var->facts.slice ? var->facts.slice->whole : var->name;
+      const Var* users = source_->startup.main().FindVar(whole);
+      if (users == nullptr || !users->persistable) continue;
+      if (drawn.empty()) drawn = DrawsOf(source_->startup), given = DrawsOf(startup);
+      const auto expected = drawn.find(whole);
+      const auto here = given.find(var->name);
+      const bool same_place =
+          expected == drawn.end() || (here != given.end() && here->second == expected->second);
+      if (same_place && (var->persistable || (*seed != 0 && var->facts.slice))) continue;
+      findings_.Error(
+          "E-check-seed", *pserver.startup,
+          StrCat("computes initial values from other random numbers of ", whole, " than the source"), &op);
+    }
   }
 
   void Collect(const std::vector<Transfer>& transfers) {

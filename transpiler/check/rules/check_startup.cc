@@ -209,13 +209,22 @@ class StartupRules {
       const Var* var = main_->program.main().FindVar(name);
       if (var == nullptr) {
         const Var* temporary = startup_->program.main().FindVar(name);
-        if (temporary != nullptr && !temporary->persistable && read.contains(name)) continue;
+        if (temporary != nullptr && !temporary->persistable && IsRead(*ops.front(), read)) continue;
         Error("E-check-start-unused",
               StrCat("gives a value to ", name, ", which ", main_->file, " does not have"), ops.front());
-      } else if (ops.size() > 1) {
-        Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " initial values"), ops.back());
+      } else if (const auto again = std::find_if(ops.begin() + 1, ops.end(), IsPlain); again != ops.end()) {
+        Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " initial values"), *again);
       }
     }
+  }
+
+  // An op that computes a variable's initial value from others may follow the variable's own initializer.
+  static bool IsPlain(const Op* op) { return op->InputNames().empty(); }
+
+  static bool IsRead(const Op& op, const ViewSet& read) {
+    const std::vector<std::string> outputs = op.OutputNames();
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](const std::string& name) { return read.contains(name); });
   }
 
   // Variables that are fetched in each step are also fetched at startup, to the same variable and in the same

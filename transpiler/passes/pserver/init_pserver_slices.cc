@@ -6,9 +6,8 @@
 //
 // A slice starts as its rows of the whole: the variable records these rows (slice_facts.h), random
 // initializers draw the numbers of these rows, and lists of values are cut (initial_values.h). An initial
-// value that the user's startup program computes from others is computed here from the same ones, on
-// temporaries. Requires: the input is the result of the whole pserver pipeline.
-#include <algorithm>
+// value that the user's startup program computes from others is computed here from the same ones
+// (computed_starts.h). Requires: the input is the result of the whole pserver pipeline.
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/computed_starts.h"
 #include "transpiler/passes/spell/initial_values.h"
 #include "transpiler/passes/spell/server_copy.h"
 
@@ -80,67 +80,6 @@ void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context
   }
 }
 
-// Adds the user's startup ops that compute the inputs of an initializer, such as the norm of another
-// parameter's initial value, on temporaries under the user's names.
-class InputMaker {
- public:
-  InputMaker(const PassContext& context, Block& block) : context_(context), block_(block) {}
-
-  Status Make(const Op& op, const Starter& starter) {
-    std::set<int> positions;
-    std::vector<std::string> open = op.InputNames();
-    while (!open.empty()) {
-      const std::string name = std::move(open.back());
-      open.pop_back();
-      if (block_.FindVar(name) != nullptr) continue;  // held here, and initialized before its readers
-      const std::vector<OpId>& writers = context_.shares.started().Writers(name);
-      if (writers.empty() || IsCut(starter)) return NotHere(op, name);
-      for (const OpId id : writers) {
-        const int position = context_.startup.main().PositionOf(id);
-        // Random numbers would not be those of the variable on its own pserver.
-        const OpDef* def = context_.ops.Find(context_.startup.main().FindOp(id)->type());
-        if (def == nullptr || def->FindAttr("seed") != nullptr) return NotHere(op, name);
-        if (!made_.insert(position).second) continue;
-        positions.insert(position);
-        const std::vector<std::string> inputs = context_.startup.main().FindOp(id)->InputNames();
-        open.insert(open.end(), inputs.begin(), inputs.end());
-      }
-    }
-    for (const int position : positions) Add(position);
-    return OkStatus();
-  }
-
- private:
-  static bool IsCut(const Starter& starter) {
-    return std::any_of(starter.made.begin(), starter.made.end(), [](const Starter::Made& one) {
-      const Box<InitialSlice>& slice = one.var->facts.slice;
-      return slice && slice->whole_shape != one.var->shape();
-    });
-  }
-
-  static Status NotHere(const Op& op, const std::string& name) {
-    return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
-                         " computes the initial values of ", Join(op.OutputNames(), ", "), " from ", name,
-                         ", which is not on this pserver; give it an initializer of its own");
-  }
-
-  void Add(int position) {
-    const Op& op = *context_.startup.main().ops()[static_cast<std::size_t>(position)].op;
-    for (const std::string& name : op.OutputNames()) {
-      const Var* var = context_.startup.main().FindVar(name);
-      if (var == nullptr || block_.FindVar(name) != nullptr) continue;
-      Var temporary = ServerCopy(*var);
-      temporary.persistable = temporary.has_persistable = false;
-      block_.SetVar(std::move(temporary));
-    }
-    block_.Append(ServerCopy(op, context_.ops).SetMadeBy("init_pserver_slices"));
-  }
-
-  const PassContext& context_;
-  Block& block_;
-  std::set<int> made_;  // positions of the ops that have been added
-};
-
 Status Fit(Starter& starter, const PassContext& context, Block& block) {
   for (auto& [slot, made] : starter.made) {
     if (slot != "Out") continue;
@@ -149,6 +88,44 @@ Status Fit(Starter& starter, const PassContext& context, Block& block) {
     Var grown = *made;
     FitInitializerAsFluid(starter.op, grown);
     if (!grown.SameAs(*made)) made = Declare(std::move(grown), block);
+  }
+  return OkStatus();
+}
+
+// Appends the user's initializers of the variables that the block declares.
+Status Initialize(const PassContext& context, const Block& held, Block& block) {
+  const ServerNames names(context, context.self.index);
+  ComputedStarts computed(context, names, held, block);
+  const std::vector<OpEntry>& ops = context.startup.main().ops();
+  const std::set<int> starters = StartersOf(block, names, context);
+  for (const int position : starters) {
+    const Op& op = *ops[static_cast<std::size_t>(position)].op;
+    if (op.InputNames().empty()) continue;
+    for (std::size_t which = 0;; ++which) {
+      const std::optional<Starter> starter = StarterFor(op, which, names, context, block);
+      if (!starter) break;
+      for (const Starter::Made& one : starter->made)
+        PENSTOCK_RETURN_IF_ERROR(computed.Need(position, *one.var));
+    }
+  }
+  std::set<int> positions = computed.Positions();
+  positions.insert(starters.begin(), starters.end());
+  for (const int position : positions) {
+    const Op& op = *ops[static_cast<std::size_t>(position)].op;
+    computed.AppendNoted(position);
+    // Once for each variable that replaces its output here.
+    for (std::size_t which = 0; starters.contains(position); ++which) {
+      std::optional<Starter> starter = StarterFor(op, which, names, context, block);
+      if (!starter) break;
+      TypeAsStarted(op, *starter, context, block);
+      if (op.InputNames().empty()) {
+        PENSTOCK_RETURN_IF_ERROR(Fit(*starter, context, block));
+        block.Append(std::move(starter->op.SetMadeBy("init_pserver_slices")));
+      } else {
+        const Starter::Made made = starter->made.front();
+        computed.AppendStarter(position, std::move(starter->op), made.slot, *made.var);
+      }
+    }
   }
   return OkStatus();
 }
@@ -172,20 +149,7 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
   for (const VarRef& var : in.main().vars()) {
     if (!awaited.contains(var->name)) declare(*var);
   }
-  const ServerNames names(context, context.self.index);
-  InputMaker inputs(context, block);
-  for (const int position : StartersOf(block, names, context)) {
-    const Op& op = *context.startup.main().ops()[static_cast<std::size_t>(position)].op;
-    // Once for each variable that replaces its output here.
-    for (std::size_t which = 0;; ++which) {
-      std::optional<Starter> starter = StarterFor(op, which, names, context, block);
-      if (!starter) break;
-      PENSTOCK_RETURN_IF_ERROR(inputs.Make(starter->op, *starter));
-      TypeAsStarted(op, *starter, context, block);
-      PENSTOCK_RETURN_IF_ERROR(Fit(*starter, context, block));
-      block.Append(std::move(starter->op.SetMadeBy("init_pserver_slices")));
-    }
-  }
+  PENSTOCK_RETURN_IF_ERROR(Initialize(context, in.main(), block));
   for (const VarRef& var : in.main().vars()) {
     if (awaited.contains(var->name)) declare(*var);
   }

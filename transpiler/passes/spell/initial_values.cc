@@ -10,14 +10,6 @@ namespace {
 
 constexpr char kShape[] = "shape";
 
-void SetShape(Op& op, const Shape& shape) {
-  if (op.Get<std::vector<std::int32_t>>(kShape) != nullptr) {
-    op.Set(kShape, std::vector<std::int32_t>(shape.dims().begin(), shape.dims().end()));
-  } else {
-    op.Set(kShape, shape.dims());
-  }
-}
-
 // If the attribute lists all elements of the whole, keeps those of the slice's rows.
 template <typename T>
 bool CutList(Op& op, const NamedAttr& attr, const InitialSlice& slice) {
@@ -44,6 +36,14 @@ bool CutLists(Op& op, const InitialSlice& slice) {
 
 }  // namespace
 
+void FitShape(Op& op, const Shape& shape) {
+  if (op.Get<std::vector<std::int32_t>>(kShape) != nullptr) {
+    op.Set(kShape, std::vector<std::int32_t>(shape.dims().begin(), shape.dims().end()));
+  } else {
+    op.Set(kShape, shape.dims());
+  }
+}
+
 bool ShapeDecides(const Op& op) {
   static const std::set<std::string, std::less<>> kTypes = {"fill_constant", "gaussian_random",
                                                             "truncated_gaussian_random", "uniform_random"};
@@ -53,7 +53,7 @@ bool ShapeDecides(const Op& op) {
 Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
   const Box<InitialSlice>& slice = var.facts.slice;
   if (ShapeDecides(op)) {
-    SetShape(op, var.shape());
+    FitShape(op, var.shape());
     return OkStatus();
   }
   const OpDef* def = ops.Find(op.type());
@@ -65,7 +65,7 @@ Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
   }
   if (!slice) return OkStatus();
   if (CutLists(op, *slice)) {
-    SetShape(op, var.shape());
+    FitShape(op, var.shape());
     return OkStatus();
   }
   return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
@@ -77,7 +77,7 @@ Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
 void FitInitializerAsFluid(Op& op, Var& var) {
   const auto* dims = op.Get<std::vector<std::int32_t>>(kShape);
   if (ShapeDecides(op)) {
-    SetShape(op, var.shape());
+    FitShape(op, var.shape());
   } else if (op.type() == "assign_value" && dims != nullptr && var.type) {
     var.type->shape = Shape(std::vector<Dim>(dims->begin(), dims->end()));
   }

@@ -10,6 +10,8 @@ namespace penstock::passes {
 
 // Whether the op is an initializer whose output has the shape in its attribute `shape`.
 bool ShapeDecides(const Op& op);
+// Sets that attribute.
+void FitShape(Op& op, const Shape& shape);
 
 // Changes `op`, which writes a whole variable in the user's startup program, to write `var`, which holds rows
 // of that whole (var.facts.slice). An initializer that fills a shape gets the shape of `var`; at run time it

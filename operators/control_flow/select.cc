@@ -145,6 +145,7 @@ void RegisterSelect(OpRegistry& ops) {
               OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectInput)
       .ReadsOnlySome()
+      .Elementwise()
       .KernelForAnyType<Cpu, SelectInputKernel>()
       .GradMadeBy(SelectInputGrad);
   ops.Add("select_output")

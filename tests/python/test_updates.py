@@ -124,6 +124,7 @@ JOB = textwrap.dedent('''
     names = [p.name for p in program.all_parameters()]
     if role != 'local':
         config = fluid.DistributeTranspilerConfig()
+        config.chunk_bytes = int(os.environ.get('CHUNK_BYTES', config.chunk_bytes))
         mode = os.environ.get('MODE', 'sync')
         if mode == 'half_async':
             config.sync_mode, config.runtime_split_send_recv, config.half_async = False, True, True
@@ -243,7 +244,7 @@ def test_a_parameter_is_sliced_unless_its_update_needs_all_of_it(fluid, kind, sl
     ('random', 'E-plan-update-op'),
     ('a sharded table', 'E-plan-table-update'),
     ('a second optimizer', 'E-plan-updated-twice'),
-    ('lookahead', 'E-plan-update-op'),
+    ('lookahead in async mode', 'E-plan-update-op'),
 ])
 def test_what_pservers_cannot_compute_is_refused(fluid, what, id):
     layers = fluid.layers
@@ -253,19 +254,20 @@ def test_what_pservers_cannot_compute_is_refused(fluid, what, id):
     h = layers.fc(x + rows, 4, param_attr='first', bias_attr=False)
     loss = layers.mean(layers.fc(h, 1, param_attr='second', bias_attr=False))
     optimizer = fluid.optimizer.SGD(0.1)
-    if what == 'lookahead':
+    if what == 'lookahead in async mode':
         optimizer = fluid.optimizer.LookaheadOptimizer(optimizer)
     pairs = {p.name: (p, g) for p, g in optimizer.minimize(loss)[1]}
     p, g = pairs['table' if what == 'a sharded table' else 'second']
     if what == 'a second optimizer':
         fluid.optimizer.SGD(0.1).minimize(layers.mean(layers.square(h)))
-    elif what != 'lookahead':
+    elif what != 'lookahead in async mode':
         with fluid.default_main_program()._optimized_guard([p, g]):
             read = {'of the batch': lambda: layers.reduce_mean(h),
                     'of another parameter': lambda: layers.reduce_mean(pairs['first'][0]),
                     'random': lambda: p * layers.uniform_random([1], 'float32'),
                     'a sharded table': lambda: p * 0.1}[what]()
             layers.assign(p - read, p)
-    with pytest.raises((penstock.ProgramError, NotImplementedError)) as error:
-        penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2)
+    with pytest.raises((penstock.ProgramError, NotImplementedError)) as error:    # Lookahead trains in sync mode
+        penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2,
+                           sync=what != 'lookahead in async mode')
     assert error.value.id == id, str(error.value)

@@ -11,6 +11,7 @@
 #include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/shared_startup.h"
+#include "transpiler/plan/conditional_updates.h"
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/planner.h"
 #include "transpiler/plan/policies.h"
@@ -155,6 +156,14 @@ Status RequireAttrs(const OpRegistry& ops, const Program& program) {
   return OkStatus();
 }
 
+// In geo mode trainers update parameters, and run blocks.
+std::optional<Program> WithPlainUpdates(const OpRegistry& ops, const Program& main,
+                                        const plan::TranspileConfig& config) {
+  const Result<plan::Mode> mode = plan::ResolveMode(config);
+  if (!mode.ok() || plan::ServerModeOf(*mode) == plan::ServerMode::kGeo) return std::nullopt;
+  return plan::WithoutConditionalUpdates(ops, main, plan::MergesGradients(*mode));
+}
+
 template <typename Change>
 void ChangeMetas(RoleSet& roles, const Change& change) {
   for (TrainerRole& role : roles.trainers) {
@@ -180,6 +189,8 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
     if (const std::optional<Program> mended = plan::WithoutUnwrittenParts(main))
       return Transpile(ops, *mended, startup, config, options);
     if (!config.pservers.empty()) {
+      if (const std::optional<Program> flat = WithPlainUpdates(ops, main, config))
+        return Transpile(ops, *flat, startup, config, options);
       if (const std::optional<Program> marked = plan::WithMarkedUpdates(main))
         return Transpile(ops, *marked, startup, config, options);
     }

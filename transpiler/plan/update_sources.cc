@@ -88,11 +88,14 @@ class SourceFinder {
       if (!op.may_name_blocks() || Has(op.role(), Role::kBackward)) continue;
       const std::string_view param = UpdatedIn(entry);
       if (param.empty()) continue;
-      return AtOp(InvalidArgument("E-plan-update-op", "plan: ", op.type(), " updates ", param,
-                                  " in a block, and pservers run no blocks in an update")
-                      .With("note: conditional updates, such as LookaheadOptimizer's, train without pservers "
-                            "(collective modes) and in geo mode"),
-                  program_, 0, position, op);
+      return AtOp(
+          InvalidArgument("E-plan-update-op", "plan: ", op.type(), " updates ", param,
+                          " in a block, and pservers run no blocks in an update")
+              .With("note: pservers can run the conditional blocks of an update (cond, Switch, "
+                    "LookaheadOptimizer) whose condition they can compute and whose ops have neither "
+                    "random numbers nor effects; in asynchronous modes, the condition must not depend "
+                    "on the number of steps: use a synchronous mode or geo mode"),
+          program_, 0, position, op);
     }
     return OkStatus();
   }

@@ -271,6 +271,15 @@ bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, cons
   return matters && FluidDropsAnOptimizer(folder, roles, file);
 }
 
+// --- D-computed-starts
+
+// Whether the pserver's startup program computes initial values on temporaries.
+bool ComputesStarts(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
+  if (!file.pserver || !file.startup) return false;
+  const Program& startup = roles.pservers[static_cast<std::size_t>(file.index)].startup;
+  return std::ranges::any_of(startup.main().vars(), [](const VarRef& var) { return !var->persistable; });
+}
+
 // --- D-await-gradients
 
 // Whether a gradient is read by an op of no optimizer, or completed after the first update.
@@ -305,6 +314,7 @@ const std::vector<Difference>& Differences() {
       {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
       {"D-local-averages", OnPservers(AveragesTrained), nullptr},
       {"D-update-sources", OnPservers(ReadsOtherRoles), nullptr},
+      {"D-computed-starts", OnPservers(ComputesStarts), nullptr},
       {"D-unwritten-gradients", HasUnwrittenParts, nullptr, LeaveOutUnwrittenParts},
       {"D-trainer-schedule", OnPservers(TrainersNeedTheSchedule), nullptr},
       {"D-composed-rates", OnPservers(ComposesRates), nullptr},

@@ -18,7 +18,7 @@ void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFil
 // D-local-averages: averages of parameters that pservers update stay on trainers.
 bool AveragesTrained(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 
-// D-update-sources: updates read what ops of other roles compute, or have no optimizer op.
+// D-update-sources: updates read what ops of other roles compute, have no optimizer op, or have a condition.
 bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 
 // D-own-counters: pservers advance the user's own counters if their schedules read them.

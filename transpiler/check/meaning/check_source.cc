@@ -81,12 +81,12 @@ class SourceRules {
       }
       for (const Slot& slot : op.outputs()) {
         for (const std::string& name : slot.args) {
-          if (!gradients.contains(name) || (updates_.contains(name) && !by_hand.contains(name))) continue;
-          const Var* var = source_.main.main().FindVar(name);
+          const Var* var = gradients.contains(name) ? source_.main.main().FindVar(name) : nullptr;
           if (var == nullptr || !var->persistable) continue;
+          unmarked_.insert(&op);
+          if (updates_.contains(name) && !by_hand.contains(name)) continue;
           by_hand.insert(name);
           updates_[name] = &op;
-          unmarked_.insert(&op);
         }
       }
     }
@@ -300,6 +300,41 @@ class SourceRules {
     Explain(expected, given);
   }
 
+  // A variable that pservers write beside the parameters, in updates or in the schedule. False if they write
+  // none of this name.
+  bool CheckOnPservers(const std::string& name, const Op& writer) {
+    if (set_.counters.contains(name)) return false;  // the number of steps, however it is counted
+    bool found = false;
+    const auto compare = [&](const PserverFacts& pserver, ExprId given) {
+      if (given == Expected(name) || found) return;
+      findings_.Error("E-check-source", *pserver.file,
+                      StrCat(name, " ends a step otherwise than in the source"), &writer);
+      Explain(Expected(name), given);
+    };
+    for (const auto& [param, slices] : set_.slices) {
+      for (const UpdatedSlice& slice : slices) {
+        const auto kept = slice.kept.find(name);
+        if (kept == slice.kept.end() || !IsFirstThere(slice)) continue;
+        if (!IsComparedWith(param, name)) compare(*slice.pserver, kept->second);
+        found = true;
+      }
+    }
+    for (std::size_t i = 0; i < set_.lr_blocks.size(); ++i) {
+      const ExprId* given = set_.lr_blocks[i] == nullptr ? nullptr : set_.lr_blocks[i]->Find(name);
+      if (given == nullptr) continue;
+      compare(set_.facts.pservers[i], *given);
+      found = true;
+    }
+    return found;
+  }
+
+  // Whether CheckSlice compares the kept variable.
+  bool IsComparedWith(std::string_view param, const std::string& name) const {
+    const auto kept = kept_.find(param);
+    return kept != kept_.end() && std::any_of(kept->second.begin(), kept->second.end(),
+                                              [&](const std::string* one) { return *one == name; });
+  }
+
   // All other persistable variables: statistics, metrics, counters. A learning rate that no update needs is
   // not computed.
   void CheckLasting() {
@@ -312,6 +347,7 @@ class SourceRules {
       if (!var->persistable || writer == writers_.end() || updates_.contains(var->name) ||
           state.contains(var->name))
         continue;
+      if (CheckOnPservers(var->name, *writer->second)) continue;
       const Role role = writer->second->role();
       if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // part of an update, or unused
       if (IsOfSchedule(*writer->second) && !Reads(*writer->second, var->name)) continue;  // counters stay

@@ -99,7 +99,9 @@ std::vector<std::string_view> ResultsOf(const Program& program) {
     if (role != Role::kForward && !loss) continue;
     for (const Slot& slot : entry.op->outputs()) {
       for (const std::string& name : slot.args) {
-        if (name != kEmptyVarName && (loss || !read.contains(name))) results.push_back(name);
+        if (name == kEmptyVarName || (read.contains(name) && !loss)) continue;
+        const Var* var = program.main().FindVar(name);
+        if (var == nullptr || var->kind != VarKind::kStepScopes) results.push_back(name);
       }
     }
   }

@@ -107,6 +107,7 @@ void Evaluation::RunOp(const Op& op) {
   if (code.kind == OpCode::Kind::kSilent) return;
   if (code.kind == OpCode::Kind::kMessage && RunMessage(op)) return;
   if (code.kind == OpCode::Kind::kAlgebra && RunAlgebra(op)) return;
+  if (code.special && RunConditional(op)) return;
   RunAny(op, code);
 }
 
@@ -144,10 +145,11 @@ bool Evaluation::RunMessage(const Op& op) {
 // Evaluates a lookup in the whole table, as in the source.
 void Evaluation::RunLookup(std::string_view type, const std::string& ids, const std::string& table,
                            std::int64_t padding, const std::string& out) {
-  Op& lookup = made_.emplace_back(type);
-  lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
-  lookup.Set(roles::attr::kRemotePrefetch, true).Set("padding_idx", padding);
-  RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // `lookup` may be destroyed before the table
+  Op made{std::string(type)};
+  made.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
+  made.Set(roles::attr::kRemotePrefetch, true).Set("padding_idx", padding);
+  const Op& lookup = table_.Keep(std::move(made));
+  RunAny(lookup, table_.codes().Make(lookup, with_shape_));
 }
 
 // One op that replaces several lookups of a table.

@@ -97,6 +97,9 @@ class Evaluation {
   bool CountsStep(const Op& op);
   void RunAny(const Op& op, const OpCode& code);
   void SetOutputs(const Op& op, const OpCode& code, ExprId value, std::set<std::string_view>& written);
+  bool RunConditional(const Op& op);
+  bool MayAlwaysRun(const Op& op) const;
+  void SelectIf(const std::string& condition, const std::string& name, ExprId now, ExprId& mask);
   ExprId ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
                          std::set<std::string_view>& written);
   void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
@@ -129,7 +132,6 @@ class Evaluation {
   std::vector<std::pair<const Op*, ExprId>> computed_;
   std::vector<ExprId> args_;  // of the op that runs; a member so that its memory is reused
   std::unordered_map<const Op*, AskedTable> asked_;
-  std::deque<Op> made_;   // local lookups that replace remote ones
   std::deque<Op> inner_;  // likewise in blocks
 };
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
 #include "framework/roles/attr_names.h"
 #include "framework/roles/views.h"
@@ -15,6 +16,8 @@
 
 namespace penstock::check {
 namespace {
+
+constexpr std::string_view kConditional = "conditional_block";
 
 // The order of slots does not matter.
 std::vector<const Slot*> ByName(const std::vector<Slot>& slots) {
@@ -35,6 +38,68 @@ Op LookupOf(const Op& request) {
 }
 
 }  // namespace
+
+// Whether all ops of a conditional block can be evaluated as if it always ran, and results be selected by its
+// condition: nothing outside of it depends on whether it ran.
+bool Evaluation::MayAlwaysRun(const Op& op) const {
+  const auto* block = op.type() == kConditional ? op.Get<BlockRef>("sub_block") : nullptr;
+  if (block == nullptr || block->index < 1 || block->index >= program_.block_count()) return false;
+  if (!op.GetOr<bool>("is_scalar_condition", false) || op.Input("Cond").size() != 1) return false;
+  if (HasGradient(program_, block->index)) return false;
+  return std::ranges::all_of(program_.block(block->index).ops(), [&](const OpEntry& entry) {
+    if (entry.op->type() == kConditional) return MayAlwaysRun(*entry.op);
+    const OpDef* def = ops_.Find(entry.op->type());
+    return def != nullptr && !def->side_effect() && !def->optimizer() && !HasBlocks(*entry.op);
+  });
+}
+
+// A conditional block is the selection of each variable that it writes, whether it is a block or has been
+// made plain ops. False for a block of another kind.
+bool Evaluation::RunConditional(const Op& op) {
+  if (op.type() != kConditional || !MayAlwaysRun(op)) return false;
+  const int block = op.Get<BlockRef>("sub_block")->index;
+  std::set<std::string_view> written;
+  const OpCode code = table_.codes().Of(op, with_shape_);
+  args_.clear();
+  for (const NameId name : table_.codes().Inputs(code)) args_.push_back(Get(name));
+  const ExprId whole = ApplyWithBlocks(op, code, args_, written);
+  computed_.emplace_back(&op, whole);
+  Evaluation inside(program_, ops_, table_, this);
+  inside.with_shape_ = with_shape_;
+  inside.counters_ = counters_;
+  inside.OfSlice(slice_, slices_);
+  inside.RunBlock(block);
+  ExprId mask = ExprId::kNone;
+  for (const std::string_view name : written)
+    SelectIf(op.InputName("Cond"), std::string(name), inside.Get(name), mask);
+  if (const std::string& scope = op.OutputName("Scope"); !scope.empty()) Set(scope, whole);
+  return true;
+}
+
+void Evaluation::SelectIf(const std::string& condition, const std::string& name, ExprId now, ExprId& mask) {
+  const Var* var = program_.FindVar(block_, name);
+  const ExprId* old = Find(name);
+  const bool has_old = old != nullptr || (var != nullptr && var->persistable);
+  if (!has_old || Get(name) == now) {
+    Set(name, now);
+    return;
+  }
+  OpCodes& codes = table_.codes();
+  if (mask == ExprId::kNone) {
+    Op made("cast");
+    made.AddInput("X", {condition}).AddOutput("Out", {condition});
+    made.Set("in_dtype", static_cast<std::int32_t>(DType::kBool));
+    made.Set("out_dtype", static_cast<std::int32_t>(DType::kInt32));
+    const Op& cast = table_.Keep(std::move(made));
+    mask = table_.Output(table_.Apply(cast, codes.Make(cast, with_shape_).label, {Get(condition)}),
+                         codes.OutputLabel("Out", 0));
+  }
+  Op made("select_input");
+  made.AddInput("Mask", {condition}).AddInput("X", {name, name}).AddOutput("Out", {name});
+  const Op& select = table_.Keep(std::move(made));
+  const ExprId value = table_.Apply(select, codes.Make(select, with_shape_).label, {mask, Get(name), now});
+  Set(name, table_.Output(value, codes.OutputLabel("Out", 0)));
+}
 
 ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
                                    std::set<std::string_view>& written) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ class ExprTable {
   // An op applied to `args`, which are in the order of the slots' names. `label` is OpCode::label,
   // which identifies type, attributes and slots.
   ExprId Apply(const Op& op, std::int32_t label, const std::vector<ExprId>& args);
+  // Keeps an op that no program has, for Apply, which refers to it.
+  const Op& Keep(Op op) { return kept_.emplace_back(std::move(op)); }
   // One output of an op; `label` is the number of OpCodes::OutputLabel.
   ExprId Output(ExprId op, std::int32_t label);
 
@@ -97,6 +100,7 @@ class ExprTable {
   std::vector<ExprId> args_;     // of all nodes, concatenated
   std::vector<double> factors_;  // likewise
   FlatIndex ids_;                // of nodes_
+  std::deque<Op> kept_;
 };
 
 }  // namespace penstock::check

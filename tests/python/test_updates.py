@@ -271,3 +271,36 @@ def test_what_pservers_cannot_compute_is_refused(fluid, what, id):
         penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2,
                            sync=what != 'lookahead in async mode')
     assert error.value.id == id, str(error.value)
+
+
+def two_losses(fluid, first, second, early):
+    """Two losses over the parameters a, w and b, minimized by two optimizers."""
+    layers = fluid.layers
+    h = layers.fc(fluid.data('x', [None, 4]), 4, param_attr='a', bias_attr=False)
+    h = layers.fc(h, 4, param_attr='w', bias_attr=False)
+    losses = layers.mean(h), layers.mean(layers.square(layers.fc(h, 4, param_attr='b', bias_attr=False)))
+    optimizers = fluid.optimizer.SGD(0.1), fluid.optimizer.Adam(0.1)
+    if not early:
+        for optimizer, loss, names in zip(optimizers, losses, (first, second)):
+            optimizer.minimize(loss, parameter_list=names)
+        return
+    pairs = [one.backward(loss, parameter_list=names)
+             for one, loss, names in zip(optimizers, losses, (first, second))]
+    for optimizer, gradients in zip(optimizers, pairs):
+        optimizer.apply_gradients(gradients)
+
+
+@pytest.mark.parametrize('early, why', [(True, 'pservers receive one gradient of a parameter'),
+                                        (False, 'is computed after the first update')])
+def test_two_optimizers_of_one_parameter_are_refused_with_an_advice_that_works(fluid, early, why):
+    def transpiled(first):
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            two_losses(fluid, first, ['w', 'b'], early)
+            return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1',
+                                      trainers=2)
+
+    with pytest.raises(penstock.ProgramError) as error:
+        transpiled(['a', 'w'])
+    assert error.value.id == 'E-plan-updated-twice'
+    assert why in str(error.value) and 'leave w out of the parameters of one of them' in str(error.value)
+    transpiled(['a'])

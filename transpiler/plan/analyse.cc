@@ -108,12 +108,7 @@ class Collector {
       if (dialect_ == Dialect::kDefault && Mentions(op.outputs(), param.param)) param.also_updated = entry.id;
       return OkStatus();
     }
-    if (param.optimizer != OpId::kNone) {
-      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param)
-          .With(
-              "note: minimize the sum of the losses, or update each parameter by one optimizer "
-              "(minimize(parameter_list=...))");
-    }
+    if (param.optimizer != OpId::kNone) return UpdatedTwice(param, op, pairs.front().second);
     param.optimizer = entry.id;
     param.elementwise = use->elementwise;
     param.row_state = use->row_state;
@@ -122,6 +117,30 @@ class Collector {
   }
 
  private:
+  Status UpdatedTwice(const TrainedParam& param, const Op& op, const std::string& grad) const {
+    const Op& first = *main_.FindOp(param.optimizer);
+    const std::string where = first.location().empty() ? "" : StrCat(" (", first.location(), ")");
+    const bool is_later = IsComputedAfter(grad, param.optimizer);
+    return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param, ": ",
+                           first.type(), where, " and ", op.type())
+        .With(is_later ? StrCat("note: ", grad,
+                                ", the gradient of the second, is computed after the first update, ",
+                                "but a step has one exchange with the pservers")
+                       : StrCat("note: pservers receive one gradient of a parameter in each step"))
+        .With(StrCat("note: minimize the sum of the losses by one optimizer, or leave ", param.param,
+                     " out of the parameters of one of them (minimize(parameter_list=...))"));
+  }
+
+  bool IsComputedAfter(const std::string& grad, OpId update) const {
+    bool is_updated = false, is_later = false;
+    for (const OpEntry& entry : main_.ops()) {
+      is_later =
+          is_later || (is_updated && Writes(*entry.op, grad) && Has(entry.op->role(), Role::kBackward));
+      is_updated = is_updated || entry.id == update;
+    }
+    return is_later;
+  }
+
   Result<int> Position(const std::pair<std::string, std::string>& pair, Analysis& out) {
     const auto known = at_.find(pair.first);
     if (known != at_.end()) return known->second;

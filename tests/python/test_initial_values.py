@@ -13,6 +13,7 @@ NET = textwrap.dedent('''
     import penstock.fluid as fluid
 
     L = fluid.layers
+    SPARSE = ()
 
     def started(op_type, inputs, out, **attrs):
         fluid.default_startup_program().global_block().append_op(op_type, inputs, {'Out': out}, attrs)
@@ -88,12 +89,21 @@ NET = textwrap.dedent('''
                 L.assign(p * 0.5 + slow * 0.5, p)
         return loss
 
+    def frozen_copy():
+        """A target network: a parameter that is not trained starts as a copy of a trained one."""
+        x = fluid.data('x', [None, 8])
+        fluid.data('y', [None, 1], 'int64'), fluid.data('ids', [None, 1], 'int64')
+        online = L.fc(x, 2400, param_attr='online', bias_attr=False)
+        target = L.fc(x * 0.9, 2400, param_attr=fluid.ParamAttr(name='target', trainable=False), bias_attr=False)
+        started('assign', {'X': starting('online')}, starting('target'))
+        return sgd(L.mean(L.square(online - target)))
+
     def build(kind, seed=3):
         fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = seed
         return globals()[kind]()
 ''')
 
-KINDS = ['weight_norm', 'weight_norm_of_all', 'tied', 'scaled', 'turned', 'slow_copies']
+KINDS = ['weight_norm', 'weight_norm_of_all', 'tied', 'scaled', 'turned', 'slow_copies', 'frozen_copy']
 
 
 @pytest.mark.parametrize('kind', KINDS)
@@ -120,7 +130,7 @@ def transpiled(fluid, kind, pservers='a:1,b:1'):
     return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), pservers, trainers=2)
 
 
-@pytest.mark.parametrize('kind', ['weight_norm', 'turned'])
+@pytest.mark.parametrize('kind', ['weight_norm', 'turned', 'frozen_copy'])
 def test_two_pservers_need_a_seed_for_the_same_random_numbers(fluid, kind):
     with pytest.raises(NotImplementedError) as error:
         transpiled(fluid, kind)
@@ -130,3 +140,14 @@ def test_two_pservers_need_a_seed_for_the_same_random_numbers(fluid, kind):
 @pytest.mark.parametrize('kind, pservers', [('slow_copies', 'a:1,b:1'), ('weight_norm', 'a:1')])
 def test_values_on_the_same_pserver_need_no_seed(fluid, kind, pservers):
     transpiled(fluid, kind, pservers)
+
+
+def test_slow_weights_of_geo_trainers_start_as_the_received_parameters(fluid):
+    layers = fluid.layers
+    loss = layers.mean(layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w', bias_attr=False))
+    fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), k=2).minimize(loss)
+    config = fluid.DistributeTranspilerConfig()
+    config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, 1
+    fluid.transpiler.GeoSgdTranspiler(config).transpile(0, pservers='a:1,b:1', trainers=2)
+    types = [op.type for op in fluid.default_startup_program().global_block().ops]
+    assert types.count('assign') == 2 and types[-3:] == ['fetch_barrier', 'assign', 'send']

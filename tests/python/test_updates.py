@@ -13,6 +13,7 @@ NET = textwrap.dedent('''
     import penstock.fluid as fluid
 
     L = fluid.layers
+    SPARSE = ('sparse_decay', 'lookahead_of_rows')    # trainers do not hold the table
 
     def updating(p, g):
         return fluid.default_main_program()._optimized_guard([p, g])
@@ -100,7 +101,7 @@ NET = textwrap.dedent('''
 
     def build(kind):
         fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
-        loss = cost(sparse=kind == 'sparse_decay')
+        loss = cost(sparse=kind in SPARSE)
         globals()[kind](loss)
         return loss
 ''')
@@ -149,7 +150,7 @@ JOB = textwrap.dedent('''
     if communicator is not None:
         communicator.stop()
     scope = fluid.global_scope()
-    held = [name for name in names if role == 'local' or name != 'table' or os.environ['KIND'] != 'sparse_decay']
+    held = [name for name in names if role == 'local' or name != 'table' or os.environ['KIND'] not in SPARSE]
     values = {name: np.array(scope.find_var(name).get_tensor()) for name in held}
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values)
     exe.close()

@@ -160,8 +160,8 @@ class Flattener {
     }
   }
 
-  // The blocks that write a trained parameter, or a lasting value that an update reads and that depends on
-  // parameters or gradients.
+  // The blocks that write a trained parameter, or a value that an update reads and that depends on parameters
+  // or gradients.
   void FindUpdates() {
     Names params;
     for (const auto& [param, grad] : pairs_) params.insert(param);
@@ -173,12 +173,8 @@ class Flattener {
       const std::vector<std::string>& written = uses_.Writes(at);
       const bool updates =
           std::ranges::any_of(written, [&](const auto& name) { return params.contains(name); });
-      const bool keeps =
-          Uses::Any(uses_.Reads(at), varying) && std::ranges::any_of(written, [&](const auto& name) {
-            const Var* var = main_.FindVar(name);
-            return var != nullptr && var->persistable && needed.contains(name);
-          });
-      if (!(updates || keeps) || !MayAlwaysRun(ops_, program_, op)) continue;
+      const bool is_read = Uses::Any(written, needed) && Uses::Any(uses_.Reads(at), varying);
+      if (!(updates || is_read) || !MayAlwaysRun(ops_, program_, op)) continue;
       if (!counts_steps_ && DependsOnCounter(op.InputName(kCond), varying)) continue;
       found_.push_back(at);
     }
@@ -204,15 +200,20 @@ class Flattener {
            !Uses::Any(op.OutputNames(), varying_);
   }
 
-  // Ops of the optimize role that belong to no parameter, and on which the blocks depend.
+  // Ops of the optimize role that belong to no parameter and on which the blocks depend, and others that are
+  // computed from their results alone.
   void MarkSchedule() {
     Names read;
     for (const std::size_t at : found_) read.insert(uses_.Reads(at).begin(), uses_.Reads(at).end());
     const Names needed = uses_.Needed(read);
+    Names computed;
     for (std::size_t at = 0; at < main_.ops().size(); ++at) {
       const OpEntry& entry = main_.ops()[at];
-      if (!Uses::Any(uses_.Writes(at), needed) || !IsOfSchedule(*entry.op, uses_.Reads(at))) continue;
-      if (std::ranges::find(found_, at) != found_.end()) continue;
+      const std::vector<std::string>& writes = uses_.Writes(at);
+      if (!Uses::Any(writes, needed) && !Uses::Any(uses_.Reads(at), computed)) continue;
+      if (!IsOfSchedule(*entry.op, uses_.Reads(at)) || std::ranges::find(found_, at) != found_.end())
+        continue;
+      computed.insert(writes.begin(), writes.end());
       Op marked = *entry.op;
       edit_.main().Replace(entry.id, std::move(marked.SetRole(Role::kLrSched | Role::kOptimize)));
     }

@@ -19,11 +19,7 @@ bool IsCut(const Var& var) {
   return slice && slice->whole_shape != var.shape();
 }
 
-// Whether the op's results are random numbers, and whether they are the same in all processes.
 bool DrawsRandomNumbers(const OpDef& def) { return def.FindAttr("seed") != nullptr; }
-bool HasNoSeed(const Op& op, const OpDef& def) {
-  return DrawsRandomNumbers(def) && op.GetOr<std::int32_t>("seed", 0) == 0;
-}
 
 std::tuple<Dim, Dim> RowsOf(const InitialSlice& slice) { return {slice.row_begin, slice.row_end}; }
 
@@ -90,12 +86,10 @@ Status ComputedStarts::RequireComputable(int position, const std::string& name, 
         .With(StrCat("note: pservers cannot compute the result of ", op.type(), "; give ",
                      Join(reader.OutputNames(), ", "), " an initializer of its own"));
   }
-  if (HasNoSeed(op, *def)) {
+  if (HasNoSeed(op, context_.ops)) {
     return NotHere(reader, name)
-        .With(StrCat(
-            "note: ", op.type(), " of ", name, " has no seed, so each pserver would draw other numbers; set ",
-            "random_seed of the main and the startup program before the layers are made, or give the ",
-            "initializer a seed"));
+        .With(StrCat("note: ", op.type(), " of ", name,
+                     " has no seed, so each pserver would draw other numbers; ", kGiveASeed));
   }
   return OkStatus();
 }
@@ -109,7 +103,7 @@ bool ComputedStarts::IsOfWhole(const std::string& name, const InitialSlice& rows
 bool ComputedStarts::WorksOnRows(int position, const InitialSlice& rows) const {
   const Op& op = OpAt(position);
   const OpDef* def = context_.ops.Find(op.type());
-  if (op.InputNames().empty()) return ShapeDecides(op) && def != nullptr && !HasNoSeed(op, *def);
+  if (op.InputNames().empty()) return ShapeDecides(op) && def != nullptr && !HasNoSeed(op, context_.ops);
   if (def == nullptr || DrawsRandomNumbers(*def)) return false;
   const auto find = [&](const std::string& name) { return context_.startup.main().FindVar(name); };
   if (!WorksByRows(context_.ops, op, rows.whole_shape, find)) return false;

@@ -50,6 +50,11 @@ bool ShapeDecides(const Op& op) {
   return kTypes.contains(op.type());
 }
 
+bool HasNoSeed(const Op& op, const OpRegistry& ops) {
+  const OpDef* def = ops.Find(op.type());
+  return def != nullptr && def->FindAttr("seed") != nullptr && op.GetOr<std::int32_t>("seed", 0) == 0;
+}
+
 Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
   const Box<InitialSlice>& slice = var.facts.slice;
   if (ShapeDecides(op)) {

@@ -412,8 +412,9 @@ class Flattener {
 
 std::optional<Program> WithoutConditionalUpdates(const OpRegistry& ops, const Program& main,
                                                  bool counts_steps) {
-  const bool any = std::ranges::any_of(main.main().ops(),
-                                       [](const OpEntry& entry) { return entry.op->type() == kConditional; });
+  const bool any = std::ranges::any_of(main.main().ops(), [](const OpEntry& entry) {
+    return entry.op->type() == kConditional && !Has(entry.op->role(), Role::kLrSched);
+  });
   return any ? Flattener(ops, main, counts_steps).Run() : std::nullopt;
 }
 

@@ -118,7 +118,8 @@ class RecomputeOptimizer(Optimizer):
 class LookaheadOptimizer:
     """Every k steps, moves slow weights towards the weights of another optimizer, which then continues from them.
 
-    Every k-th step sets slow = alpha * fast + (1 - alpha) * slow, then fast = slow.
+    Every k-th step sets slow = alpha * fast + (1 - alpha) * slow, then fast = slow. With pservers, this is part of the
+    update of each parameter in the synchronous modes; in geo mode each trainer does it; other modes refuse it.
 
     Args:
         inner_optimizer (Optimizer): trains the fast weights.

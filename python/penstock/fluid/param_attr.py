@@ -94,6 +94,9 @@ class ParamAttr:
 class WeightNormParamAttr(ParamAttr):
     """Describes a parameter that is the product of a direction and a length, which are trained separately.
 
+    The length starts as that of the initial value. With several pservers this needs a seed, of the initializer or
+    `random_seed` of the startup program, because the direction may be on another pserver.
+
     Args:
         dim (int | None): the axis along which each slice has its own length; None: one length for the whole parameter.
         name (str | None): its name; None: a generated one.

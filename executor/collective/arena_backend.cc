@@ -55,7 +55,7 @@ Status ArenaBackend::MeetFirst() {
     std::vector<Signature> all;
     all.reserve(static_cast<std::size_t>(size()));
     for (int each = 0; each < size(); ++each) all.push_back(arena_.signature(met, each));
-    return MismatchError(all);
+    return MismatchError(all, names_);
   }
   return OkStatus();
 }

@@ -26,6 +26,7 @@
 #include <memory>
 #include <vector>
 
+#include "executor/collective/rank_names.h"
 #include "framework/base/status.h"
 #include "framework/runtime/collective_group.h"
 
@@ -37,6 +38,7 @@ struct Hierarchy {
   std::vector<std::vector<int>> hosts;
   std::unique_ptr<CollectiveGroup> inner;  // of this rank's host, in the order of its list
   std::unique_ptr<CollectiveGroup> outer;  // of the leaders, in the order of `hosts`; null on other ranks
+  RankNames names = {};                    // of all ranks, for a hierarchy that is a part of a larger group
 };
 
 // Does not wait. kInvalidArgument E-collective-size: the hosts' ranks and the groups do not match.

@@ -31,6 +31,7 @@ class Copied {
 
 HierarchyBackend::HierarchyBackend(Hierarchy hierarchy)
     : rank_(hierarchy.rank),
+      names_(std::move(hierarchy.names)),
       hosts_(std::move(hierarchy.hosts)),
       inner_(std::move(hierarchy.inner)),
       outer_(std::move(hierarchy.outer)) {
@@ -61,15 +62,15 @@ Status HierarchyBackend::Accept(const Operation& op) const {
   for (const int other : {op.to, op.from}) {
     int there = 0;
     if (other < 0 || RouteTo(other, there) != nullptr) continue;
-    return Unimplemented("E-collective-route", "a hierarchical group has no message between rank ", rank_,
-                         " and rank ", other,
+    return Unimplemented("E-collective-route", "a hierarchical group has no message between rank ",
+                         names_(rank_), " and rank ", names_(other),
                          ", of another host, unless both are the first of their hosts; use a flat group");
   }
   return OkStatus();
 }
 
 Status HierarchyBackend::Run(const Operation& op) {
-  label_ = op.kind == OperationKind::kMessage ? op.label : Describe(SignatureOf(op));
+  label_ = op.kind == OperationKind::kMessage ? op.label : Describe(SignatureOf(op), names_);
   if (op.kind == OperationKind::kMessage) return Exchange(op);
   PENSTOCK_RETURN_IF_ERROR(Agree(op));
   switch (op.kind) {
@@ -99,7 +100,7 @@ Status HierarchyBackend::OfInner(const Completion& step) {
   const Status status = step.Wait();
   if (status.ok()) return status;
   Status told(status.code(), std::string(status.id()),
-              StrCat("among ranks ", Join(MyHost(), ", "), " of a host: ", status.message()));
+              StrCat("among ranks ", Join(names_(MyHost()), ", "), " of a host: ", status.message()));
   if (leads()) outer_->Abort(told);
   return told;
 }
@@ -110,7 +111,7 @@ Status HierarchyBackend::OfOuter(const Completion& step) {
   std::vector<int> leaders;
   for (const std::vector<int>& host : hosts_) leaders.push_back(host[0]);
   Status told(status.code(), std::string(status.id()),
-              StrCat("between hosts, among ranks ", Join(leaders, ", "), ": ", status.message()));
+              StrCat("between hosts, among ranks ", Join(names_(leaders), ", "), ": ", status.message()));
   inner_->Abort(told);
   return told;
 }
@@ -126,7 +127,7 @@ Status HierarchyBackend::Agree(const Operation& op) {
   std::vector<Signature> by_rank(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) by_rank[static_cast<std::size_t>(order_[i])] = gathered[i];
   const auto same = [&](const Signature& other) { return SameOperation(mine, other); };
-  return std::all_of(by_rank.begin(), by_rank.end(), same) ? OkStatus() : MismatchError(by_rank);
+  return std::all_of(by_rank.begin(), by_rank.end(), same) ? OkStatus() : MismatchError(by_rank, names_);
 }
 
 Status HierarchyBackend::GatherByHost(ConstElements mine, const std::vector<std::int64_t>& counts,

@@ -8,6 +8,7 @@
 
 #include "executor/collective/backend.h"
 #include "executor/collective/hierarchy.h"
+#include "executor/collective/rank_names.h"
 
 namespace penstock::collective {
 
@@ -55,6 +56,7 @@ class HierarchyBackend : public Backend {
   Status OfOuter(const Completion& step);
 
   const int rank_;
+  const RankNames names_;
   const std::vector<std::vector<int>> hosts_;
   std::vector<int> order_;  // ranks, host by host
   std::vector<Place> places_;

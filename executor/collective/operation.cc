@@ -98,20 +98,21 @@ std::string Describe(const Signature& signature, const RankNames& names) {
   return facts.empty() ? text : StrCat(text, " (", facts, ")");
 }
 
-Status MismatchError(std::span<const Signature> signatures) {
+Status MismatchError(std::span<const Signature> signatures, const RankNames& names) {
   std::size_t other = 1;
   while (other + 1 < signatures.size() && SameOperation(signatures[0], signatures[other])) ++other;
-  const bool looks_alike = Describe(signatures[0]) == Describe(signatures[other]);
+  const auto text = [&](std::size_t rank) { return Describe(signatures[rank], names); };
+  const auto name = [&](std::size_t rank) { return names(static_cast<int>(rank)); };
   const bool in_counts = signatures[0].parts != signatures[other].parts;
-  Status error = InvalidArgument("E-collective-mismatch", "ranks 0 and ", other,
-                                 " started different operations: rank 0 ", Describe(signatures[0]), ", rank ",
-                                 other, " ", Describe(signatures[other]),
-                                 !looks_alike ? ""
-                                 : in_counts  ? " with other counts of the ranks"
-                                              : " of something else");
+  Status error = InvalidArgument("E-collective-mismatch", "ranks ", name(0), " and ", name(other),
+                                 " started different operations: rank ", name(0), " ", text(0), ", rank ",
+                                 name(other), " ", text(other),
+                                 text(0) != text(other) ? ""
+                                 : in_counts            ? " with other counts of the ranks"
+                                                        : " of something else");
   constexpr std::size_t kListed = 16;
   for (std::size_t rank = 0; rank < std::min(signatures.size(), kListed); ++rank)
-    error.With(StrCat("rank ", rank, ": ", Describe(signatures[rank])));
+    error.With(StrCat("rank ", name(rank), ": ", text(rank)));
   return error;
 }
 

@@ -69,6 +69,6 @@ std::string Describe(const Signature& signature, const RankNames& names = {});
 
 // Returns kInvalidArgument E-collective-mismatch, which names two ranks whose operations differ.
 // signatures[r]: of rank r.
-Status MismatchError(std::span<const Signature> signatures);
+Status MismatchError(std::span<const Signature> signatures, const RankNames& names = {});
 
 }  // namespace penstock::collective

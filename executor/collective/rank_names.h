@@ -1,6 +1,4 @@
 // The numbers by which errors and reports name the ranks of a group that is a part of a larger one.
-// The agreement's errors (E-collective-mismatch of two operations) use the group's own numbers: a hierarchy
-// agrees as a whole before its groups do.
 //
 //   const RankNames names{{2, 3}};    // rank 1 of this group is rank 3 of the larger one
 //   StrCat("rank ", names(1), " is gone");

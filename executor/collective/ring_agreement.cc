@@ -48,9 +48,9 @@ Status RingBackend::Agree() {
     PENSTOCK_RETURN_IF_ERROR(Await(round.came, round.from));
     const std::size_t bytes = round.blocks * blocks_.most_bytes();
     if (!blocks_.AddFrom({round.memory.get(), bytes}, round.blocks)) {
-      return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", round.from,
-                                       " does not say what it starts, while rank ", rank(), " starts ",
-                                       Describe(what_), ": do both run the same version?"));
+      return end_.Fail(InvalidArgument(
+          "E-collective-mismatch", "rank ", names_(round.from), " does not say what it starts, while rank ",
+          names_(rank()), " starts ", Describe(what_, names_), ": do both run the same version?"));
     }
     Expect(round);
   }
@@ -61,7 +61,7 @@ Status RingBackend::Agree() {
   for (int other = 0; other < size(); ++other)
     known.push_back(blocks_.signature(static_cast<std::size_t>((other - rank() + size()) % size())));
   const auto same = [this](const Signature& other) { return SameOperation(what_, other); };
-  return std::all_of(known.begin(), known.end(), same) ? OkStatus() : end_.Fail(MismatchError(known));
+  return std::all_of(known.begin(), known.end(), same) ? OkStatus() : end_.Fail(MismatchError(known, names_));
 }
 
 // All ranks that start the same operation get the same answer.
@@ -98,9 +98,9 @@ Status RingBackend::RunSmall(const Operation& op) {
   sources.reserve(static_cast<std::size_t>(size()));
   for (int rank = 0; rank < size(); ++rank) {
     if (DataOf(rank).size() != gives(rank)) {
-      return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", rank, " gives ", DataOf(rank).size(),
-                                       " bytes to ", Describe(what_), ", not ", gives(rank),
-                                       ": does it run the same version?"));
+      return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", names_(rank), " gives ",
+                                       DataOf(rank).size(), " bytes to ", Describe(what_, names_), ", not ",
+                                       gives(rank), ": does it run the same version?"));
     }
     sources.push_back(DataOf(rank).data());
   }

@@ -199,7 +199,8 @@ class RingMaker {
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& groups, const Hosts& hosts) const {
-    collective::Hierarchy parts{.rank = ring_.rank, .hosts = groups, .inner = nullptr, .outer = nullptr};
+    collective::Hierarchy parts{
+        .rank = ring_.rank, .hosts = groups, .inner = nullptr, .outer = nullptr, .names = {ring_.members}};
     std::vector<int> leaders;
     for (const std::vector<int>& group : groups) leaders.push_back(group.front());
     const std::vector<int>& own = OwnHost(groups);

@@ -355,3 +355,31 @@ def test_arguments_of_horovods_optimizer(fluid):
     for refused in ({'gradient_predivide_factor': 2.0}, {'process_set': hvd.ProcessSet([0])}):
         with pytest.raises(NotImplementedError, match='hvd.DistributedOptimizer'):
             hvd.DistributedOptimizer(sgd, **refused)
+
+
+DIFFERENT_IN_A_SET = """
+    import numpy as np
+    import penstock
+    import penstock.hvd as hvd
+    hvd.init()
+    last = hvd.add_process_set([1, 2])
+    try:
+        if hvd.rank() == 1:
+            hvd.allreduce(np.ones(2), name='w', process_set=last)
+        elif hvd.rank() == 2:
+            hvd.broadcast(np.ones(2), 2, name='w', process_set=last)
+    except penstock.ProgramError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
+def test_errors_of_a_set_name_ranks_of_the_job(tmp_path, backend):
+    with Ranks(tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+        ends = job.ends()
+    if any('this build has no Gloo' in err for _, _, err in ends):
+        pytest.skip('this build has no Gloo')
+    for _, out, err in ends[1:]:
+        assert 'ranks 1 and 2 started different operations: rank 1 all_reduce' in out, out + err
+        assert 'from rank 2' in out and 'rank 2: broadcast' in out, out
+        assert 'rank 0' not in out

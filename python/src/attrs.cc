@@ -62,7 +62,15 @@ std::int32_t ShortInteger(py::handle value) {
   Overflow("beyond 32 bits");
 }
 
-float Float(py::handle value) { return static_cast<float>(Double(value)); }
+// An int must have an equal; other numbers are rounded to the nearest float.
+float Float(py::handle value) {
+  const double number = Double(value);
+  const auto nearest = static_cast<float>(number);
+  if (std::isfinite(number) && std::isinf(nearest)) Overflow("beyond float32");
+  if (IsInteger(value) && !py::reinterpret_steal<py::object>(PyLong_FromDouble(nearest)).equal(value))
+    Overflow("no equal in float32");
+  return nearest;
+}
 
 bool Truth(py::handle value) {
   const double number = Double(value);
@@ -179,6 +187,10 @@ Attr AttrFromPython(py::handle value, std::optional<AttrKind> kind, std::string_
     }
   }
   const std::string shown = py::repr(value).cast<std::string>();
+  if (kind == AttrKind::kFloat && IsNumber(value)) {
+    throw StatusError(InvalidArgument("E-attr-value", op, ": attribute ", name, " is ", shown,
+                                      ", which has no equal in float32"));
+  }
   throw StatusError(InvalidArgument("E-attr-type", op, ": attribute ", name, " is ", shown,
                                     kind ? StrCat(", but must be of kind ", AttrKindName(*kind))
                                          : std::string(", which is no attribute value")));

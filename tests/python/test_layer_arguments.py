@@ -159,3 +159,50 @@ def test_an_argument_of_a_wrong_type_is_named(fluid, call, says):
 def test_a_wrong_value_is_named(fluid, call, says):
     with pytest.raises(ValueError, match=says):
         call(fluid.layers, fluid.data('x', [None, 4]))
+
+
+class TestNumbersThatWouldBeRounded:
+
+    @pytest.mark.parametrize('make, text', [
+        (lambda L, x: L.scale(x, 2**24 + 1), 'scale: attribute scale is 16777217, which has no equal in float32'),
+        (lambda L, x: L.scale(x, bias=1e300), 'scale: attribute bias is 1e+300, which has no equal in float32'),
+        (lambda L, x: L.clip(x, 0, 2**53 + 1), 'clip: attribute max is 9007199254740993, which has no equal'),
+        (lambda L, x: L.increment(x, 2**24 + 1), 'increment: attribute step is 16777217'),
+        (lambda L, x: L.fill_constant([1], 'int64', 1.5), 'fill_constant: the value 1.5 has no equal in int64'),
+        (lambda L, x: L.fill_constant([1], 'int32', float('nan')), 'fill_constant: the value nan has no equal in int32'),
+        (lambda L, x: L.fill_constant([1], 'float32', 2**24 + 1), 'the value 16777217 has no equal in float32'),
+        (lambda L, x: L.fill_constant([1], 'float16', 1e5), 'the value 100000.0 has no equal in float16'),
+        (lambda L, x: L.create_global_var([1], 1.5, 'int64'), 'create_global_var: the value 1.5 has no equal in int64'),
+    ])
+    def test_an_error_names_the_number(self, fluid, make, text):
+        with pytest.raises(ValueError, match=text.replace('+', r'\+')) as caught:
+            make(fluid.layers, fluid.data('x', [1]))
+        assert '[E-attr-value]' in str(caught.value)
+
+    def test_exact_ones_are_taken(self, fluid):
+        L, x = fluid.layers, fluid.data('x', [1])
+        got = run(fluid, {'x': np.ones(1, 'float32')}, L.scale(x, 2**24), L.scale(x, float('inf')), L.scale(x, 1 / 3),
+                  L.fill_constant([1], 'int64', 2**60 + 1), L.fill_constant([1], 'int64', 3.0),
+                  L.create_global_var([1], 2**60 + 1, 'int64', persistable=True))
+        assert [value[0] for value in got] == [2**24, np.inf, np.float32(1 / 3), 2**60 + 1, 3, 2**60 + 1]
+
+    @pytest.mark.parametrize('dtype', ['int32', 'int64', 'float64'])
+    def test_operators_of_exact_types_keep_ints(self, fluid, dtype):
+        x, n = fluid.data('x', [None], dtype), 2**24 + 1
+        got = run(fluid, {'x': np.array([3], dtype)}, x + n, x * n, x - n, n - x, n + x, x + float(n), x < n + 1, x - 2)
+        assert [value[0] for value in got] == [n + 3, 3 * n, 3 - n, n - 3, n + 3, n + 3, True, 1]
+
+    def test_a_scalar_is_a_number(self, fluid):
+        x = fluid.data('x', [1])
+        for make in (lambda: fluid.layers.scale(x, '2'), lambda: fluid.layers.scale(x, bias='2')):
+            with pytest.raises(TypeError, match=r"^scale: .* not '2' .*\[E-argument-type\]"):
+                make()
+
+    def test_k_is_no_none(self, fluid):
+        with pytest.raises(TypeError, match='top_k: k must be int'):
+            fluid.layers.topk(fluid.data('x', [None, 4]), None)
+
+    def test_counts_of_samples_are_ints(self, fluid):
+        x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
+        with pytest.raises(TypeError, match='nce: num_neg_samples must be int'):
+            fluid.layers.nce(x, label, 10, num_neg_samples=2.5)

@@ -4,6 +4,7 @@ import enum
 import math
 import numbers
 import operator
+import sys
 
 import numpy
 
@@ -180,6 +181,26 @@ def require_numbers(kind, **values):
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
             raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
+
+
+def float_attr(value):
+    """Returns a number for an op's attribute of kind float. Ints stay ints: the op refuses those that it would round."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError('must be real number, not %s' % type(value).__name__)
+    return value if isinstance(value, numbers.Integral) else float(value)
+
+
+def require_equal_in(dtype, value, what):
+    """Raises if an element type has no equal of an int or bound of a float: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
+    kind = numpy.dtype(dtype_name(dtype))
+    if kind.kind == 'f':
+        with numpy.errstate(over='ignore'):
+            held = kind.type(float(value)) if abs(value) <= sys.float_info.max or math.isnan(value) else math.inf
+        fits = float(held) == value if isinstance(value, numbers.Integral) else math.isinf(held) == math.isinf(value)
+    else:
+        fits = kind.kind not in 'iu' or (math.isfinite(value) and value == int(value))
+    if not fits:
+        raise program_error('E-attr-value', '%s: the value %r has no equal in %s' % (what, value, kind.name))
 
 
 def require_finite(kind, **values):

@@ -2,11 +2,13 @@
 
 import contextlib
 import math
+import numbers
 
 import numpy
 
 from penstock.fluid import unique_name
 from penstock.fluid._array_conversion import to_array
+from penstock.fluid._basics import require_equal_in
 from penstock.fluid.core import VarType, require_numbers
 
 __all__ = [
@@ -91,7 +93,11 @@ class ConstantInitializer(Initializer):
         self._force_cpu = force_cpu
 
     def __call__(self, var, block):
-        return self._prepend(var, block, 'fill_constant', {'value': float(self._value), 'force_cpu': self._force_cpu})
+        require_equal_in(var.dtype, self._value, 'Constant for %s' % var.name)
+        attrs = {'value': float(self._value), 'force_cpu': self._force_cpu}
+        if isinstance(self._value, numbers.Integral) and int(numpy.float32(self._value)) != self._value:
+            attrs['str_value'] = str(int(self._value))    # which can represent every int64
+        return self._prepend(var, block, 'fill_constant', attrs)
 
 
 class UniformInitializer(Initializer):

@@ -1,6 +1,7 @@
 """Elementwise functions with attributes or learned slopes."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -272,7 +273,7 @@ def mish(x, threshold=20, name=None):
     """
     if not threshold > 0:
         raise ValueError('mish: threshold must be above 0, not %r' % (threshold,))
-    return _layer('mish', x, {'threshold': float(threshold)}, name)
+    return _layer('mish', x, {'threshold': float_attr(threshold)}, name)
 
 
 @element_types(x='float32 float64')

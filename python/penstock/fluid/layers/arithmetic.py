@@ -2,6 +2,7 @@
 
 from penstock.fluid import unique_name
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -62,11 +63,11 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     helper = LayerHelper('scale', act=act, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     inputs = {'X': x}
-    attrs = {'bias': float(bias), 'bias_after_scale': bias_after_scale}
+    attrs = {'bias': float_attr(bias), 'bias_after_scale': bias_after_scale}
     if isinstance(scale, Variable):
         inputs['ScaleTensor'] = scale
     else:
-        attrs['scale'] = float(scale)
+        attrs['scale'] = float_attr(scale)
     helper.append_op('scale', inputs, {'Out': out}, attrs)
     return helper.append_activation(out)
 

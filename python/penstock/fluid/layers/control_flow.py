@@ -3,6 +3,7 @@
 import functools
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
@@ -45,7 +46,7 @@ def increment(x, value=1.0, in_place=True):
     """
     helper = LayerHelper('increment').takes(x=x)
     out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float(value)})
+    helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float_attr(value)})
     return out
 
 

@@ -1,6 +1,7 @@
 """Results of detectors: non-maximum suppression, and proposals of regions that may contain objects."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.layer_helper import LayerHelper, require_variables
 from penstock.fluid.layers.detection_boxes import box_coder
 from penstock.fluid.layers.nn import softmax, transpose
@@ -168,7 +169,7 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
             'score_threshold': score_threshold,
             'post_threshold': post_threshold,
             'nms_top_k': nms_top_k,
-            'gaussian_sigma': float(gaussian_sigma),
+            'gaussian_sigma': float_attr(gaussian_sigma),
             'use_gaussian': use_gaussian,
             'keep_top_k': keep_top_k,
             'normalized': normalized

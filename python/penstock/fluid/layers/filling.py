@@ -3,6 +3,7 @@
 import numpy
 
 from penstock.fluid._argument_types import ArgumentError, element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -73,7 +74,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     dtype = input.dtype if dtype is None else to_dtype(dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, {'value': float(fill_value), 'dtype': int(dtype)})
+    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, {'value': float_attr(fill_value), 'dtype': int(dtype)})
     out.stop_gradient = stop_gradient
     return out
 

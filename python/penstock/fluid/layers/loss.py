@@ -1,6 +1,7 @@
 """Losses of examples, most with one value per example."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -273,7 +274,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
     label.stop_gradient = True
     out = helper.create_variable_for_type_inference(dtype)
     inputs = {'X': label} if prior_dist is None else {'X': label, 'PriorDist': prior_dist}
-    helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float(epsilon)})
+    helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float_attr(epsilon)})
     return out
 
 

@@ -1,5 +1,7 @@
 """Losses for large numbers of classes, which evaluate only some of the classes."""
 
+import operator
+
 import numpy
 
 from penstock.fluid._argument_types import element_types
@@ -64,10 +66,10 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
     labels = helper.create_variable_for_type_inference(label.dtype)
     if sampler == 'custom_dist':
         inputs.update(_alias_tables(helper, custom_dist, num_total_classes))
-    count = 10 if num_neg_samples is None else int(num_neg_samples)
+    count = 10 if num_neg_samples is None else operator.index(num_neg_samples)
     helper.append_op(
         'nce', inputs, {'Cost': cost, 'SampleLogits': logits, 'SampleLabels': labels}, {
-            'num_total_classes': int(num_total_classes),
+            'num_total_classes': num_total_classes,
             'num_neg_samples': count,
             'seed': seed,
             'sampler': _SAMPLERS[sampler],

@@ -2,12 +2,15 @@
 
 import numbers
 
+import numpy
+
 from penstock.fluid import unique_name
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.layers.indexing import subscript
 
 _INTEGERS = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
+_EXACT = (*_INTEGERS, VarType.FP64)
 
 
 def _new_temporary(var, dtype):
@@ -21,9 +24,14 @@ def _scaled(var, scale, bias):
     return out
 
 
+def _value_attrs(value):
+    """Returns the attributes of a constant; str_value can represent every int64, unlike a float."""
+    return {'value': float(value), 'str_value': str(value)} if isinstance(value, int) else {'value': value}
+
+
 def _constant(var, value, shape):
     block, out = _new_temporary(var, var.dtype)
-    block.append_op('fill_constant', None, {'Out': out}, {'shape': shape, 'value': value, 'dtype': int(var.dtype)})
+    block.append_op('fill_constant', None, {'Out': out}, dict(_value_attrs(value), shape=shape, dtype=int(var.dtype)))
     out.stop_gradient = True
     return out
 
@@ -35,8 +43,8 @@ def _filled_like(var, value):
     block, out = _new_temporary(var, var.dtype)
     batch = var.shape.index(-1)
     block.append_op('fill_constant_batch_size_like', {'Input': var}, {'Out': out}, {
+        **_value_attrs(value),
         'shape': [1 if extent == -1 and i != batch else extent for i, extent in enumerate(var.shape)],
-        'value': value,
         'input_dim_idx': batch,
         'output_dim_idx': batch,
         'dtype': int(var.dtype)
@@ -59,6 +67,14 @@ def _astype(self, dtype):
     return out
 
 
+def _exact_or_float(dtype, number):
+    """Returns a number as a float; as an int, if float32, the type of attributes, would round it for an exact type."""
+    value = float(number)
+    if dtype not in _EXACT or not value.is_integer() or float(numpy.float32(value)) == number:
+        return value
+    return int(number)
+
+
 def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=False):
     """Returns the method for an op. A number of the types `scalars` is passed to `scalar`; any other becomes a
     constant."""
@@ -68,9 +84,10 @@ def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=
             if self.dtype in _INTEGERS and float(other) % 1 != 0:
                 self = self.astype('float32')    # which can represent fractions
             exact = op_type == 'elementwise_div' and self.dtype in _INTEGERS
-            if scalar is not None and isinstance(other, scalars) and not exact:
-                return scalar(self, float(other))
-            other = _filled_like(self, float(other)) if reverse else _constant(self, float(other), [1])
+            value = _exact_or_float(self.dtype, other)
+            if scalar is not None and isinstance(other, scalars) and not exact and isinstance(value, float):
+                return scalar(self, value)
+            other = _filled_like(self, value) if reverse else _constant(self, value, [1])
         elif not isinstance(other, Variable):
             return NotImplemented
         if self.dtype != other.dtype:

@@ -3,6 +3,7 @@
 import numpy
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -264,7 +265,7 @@ def dist(x, y, p=2):
     """
     if not isinstance(p, (int, float)):
         raise TypeError('dist: p must be a number, not %r' % (p,))
-    return _layer('dist', {'X': x, 'Y': y}, {'p': float(p)})
+    return _layer('dist', {'X': x, 'Y': y}, {'p': float_attr(p)})
 
 
 @element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')

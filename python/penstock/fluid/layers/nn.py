@@ -5,6 +5,7 @@ import numbers
 
 from penstock._errors import program_error
 from penstock.fluid._argument_types import ArgumentError, element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.core import VarType, to_extents
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
@@ -147,7 +148,7 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     if is_new:
         helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
         helper.main_program.global_block()._prepend_op('increment', {'X': counter}, {'Out': counter},
-                                                       {'step': float(step)})
+                                                       {'step': float_attr(step)})
         counter.stop_gradient = True
     return counter
 
@@ -281,7 +282,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     helper.append_op('matmul', {'X': x, 'Y': y}, {'Out': out}, {
         'transpose_X': transpose_x,
         'transpose_Y': transpose_y,
-        'alpha': float(alpha)
+        'alpha': float_attr(alpha)
     })
     return out
 
@@ -589,6 +590,7 @@ def topk(input, k, name=None):
 
     Raises:
         TypeError: `input` is not a Variable.
+        penstock.ProgramError: `k` is None.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -599,6 +601,8 @@ def topk(input, k, name=None):
     values = helper.create_variable_for_type_inference(input.dtype)
     indices = helper.create_variable_for_type_inference('int64')
     inputs, attrs = {'X': input}, {}
+    if k is None:
+        raise ArgumentError('top_k: k must be int | Variable, not None')
     if isinstance(k, Variable):
         inputs['K'] = k
     else:

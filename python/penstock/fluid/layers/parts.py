@@ -1,6 +1,7 @@
 """Crops, splits and reorderings of tensors."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.nn import reshape
@@ -135,7 +136,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
     Example:
         y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
     """
-    return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float(pad_value)}, name, type_of='Y')
+    return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float_attr(pad_value)}, name, type_of='Y')
 
 
 @element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')

@@ -1,6 +1,7 @@
 """Losses for rankings, pairs, overlaps and distances to centres."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -122,8 +123,8 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
     helper = LayerHelper('teacher_student_sigmoid_loss').takes(input=input, label=label)
     out = helper.create_variable(dtype=input.dtype)
     helper.append_op('teacher_student_sigmoid_loss', {'X': input, 'Label': label}, {'Y': out}, {
-        'soft_max_lower_bound': float(soft_max_lower_bound),
-        'soft_max_up_bound': float(soft_max_up_bound)
+        'soft_max_lower_bound': float_attr(soft_max_lower_bound),
+        'soft_max_up_bound': float_attr(soft_max_up_bound)
     })
     return out
 

@@ -3,6 +3,7 @@
 import warnings
 
 from penstock._call_site import stack_level
+from penstock.fluid._basics import float_attr
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
 from penstock.fluid.layers.tensor import int_list
@@ -221,7 +222,7 @@ def _resize(methods, input, out_shape, scale, name, resample, actual_shape, alig
     elif scale <= 0:
         raise ValueError('scale must be greater than zero, not %s' % scale)
     else:
-        attrs['scale'] = float(scale)
+        attrs['scale'] = float_attr(scale)
     if isinstance(actual_shape, Variable):
         warnings.warn('actual_shape is deprecated: out_shape may be a Variable', stacklevel=stack_level())
         actual_shape.stop_gradient = True

@@ -1,6 +1,7 @@
 """Layers that slice, repeat, pad, reverse and stack tensors."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid._basics import float_attr
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -249,7 +250,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
     """
     helper = LayerHelper('pad', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float(pad_value)})
+    helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float_attr(pad_value)})
     return out
 
 
@@ -276,7 +277,7 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
         assert fluid.layers.pad2d(x, [1, 1, 2, 2], mode='reflect').shape == (-1, 3, 10, 12)
     """
     helper = LayerHelper('pad2d', name=name).takes(input=input)
-    inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float(pad_value), 'data_format': data_format}
+    inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float_attr(pad_value), 'data_format': data_format}
     if isinstance(paddings, Variable):
         inputs['Paddings'] = paddings
         attrs['paddings'] = []

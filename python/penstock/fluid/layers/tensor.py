@@ -5,6 +5,7 @@ import operator
 import numpy
 
 from penstock.fluid._argument_types import ArgumentError, element_types
+from penstock.fluid._basics import float_attr, require_equal_in
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import VALUES_MAX, Constant, Initializer
@@ -85,9 +86,10 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
         step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
     """
     helper = LayerHelper('global_var', name=name)
+    require_equal_in(to_dtype(dtype), float_attr(value), 'create_global_var')
     var = helper.create_global_variable(dtype=dtype, shape=list(shape), persistable=persistable, name=name,
                                         stop_gradient=True)
-    helper.set_variable_initializer(var, Constant(float(value), force_cpu))
+    helper.set_variable_initializer(var, Constant(float_attr(value), force_cpu))
     return var
 
 
@@ -165,7 +167,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     if isinstance(value, Variable):
         inputs['ValueTensor'] = value
     else:
-        attrs.update(value=float(value), str_value=_text_of(value, dtype))
+        attrs.update(value=float(value), str_value=_text_of(value, dtype, 'fill_constant'))
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     attrs['dtype'] = int(out.dtype)
@@ -206,7 +208,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
             'shape': list(shape),
             'dtype': int(dtype),
             'value': float(value),
-            'str_value': _text_of(value, dtype),
+            'str_value': _text_of(value, dtype, 'fill_constant_batch_size_like'),
             'input_dim_idx': input_dim_idx,
             'output_dim_idx': output_dim_idx,
             'force_cpu': force_cpu
@@ -215,8 +217,9 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
     return out
 
 
-def _text_of(value, dtype):
+def _text_of(value, dtype, layer):
     """Returns the value as an op's str_value, which can represent every int64, unlike a float."""
+    require_equal_in(dtype, value, layer)
     return str(int(value)) if dtype in (VarType.INT64, VarType.INT32) else str(float(value))
 
 

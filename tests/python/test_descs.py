@@ -96,6 +96,7 @@ def test_a_loop_names_its_block(fluid):
     assert inside.id == 1 and inside.op_size() == 2 and inside.parent == 0
     assert inside == op.desc.attr('sub_block') and inside == 1
     assert op._block_attr_id('sub_block') == 1 and op._block_attr('sub_block') is program.block(1)
+    assert op.all_attrs()['sub_block'] is program.block(1)
     assert op.desc.attr_type('sub_block') == fluid.core.AttrType.BLOCK
     other = program.desc.append_block(program.desc.block(0))
     op.desc.set_block_attr('sub_block', other)

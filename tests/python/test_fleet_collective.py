@@ -114,12 +114,14 @@ def test_checkpoints_are_numbered_and_the_newest_is_loaded(tmp_path, fluid, flee
     assert fleet.load_check_point(exe, path, 0) is None
     with pytest.raises(ValueError, match='contains no checkpoint'):
         fleet.load_check_point(exe, path, 0, ignore_empty=False)
+    assert fleet._get_last_checkpoint_no(path) == -1    # Fluid's tests of scripts call it
     weight = fluid.global_scope().find_var('fc_0.w_0').get_tensor()
     for epoch in range(3):
         exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')})
         fleet.save_check_point(exe, path, collective.TrainStatus(epoch), remain_all_checkpoint=epoch < 2)
         saved = np.array(weight)
     assert [each.name for each in (tmp_path / 'checkpoints').iterdir()] == ['__paddle_fleet_checkpoint__.2']
+    assert fleet._get_last_checkpoint_no(path) == 2
     exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')})
     status = fleet.load_check_point(exe, path, 0)
     assert status == collective.TrainStatus(2) and status.next() == 3

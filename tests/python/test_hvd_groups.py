@@ -375,7 +375,8 @@ DIFFERENT_IN_A_SET = """
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
 def test_errors_of_a_set_name_ranks_of_the_job(tmp_path, backend):
-    with Ranks(tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    with Ranks(tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend,
+               environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
         ends = job.ends()
     if any('this build has no Gloo' in err for _, _, err in ends):
         pytest.skip('this build has no Gloo')

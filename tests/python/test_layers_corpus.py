@@ -58,7 +58,7 @@ def check_ops(ops, expected):
         outputs = {slot: names for slot, names in op._outputs().items() if names}
         assert in_any_order(op.type, inputs) == in_any_order(op.type, theirs['inputs']), op.type
         assert in_any_order(op.type, outputs) == in_any_order(op.type, theirs['outputs']), op.type
-        attrs = op.all_attrs()
+        attrs = {name: getattr(value, 'idx', value) for name, value in op.all_attrs().items()}
         for name, value in theirs['attrs'].items():
             value = value['block'] if isinstance(value, dict) else value
             assert close(attrs.get(name), value), (op.type, name, attrs.get(name), value)

@@ -184,14 +184,14 @@ def require_numbers(kind, **values):
 
 
 def float_attr(value):
-    """Returns a number for an op's attribute of kind float. Ints stay ints: the op refuses those that it would round."""
+    """Returns a number for an attribute of kind float. Ints stay ints: the op refuses those that it would round."""
     if isinstance(value, (str, bytes)):
         raise TypeError('must be real number, not %s' % type(value).__name__)
     return value if isinstance(value, numbers.Integral) else float(value)
 
 
 def require_equal_in(dtype, value, what):
-    """Raises if an element type has no equal of an int or bound of a float: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
+    """Raises if an element type does not hold a number: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
     kind = numpy.dtype(dtype_name(dtype))
     if kind.kind == 'f':
         with numpy.errstate(over='ignore'):

@@ -98,14 +98,22 @@ class Operator:
         """Returns its attributes.
 
         Returns:
-            dict: values by name.
+            dict: values by name; of an attribute that names blocks, such as sub_block, the Blocks.
         """
+        attrs = self._attrs()
+        for name in attrs:
+            kind = self.attr_type(name)
+            if kind in ('BLOCK', 'BLOCKS'):
+                attrs[name] = self._block_attr(name) if kind == 'BLOCK' else self._blocks_attr(name)
+        return attrs
+
+    def _attrs(self):
         return self._desc.op_attrs(self.block.idx, self._id)
 
     @property
     def attr_names(self):
         """Names of its attributes; with 'op_callstack', if its location is known."""
-        names = list(self.all_attrs())
+        names = list(self._attrs())
         return names + [_CALLSTACK] if _CALLSTACK not in names and self.location else names
 
     def has_attr(self, name):
@@ -117,7 +125,7 @@ class Operator:
         Returns:
             bool: whether the op has it.
         """
-        return name in self.all_attrs() or (name == _CALLSTACK and bool(self.location))
+        return name in self._attrs() or (name == _CALLSTACK and bool(self.location))
 
     def attr(self, name):
         """Returns the value of an attribute.
@@ -132,7 +140,7 @@ class Operator:
         Raises:
             ValueError: the attribute does not exist.
         """
-        attrs = self.all_attrs()
+        attrs = self._attrs()
         if name == _CALLSTACK and name not in attrs and self.location:
             line, _, function = self.location.partition(' in ')
             file, _, number = line.rpartition(':')

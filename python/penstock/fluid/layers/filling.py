@@ -74,7 +74,8 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     dtype = input.dtype if dtype is None else to_dtype(dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, {'value': float_attr(fill_value), 'dtype': int(dtype)})
+    attrs = {'value': float_attr(fill_value), 'dtype': int(dtype)}
+    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, attrs)
     out.stop_gradient = stop_gradient
     return out
 

@@ -133,6 +133,10 @@ class Checkpoints:
             raise ValueError('%s contains no checkpoint' % path)
         return None
 
+    def _get_last_checkpoint_no(self, root_path, fs=None):
+        """Returns the number of the newest checkpoint of a folder; -1 if it has none."""
+        return _last_number(root_path, _local(fs))
+
     def clean_redundant_check_points(self, root_path, fs=None, checkpoint_num=1):
         """Deletes all but the newest checkpoints.
 

@@ -218,6 +218,50 @@ def test_rows_of_a_sparse_gradient_add_up_to_the_dense_one(fluid, layer, weight)
     np.testing.assert_allclose(sums[1].sum(0), sums[0].sum(0), rtol=1e-4)
 
 
+@pytest.mark.parametrize('is_sparse', [False, True])
+def test_a_hierarchical_sigmoid_in_blocks_has_the_gradients_of_one_outside(fluid, is_sparse):
+    L, grads, runs = fluid.layers, [], []
+
+    def cost(x, label):
+        return L.hsigmoid(x, label, 5, is_sparse=is_sparse, param_attr='w', bias_attr='b')
+
+    def outside(x, label):
+        return cost(x, label) + cost(L.tanh(x), label) + cost(x, label)
+
+    def in_branches(x, label):    # nested, beside a use before and one after
+        yes = L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 1e6))
+        branch = L.cond(yes, lambda: L.cond(yes, lambda: cost(L.tanh(x), label), lambda: cost(x, label)),
+                        lambda: L.scale(cost(x, label), 7.0))
+        return cost(x, label) + branch + cost(x, label)
+
+    def in_steps(x, label):
+        rnn, steps, batch = L.StaticRNN(), L.stack([x, L.tanh(x), x]), L.reduce_sum(x, 1, keep_dim=True)
+        with rnn.step():
+            now = rnn.step_input(steps)
+            memory = rnn.memory(shape=[-1, 1], batch_ref=batch, ref_batch_dim_idx=0)
+            step = cost(now, label) + memory
+            rnn.update_memory(memory, step)
+            rnn.step_output(step)
+        return L.reshape(L.slice(rnn(), [0], [2], [3]), [-1, 1])
+
+    for build in (outside, in_branches, in_steps):
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+            fluid.default_startup_program().random_seed = 3
+            x, label = fluid.data('x', [None, 4], 'float32'), fluid.data('label', [None, 1], 'int64')
+            x.stop_gradient = False
+            loss = L.mean(build(x, label))
+            fluid.optimizer.SGD(1.0).minimize(loss)
+            with fluid.scope_guard(fluid.Scope()):
+                exe = fluid.Executor()
+                exe.run(fluid.default_startup_program())
+                runs.append([exe.run(feed={'x': X, 'label': CLASSES}, fetch_list=[loss])[0].item() for _ in range(2)])
+                grads.append({name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in 'wb'})
+    for again, values in zip(runs[1:], grads[1:]):
+        np.testing.assert_allclose(again, runs[0], rtol=1e-5)
+        for name in 'wb':
+            np.testing.assert_allclose(values[name], grads[0][name], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize('slide_steps, last_alone, kind', [(1, 0.0, 'int64'), (2, 0.75, 'int64'), (0, 0.75, 'int32')])
 def test_auc_counts_over_batches(fluid, slide_steps, last_alone, kind):
     layers = fluid.layers

@@ -88,6 +88,23 @@ NETS = '''
         return L.hsigmoid(L.fc(L.scale(L.cast(b, 'float32'), 0.03), 4), b, 30, is_sparse=True, param_attr='classes')
 
 
+    def hsigmoid_in_branches(w, b):
+        few = L.less_than(L.reduce_max(L.cast(b, 'float32')), L.fill_constant([1], 'float32', 99.0))
+        return L.cond(few, lambda: hsigmoid(w, b), lambda: L.scale(hsigmoid(w, b), 2.0))
+
+
+    def hsigmoid_in_steps(w, b):
+        steps = L.reshape(L.transpose(L.concat([b, b], 1), [1, 0]), [2, -1, 1])
+        rnn, batch = L.StaticRNN(), L.cast(b, 'float32')
+        with rnn.step():
+            now = rnn.step_input(steps)
+            memory = rnn.memory(shape=[-1, 1], batch_ref=batch, ref_batch_dim_idx=0)
+            cost = L.elementwise_add(hsigmoid(w, now), memory)
+            rnn.update_memory(memory, cost)
+            rnn.step_output(cost)
+        return L.reduce_sum(rnn(), 0)
+
+
     def both(w, b):
         cost = L.nce(word(b), b, 30, num_neg_samples=4, seed=5, is_sparse=True, param_attr='nce.w', bias_attr='nce.b')
         return L.elementwise_add(hsigmoid(w, b), cost)
@@ -179,7 +196,8 @@ def close(got, want, name=''):
 
 
 CASES = [(kind, 'sparse') for kind in ('dynamic', 'dynamic_and_outside', 'static', 'loop', 'branches', 'rarely',
-                                       'hsigmoid', 'hsigmoid_alone', 'both')]
+                                       'hsigmoid', 'hsigmoid_alone', 'hsigmoid_in_branches',
+                                       'hsigmoid_in_steps', 'both')]
 CASES += [(kind, 'distributed') for kind in ('dynamic', 'dynamic_and_outside', 'rarely', 'both')]
 
 

@@ -162,7 +162,10 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         inputs.update(PathTable=path_table, PathCode=path_code)
     if helper.bias_attr:
         inputs['Bias'] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
-    helper.append_op('hierarchical_sigmoid', inputs, {'Out': out, 'PreOut': before, 'W_Out': weight}, {
+    outputs = {'Out': out, 'PreOut': before}
+    if helper.main_program.current_block().idx == 0:
+        outputs['W_Out'] = weight    # itself. In a branch or loop it would be a variable that the block overwrites.
+    helper.append_op('hierarchical_sigmoid', inputs, outputs, {
         'num_classes': num_classes,
         'is_sparse': is_sparse,
         'remote_prefetch': is_sparse

@@ -249,3 +249,50 @@ def test_a_full_disk_is_an_error_with_the_path_and_keeps_the_previous_save(fluid
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     fluid.io.load_persistables(exe, str(tmp_path))
     assert held(fluid) == {1.0}
+
+
+def files_of_other_kinds(fluid, exe, path):
+    from penstock.fluid.incubate.fleet.utils import utils
+
+    def profile():
+        with fluid.profiler.profiler('CPU', profile_path=path):
+            exe.run(feed={'x': np.ones((1, 4), 'float32')})
+
+    main = fluid.default_main_program()
+    return [lambda: utils.save_program(main, path), lambda: utils.save_program(main, path, is_text=True), profile,
+            lambda: fluid.debugger.draw_block_graphviz(main.global_block(), path=path)]
+
+
+def refuse(file):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_programs_profiles_and_drawings_are_whole_files_too(fluid, tmp_path, monkeypatch):
+    exe, _ = network(fluid)
+    path = str(tmp_path / 'file')
+    for save in files_of_other_kinds(fluid, exe, path):
+        save()
+        with open(path, 'rb') as file:
+            before = file.read()
+        assert before and os.listdir(tmp_path) == ['file']
+        with monkeypatch.context() as full:
+            full.setattr(os, 'fsync', refuse)
+            with pytest.raises(OSError, match='No space left on device') as caught:
+                save()
+        assert caught.value.filename == path
+        with open(path, 'rb') as file:
+            assert file.read() == before
+        assert os.listdir(tmp_path) == ['file']
+
+
+def test_a_file_may_be_a_device_or_a_link(fluid, tmp_path):
+    exe, _ = network(fluid)
+    for save in files_of_other_kinds(fluid, exe, os.devnull):
+        save()
+    assert not os.path.isfile(os.devnull)
+    (tmp_path / 'real').write_bytes(b'')
+    os.symlink(tmp_path / 'real', tmp_path / 'link')
+    for save in files_of_other_kinds(fluid, exe, str(tmp_path / 'link')):
+        (tmp_path / 'real').write_bytes(b'')
+        save()
+        assert (tmp_path / 'real').read_bytes() and os.path.islink(tmp_path / 'link')

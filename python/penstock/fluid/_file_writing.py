@@ -90,6 +90,25 @@ def save_files(folder, files, list_name=DIGESTS, there=()):
             os.remove(os.path.join(folder, partial))
 
 
+def save_file(path, data):
+    """Writes one file that is no part of a save, such as a program or a profile, as save_files does.
+
+    Args:
+        path (str): the file. A device or pipe is written to.
+        data (bytes): the contents.
+
+    Raises:
+        OSError: with the path.
+    """
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        with open(path, 'wb') as file:
+            file.write(data)
+        return
+    folder, name = os.path.split(os.path.realpath(path) if os.path.islink(path) else path)
+    save_files(folder or os.curdir, [(name, [data])])
+
+
 def begin_list(folder):
     """Writes an empty list of digests to a folder, so that the following saves, even of single files, are listed."""
     os.makedirs(folder, exist_ok=True)

@@ -3,6 +3,7 @@
 import json
 import re
 
+from penstock.fluid._file_writing import save_file
 from penstock.fluid.transpiler.details.program_utils import op_to_code, variable_to_code
 
 __all__ = ['draw_block_graphviz', 'pprint_block_codes', 'pprint_program_codes']
@@ -89,5 +90,4 @@ def draw_block_graphviz(block, highlights=None, path='./temp.dot'):
         lines.append(node('op_%d' % number, op.type, 'box'))
         lines += ['  %s -> "op_%d";' % (json.dumps(name), number) for name in op.input_arg_names]
         lines += ['  "op_%d" -> %s;' % (number, json.dumps(name)) for name in op.output_arg_names]
-    with open(path, 'w', encoding='utf-8') as file:
-        file.write('\n'.join(['digraph G {'] + lines + ['}', '']))
+    save_file(path, '\n'.join(['digraph G {'] + lines + ['}', '']).encode())

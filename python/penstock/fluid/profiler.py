@@ -13,6 +13,7 @@ import os
 
 from penstock import _penstock
 from penstock.fluid import _devices
+from penstock.fluid._file_writing import save_file
 
 __all__ = ['cuda_profiler', 'profiler', 'reset_profiler', 'start_profiler', 'stop_profiler']
 
@@ -164,5 +165,5 @@ def _write_timeline(path):
     process = os.getpid()
     trace = [{'name': names[kind], 'cat': 'op', 'ph': 'X', 'pid': process, 'tid': thread, 'ts': begin / 1000,
               'dur': (end - begin) / 1000} for kind, thread, begin, end in events]
-    with open(path, 'w') as file:
-        json.dump({'traceEvents': trace, 'displayTimeUnit': 'ms', 'otherData': {'left_out': left_out}}, file)
+    timeline = {'traceEvents': trace, 'displayTimeUnit': 'ms', 'otherData': {'left_out': left_out}}
+    save_file(path, json.dumps(timeline).encode())

@@ -9,6 +9,7 @@ import numpy
 
 from penstock._penstock import ProgramDesc
 from penstock.fluid import core, debugger, executor, io, layers
+from penstock.fluid._file_writing import save_file
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.framework import Program, program_guard
 from penstock.fluid.lod_tensor import create_lod_tensor
@@ -80,11 +81,9 @@ def save_program(program, model_filename='__model__', is_text=False):
         utils.save_program(fluid.default_main_program(), 'main')
     """
     if is_text:
-        with open(model_filename, 'w', encoding='utf-8', errors='surrogateescape') as file:
-            file.write(program.desc.to_text())
+        save_file(model_filename, program.desc.to_text().encode(errors='surrogateescape'))
     else:
-        with open(model_filename, 'wb') as file:
-            file.write(program.desc.serialize_to_string())
+        save_file(model_filename, program.desc.serialize_to_string())
 
 
 def program_type_trans(prog_dir, prog_fn, is_text):

@@ -7,6 +7,7 @@ import enum
 import functools
 import inspect
 import numbers
+import os
 import re
 import sys
 
@@ -183,11 +184,15 @@ _PYTHONS = [(re.compile(pattern), needed) for pattern, needed in (
     (r"(?:float|int|complex)\(\) argument must be .*, not '(\w+)'", 'a number'),
     (r"must be real number, not (\w+)", 'a number'),
     (r"expected str, bytes or os\.PathLike object, not (\w+)", 'a str'),
+    (r"path should be string, bytes, os\.PathLike or integer, not (\w+)", 'a str'),
     (r"sequence item \d+: expected str instance, (\w+) found", 'a str'),
     (r"unhashable type: '(\w+)'", 'a name'),
     (r"cannot convert '(\w+)' object to bytes", 'bytes'),
     (r"a bytes-like object is required, not '(\w+)'", 'bytes'),
 )]
+
+# Where the files of Python's library are.
+_LIBRARY = ('<frozen ', os.path.dirname(os.__file__) + os.sep)
 
 # Modules whose functions are called often, and by other modules only.
 _NOT_GUARDED = ('_basics', '_call_site', '_descs', '_var_desc', '_flags', 'operator', 'unique_name')
@@ -259,10 +264,7 @@ def _explanation(function, args, named, error):
             break
     else:
         return None
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    if not is_ours(last.tb_frame.f_code):    # of a function that the user passed
+    if not is_ours(_raised_in(error)):    # of a function that the user passed
         return None
     label, types = function.__qualname__.replace('.__init__', ''), [kind for kind in found.groups() if kind]
     try:
@@ -276,6 +278,17 @@ def _explanation(function, args, named, error):
             return _error('%s: %s must be %s, not %s' % (label, name, documented.get(name, needed), kind))
     return _error('%s: a part of an argument is %s where %s is needed' %
                   (label, 'None' if types[0] == 'NoneType' else 'an object of type ' + types[0], needed))
+
+
+def _raised_in(error):
+    """Returns the code that raised an error, or that called the function of Python's library that did."""
+    codes, last = [], error.__traceback__
+    while last is not None:
+        codes.append(last.tb_frame.f_code)
+        last = last.tb_next
+    while len(codes) > 1 and codes[-1].co_filename.startswith(_LIBRARY):
+        codes.pop()
+    return codes[-1]
 
 
 def _part_of_type(value, types):

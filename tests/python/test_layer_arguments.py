@@ -206,3 +206,18 @@ class TestNumbersThatWouldBeRounded:
         x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
         with pytest.raises(TypeError, match='nce: num_neg_samples must be int'):
             fluid.layers.nce(x, label, 10, num_neg_samples=2.5)
+
+
+@pytest.mark.parametrize('make, text', [
+    (lambda L, x: L.split(x, 2**70, dim=1), 'split: num_or_sections must be at most 65536, not 1180591620717411303424'),
+    (lambda L, x: L.spectral_norm(x, dim=None), 'spectral_norm: dim must be an axis of weight .*, not None'),
+    (lambda L, x: L.spectral_norm(x, dim=2), 'from 0 to 1, not 2'),
+])
+def test_what_is_too_large_for_a_layer(fluid, make, text):
+    with pytest.raises(ValueError, match=text):
+        make(fluid.layers, fluid.data('x', [6, 4]))
+
+
+def test_the_number_of_parts_may_be_numpys(fluid):
+    first, second = fluid.layers.split(fluid.data('x', [6, 4]), np.int64(2), dim=1)
+    assert first.shape == second.shape == (6, 2)

@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import signal
+import sys
 
 import penstock
 import pytest
@@ -132,3 +133,31 @@ def test_errors_name_the_function_the_argument_and_what_was_given(fluid, call, t
     with pytest.raises(TypeError, match=text) as caught:
         call(fluid)
     assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == 'E-argument-type'
+
+
+def public_functions():
+    """(name, function) of the functions and classes that the modules of Penstock have for users."""
+    import penstock.fluid.incubate.fleet.utils.utils    # noqa: F401
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(('penstock.fluid', 'penstock.hvd')) and '._' not in name and not name.endswith('.operator'):
+            for known in getattr(module, '__all__', [one for one in vars(module) if not one.startswith('_')]):
+                thing = getattr(module, known, None)
+                if callable(thing) and getattr(thing, '__module__', None) == name:
+                    found['%s.%s' % (name, known)] = thing
+    return found
+
+
+def test_none_in_place_of_what_python_functions_need_is_explained():
+    calls = []
+    for name, function in public_functions().items():
+        try:
+            needed = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty and
+                      one.kind is one.POSITIONAL_OR_KEYWORD]
+        except (TypeError, ValueError):
+            continue
+        if needed:
+            calls.append((name, called(function, [None] * len(needed))))
+    assert len(calls) > 400
+    for label, text in outcomes(calls).items():
+        assert "'NoneType' object" not in text and 'PathLike' not in text, (label, text)

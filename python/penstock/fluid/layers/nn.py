@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import operator
 
 from penstock._errors import program_error
 from penstock.fluid._argument_types import ArgumentError, element_types
@@ -17,6 +18,8 @@ __all__ = [
     'get_tensor_from_selected_rows', 'matmul', 'merge_selected_rows', 'mul', 'reshape', 'softmax', 'split', 'squeeze',
     'topk', 'transpose', 'unsqueeze',
 ]
+
+_MOST_PARTS = 2**16    # of split; each is a Variable
 
 
 @element_types(input='float16 float32 float64')
@@ -513,8 +516,10 @@ def split(input, num_or_sections, dim=-1, name=None):
         inputs['AxisTensor'] = dim
     else:
         attrs['axis'] = dim + len(input.shape) if dim < 0 else dim
-    if isinstance(num_or_sections, int):
-        count = attrs['num'] = num_or_sections
+    if isinstance(num_or_sections, numbers.Integral):
+        count = attrs['num'] = operator.index(num_or_sections)
+        if count > _MOST_PARTS:
+            raise ArgumentError('split: num_or_sections must be at most %d, not %d' % (_MOST_PARTS, count))
     else:
         count = len(num_or_sections)
         attrs['sections'], variables = int_list(helper, num_or_sections)

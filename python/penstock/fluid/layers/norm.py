@@ -2,7 +2,7 @@
 
 import math
 
-from penstock.fluid._argument_types import element_types
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant, Normal
@@ -329,6 +329,9 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         Miyato, Kataoka, Koyama, Yoshida: "Spectral normalization for generative adversarial networks", ICLR 2018.
     """
     helper = LayerHelper('spectral_norm', name=name).takes(weight=weight)
+    if isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < len(weight.shape):
+        raise ArgumentError('spectral_norm: dim must be an axis of weight (%s), from 0 to %d, not %r' %
+                            (weight.name, len(weight.shape) - 1, dim))
     rows = weight.shape[dim]
     vectors = []
     for width in (rows, math.prod(weight.shape) // rows):

@@ -11,6 +11,8 @@ from penstock.fluid.layer_helper import require_variables as require_variables
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.variable import Variable as Variable
 
+class ArgumentError(ValueError, TypeError, AssertionError):
+    def __getattr__(self, name: str) -> Any: ...
 class VarType(IntEnum):
     BOOL = 0
     FEED_MINIBATCH = 9

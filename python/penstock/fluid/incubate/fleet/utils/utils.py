@@ -7,6 +7,7 @@ import subprocess
 
 import numpy
 
+from penstock import _bad_arguments
 from penstock._penstock import ProgramDesc
 from penstock.fluid import core, debugger, executor, io, layers
 from penstock.fluid._file_writing import save_file
@@ -388,8 +389,7 @@ def parse_program(program, output_dir):
     for name, title, rows in ((persistable_vars_out_fn, 'persistable vars', persistable),
                               (all_vars_out_fn, 'all vars', [_facts_of(var) for var in variables]),
                               (ops_out_fn, 'ops', ops)):
-        with open(os.path.join(output_dir, name), 'w') as file:
-            file.writelines(['%s:\n' % title] + ['%s\n' % row for row in rows])
+        save_file(os.path.join(output_dir, name), ''.join('%s\n' % row for row in ['%s:' % title, *rows]).encode())
 
 
 def _facts_of(var):
@@ -397,3 +397,6 @@ def _facts_of(var):
         return {'name': var.name, 'type': str(var.type)}
     return {'name': var.name, 'shape': str(var.shape), 'lod_level': var.lod_level, 'dtype': str(var.dtype),
             'type': str(var.type)}
+
+
+_bad_arguments.guard_package(__name__)

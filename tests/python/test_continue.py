@@ -103,6 +103,8 @@ SCRIPT = '''
         save = fleet.save_persistables if how == 'fleet' else fluid.io.save_persistables
         if 'BY_SAVE' in os.environ:
             fluid.save(main, os.path.join(os.environ['SAVE'], 'prefix'))
+        elif 'ONE_FILE' in os.environ:
+            save(exe, os.environ['SAVE'], main, 'all')
         else:
             save(exe, os.environ['SAVE'], main)
         if how == 'alone':
@@ -212,8 +214,8 @@ def test_trainers_give_tables_and_parameters_to_pservers(tmp_path, way):
     fresh = alone(tmp_path, 3, 6, LOAD='params')
     trainers, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 6, BY_TRAINERS=way)
     np.testing.assert_allclose(mean_losses(trainers), fresh, rtol=1e-4)
-    if way == 'folder':
-        assert 'holds optimizer state' in logs['workerlog.0']
+    said = 'holds optimizer state' if way != 'state' else 'state_dict holds variables that the program does not have'
+    assert said in logs['workerlog.0']
 
 
 def save_sharded(folder, by, optimizer):
@@ -234,6 +236,48 @@ def test_tables_sharded_by_id_go_on(tmp_path, optimizer, saved_by, servers):
     assert 'starts afresh' not in ''.join(logs.values())
     if saved_by == 'job':
         np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder', SHARDED=optimizer), want[3:], rtol=1e-4)
+
+
+@pytest.mark.parametrize('way, saved_by', [('file', 'alone'), ('bytes', 'alone'), ('load', 'alone'), ('state', 'alone'),
+                                           ('vars', 'alone'), ('vars', 'job'), ('load folder', 'job')])
+def test_tables_sharded_by_id_go_on_by_every_function(tmp_path, way, saved_by):
+    want = alone(tmp_path, 0, 6, SHARDED='sgd')
+    save_sharded(tmp_path, saved_by, 'sgd')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, LOAD=way, SHARDED='sgd')
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+
+
+def test_trainers_say_that_they_do_not_load_tables_sharded_by_id(tmp_path):
+    save_sharded(tmp_path, 'job', 'adam')
+    for way in ('folder', 'load folder'):
+        _, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 4, BY_TRAINERS=way, SHARDED='adam')
+        assert 'saved holds table table and optimizer state (' in logs['workerlog.0']
+    # One machine has the rows that were trained; the others keep their initial values.
+    want = alone(tmp_path, 3, 4, LOAD='folder', SHARDED='adam')
+    np.testing.assert_array_equal(alone(tmp_path, 3, 4, LOAD='load folder', SHARDED='adam'), want)
+
+
+def test_a_trainer_cannot_load_a_table_sharded_by_id(fluid, tmp_path):
+    words = fluid.data('words', [None, 1], 'int64')
+    word = fluid.layers.embedding(words, [40, 8], is_sparse=True, is_distributed=True, param_attr='table')
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(word))
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers='127.0.0.1:1', trainers=1)
+    program, exe = t.get_trainer_program(), fluid.Executor(fluid.CPUPlace())
+    with pytest.raises(ValueError, match="table table is on the pservers, and this program is a trainer's: load"):
+        fluid.io.load_vars(exe, str(tmp_path), program, vars=['table'])
+    (tmp_path / '__lookup_table__').mkdir()
+    (tmp_path / '__lookup_table__' / 'table_0').write_bytes(b'')
+    with pytest.raises(ValueError, match='__lookup_table__ holds rows of tables: give var_list without the tables'):
+        fluid.load_program_state(str(tmp_path))
+    assert fluid.load_program_state(str(tmp_path), var_list=[]) == {}
+
+
+def test_one_file_has_no_state_of_pservers(tmp_path):
+    _, logs = launch_well(tmp_path, SCRIPT, 'job', 0, 1, SAVE='saved', ONE_FILE='1')
+    assert 'all has no optimizer state, which the pservers have (' in logs['workerlog.0']
+    _, logs = launch_well(tmp_path, SCRIPT, 'job', 0, 1, SAVE='saved', BY_SAVE='1', SHARDED='adam')
+    assert 'fluid.save does not save the optimizer state of tables with is_distributed (table_' in logs['workerlog.0']
 
 
 @pytest.mark.parametrize('listed', [True, False])

@@ -8,9 +8,12 @@ import numpy
 from penstock._call_site import stack_level
 from penstock.fluid import _pickles, _pserver_values
 from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
+from penstock.fluid._pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._var_files import held_value, load_vars, program_or_default, require_same, state_of_pservers
+from penstock.fluid._table_files import TABLES_FOLDER
+from penstock.fluid._var_files import (held_value, is_saved, load_vars, program_or_default, require_same,
+                                       state_of_pservers)
 from penstock.fluid._var_records import (file_of, is_belong_to_optimizer, is_parameter, is_persistable, parse,
                                          read_combined)
 from penstock.fluid.core import CPUPlace, Scope
@@ -149,6 +152,9 @@ def _files_of(program, folder, name):
         arrays = _arrays(program, lambda var: is_belong_to_optimizer(var) and var.name not in names)
         for there, parts in files:
             arrays[there] = numpy.array(parse(there, b''.join(parts), 0)[0].get_tensor())
+        if left := sorted(set(names) - set(arrays)):
+            warnings.warn('fluid.save does not save the optimizer state of tables with is_distributed (%s), which '
+                          'fluid.io.save_persistables saves' % ', '.join(left), stacklevel=stack_level())
     yield name + '.pdopt', [_pickles.dumps(arrays)]
     yield name + '.pdmodel', [program.desc.serialize_to_string()]
 
@@ -183,18 +189,24 @@ def load(program, model_path, executor=None, var_list=None):
         _pserver_values.set_from(program, _pserver_values.from_arrays(arrays, prefix + '.pdopt'))
         _pserver_values.set_tables(program, arrays)
         return
-    _set_all(program, is_parameter, prefix + '.pdparams')
+    tables = getattr(program, '_distributed_lookup_tables', ())
+    there = _set_all(program, lambda var: is_parameter(var) and var.name not in tables, prefix + '.pdparams')
     if any(map(is_belong_to_optimizer, program.list_vars())):
-        _set_all(program, is_belong_to_optimizer, prefix + '.pdopt')
+        there |= _set_all(program, is_belong_to_optimizer, prefix + '.pdopt')
+    elif state_on_pservers(program) and os.path.isfile(prefix + '.pdopt'):
+        there |= set(_read_arrays(prefix + '.pdopt'))
+    warn_of_what_pservers_load(program, prefix, there.__contains__)
 
 
 def _load_vars_of(program, path, executor, var_list):
     if os.path.isdir(path) and _pserver_values.is_pserver(program):
         _pserver_values.load_folder(program, path)
     elif os.path.isdir(path):
-        there = [var for var in program.list_vars()
-                 if is_persistable(var) and os.path.isfile(file_of(path, var.name))]
+        tables = getattr(program, '_distributed_lookup_tables', ())
+        there = [var for var in program.list_vars() if is_persistable(var) and var.name not in tables
+                 and is_saved(path, var.name)]
         load_vars(executor, path, program, there)
+        warn_of_what_pservers_load(program, path, lambda name: is_saved(path, name))
     elif not os.path.isfile(path):
         raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (_prefix(path), path))
     elif var_list is None:
@@ -214,6 +226,7 @@ def _read_arrays(path):
 
 
 def _set_all(program, predicate, path):
+    """Sets variables to the arrays of a file. Returns the names of all arrays in it."""
     arrays = _read_arrays(path)
     chosen = [var for var in program.list_vars() if predicate(var)]
     for var in chosen:
@@ -221,6 +234,7 @@ def _set_all(program, predicate, path):
             raise ValueError('%s is not in %s' % (var.name, path))
     for var in chosen:
         _set(var, arrays[var.name], path)
+    return set(arrays)
 
 
 def _set(var, array, there):
@@ -248,7 +262,7 @@ def load_program_state(model_path, var_list=None):
         dict[str, numpy.ndarray]: values by name.
 
     Raises:
-        ValueError: the files or `var_list` are missing.
+        ValueError: the files or `var_list` are missing, or the folder holds rows of tables with is_distributed.
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
@@ -269,6 +283,10 @@ def load_program_state(model_path, var_list=None):
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names
+        tables = os.path.join(model_path, TABLES_FOLDER)
+        if any(name.startswith(TABLES_FOLDER + os.sep) for name in names):
+            raise ValueError('%s holds rows of tables: give var_list without the tables; fluid.io.load_persistables '
+                             'reads all' % tables)
         saved = SavedFolder(model_path)
         values = [parse(file_of(model_path, name), saved.read(name), 0)[0] for name in names]
     else:

@@ -62,6 +62,25 @@ def _steps_of_all(program):
     return {name: step for name, step in steps.items() if step}
 
 
+def warn_of_what_pservers_load(program, there, has):
+    """Warns of saved values that belong to variables which a trainer's program leaves to the pservers.
+
+    Args:
+        program (Program): the program into which values were loaded.
+        there (str): where they are from.
+        has (callable): takes a name and returns whether its value is there.
+    """
+    tables = [name for name in getattr(program, '_distributed_lookup_tables', ()) if has(name)]
+    states = [name for name in state_on_pservers(program) if has(name)]
+    parts = ['table ' + name for name in tables]
+    if states:
+        parts.append('optimizer state (%s)' % (', '.join(states[:3]) + (', ...' if len(states) > 3 else '')))
+    if parts:
+        warnings.warn('%s holds %s, which a trainer cannot load: unless the pservers load it too, by '
+                      'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it '
+                      'starts afresh' % (there, ' and '.join(parts)), stacklevel=stack_level())
+
+
 @contextlib.contextmanager
 def saved_state(executor, dirname, program, names, constants):
     """Makes the pservers write their optimizer state and constants, which are on the disk within the with statement.

@@ -260,11 +260,11 @@ def _rows_of_state(program, table=None):
                    and block.var(name).persistable and block.var(name).type == VarType.SELECTED_ROWS})
 
 
-def load_tables(program, dirname):
-    """Loads this pserver's rows of tables sharded by id and of their state, from the shards of save_persistables or
-    from whole variables. Returns the state for which the folder has no rows."""
+def load_tables(program, dirname, tables=None):
+    """Loads this pserver's rows of tables sharded by id, or of some of them, and of their state, from the shards of
+    save_persistables or from whole variables. Returns the state for which the folder has no rows."""
     servers, saved, afresh = getattr(program, '_pservers', ()), SavedFolder(dirname), []
-    for table in getattr(program, '_sharded_tables', ()):
+    for table in getattr(program, '_sharded_tables', ()) if tables is None else sorted(tables):
         paths = shard_files(dirname, table)
         number, states = servers.index(program._ps_endpoint), _rows_of_state(program, table)
         if paths:

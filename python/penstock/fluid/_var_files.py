@@ -13,7 +13,7 @@ from penstock.fluid import _pserver_state, _pserver_values, framework
 from penstock.fluid._file_writing import SavedFolder, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._table_files import TABLES_FOLDER, new_files, shards_with
+from penstock.fluid._table_files import TABLES_FOLDER, new_files, shard_files, shards_with
 from penstock.fluid._var_records import (NEVER_SAVED, file_of, is_parameter, is_persistable, parse, read_combined,
                                          read_file, read_saved, records_in)
 from penstock.fluid.compiler import CompiledProgram
@@ -138,7 +138,8 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
     Raises:
         TypeError: `dirname` is None and `filename` is not bytes.
-        ValueError: a file contains another shape or type than the variable declares, or another number of variables.
+        ValueError: a file contains another shape or type than the variable declares, or another number of variables; or
+            a trainer's program is to load a table with is_distributed, which pservers load.
         FileNotFoundError: a file is missing. For a table with is_distributed, the folder __lookup_table__ of
             save_persistables will do, if the startup program has run.
         penstock.DataError: a file is damaged, or is not from the same save as the others (E-save-mixed).
@@ -155,6 +156,10 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return
     chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
+    for table in set(_tables_of(program)).intersection(names):
+        raise ValueError('table %s is on the pservers, and this program is a trainer\'s: load the table there, by '
+                         'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)' %
+                         table)
     if dirname is None:
         if not isinstance(filename, bytes):
             raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
@@ -219,12 +224,14 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
         block = program.global_block()
         given = {var if isinstance(var, str) else var.name for var in vars or filter(predicate, block.vars.values())}
         names = {held.whole for held in _pserver_values.held_by(program) if given & {held.name, held.whole}}
-        chosen, may_lack = lambda var: var.name in names, ()
+        tables = given.intersection(program._sharded_tables)
+        chosen, may_lack = lambda var: var.name in names or var.name in tables, ()
     if dirname is not None and filename is None:
         if whole:
             _pserver_values.load_folder(program, dirname, kinds)
         else:
             _pserver_values.set_from(program, _pserver_values.from_folder(dirname), kinds, names, may_lack)
+            _pserver_values.load_tables(program, dirname, tables)
         return
     if dirname is None and not isinstance(filename, bytes):
         raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
@@ -233,6 +240,8 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
     data = filename if dirname is None else read_saved(path)
     value_of = _pserver_values.from_one_file(data, path, program, chosen)
     _pserver_values.set_from(program, value_of, kinds, names, may_lack)
+    tables = {name: value_of(name) for name in program._sharded_tables}
+    _pserver_values.set_tables(program, {name: value[0] for name, value in tables.items() if value is not None})
 
 
 def require_same(name, declared, shape, dtype, there):
@@ -310,7 +319,8 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
         executor (Executor): sends the requests to the pservers.
         dirname (str | None): the folder; None: return the bytes.
         main_program (Program | None): the program; None: the default main program.
-        filename (str | None): one file for all; None: a file per variable.
+        filename (str | None): one file for all, without the optimizer state that only the pservers have; None: a file
+            per variable.
 
     Returns:
         bytes | None: the bytes, without `dirname`.
@@ -335,12 +345,16 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 def state_of_pservers(executor, dirname, program, filename=None):
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
-    if distributed and dirname is not None and filename is None:
+    if distributed and dirname is not None:
         names, constants = (find(program) for find in (_pserver_state.state_on_pservers,
                                                        _pserver_state.constants_on_pservers))
-        if (names or constants) and rpc_is_open():
+        if filename is not None:
+            if names:
+                warnings.warn('%s has no optimizer state, which the pservers have (%s, ...): save without filename' %
+                              (filename, names[0]), stacklevel=stack_level())
+        elif (names or constants) and rpc_is_open():
             return _pserver_state.saved_state(executor, dirname, program, names, constants)
-        if names:
+        elif names:
             warnings.warn('the optimizer state that pservers have is not saved, because this trainer is not connected '
                           'to them: it has completed, or has not run its startup program', stacklevel=stack_level())
     return contextlib.nullcontext(((), ()))
@@ -393,16 +407,12 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
         return
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
     if dirname is not None and filename is None:
-        _warn_of_state(dirname, program)
+        _pserver_state.warn_of_what_pservers_load(program, dirname, lambda name: is_saved(dirname, name))
 
 
-def _warn_of_state(dirname, program):
-    left = [name for name in _pserver_state.state_on_pservers(program) if os.path.isfile(file_of(dirname, name))]
-    if left:
-        warnings.warn('%s holds optimizer state (%s), which a trainer cannot load: unless the pservers load it too, by '
-                      'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it '
-                      'starts afresh' % (dirname, ', '.join(left[:3]) + (', ...' if len(left) > 3 else '')),
-                      stacklevel=stack_level())
+def is_saved(dirname, name):
+    """Returns whether a folder of save_persistables has a value of a variable."""
+    return os.path.isfile(file_of(dirname, name)) or bool(shard_files(dirname, name))
 
 
 def _tables_of(program):

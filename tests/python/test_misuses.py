@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import penstock
 import pytest
 
@@ -153,3 +154,32 @@ def test_a_name_in_no_grad_set_that_the_program_lacks(fluid):
                  lambda: fluid.gradients(loss, loss.block.var('x'), no_grad_set={'fc_0.w_1'})):
         refused(call, 'E-no-grad-unknown', 'no_grad_set: the program has no variable fc_0.w_1; did you mean fc_0.w_0')
     fluid.optimizer.SGD(0.1).minimize(loss, no_grad_set={'fc_0.b_0', loss.block.var('y'), 'x@GRAD'})
+
+
+@pytest.mark.parametrize('call, text', [
+    (lambda fluid: fluid.optimizer.SGD(1e300), 'SGDOptimizer: learning_rate: the value 1e.300 has no equal in float32'),
+    (lambda fluid: fluid.clip.GradientClipByNorm('1'), "GradientClipByNorm: clip_norm must be a number, not '1'"),
+    (lambda fluid: fluid.clip.GradientClipByGlobalNorm([1.0]), r'clip_norm must be a number, not \[1.0\]'),
+    (lambda fluid: fluid.clip.GradientClipByValue('1'), "clip: max must be a number, not '1'"),
+])
+def test_hyperparameters_are_numbers_that_float32_holds(fluid, call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call(fluid)
+
+
+@pytest.mark.parametrize('field', ['mode', 'slicing', 'bn_sync', 'clip', 'exchange', 'on_uneven', 'collective_mode'])
+@pytest.mark.parametrize('value', [np.array([1, 2]), 3, ['sync']])
+def test_a_choice_of_the_transpiler_is_one_of_its_texts(fluid, field, value):
+    config = fluid.DistributeTranspilerConfig()
+    setattr(config, field, value)
+    with pytest.raises(penstock.ProgramError, match='^plan: %s ' % field):
+        fluid.DistributeTranspiler(config).transpile(0, pservers='127.0.0.1:6174', trainers=2)
+
+
+@pytest.mark.parametrize('current', [None, 3])
+def test_a_rank_has_an_address(fluid, current):
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1)))
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = 'nccl2'
+    with pytest.raises(penstock.ProgramError, match="plan: current_endpoint must be this trainer's address, not "):
+        fluid.DistributeTranspiler(config).transpile(0, trainers='127.0.0.1:1,127.0.0.1:2', current_endpoint=current)

@@ -6,6 +6,7 @@ appends op by op, as Fluid does, which is slower.
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
+from penstock.fluid._basics import require_equal_in
 from penstock.fluid.backward import call_back, names_of, pairs_of, require_callbacks, require_loss, stopped_names
 from penstock.fluid.core import VarType, require_finite
 from penstock.fluid.framework import OpRole, Variable, program_guard
@@ -47,6 +48,7 @@ class Optimizer:
             raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
         if not isinstance(learning_rate, Variable):
             require_finite(type(self).__name__, learning_rate=learning_rate)
+            require_equal_in('float32', float(learning_rate), '%s: learning_rate' % type(self).__name__)
         if regularization is not None and not isinstance(regularization, WeightDecayRegularizer):
             raise TypeError('regularization must be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
         if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):

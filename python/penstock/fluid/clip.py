@@ -10,6 +10,7 @@ import warnings
 from penstock._call_site import stack_level
 from penstock._errors import program_error
 from penstock.fluid import framework
+from penstock.fluid._basics import require_numbers
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Parameter
 from penstock.fluid.layers import arithmetic, nn, ops, tensor
@@ -97,6 +98,7 @@ def error_clip_callback(block, context):
 
 
 def _bounds(max, min):
+    require_numbers('clip', max=max, min=max if min is None else min)
     if min is None:
         if not max > 0:
             raise ValueError('max must be above 0 if min is not given, but it is %r' % (max,))
@@ -107,6 +109,7 @@ def _bounds(max, min):
 
 
 def _norm(kind, clip_norm):
+    require_numbers(kind, clip_norm=clip_norm)
     norm = float(clip_norm)
     if not norm >= 0:
         raise program_error('E-hyperparameter', '%s: clip_norm must be at least 0, not %r' % (kind, clip_norm))

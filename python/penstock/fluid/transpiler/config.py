@@ -235,7 +235,7 @@ def set_policies(staleness, backup_trainers, compression, config):
 
 def dense_exchange(exchange):
     """Returns how dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
-    if exchange is None or exchange == 'auto':
+    if exchange is None or (isinstance(exchange, str) and exchange == 'auto'):
         return exchange or 'pserver'
     known = isinstance(exchange, dict) and all(
         kind in EXCHANGES and way in EXCHANGES[kind] for kind, way in exchange.items())
@@ -286,7 +286,7 @@ def check_number(field, value):
 
 def check_choice(field, value, choices, id):
     """Returns the value, which must be one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise program_error(id, 'plan: %s is %r; it must be one of %s' %
                             (field, value, ', '.join(choice or "''" for choice in choices)))
     return value

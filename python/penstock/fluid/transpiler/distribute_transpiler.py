@@ -85,6 +85,9 @@ class DistributeTranspiler:
         source_main, source_startup = _source_of(program), _source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         if config.trainer_addresses and self._kind != 'pserver':
+            if not isinstance(current_endpoint, str):
+                raise program_error('E-plan-config', "plan: current_endpoint must be this trainer's address, not %r" %
+                                    (current_endpoint,))
             config.current_addresses = [current_endpoint]
         with _launched.compared(config.pservers):
             roles = native_roles(source_main, source_startup, config)

@@ -59,7 +59,12 @@ SCRIPT = '''
     exe = fluid.Executor(fluid.CPUPlace())
     index, trainers = int(os.environ.get('PADDLE_TRAINER_ID', 0)), int(os.environ.get('PADDLE_TRAINERS_NUM', 1))
     communicator = None
-    if mode != 'alone':
+    if mode in ('grad_allreduce', 'local_sgd'):
+        config = fluid.DistributeTranspilerConfig()
+        config.mode, config.collective_mode = 'collective', mode
+        fluid.DistributeTranspiler(config).transpile(index, trainers=os.environ['PADDLE_TRAINER_ENDPOINTS'],
+                                                     current_endpoint=os.environ['PADDLE_CURRENT_ENDPOINT'])
+    elif mode != 'alone':
         config = fluid.DistributeTranspilerConfig()
         if mode != 'sync':
             config.sync_mode = False
@@ -108,10 +113,12 @@ def alone(folder, what):
 @pytest.mark.parametrize('mode, workers, what', [
     ('sync', 2, 'target'), ('sync', 2, 'block'), ('sync', 2, 'joined'), ('sync', 2, 'table'),
     ('sync', 2, 'sharded table'), ('not_async', 2, 'target'), ('async', 1, 'target'), ('async', 1, 'block'),
-    ('async', 1, 'table'), ('half_async', 1, 'target'), ('half_async', 1, 'table')])
+    ('async', 1, 'table'), ('half_async', 1, 'target'), ('half_async', 1, 'table'), ('grad_allreduce', 2, 'target'),
+    ('local_sgd', 2, 'target'), ('local_sgd', 2, 'block'), ('local_sgd', 2, 'joined')])
 def test_ops_after_the_update_see_it(tmp_path, mode, workers, what):
     want = alone(tmp_path, what)
-    trainers, _ = launch_well(tmp_path, SCRIPT, mode, what, workers=workers)
+    servers = 0 if mode in ('grad_allreduce', 'local_sgd') else 2
+    trainers, _ = launch_well(tmp_path, SCRIPT, mode, what, workers=workers, servers=servers)
     for trainer in trainers:
         for name in set(want) - {'shown'}:
             np.testing.assert_allclose(trainer[name], want[name], rtol=2e-5, atol=1e-6, err_msg=name)

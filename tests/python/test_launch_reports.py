@@ -51,6 +51,16 @@ def test_a_log_that_is_no_file_is_refused(tmp_path):
         open_log("/dev/null", continues=False)
 
 
+@pytest.mark.parametrize("continues", [False, True])
+def test_other_names_of_a_log_keep_their_file(tmp_path, continues):
+    (tmp_path / "precious").write_text("precious")
+    os.link(tmp_path / "precious", tmp_path / "workerlog.0")
+    with open_log(str(tmp_path / "workerlog.0"), continues) as log:
+        log.write(b"mine")
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert (tmp_path / "workerlog.0").read_text() == "mine"
+
+
 def test_a_log_is_emptied_or_continued(tmp_path):
     path = str(tmp_path / "log")
     for continues, begin in ((False, 0), (True, 3), (False, 0)):

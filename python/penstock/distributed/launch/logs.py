@@ -21,15 +21,23 @@ def open_log(path, continues):
     except OSError as error:
         why = "it is a link" if os.path.islink(path) else error.strerror or str(error)
         raise JobError(f"cannot write the log {path}: {why}   [E-launch-log]") from error
-    log = os.fdopen(descriptor, "ab")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    log, found = os.fdopen(descriptor, "ab"), os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
         log.close()
         raise JobError(f"cannot write the log {path}: it is not a regular file   [E-launch-log]")
+    if found.st_nlink > 1:    # such as a backup of hard links: the other names keep their file
+        log.close()
+        remove(path)
+        return open_log(path, continues=True) if not os.path.lexists(path) else _refuse_links(path)
     os.set_blocking(descriptor, True)
     if not continues:
         log.truncate(0)
     log.seek(0, os.SEEK_END)
     return log
+
+
+def _refuse_links(path):
+    raise JobError(f"cannot write the log {path}: it has other names, and cannot be removed   [E-launch-log]")
 
 
 def write_new(path, lines):

@@ -156,16 +156,20 @@ Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars
   const ChangedVars taken = std::exchange(changed, {});
   for (const auto& [name, by_load] : taken) {
     const auto found = parts.find(name);
-    if (found == parts.end()) continue;
+    if (found == parts.end()) {
+      if (rpc.IsOfAnotherProgram(program, name)) changed.emplace(name, by_load);
+      continue;
+    }
     if (by_load && loaded == nullptr) loaded = &name;
     PENSTOCK_RETURN_IF_ERROR(AddPieces(name, found->second, scope, pieces));
   }
-  if (rpc.step() > 0 && loaded != nullptr) {
-    return FailedPrecondition("E-load-late", *loaded, " was loaded after step ", rpc.step(),
+  const std::uint64_t step = rpc.StepOf(program);
+  if (step > 0 && loaded != nullptr) {
+    return FailedPrecondition("E-load-late", *loaded, " was loaded after step ", step,
                               " of this trainer: the parameter servers hold it and would overwrite it")
         .With("load on every trainer, after its startup program and before its first step");
   }
-  if (rpc.step() > 0 || pieces.empty()) return OkStatus();
+  if (step > 0 || pieces.empty()) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(rpc.Attach(program));
   return rpc.SetInitial(pieces);
 }

@@ -43,8 +43,9 @@ class InitialValues {
   // Whether the program receives variables from servers, or ends a step.
   bool Concerns(const Program& program);
   // Call before such a program runs in `scope`. For a trainer's main program: the variables in `changed` that
-  // it receives become initial values on the servers, and `changed` is cleared. For a startup program:
-  // removes from `changed` the variables that it receives, because it overwrites them.
+  // it receives become initial values on the servers, and `changed` is cleared, except for what a program of
+  // another transpile receives. For a startup program: removes from `changed` the variables that it receives,
+  // because it overwrites them.
   //
   // kFailedPrecondition E-load-late: something was loaded after the first step. A value set by hand that late
   // stays in the trainer's own copy and is overwritten by the next step, as in Fluid.

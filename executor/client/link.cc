@@ -35,7 +35,9 @@ Status Link::Adopt(const protocol::Contract& contract, const std::string& job_fa
   if (const auto difference = FirstJobDifference(job_facts_, job_facts)) {
     return InvalidArgument("E-job-mismatch", "job: a program that this process ran before ", difference->here,
                            "; this one ", difference->there)
-        .With(StrCat("both name pserver ", address_, "; run programs of one transpile"));
+        .With(StrCat(
+            "both name pserver ", address_, "; run programs of one transpile, or of several that know ",
+            "each other: with one startup_program or beside=, each parameter updated by one program"));
   }
   const bool learned = job_facts_.empty() && !job_facts.empty();
   if (!learned && joined.ToText() == contract_.ToText()) return OkStatus();

@@ -2,6 +2,7 @@
 
 #include "executor/client/client.h"
 #include "executor/client/fluid_client.h"
+#include "executor/client/job_client.h"
 #include "executor/process/diagnosis.h"
 #include "executor/process/launcher.h"
 #include "executor/process/wire_name.h"
@@ -82,13 +83,13 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   // The transport reports problems that may need a person, such as a host name that does not resolve.
   auto warn =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
-  auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
-                                            .tls = std::move(options.tls),
-                                            .report = std::move(warn),
-                                            .carrier = carrier,
-                                            .tell = client.report});
-  return std::unique_ptr<RpcClient>(
-      std::make_unique<Observed<client::TrainerClient>>(std::move(grpc), std::move(client)));
+  const auto make = [client_options = std::move(client), token = std::move(options.token),
+                     tls = std::move(options.tls), carrier, warn] {
+    auto grpc = transport::MakeGrpcTransport(
+        {.token = token, .tls = tls, .report = warn, .carrier = carrier, .tell = client_options.report});
+    return std::make_unique<client::TrainerClient>(std::move(grpc), client_options);
+  };
+  return std::unique_ptr<RpcClient>(std::make_unique<Observed<client::JobClient>>(make));
 }
 
 }  // namespace penstock::process

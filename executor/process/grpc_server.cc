@@ -34,11 +34,15 @@ class GrpcServer : public ServerLoop {
         loop_(*wire_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
-    const std::string& address = roles::ServeView(op).address();
+    const ServedProgram one{.program = &program, .op = &op};
+    return ServeTogether({&one, 1}, scope);
+  }
+  Status ServeTogether(std::span<const ServedProgram> programs, Scope& scope) override {
+    const std::string& address = roles::ServeView(*programs[0].op).address();
     ProposeLogRole(StrCat("pserver ", address));
     Diagnosis& diagnosis = Diagnosis::OfThisProcess();
     diagnosis.Begin(RoleOf(address));
-    Status status = loop_.Serve(program, op, scope);
+    Status status = loop_.ServeTogether(programs, scope);
     diagnosis.End();
     return status;
   }

@@ -175,7 +175,8 @@ Status Admission::CheckContract(const protocol::Sender& sender, const protocol::
                                                   : terms.contract().Startup();
   status.With(DifferenceOf(ours.ToText(), hello.contract));
   return std::move(status).With(
-      "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
+      "left: the pserver; right: the trainer. Transpile all roles from one program and configuration; a job "
+      "with several programs needs all of them on each pserver");
 }
 
 // Compares what the contract does not show: the optimizer, the seed and the initial values.
@@ -184,7 +185,9 @@ Status Admission::CheckJobFacts(const protocol::Sender& sender, const protocol::
   if (!difference) return OkStatus();
   return InvalidArgument("E-job-mismatch", "job: pserver ", address_, " ", difference->here, "; trainer ",
                          sender.trainer, " ", difference->there)
-      .With("Transpile all roles from one program and configuration");
+      .With(
+          "Transpile all roles from one program and configuration; a job with several programs needs all of "
+          "them on each pserver");
 }
 
 void Admission::Admit(const protocol::Sender& sender, const protocol::HelloBody& hello) {

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "executor/pserver/memory_left.h"
+#include "executor/pserver/program_order.h"
+#include "executor/pserver/program_router.h"
 #include "executor/pserver/refusal.h"
 #include "framework/roles/views.h"
 
@@ -66,17 +70,56 @@ void PserverLoop::WaitWhile(const std::function<bool()>& is_heard) {
   }
 }
 
-void PserverLoop::TickUntilOver(Pserver& pserver) {
+// Nobody came to a program that no trainer runs: it is over with the others.
+bool PserverLoop::AreOver(const Pservers& pservers) {
+  bool completed = false, serves = false;
+  for (const auto& each : pservers) {
+    const std::optional<Status> end = each->Ended();
+    if (end && !end->ok()) return true;
+    completed |= end.has_value();
+    serves |= !end && each->HasCome();
+  }
+  return completed && !serves;
+}
+
+Status PserverLoop::EndOf(const Pservers& pservers) {
+  for (const auto& each : pservers) {
+    const std::optional<Status> end = each->Ended();
+    if (end && !end->ok()) return *end;
+  }
+  return OkStatus();
+}
+
+void PserverLoop::Tick(const Pservers& pservers) {
+  std::vector<const Pserver*> programs;
+  for (const auto& each : pservers) {
+    each->Tick();
+    programs.push_back(each.get());
+  }
+  const std::optional<Status> disorder = programs.size() > 1 ? OrderError(programs) : std::nullopt;
+  if (!disorder) return;
+  for (const auto& each : pservers) each->Fail(*disorder);
+}
+
+void PserverLoop::TickUntilOver(const Pservers& pservers) {
   const Nanoseconds every = std::min<Nanoseconds>(kTickEvery, options_.pserver.report_after);
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, every, [&] { return ended_ || cancelled_; })) {
+  while (!cancelled_) {
+    if (changed_.wait_for(lock, every, [&] { return ended_ || cancelled_; }) && cancelled_) break;
+    const bool looks = std::exchange(ended_, false);
     lock.unlock();
-    pserver.Tick();
+    if (looks && AreOver(pservers)) {
+      const Status end = EndOf(pservers);
+      if (end.ok()) return;
+      for (const auto& each : pservers) each->Fail(end);  // no effect on one that has ended
+      return;
+    }
+    Tick(pservers);
     lock.lock();
   }
-  if (ended_) return;
   lock.unlock();
-  pserver.Fail(Cancelled("E-cancelled", "pserver ", pserver.address(), " was cancelled"));
+  for (const auto& each : pservers)
+    each->Fail(Cancelled("E-cancelled", "pserver ", each->address(), " was cancelled"));
 }
 
 // Starts as many threads as the system allows; one is enough.
@@ -99,11 +142,8 @@ void PserverLoop::EndWorkers() {
   workers_.clear();
 }
 
-Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = ended_ = false;
-  }
+Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedProgram> programs,
+                                                        Scope& scope) {
   PserverOptions options = options_.pserver;
   options.run = [this](std::function<void()> work) { Post(std::move(work)); };
   options.on_end = [this] {
@@ -111,44 +151,101 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     ended_ = true;
     changed_.notify_all();
   };
+  const Op& first = *programs[0].op;
+  if (programs.size() > 1 && !wire_.TellsProgramsApart()) {
+    return InvalidArgument("E-server-programs", "pserver ", roles::ServeView(first).address(), " serves ",
+                           programs.size(), " programs, which Fluid's wire does not tell apart")
+        .With("leave PENSTOCK_WIRE out, or give each program pservers of its own");
+  }
+  Pservers pservers;
+  for (const ServedProgram& each : programs) {
+    try {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          std::unique_ptr<Pserver> made,
+          Pserver::Make(*each.program, *each.op, scope, ops_, blocks_, PserverOptions(options)));
+      pservers.push_back(std::move(made));
+    } catch (const std::bad_alloc&) {
+      return NoMemory(first, "not enough memory for its parameters");
+    }
+  }
+  return pservers;
+}
+
+// Connects each pserver that needs it to the other servers of its program, and ends the calls on every path.
+struct PserverLoop::Meeting {
+  Meeting(Wire& wire, const Pservers& pservers) {
+    for (const auto& each : pservers) {
+      if (!each->meets_servers()) continue;
+      dialers.push_back(wire.MakeDialer());
+      if (dialers.back() == nullptr) continue;
+      meet.push_back(each.get());
+      each->MeetServers(*dialers.back());
+    }
+  }
+  ~Meeting() { End(); }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  void End() {
+    for (const auto& each : dialers) {
+      if (each != nullptr) each->EndAll();
+    }
+  }
+
+  std::vector<std::unique_ptr<Dialer>> dialers;
+  std::vector<Pserver*> meet;
+};
+
+Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
+  const ServedProgram one{.program = &program, .op = &op};
+  return ServeTogether({&one, 1}, scope);
+}
+
+Status PserverLoop::ServeTogether(std::span<const ServedProgram> programs, Scope& scope) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = ended_ = false;
+  }
+  const Op& first = *programs[0].op;
   ShareHeaps();
   if (!MemoryLeft(kMemoryToStart)) {
-    return NoMemory(op, StrCat("less than the ", kMemoryToStart >> 20, " MB that a server needs are left"));
+    return NoMemory(first,
+                    StrCat("less than the ", kMemoryToStart >> 20, " MB that a server needs are left"));
   }
-  Result<std::unique_ptr<Pserver>> made = [&]() -> Result<std::unique_ptr<Pserver>> {
-    try {
-      return Pserver::Make(program, op, scope, ops_, blocks_, std::move(options));
-    } catch (const std::bad_alloc&) {
-      return NoMemory(op, "not enough memory for its parameters");
-    }
-  }();
+  const Result<Pservers> made = MakePservers(programs, scope);
   if (!made.ok()) {
-    TellTrainers(made.status(), op);
-    return std::move(made).status();
+    TellTrainers(made.status(), first);
+    return made.status();
   }
-  const std::unique_ptr<Pserver> pserver = *std::move(made);
   const WorkersEnd at_end{*this};  // on every path: destroying a running thread ends the process
-  if (Status started = StartWorkers(op); !started.ok()) {
-    TellTrainers(started, op);
+  if (Status started = StartWorkers(first); !started.ok()) {
+    TellTrainers(started, first);
     return started;
   }
-  Served served = pserver->served();
+  return ServeAll(*made);
+}
+
+Status PserverLoop::ServeAll(const Pservers& pservers) {
+  std::vector<Pserver*> listed;
+  for (const auto& each : pservers) listed.push_back(each.get());
+  ProgramRouter router(listed);
+  EventHandler& handler = listed.size() > 1 ? static_cast<EventHandler&>(router) : *listed.front();
+  Served served = listed.front()->served();
   served.run = [this](std::function<void()> work) { Post(std::move(work)); };
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, wire_.Listen(std::move(served), *pserver));
-  const std::unique_ptr<Dialer> dialer = pserver->meets_servers() ? wire_.MakeDialer() : nullptr;
-  const CallsEnd calls_end{dialer.get()};
-  if (dialer != nullptr) pserver->MeetServers(*dialer);
-  options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
-  TickUntilOver(*pserver);
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, wire_.Listen(std::move(served), handler));
+  Meeting meeting(wire_, pservers);
+  const std::string programs = listed.size() > 1 ? StrCat(" for ", listed.size(), " programs") : "";
+  options_.pserver.report(StrCat("pserver ", listed.front()->address(), " is ready", programs));
+  TickUntilOver(pservers);
   // Waits until the trainers have received their last replies and closed their connections.
   WaitWhile([&] {
-    if (dialer != nullptr) pserver->Tick();  // retries messages to other servers
-    return pserver->HasListeners();
+    for (Pserver* each : meeting.meet) each->Tick();  // retries messages to other servers
+    return std::any_of(listed.begin(), listed.end(),
+                       [](const Pserver* each) { return each->Ended().has_value() && each->HasListeners(); });
   });
-  if (dialer != nullptr) dialer->EndAll();
+  meeting.End();
   listener.reset();
   EndWorkers();
-  return *pserver->Ended();
+  return EndOf(pservers);
 }
 
 }  // namespace penstock::pserver

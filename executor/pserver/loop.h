@@ -1,6 +1,7 @@
 // The ServerLoop of a process: a Pserver on a wire, with threads for its work. Serve returns when all
 // trainers have completed, when one is gone, or when it is cancelled. If the program cannot be served, it
-// first tells the trainers why.
+// first tells the trainers why. Several programs at one address are a Pserver each, on one wire and the same
+// threads; if one of them fails, all do.
 #pragma once
 
 #include <condition_variable>
@@ -30,13 +31,21 @@ class PserverLoop : public ServerLoop {
       : wire_(wire), ops_(ops), blocks_(blocks), options_(std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override;
+  Status ServeTogether(std::span<const ServedProgram> programs, Scope& scope) override;
   void Cancel() override;
 
  private:
+  using Pservers = std::vector<std::unique_ptr<Pserver>>;
+  struct Meeting;
+  Result<Pservers> MakePservers(std::span<const ServedProgram> programs, Scope& scope);
+  Status ServeAll(const Pservers& pservers);
   void Work();
   void Post(std::function<void()> work);
   void TellTrainers(const Status& why, const Op& op);
-  void TickUntilOver(Pserver& pserver);
+  void TickUntilOver(const Pservers& pservers);
+  static void Tick(const Pservers& pservers);
+  static bool AreOver(const Pservers& pservers);
+  static Status EndOf(const Pservers& pservers);
   // Waits until the function returns false, or the loop is cancelled.
   void WaitWhile(const std::function<bool()>& is_heard);
   // kFailedPrecondition E-run-memory: not even one can be started.
@@ -45,12 +54,6 @@ class PserverLoop : public ServerLoop {
   struct WorkersEnd {
     PserverLoop& loop;
     ~WorkersEnd() { loop.EndWorkers(); }
-  };
-  struct CallsEnd {
-    Dialer* dialer;
-    ~CallsEnd() {
-      if (dialer != nullptr) dialer->EndAll();
-    }
   };
 
   Wire& wire_;
@@ -65,7 +68,7 @@ class PserverLoop : public ServerLoop {
   std::vector<std::thread> workers_;  // owned by Serve's thread
   bool stop_ = false;                 // workers end when no work is left
   bool cancelled_ = false;
-  bool ended_ = false;
+  bool ended_ = false;  // a pserver has ended since Serve last looked
 };
 
 }  // namespace penstock::pserver

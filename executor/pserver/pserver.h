@@ -77,7 +77,20 @@ class Pserver : public EventHandler, public ReplyHandler {
                                                PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
-  Served served() const;  // without `run`
+  const std::string& job_facts() const { return facts_.job_facts; }
+  // Whether it would admit the trainer that sends this hello.
+  bool Fits(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
+  // Whether a trainer has come.
+  bool HasCome() const;
+  struct Progress {
+    std::uint64_t steps_ended = 0;
+    bool waits = false;  // it has said so, and nothing else since
+    Nanoseconds heard{0};
+  };
+  // By trainer; empty if trainers do not wait for each other's steps.
+  std::vector<Progress> ProgressOfTrainers() const;
+  std::string Title() const;  // "the program that updates w, b and 3 more"
+  Served served() const;      // without `run`
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                protocol::Event event) override;
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;

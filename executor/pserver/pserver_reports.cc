@@ -31,6 +31,28 @@ void Pserver::NoteActivity(Trainer& trainer, const protocol::Event& event) {
   trainer.waits_for.clear();
 }
 
+std::vector<Pserver::Progress> Pserver::ProgressOfTrainers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Progress> progress;
+  if (ended_.has_value() || facts_.mode != roles::ServeMode::kSync || machine_->backup_trainers() > 0)
+    return progress;
+  for (int t = 0; t < facts_.trainers; ++t)
+    progress.push_back(
+        {.steps_ended = machine_->steps_ended(t), .waits = !At(t).waits_for.empty(), .heard = At(t).heard});
+  return progress;
+}
+
+std::string Pserver::Title() const {
+  constexpr std::size_t kNamesTold = 3;
+  std::string title = "the program that updates ";
+  std::size_t updated = 0;
+  for (const roles::ServedParam& each : facts_.params) {
+    if (each.start) continue;
+    if (updated++ < kNamesTold) title += StrCat(updated > 1 ? ", " : "", each.param.name);
+  }
+  return updated > kNamesTold ? StrCat(title, " and ", updated - kNamesTold, " more") : title;
+}
+
 std::string Pserver::ListOf(const std::vector<int>& trainers) {
   std::string list;
   for (const int t : trainers) list += StrCat(list.empty() ? "" : ", ", t);

@@ -48,6 +48,16 @@ bool Pserver::Forget(int trainer) {
   return true;
 }
 
+bool Pserver::Fits(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
+  const std::lock_guard lock(mutex_);
+  return admission_.Check(sender, hello).ok();
+}
+
+bool Pserver::HasCome() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(admission_.Awaited().size()) < facts_.trainers;
+}
+
 // A trainer has one connection at a time.
 Status Pserver::CheckAlone(const From& from) const {
   const Trainer& trainer = At(from.trainer);

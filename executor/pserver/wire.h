@@ -34,6 +34,8 @@ class Wire {
   virtual Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) = 0;
   // How a server connects to others. Null: not possible on this wire; Listen refuses servers that need it.
   virtual std::unique_ptr<Dialer> MakeDialer() = 0;
+  // Whether a peer says with which program it works, so that several can be served at one address.
+  virtual bool TellsProgramsApart() const { return false; }
 };
 
 // Our wire. The transport must outlive it.
@@ -42,6 +44,7 @@ class NativeWire : public Wire {
   explicit NativeWire(Transport& transport) : transport_(transport) {}
   Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) override;
   std::unique_ptr<Dialer> MakeDialer() override;
+  bool TellsProgramsApart() const override { return true; }
 
  private:
   Transport& transport_;

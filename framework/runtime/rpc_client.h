@@ -133,8 +133,14 @@ class RpcClient {
     if (pieces.empty()) return OkStatus();
     return Unimplemented("E-load-remote", "this client cannot give servers initial values");
   }
-  // The number of steps that this trainer has ended.
+  // The number of steps that this trainer has ended; with the programs of several transpiles, in total.
   virtual std::uint64_t step() const { return 0; }
+  // The same for the program's transpile alone.
+  virtual std::uint64_t StepOf(const Program& /*program*/) const { return step(); }
+  // Whether a program of another transpile than this program's receives the variable.
+  virtual bool IsOfAnotherProgram(const Program& /*program*/, const std::string& /*variable*/) const {
+    return false;
+  }
   // The trainer's communicator, for ops that use one; null if this client has none.
   virtual TrainerCommunicator* communicator() { return nullptr; }
   // Tells every server that this trainer is finished. Idempotent.

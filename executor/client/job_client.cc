@@ -1,0 +1,235 @@
+#include "executor/client/job_client.h"
+
+#include <algorithm>
+
+#include "executor/client/initial_values.h"
+#include "framework/ir/program.h"
+
+namespace penstock::client {
+
+JobClient::JobClient(std::function<std::unique_ptr<RpcClient>()> make) : make_(std::move(make)) {
+  parts_[0].client = make_();
+  count_ = 1;
+}
+
+Result<JobClient::Part*> JobClient::AddPart() {
+  const int number = count_;
+  if (number == kProgramsMax) {
+    return InvalidArgument("E-plan-programs", "plan: this process runs programs of ", number,
+                           " transpiles already; one job has at most ", kProgramsMax);
+  }
+  Part& part = parts_[static_cast<std::size_t>(number)];
+  part.client = make_();
+  count_ = number + 1;  // from now on Cancel and Abandon reach it
+  return &part;
+}
+
+Result<JobClient::Part*> JobClient::PartFor(const std::string& facts, const Exchanged& exchanged) {
+  const auto end = parts_.begin() + count_;
+  const auto same = std::find_if(parts_.begin(), end,
+                                 [&](const Part& part) { return !facts.empty() && part.facts == facts; });
+  if (same != end) return &*same;
+  const auto shares = std::find_if(parts_.begin(), end, [&](const Part& part) {
+    return std::any_of(exchanged.begin(), exchanged.end(),
+                       [&](const auto& one) { return part.exchanged.contains(one); });
+  });
+  if (shares != end) return &*shares;
+  if (facts.empty()) return &parts_[static_cast<std::size_t>(current_)];
+  if (parts_[0].facts.empty()) return parts_.data();  // the first program with facts
+  return AddPart();
+}
+
+// Two transpiles that update one variable would keep two copies of it.
+Status JobClient::CheckAlone(const Part& part, const std::set<std::string>& received) const {
+  for (auto other = parts_.begin(); other != parts_.begin() + count_; ++other) {
+    if (&*other == &part) continue;
+    for (const std::string& name : received) {
+      if (!other->received.contains(name)) continue;
+      return InvalidArgument("E-plan-programs", "plan: ", name, " is received from pservers by programs of ",
+                             "two transpiles, and each of them keeps a value of its own")
+          .With(
+              "transpile both programs with one startup_program, or give the second transpile "
+              "beside=<the first transpiler>; each parameter has one program that updates it");
+    }
+  }
+  return OkStatus();
+}
+
+Status JobClient::Attach(const Program& program) {
+  const Result<protocol::TrainerContracts> read = protocol::ReadTrainer(program);
+  const std::lock_guard lock(mutex_);
+  if (!read.ok() || read->contracts.empty())  // the client reports the errors
+    return parts_[static_cast<std::size_t>(current_)].client->Attach(program);
+  Exchanged exchanged;
+  for (const auto& [address, contract] : read->contracts) {
+    for (std::size_t i = 0; i < contract.variable_count(); ++i)
+      exchanged.emplace(address, contract.Variable(i).name);
+  }
+  std::set<std::string> received;
+  for (const auto& [name, parts] : RemoteParts(program)) received.insert(name);
+  const std::string& facts = program.meta().job_facts;
+  PENSTOCK_ASSIGN_OR_RETURN(Part * part, PartFor(facts, exchanged));
+  PENSTOCK_RETURN_IF_ERROR(CheckAlone(*part, received));
+  PENSTOCK_RETURN_IF_ERROR(part->client->Attach(program));
+  if (part->facts.empty()) part->facts = facts;
+  part->exchanged.merge(exchanged);
+  part->received.merge(received);
+  current_ = static_cast<int>(part - parts_.data());
+  return OkStatus();
+}
+
+// A handle of the client n is the client's own, times kProgramsMax, plus n.
+template <typename Handle>
+Result<Handle> JobClient::Numbered(Result<Handle> of_client) const {
+  PENSTOCK_ASSIGN_OR_RETURN(const Handle own, std::move(of_client));
+  return Handle{own.index * kProgramsMax + current_};
+}
+
+template <typename Handle>
+std::pair<RpcClient&, Handle> JobClient::Of(Handle handle) const {
+  return {*parts_[static_cast<std::size_t>(handle.index % kProgramsMax)].client,
+          Handle{handle.index / kProgramsMax}};
+}
+
+Result<PushHandle> JobClient::DeclarePush(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePush(piece));
+}
+
+Result<PullHandle> JobClient::DeclarePull(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePull(piece));
+}
+
+Result<RowsHandle> JobClient::DeclareRows(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclareRows(piece));
+}
+
+Result<PeersHandle> JobClient::DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) {
+  const std::lock_guard lock(mutex_);
+  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePeers(pservers, trainer_id));
+}
+
+Status JobClient::Push(PushHandle piece, const Variable& value) {
+  const auto [client, own] = Of(piece);
+  return client.Push(own, value);
+}
+
+Status JobClient::PushWithResidual(PushHandle piece, const Tensor& value, const Tensor& residual) {
+  const auto [client, own] = Of(piece);
+  return client.PushWithResidual(own, value, residual);
+}
+
+Status JobClient::CountStep(PeersHandle pservers) {
+  const auto [client, own] = Of(pservers);
+  return client.CountStep(own);
+}
+
+Status JobClient::EndStep(PeersHandle pservers) {
+  const auto [client, own] = Of(pservers);
+  return client.EndStep(own);
+}
+
+Status JobClient::Pull(PullHandle piece, Variable& out) {
+  const auto [client, own] = Of(piece);
+  return client.Pull(own, out);
+}
+
+Status JobClient::PullAhead(PullHandle piece, Variable& out) {
+  const auto [client, own] = Of(piece);
+  return client.PullAhead(own, out);
+}
+
+Status JobClient::PullNext(PullHandle piece, Variable& out) {
+  const auto [client, own] = Of(piece);
+  return client.PullNext(own, out);
+}
+
+bool JobClient::PullsNext() const { return parts_[0].client->PullsNext(); }
+
+Status JobClient::PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) {
+  const auto [client, own] = Of(piece);
+  return client.PullRows(own, ids, out);
+}
+
+template <typename Call>
+Status JobClient::ForEach(const Call& call) const {
+  for (int i = 0; i < count_; ++i)
+    PENSTOCK_RETURN_IF_ERROR(call(*parts_[static_cast<std::size_t>(i)].client));
+  return OkStatus();
+}
+
+// Only the program that runs has open requests.
+Status JobClient::CompleteRows() {
+  return ForEach([](RpcClient& client) { return client.CompleteRows(); });
+}
+
+Status JobClient::PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) {
+  const auto [client, own] = Of(piece);
+  return client.PullChanged(own, std::move(out));
+}
+
+Status JobClient::CompletePulls(PeersHandle pservers) {
+  const auto [client, own] = Of(pservers);
+  return client.CompletePulls(own);
+}
+
+Status JobClient::SaveTable(PeersHandle pservers, const std::string& table,
+                            const std::vector<std::string>& files) {
+  const auto [client, own] = Of(pservers);
+  return client.SaveTable(own, table, files);
+}
+
+// The caller has attached the program that receives them.
+Status JobClient::SetInitial(const std::vector<InitialPiece>& pieces) {
+  RpcClient* client = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    client = parts_[static_cast<std::size_t>(current_)].client.get();
+  }
+  return client->SetInitial(pieces);
+}
+
+std::uint64_t JobClient::step() const {
+  std::uint64_t steps = 0;
+  for (int i = 0; i < count_; ++i) steps += parts_[static_cast<std::size_t>(i)].client->step();
+  return steps;
+}
+
+const JobClient::Part* JobClient::Find(const Program& program) const {
+  const std::string& facts = program.meta().job_facts;
+  const auto end = parts_.begin() + count_;
+  const auto found = std::find_if(parts_.begin(), end,
+                                  [&](const Part& part) { return !facts.empty() && part.facts == facts; });
+  return found == end ? nullptr : &*found;
+}
+
+std::uint64_t JobClient::StepOf(const Program& program) const {
+  const std::lock_guard lock(mutex_);
+  if (count_ == 1) return parts_[0].client->step();
+  const Part* part = Find(program);
+  return part == nullptr ? 0 : part->client->step();
+}
+
+bool JobClient::IsOfAnotherProgram(const Program& program, const std::string& variable) const {
+  const std::lock_guard lock(mutex_);
+  if (count_ == 1) return false;
+  const Part* own = Find(program);
+  return std::any_of(parts_.begin(), parts_.begin() + count_,
+                     [&](const Part& part) { return &part != own && part.received.contains(variable); });
+}
+
+Status JobClient::Complete() {
+  return ForEach([](RpcClient& client) { return client.Complete(); });
+}
+
+void JobClient::Cancel() {
+  for (int i = 0; i < count_; ++i) parts_[static_cast<std::size_t>(i)].client->Cancel();
+}
+
+void JobClient::Abandon(const Status& why) {
+  for (int i = 0; i < count_; ++i) parts_[static_cast<std::size_t>(i)].client->Abandon(why);
+}
+
+}  // namespace penstock::client

@@ -24,6 +24,7 @@ EXCEPT = {
     "E-parallel-twice": "tests/python/test_compiled_programs.py",
     "E-job-size": "tests/property/cost/cost_test.cc",
     "E-plan-dispatcher": "tests/python/test_placement.py",
+    "E-plan-programs": "tests/python/test_several_programs.py",
     "E-roles-folder": "tests/unit/tools/plan_cli_test.cc",
     "E-roles-missing": "tests/unit/tools/diff_cli_test.cc",
     "E-roles-startup": "tests/unit/tools/diff_cli_test.cc",

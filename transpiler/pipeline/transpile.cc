@@ -211,6 +211,7 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
                             pipelines.plan({.ops = ops, .main = main, .startup = startup, .config = config}));
   RoleSet roles;
   roles.plan = std::move(planned.plan);
+  roles.server_vars = planned.analysis.server_vars;
 
   const passes::Shares shares(roles.plan, planned.analysis, startup);
   const passes::PassContext common{.ops = ops,

@@ -33,9 +33,10 @@ struct PserverRole {
 
 struct RoleSet {
   plan::PlacementPlan plan;
-  std::vector<TrainerRole> trainers;  // one for each of config.trainer_ids, in that order
-  std::vector<PserverRole> pservers;  // one for each of plan.pservers, in that order
-  std::vector<PassTiming> timings;    // if PassOptions gave a clock
+  std::vector<TrainerRole> trainers;     // one for each of config.trainer_ids, in that order
+  std::vector<PserverRole> pservers;     // one for each of plan.pservers, in that order
+  std::vector<std::string> server_vars;  // the user's variables that only pservers need
+  std::vector<PassTiming> timings;       // if PassOptions gave a clock
 };
 
 // Errors: those of ValidateConfig, Analyse, MakePlan and the passes. Cost: linear in the size of the results.

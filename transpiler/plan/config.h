@@ -108,6 +108,10 @@ struct TranspileConfig {
   OnUneven on_uneven = OnUneven::kNone;
   CompressionRules compression;  // of dense gradients of f32, by the parameter's name and size in elements
 
+  // Variables that other programs of the same job update or start (pipeline/transpile_together.h); ascending.
+  // They are no start values of this program.
+  std::vector<std::string> others;
+
   // Compat: imitates one transpiler object that makes the pservers' programs, in order, and then the
   // trainers'. Fluid's getters change the user's startup program, so the trainers' programs differ.
   bool shared_transpiler = false;

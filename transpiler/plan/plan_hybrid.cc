@@ -93,7 +93,7 @@ Result<Planned> PlanBothExchanges(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(RefuseDeepCompression(request.main));
   Planned out;
   PENSTOCK_ASSIGN_OR_RETURN(out.analysis, Analyse(request.ops, request.main, config.dialect, config.clip));
-  FindStartValues(request.main, request.startup, out.analysis);
+  FindStartValues(request.main, request.startup, config.others, out.analysis);
   const std::set<std::string> to_pservers = ChosenForPservers(config);
   std::set<std::string> dense, grads;
   for (const TrainedParam& param : out.analysis.params) {

@@ -35,14 +35,14 @@ Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
   PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis,
                             Analyse(request.ops, request.main, request.config.dialect, request.config.clip));
-  FindStartValues(request.main, request.startup, analysis);
+  FindStartValues(request.main, request.startup, request.config.others, analysis);
   return Place(std::move(analysis), request, request.config);
 }
 
 Result<Planned> PlanDifferences(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
   PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, AnalyseUpdates(request.main, request.config.dialect));
-  FindStartValues(request.main, request.startup, analysis);
+  FindStartValues(request.main, request.startup, request.config.others, analysis);
   if (request.config.dialect == Dialect::kFluid18) KeepOwnTables(request.main, analysis);
   TranspileConfig config = request.config;
   config.slice_params = true;  // as in Fluid, which ignores slice_var_up here

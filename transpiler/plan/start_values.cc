@@ -26,8 +26,10 @@ bool HasAKnownSize(const Var& var) {
 
 }  // namespace
 
-void FindStartValues(const Program& main, const Program& startup, Analysis& analysis) {
+void FindStartValues(const Program& main, const Program& startup, const std::vector<std::string>& others,
+                     Analysis& analysis) {
   ViewSet trained;
+  for (const std::string& name : others) trained.insert(name);
   for (const TrainedParam& param : analysis.params) trained.insert(param.param);
   std::vector<const Var*> frozen;
   for (const VarRef& var : main.main().vars()) {

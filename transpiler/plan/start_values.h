@@ -3,6 +3,9 @@
 // initial values itself, from its own random numbers.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/ir/program.h"
 #include "transpiler/plan/analyse.h"
 
@@ -10,6 +13,8 @@ namespace penstock::plan {
 
 // Fills analysis.start_values: variables that are parameters according to the program's facts, are not
 // trained, and get a value in the startup program. Sorted by name, so that every process has the same order.
-void FindStartValues(const Program& main, const Program& startup, Analysis& analysis);
+// `others` (TranspileConfig::others) are left out.
+void FindStartValues(const Program& main, const Program& startup, const std::vector<std::string>& others,
+                     Analysis& analysis);
 
 }  // namespace penstock::plan

@@ -8,6 +8,7 @@
 #include "framework/ir/mentions.h"
 #include "framework/ir/random_draws.h"
 #include "framework/roles/views.h"
+#include "framework/text/other_starts.h"
 #include "framework/text/policies.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
@@ -75,7 +76,7 @@ class PolicyRules {
     }
     for (const std::string& name : names) {
       const std::string here = Said(file.program.meta(), name), there = Said(first.program.meta(), name);
-      if (here == there || name == kCompressionPolicy || RecordsADraw(name)) continue;
+      if (here == there || name == kCompressionPolicy || RecordsADraw(name) || RecordsAStart(name)) continue;
       findings_.Error("E-check-policy-differs", file,
                       StrCat("says ", here, " of policy ", name, ", ", first.file, " says ", there));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "framework/text/other_starts.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
 
@@ -133,6 +134,7 @@ class StartupRules {
       const auto& [name, reader] = read[i];
       const auto writer = writers_.find(name);
       if (writer == writers_.end()) {
+        if (AnotherStarts(name, startup_->program.meta())) continue;
         Error("E-check-no-start", StrCat("gives no value to ", name, ", which ", main_->file, " reads"),
               reader);
         continue;
@@ -212,7 +214,10 @@ class StartupRules {
         if (temporary != nullptr && !temporary->persistable && IsRead(*ops.front(), read)) continue;
         Error("E-check-start-unused",
               StrCat("gives a value to ", name, ", which ", main_->file, " does not have"), ops.front());
-      } else if (const auto again = std::find_if(ops.begin() + 1, ops.end(), IsPlain); again != ops.end()) {
+      } else if (const auto again = std::find_if(
+                     ops.begin() + 1, ops.end(),
+                     [&](const Op* op) { return IsPlain(op) && !RepeatsConstant(*op, *ops.front()); });
+                 again != ops.end()) {
         Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " initial values"), *again);
       }
     }
@@ -220,6 +225,11 @@ class StartupRules {
 
   // An op that computes a variable's initial value from others may follow the variable's own initializer.
   static bool IsPlain(const Op* op) { return op->InputNames().empty(); }
+  // Programs that share a startup program each add their initializer of a variable that they share, such as
+  // the counter of their schedules.
+  static bool RepeatsConstant(const Op& op, const Op& first) {
+    return op.type() == "fill_constant" && op.SameAs(first);
+  }
 
   static bool IsRead(const Op& op, const ViewSet& read) {
     const std::vector<std::string> outputs = op.OutputNames();

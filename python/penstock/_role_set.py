@@ -44,15 +44,32 @@ class ProgramWarning(UserWarning):
 def native_roles(main, startup, config):
     """Returns the roles that C++ makes from two programs, after a warning for each finding."""
     roles = _penstock.transpile(main, startup, config)
+    warn_of(roles)
+    return roles
+
+
+def warn_of(roles):
+    """Warns of each finding that is not an error."""
     for finding in roles.warnings:
         warnings.warn(finding, ProgramWarning, stacklevel=stack_level())
-    return roles
 
 
 def role_set(main, startup, config):
     """Returns the RoleSet of two Programs, which are not changed."""
+    return _role_set_of(native_roles(main.desc, startup.desc, config))
+
+
+def role_sets(mains, startups, config):
+    """Returns a RoleSet for each program of one job, in the order of the programs, which are not changed."""
+    made = _penstock.transpile_together([main.desc for main in mains], [startup.desc for startup in startups],
+                                        [config] * len(mains))
+    for roles in made:
+        warn_of(roles)
+    return [_role_set_of(roles) for roles in made]
+
+
+def _role_set_of(roles):
     from penstock.fluid.framework import Program  # here: `import penstock` loads little
-    roles = native_roles(main.desc, startup.desc, config)
 
     def role(made):
         return Role(*(Program._of(desc) for desc in made))

@@ -1,7 +1,7 @@
 """penstock.transpile: makes the programs of all roles from one program. Changes none of its arguments."""
 
 from penstock import _penstock
-from penstock._role_set import role_set
+from penstock._role_set import role_set, role_sets
 
 
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
@@ -14,8 +14,9 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     originals.
 
     Args:
-        main (Program): the main program, after minimize.
-        startup (Program): its startup program.
+        main (Program | list[Program]): the main program, after minimize; or several that train in one job, in turns
+            and in one order on every trainer, such as a GAN's two. Each parameter is updated by one of them.
+        startup (Program | list[Program]): its startup program; for several: the one that all share, or one for each.
         pservers (str | list[str]): addresses, comma-separated or in a list.
         trainers (int | str | list[str]): number of trainers, or their addresses, which `exchange` and `on_uneven`
             need.
@@ -54,9 +55,11 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
             that pservers merge, update and send: smaller chunks overlap more, larger ones need fewer messages.
 
     Returns:
-        RoleSet: the role programs and the plan.
+        RoleSet | list[RoleSet]: the role programs and the plan; for several programs, a RoleSet for each. A process
+            then runs the startup programs of all, in this order, and a pserver its main programs as one list.
 
     Raises:
+        ValueError: `main` is an empty list, or `startup` has another length.
         penstock.ProgramError: the programs or the arguments are wrong or contradict each other.
 
     Example:
@@ -100,4 +103,10 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     set_policies(staleness, backup_trainers, compression, config)
     if compat is not None:
         config.dialect = compat
-    return role_set(main, startup, config)
+    if not isinstance(main, (list, tuple)):
+        return role_set(main, startup, config)
+    startups = list(startup) if isinstance(startup, (list, tuple)) else [startup] * len(main)
+    if not main or len(startups) != len(main):
+        raise ValueError('transpile takes a startup program for all main programs, or one for each, not %d for %d' %
+                         (len(startups), len(main)))
+    return role_sets(main, startups, config)

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -29,6 +30,7 @@
 #include "executor/protocol/failure.h"
 #include "framework/base/environment.h"
 #include "framework/base/log.h"
+#include "framework/roles/views.h"
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
@@ -219,10 +221,43 @@ class PyExecutor {
     return HandlesOf(Take(*std::move(result)));
   }
 
-  // Ends a step without gradients at the servers, so that a later pull asks for a later version.
-  void EndStep(const std::vector<std::string>& pservers, int trainer_id) {
+  // Serves the pserver programs of several transpiles at one address until all trainers have completed.
+  void Serve(const std::vector<std::shared_ptr<ProgramBox>>& boxes, const std::shared_ptr<ScopeBox>& scope) {
+    const Running here;
+    RequireOpen();
+    const ScopeInUse scope_in_use(scope);
+    std::vector<Program> programs;
+    for (const auto& box : boxes) programs.push_back(box->program);
+    std::vector<ServedProgram> served;
+    for (const Program& program : programs) {
+      const std::vector<OpEntry>& ops = program.main().ops();
+      const auto serve = std::find_if(ops.begin(), ops.end(), [](const OpEntry& entry) {
+        return roles::CommOf(*entry.op) == roles::Comm::kServe;
+      });
+      if (serve == ops.end()) {
+        throw StatusError(InvalidArgument("E-server-programs", "one of the ", programs.size(),
+                                          " programs to be served together is not a pserver's"));
+      }
+      served.push_back({.program = &program, .op = serve->op.get()});
+    }
+    const std::string& address = roles::ServeView(*served.front().op).address();
+    for (const ServedProgram& each : served) {
+      if (roles::ServeView(*each.op).address() == address) continue;
+      throw StatusError(InvalidArgument("E-server-programs", "programs of pserver ", address, " and of ",
+                                        roles::ServeView(*each.op).address(),
+                                        " are not served by one process"));
+    }
+    Status status;
+    RunInterruptibly([&] { status = server_->ServeTogether(served, scope->scope); },
+                     [&] { server_->Cancel(); });
+    Check(std::move(status));
+  }
+
+  // Ends a step without gradients at the program's servers, so that a later pull asks for a later version.
+  void EndStep(const ProgramBox& box, const std::vector<std::string>& pservers, int trainer_id) {
     RequireOpen();
     if (rpc_->step() == 0) return;  // the servers still take initial values
+    Check(rpc_->Attach(box.program));
     const PeersHandle peers = Take(rpc_->DeclarePeers(pservers, trainer_id));
     Status status;
     RunInterruptibly([&] { status = rpc_->EndStep(peers); }, [&] { rpc_->Cancel(); });
@@ -387,6 +422,7 @@ void BindExecutor(py::module_& m) {
       .def(py::init<const std::string&, double>(), py::arg("wire") = "", py::arg("start_s") = 0.0)
       .def("run", &PyExecutor::Run, py::arg("program"), py::arg("scope"), py::arg("feeds"),
            py::arg("fetches"))
+      .def("serve", &PyExecutor::Serve)
       .def("end_step", &PyExecutor::EndStep)
       .def("require_open", &PyExecutor::RequireOpen)
       .def("cancel", &PyExecutor::Cancel)

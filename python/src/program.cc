@@ -53,6 +53,11 @@ void BindMeta(ProgramClass& program) {
           "random_seed", [](const ProgramBox& box) { return box.program.meta().random_seed; },
           [](ProgramBox& box, std::int64_t seed) { box.program.mutable_meta().random_seed = seed; })
       .def_property_readonly("plan", [](const ProgramBox& box) { return box.program.meta().plan; })
+      // Makes it a program of the same transpile.
+      .def("take_job",
+           [](ProgramBox& box, const ProgramBox& other) {
+             box.program.mutable_meta().job_facts = other.program.meta().job_facts;
+           })
       .def_property_readonly("content_id", [](const ProgramBox& box) { return box.program.content_id(); })
       .def("serialize_to_string",
            [](const ProgramBox& box) { return py::bytes(SerializeProgram(box.program)); })

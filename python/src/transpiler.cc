@@ -20,6 +20,7 @@
 #include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/data_parallel.h"
 #include "transpiler/pipeline/transpile.h"
+#include "transpiler/pipeline/transpile_together.h"
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/names.h"
@@ -85,17 +86,24 @@ struct ProvenRoles {
   std::vector<std::string> warnings;
 };
 
+// Returns the warnings of the check; its first error is an error.
+Result<std::vector<std::string>> Proof(const RoleSet& roles, const Program& main, const Program& startup,
+                                       CoreThreads& threads) {
+  const check::CheckReport report = CheckRoleSet(AllOps(), roles, main, startup, &threads);
+  PENSTOCK_RETURN_IF_ERROR(FirstError(report));
+  std::vector<std::string> warnings;
+  for (const check::Finding& finding : report.findings) {
+    if (finding.severity == check::Severity::kWarning) warnings.push_back(finding.ToString());
+  }
+  return warnings;
+}
+
 Result<ProvenRoles> TranspileAndCheck(const Program& main, const Program& startup,
                                       const plan::TranspileConfig& config) {
   CoreThreads threads;
   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup, config, {.threads = &threads}));
-  const check::CheckReport report = CheckRoleSet(AllOps(), roles, main, startup, &threads);
-  PENSTOCK_RETURN_IF_ERROR(FirstError(report));
-  ProvenRoles proven{std::move(roles), {}};
-  for (const check::Finding& finding : report.findings) {
-    if (finding.severity == check::Severity::kWarning) proven.warnings.push_back(finding.ToString());
-  }
-  return proven;
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> warnings, Proof(roles, main, startup, threads));
+  return ProvenRoles{std::move(roles), std::move(warnings)};
 }
 
 ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigBox& box) {
@@ -107,6 +115,33 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
     return TranspileAndCheck(main_now, startup_now, box.config);
   }();
   if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
+  return Take(std::move(proven));
+}
+
+// One role set per program of a job, in the order of the programs.
+std::vector<ProvenRoles> RunTogether(const std::vector<std::shared_ptr<ProgramBox>>& mains,
+                                     const std::vector<std::shared_ptr<ProgramBox>>& startups,
+                                     const std::vector<std::shared_ptr<ConfigBox>>& boxes) {
+  std::vector<JobProgram> programs;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    programs.push_back({mains.at(i)->program, startups.at(i)->program, boxes[i]->config});
+    *boxes[i]->raised = nullptr;
+  }
+  Result<std::vector<ProvenRoles>> proven = [&]() -> Result<std::vector<ProvenRoles>> {
+    const GilReleased release;
+    CoreThreads threads;
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<RoleSet> roles,
+                              TranspileTogether(AllOps(), programs, {.threads = &threads}));
+    std::vector<ProvenRoles> out;
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> warnings,
+                                Proof(roles[i], programs[i].main, programs[i].startup, threads));
+      out.push_back({std::move(roles[i]), std::move(warnings)});
+    }
+    return out;
+  }();
+  for (const auto& box : boxes)
+    if (*box->raised) std::rethrow_exception(std::exchange(*box->raised, nullptr));
   return Take(std::move(proven));
 }
 
@@ -198,7 +233,7 @@ void BindRules(py::module_& m) {
   });
 }
 
-void BindConfig(py::class_<ConfigBox>& config) {
+void BindConfig(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
   config.def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
@@ -253,7 +288,7 @@ void BindConfig(py::class_<ConfigBox>& config) {
 }
 
 // The settings for slicing and placement.
-void BindPlacement(py::class_<ConfigBox>& config) {
+void BindPlacement(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
   config
       .def_property("placement", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
@@ -276,7 +311,7 @@ void BindPlacement(py::class_<ConfigBox>& config) {
 }
 
 // The settings that Fluid does not have.
-void BindPolicies(py::class_<ConfigBox>& config) {
+void BindPolicies(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
   config
       .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
                     Writes(&plan::TranspileConfig::staleness))
@@ -310,7 +345,7 @@ void BindPolicies(py::class_<ConfigBox>& config) {
 }  // namespace
 
 void BindTranspiler(py::module_& m) {
-  py::class_<ConfigBox> config(m, "TranspileConfig");
+  py::class_<ConfigBox, std::shared_ptr<ConfigBox>> config(m, "TranspileConfig");
   BindConfig(config);
   BindPlacement(config);
   BindPolicies(config);
@@ -347,6 +382,14 @@ void BindTranspiler(py::module_& m) {
         return out;
       });
   m.def("transpile", &Run);
+  m.def("transpile_together", &RunTogether);
+  // None if more has changed.
+  m.def("with_added",
+        [](const ProgramBox& source, const ProgramBox& made,
+           const ProgramBox& now) -> std::optional<std::shared_ptr<ProgramBox>> {
+          const std::optional<Program> out = WithAdded(source.program, made.program, now.program);
+          return out ? std::optional(Box(*out)) : std::nullopt;
+        });
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
         py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("sync_batch_norm") = false,
         py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1,

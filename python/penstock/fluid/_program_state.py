@@ -186,8 +186,9 @@ def load(program, model_path, executor=None, var_list=None):
         return
     if _pserver_values.is_pserver(program):
         arrays = load_program_state(model_path)
-        _pserver_values.set_from(program, _pserver_values.from_arrays(arrays, prefix + '.pdopt'))
-        _pserver_values.set_tables(program, arrays)
+        for one in _pserver_values.programs_in(program, arrays.__contains__):
+            _pserver_values.set_from(one, _pserver_values.from_arrays(arrays, prefix + '.pdopt'))
+            _pserver_values.set_tables(one, arrays)
         return
     tables = getattr(program, '_distributed_lookup_tables', ())
     there = _set_all(program, lambda var: is_parameter(var) and var.name not in tables, prefix + '.pdparams')
@@ -200,7 +201,8 @@ def load(program, model_path, executor=None, var_list=None):
 
 def _load_vars_of(program, path, executor, var_list):
     if os.path.isdir(path) and _pserver_values.is_pserver(program):
-        _pserver_values.load_folder(program, path)
+        for one in _pserver_values.programs_in(program, _pserver_values.is_in_folder(path)):
+            _pserver_values.load_folder(one, path)
     elif os.path.isdir(path):
         tables = getattr(program, '_distributed_lookup_tables', ())
         there = [var for var in program.list_vars() if is_persistable(var) and var.name not in tables
@@ -303,10 +305,13 @@ def _files_below(folder):
 def _known_to(program, arrays):
     """Sets the variables of a program to whole arrays; returns the names of those that it has."""
     if _pserver_values.is_pserver(program):
-        _pserver_values.set_from(program, _pserver_values.from_arrays(arrays, 'state_dict'),
-                                 may_lack=_pserver_values.ALL_KINDS)
-        return {held.whole for held in _pserver_values.held_by(program)}.union(
-            _pserver_values.set_tables(program, arrays))
+        known = set()
+        for one in (program, *program._served_with):
+            _pserver_values.set_from(one, _pserver_values.from_arrays(arrays, 'state_dict'),
+                                     may_lack=_pserver_values.ALL_KINDS)
+            known.update(held.whole for held in _pserver_values.held_by(one))
+            known.update(_pserver_values.set_tables(one, arrays))
+        return known
     known = {var.name: var for var in get_program_persistable_vars(program)}
     for name, array in arrays.items():
         if name in known:

@@ -106,7 +106,7 @@ def saved_state(executor, dirname, program, names, constants):
     for one in program._parameters_on_pservers.distributed_vars:
         if names or one.origin.name in constants.values():
             slices.setdefault(one.origin.name, []).append(one)
-    folder = _written_by_pservers(executor, dirname, slices)
+    folder = _written_by_pservers(executor, dirname, program, slices)
     if not os.path.isdir(folder) and not names:
         yield (), ()
         return
@@ -123,11 +123,11 @@ def saved_state(executor, dirname, program, names, constants):
         _remove(folder, slices)
 
 
-def _written_by_pservers(executor, dirname, slices):
+def _written_by_pservers(executor, dirname, program, slices):
     """Returns the folder in which the pservers have written their slices."""
     folder = os.path.join(dirname, STATE_FOLDER)
     try:
-        _make_write(executor, slices, folder)
+        _make_write(executor, program, slices, folder)
         return folder
     except _penstock.ProgramError as error:
         if error.id != 'E-server-save-path':
@@ -136,7 +136,7 @@ def _written_by_pservers(executor, dirname, slices):
     # Equal in all saves of the job: pservers remember the names of the files that they have written.
     servers = sorted({one.endpoint for parts in slices.values() for one in parts})
     apart = '%s-%s' % (STATE_FOLDER, hashlib.blake2b(','.join(servers).encode(), digest_size=8).hexdigest())
-    _make_write(executor, slices, apart)
+    _make_write(executor, program, slices, apart)
     return os.path.join(_environment.text('PENSTOCK_CHECKPOINT_DIR') or os.curdir, apart)
 
 
@@ -153,8 +153,9 @@ def _files_of(folder, slices, names, steps):
             yield name, [_bytes_of(value)]
 
 
-def _make_write(executor, slices, folder):
+def _make_write(executor, program, slices, folder):
     notice = Program()
+    notice.desc.take_job(program.desc)
     for one in (each for parts in slices.values() for each in parts):
         notice.global_block().append_op('checkpoint_notify', attrs={
             'epmap': [one.endpoint], 'dir': folder, 'lookup_table': one.slice.name})

@@ -37,6 +37,23 @@ def is_pserver(program):
             and any(op.type == 'listen_and_serv' for op in program.global_block().ops))
 
 
+def programs_in(program, has_value):
+    """Returns a pserver's program and those that are served with it, programs of the same job, if any of their
+    parameters has a value there: each program may be saved apart.
+
+    Args:
+        program (Program): a pserver's program.
+        has_value (callable): takes the name of a whole variable.
+    """
+    return [program] + [one for one in program._served_with
+                        if any(held.kind == 'parameter' and has_value(held.whole) for held in held_by(one))]
+
+
+def is_in_folder(dirname):
+    """Returns a `has_value` for programs_in: the files of a folder, one for each whole variable."""
+    return lambda name: os.path.isfile(_var_records.file_of(dirname, name))
+
+
 def held_by(program):
     """Returns the Held of each variable that a pserver's program keeps between steps, without tables sharded by id."""
     overview, endpoint = program._parameters_on_pservers, program._ps_endpoint

@@ -101,11 +101,12 @@ def _asked(executor, job, variables, scope):
         return {}
     try:
         _penstock.flush_communicator()
+        asking = _asking_program(job, variables)
         if job.repeats:
             servers = sorted({server for pieces in job.params.values() for server, _, _ in pieces})
-            executor._executor.end_step(servers, job.trainer_id)
+            executor._executor.end_step(asking.desc, servers, job.trainer_id)
         there = Scope() if job.local else scope
-        executor._executor.run(_asking_program(job, variables).desc, there, [], [])
+        executor._executor.run(asking.desc, there, [], [])
     except _penstock.PeerError as error:
         _warn(str(error).splitlines()[0])
         return {}

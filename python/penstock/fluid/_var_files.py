@@ -153,6 +153,9 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     program = program_or_default(main_program)
     if _pserver_values.is_pserver(program):
         _load_on_pserver(program, dirname, vars, predicate, filename)
+        if vars is None and dirname is not None and filename is None:
+            for one in _pserver_values.programs_in(program, _pserver_values.is_in_folder(dirname))[1:]:
+                _load_on_pserver(one, dirname, vars, predicate, filename)
         return
     chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
@@ -370,6 +373,7 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
     here, written = _but(_tables_of(program)), []
     if tables and program._is_chief:
         notice = Program()
+        notice.desc.take_job(program.desc)
         for table in tables:
             notice.global_block().append_op('checkpoint_notify', attrs={
                 'epmap': program._endpoints, 'dir': os.path.join(dirname, TABLES_FOLDER), 'lookup_table': table})

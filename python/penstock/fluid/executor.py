@@ -249,7 +249,8 @@ class Executor:
         Compiled programs are always cached between runs; `use_program_cache` has no effect.
 
         Args:
-            program (Program | CompiledProgram | None): the program; None: the default main program.
+            program (Program | CompiledProgram | list[Program] | None): the program; None: the default main program. A
+                list has the main programs of one pserver for several programs of a job: they are served together.
             feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
                 converted; a value that would change is an error, except that longer floats are rounded. A name that
                 the program lacks is ignored with a warning. For a program on several places, one dict is split evenly
@@ -291,10 +292,18 @@ class Executor:
             if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
                 feed = _several_places.join(feed)    # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
+        if isinstance(program, (list, tuple)):
+            return self._serve(program, in_scope)
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
         if program._before_run is not None:
             program._before_run()
+        if program._served_with:
+            served, transpiler, endpoint = program._serves
+            if served.setdefault(endpoint, transpiler) is transpiler:
+                self._serve([program, *program._served_with], in_scope)
+            return []    # or the job has ended, which the program of another transpiler has served
+        then = program._then
         program = _joined_trainers.program_to_run(
             program, in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         program = _remote_tables.asking_program(program, in_scope)
@@ -316,7 +325,20 @@ class Executor:
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
         values = [_returned(value, return_numpy) for value in values]
+        for one in then:
+            self.run(one, scope=in_scope)
         return [[value] for value in values] if apart else values
+
+    def _serve(self, programs, scope):
+        """Serves the programs of one pserver until all trainers have completed."""
+        for program in programs:
+            if not isinstance(program, Program):
+                raise TypeError('Executor.run takes a list of the Programs of a pserver, not of %s' %
+                                type(program).__name__)
+        _process_end.this_thread.ran = True
+        with _causes_in_python():
+            self._executor.serve([program.desc for program in programs], scope)
+        return []
 
     def _feeds_of(self, block, feed):
         return [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]

@@ -155,6 +155,9 @@ class Program:
     """
 
     _before_run = None    # Executor.run calls it first
+    _then = ()    # programs that Executor.run runs after it: startup programs of other programs of a job
+    _served_with = ()    # a pserver's programs that Executor.run serves with it
+    _serves = None    # ({pserver: the transpiler whose program has served them all}, its transpiler, its pserver)
 
     def __init__(self):
         self._adopt(ProgramDesc())
@@ -359,8 +362,9 @@ class Program:
         """
         program = Program._of(self.desc.clone_for_test() if for_test else self.desc.copy())
         program._copy_parameter_attrs_from(self)
-        if '_trainer_id' in self.__dict__:
-            program._trainer_id = self._trainer_id
+        for name in ('_trainer_id', '_then', '_served_with', '_serves'):
+            if name in self.__dict__:
+                setattr(program, name, self.__dict__[name])
         return program
 
     def _copy_parameter_attrs_from(self, other):

@@ -4,6 +4,8 @@ Fluid's scripts run default_startup_program() after transpile(), and expect get_
 that they passed. So transpile() takes a snapshot of both programs and replaces the contents of the startup program by
 the trainer's; get_trainer_program() replaces those of the main program. Getters may be called in any order, any number
 of times. A second transpile() of a program that was not changed since the first starts from the snapshot.
+
+Several main programs with one startup program train in one job (_job_programs.py).
 """
 
 
@@ -13,7 +15,7 @@ from penstock._role_set import native_roles
 from penstock.fluid import framework
 from penstock.fluid._remote_tables import note_tables
 from penstock.fluid.framework import Program
-from penstock.fluid.transpiler import _launched, ps_dispatcher
+from penstock.fluid.transpiler import _job_programs, _launched, ps_dispatcher
 from penstock.fluid.transpiler._slices import VarBlock, same_or_split_var, slice_variable    # noqa: F401
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
                                               check_flag, dense_exchange, set_policies)
@@ -29,6 +31,12 @@ class DistributeTranspiler:
 
     Getters may be called in any order, any number of times. A second `transpile` of a program that was not changed
     since the first starts from the original.
+
+    Several programs, such as a GAN's two, train in one job on one set of pservers: each has a transpiler, and all have
+    one startup program (or name each other by `beside`). Build all of them before the first `transpile`, and call
+    `transpile` for all before the getters. Each parameter is updated by one program; the others read the value that
+    the trainer received last. The startup program, and the programs of a pserver, then serve all programs. Every
+    trainer runs the programs in the same order. Modes: sync, and async without a communicator.
 
     Args:
         config (DistributeTranspilerConfig | None): the settings of the transpiler.
@@ -46,6 +54,8 @@ class DistributeTranspiler:
         main, startup = t.get_pserver_programs('10.0.0.1:6174')
     """
 
+    _together = ()    # the transpilers of all programs of the job, itself included
+
     def __init__(self, config=None):
         self.config = DistributeTranspilerConfig() if config is None else config
         if not isinstance(self.config, DistributeTranspilerConfig):
@@ -57,7 +67,8 @@ class DistributeTranspiler:
         self._roles = None
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
-                  startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None):
+                  startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None,
+                  beside=None):
         """Makes the programs of all roles, and replaces the contents of the startup program by the trainer's.
 
         Args:
@@ -71,10 +82,14 @@ class DistributeTranspiler:
             current_endpoint (str): this trainer's address, for modes without pservers.
             slice_var_up (bool | None): as `sync_mode`.
             split_method (type | None): as `sync_mode`; a subclass of PSDispatcher.
+            beside (DistributeTranspiler | list[DistributeTranspiler] | None): the transpilers of the other programs of
+                the job; None: those whose programs have the same startup program, trainer_id and pservers, and other
+                parameters.
 
         Raises:
-            TypeError: an argument is not a Program.
-            penstock.ProgramError: the program or the configuration is wrong.
+            TypeError: an argument has the wrong type.
+            penstock.ProgramError: the program or the configuration is wrong; two programs of the job update one
+                parameter (E-plan-programs).
         """
         program = framework.default_main_program() if program is None else program
         startup = framework.default_startup_program() if startup_program is None else startup_program
@@ -82,7 +97,7 @@ class DistributeTranspiler:
             if not isinstance(one, Program):
                 raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
         self._check_loss_scaling(program)
-        source_main, source_startup = _source_of(program), _source_of(startup)
+        source_main, source_startup = _job_programs.source_of(program), _job_programs.source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         if config.trainer_addresses and self._kind != 'pserver':
             if not isinstance(current_endpoint, str):
@@ -91,18 +106,38 @@ class DistributeTranspiler:
             config.current_addresses = [current_endpoint]
         with _launched.compared(config.pservers):
             roles = native_roles(source_main, source_startup, config)
+            others = _job_programs.others_of(self, program, startup, source_startup, roles, config, beside)
+            members = [*others, self]
+            sources = [(one._sources[0], source_startup if one.startup_program is startup else one._sources[1],
+                        one._sources[2]) for one in others]
+            sources.append((source_main, source_startup, config))
+            sets = _job_programs.made_together(sources) if others else [roles]
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
         self.trainer_id, self.trainer_num = trainer_id, config.trainers
         self.pserver_endpoints, self.trainer_endpoints = config.pservers, config.trainer_addresses
         self.origin_program, self.startup_program = program, startup
-        self._roles = roles
+        self._current_endpoint = current_endpoint
+        self._take(sources[-1], sets[-1], members)
+        # If pservers optimize, Fluid changes the main program only in get_trainer_program().
+        _job_programs.make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
+        for one, its_sources, made in zip(others, sources, sets):
+            is_trainers = one.origin_program.desc.content_id == one._trainer_main.content_id
+            one._take(its_sources, made, members)
+            if is_trainers:
+                _job_programs.make_mean(one.origin_program, one._trainer_main, one._sources[0])
+        _job_programs.share_startups(members)
+        served = {}
+        for one in members:
+            one._served = served
+            one._leave_marks(one._current_endpoint)
+
+    def _take(self, sources, roles, members):
+        """Keeps the roles that were made from (main, startup, settings), and the transpilers of all programs of the
+        job."""
+        self._sources, self._roles, self._together = sources, roles, members
         self.vars_overview = vars_distributed.overview_of(roles.params)
         self._pservers = {address: (main, start) for address, main, start in roles.pservers}
-        _, self._trainer_main, trainer_startup = roles.trainers[0]
-        # If pservers optimize, Fluid changes the main program only in get_trainer_program().
-        _make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
-        _make_mean(startup, trainer_startup, source_startup)
-        self._leave_marks(current_endpoint)
+        _, self._trainer_main, self._trainer_startup = roles.trainers[0]
 
     def _check_loss_scaling(self, program):
         if self._kind == 'pserver' and getattr(program, '_scales_loss_dynamically', False):
@@ -168,7 +203,7 @@ class DistributeTranspiler:
             penstock.StateError: `transpile` has not been called.
         """
         self._made()
-        _make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
+        _job_programs.make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
         tables = list(self._roles.tables)
         note_tables(self.origin_program, tables, self.trainer_id,
                     [(address, Program._of(main)) for address, (main, _) in self._pservers.items() if tables])
@@ -187,7 +222,10 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        return self._pserver_main(endpoint)
+        program = self._pserver_main(endpoint)
+        program._served_with = [one._pserver_main(endpoint) for one in self._others_on(endpoint)]
+        program._serves = self._served, self, endpoint
+        return program
 
     def get_pserver_programs(self, endpoint):
         """Returns both programs of a pserver.
@@ -202,7 +240,11 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        return self._pserver_main(endpoint), self.get_startup_program(endpoint)
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
+
+    def _others_on(self, endpoint):
+        """Returns the transpilers of the job's other programs that have parameters on this pserver."""
+        return [one for one in self._together if one is not self and endpoint in one._pservers]
 
     def _pserver_main(self, endpoint):
         program = Program._of(self._pserver(endpoint)[0].copy())
@@ -226,7 +268,9 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        return Program._of(self._pserver(endpoint)[1].copy())
+        program = Program._of(self._pserver(endpoint)[1].copy())
+        program._then = [Program._of(one._pserver(endpoint)[1].copy()) for one in self._others_on(endpoint)]
+        return program
 
     def _made(self):
         if self._roles is None:
@@ -327,19 +371,3 @@ def addresses_of(given, field='pservers'):
         raise program_error('E-plan-config', 'plan: %s must be addresses, comma-separated or in a list, not %r' %
                             (field, given))
     return [address.strip() for address in listed]
-
-
-def _source_of(program):
-    """Returns the program from which a transpile starts: the original if an earlier transpile made the program and it
-    was not changed since."""
-    source, content_id = program.__dict__.get('_transpile_source', (None, None))
-    if content_id == program.desc.content_id:
-        return source
-    return program.desc.copy()
-
-
-def _make_mean(program, desc, source):
-    """Replaces the contents of the program by `desc`, and keeps `source`, the original."""
-    if program.desc.content_id != desc.content_id:
-        program._rebind(desc)
-    program._transpile_source = (source, program.desc.content_id)

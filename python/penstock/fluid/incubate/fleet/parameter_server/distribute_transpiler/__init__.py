@@ -87,6 +87,8 @@ class DistributedTranspiler(Fleet):
             self._started_by_run = True
 
     def _start_communicator(self):
+        if len(self._transpiler._together) > 1:    # several programs run without a communicator
+            return
         config = self._transpile_config.get_trainer_runtime_config()
         said = None
         if config.mode == DistributedMode.GEO:
@@ -111,7 +113,8 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.startup_program)
         if model_dir:
-            _pserver_values.load_folder(self.main_program, model_dir, _pserver_values.MODEL_KINDS, strictly=False)
+            for one in _pserver_values.programs_in(self.main_program, _pserver_values.is_in_folder(model_dir)):
+                _pserver_values.load_folder(one, model_dir, _pserver_values.MODEL_KINDS, strictly=False)
 
     def run_server(self):
         """Serves until every trainer has stopped.

@@ -12,7 +12,7 @@
 namespace penstock::passes {
 namespace {
 
-constexpr char kPass[] = "init_pserver_slices";
+constexpr char kStartupPass[] = "init_pserver_slices";
 
 bool IsCut(const Var& var) {
   const Box<InitialSlice>& slice = var.facts.slice;
@@ -24,8 +24,9 @@ bool DrawsRandomNumbers(const OpDef& def) { return def.FindAttr("seed") != nullp
 std::tuple<Dim, Dim> RowsOf(const InitialSlice& slice) { return {slice.row_begin, slice.row_end}; }
 
 Status NotHere(const Op& reader, const std::string& name) {
-  return Unimplemented("E-pass-initial-value", kPass, ": ", reader.type(), " computes the initial values of ",
-                       Join(reader.OutputNames(), ", "), " from ", name, ", which is not on this pserver");
+  return Unimplemented("E-pass-initial-value", kStartupPass, ": ", reader.type(),
+                       " computes the initial values of ", Join(reader.OutputNames(), ", "), " from ", name,
+                       ", which is not on this pserver");
 }
 
 }  // namespace
@@ -227,7 +228,7 @@ void ComputedStarts::AppendCopy(int position, const InitialSlice* rows) {
   SetInputs(op, rows);
   SetOutputs(op, rows);
   if (rows != nullptr && ShapeDecides(op)) FitShape(op, block_.FindVar(op.OutputName("Out"))->shape());
-  block_.Append(std::move(op.SetMadeBy(kPass)));
+  block_.Append(std::move(op.SetMadeBy(kStartupPass)));
 }
 
 void ComputedStarts::AppendNoted(int position) {
@@ -245,7 +246,7 @@ void ComputedStarts::AppendStarter(int position, Op starter, Word slot, const Va
     cut.Set("axes", std::vector<std::int32_t>{0});
     cut.Set("starts", std::vector<std::int32_t>{static_cast<std::int32_t>(rows->row_begin)});
     cut.Set("ends", std::vector<std::int32_t>{static_cast<std::int32_t>(rows->row_end)});
-    block_.Append(std::move(ServerCopy(cut, context_.ops).SetMadeBy(kPass)));
+    block_.Append(std::move(ServerCopy(cut, context_.ops).SetMadeBy(kStartupPass)));
     return;
   }
   SetInputs(starter, rows);
@@ -259,7 +260,7 @@ void ComputedStarts::AppendStarter(int position, Op starter, Word slot, const Va
     }
     starter.AddOutput(other.name.str(), std::move(args));
   }
-  block_.Append(std::move(starter.SetMadeBy(kPass)));
+  block_.Append(std::move(starter.SetMadeBy(kStartupPass)));
 }
 
 }  // namespace penstock::passes

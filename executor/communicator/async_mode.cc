@@ -77,6 +77,8 @@ class AsyncMode : public Mode {
     return status_;
   }
 
+  bool ends_steps() const override { return true; }
+
   // The servers count a pushed gradient among those of an ended step: a later pull waits for it.
   Status Flush() override {
     queues_.Drain();

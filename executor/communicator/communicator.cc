@@ -43,11 +43,12 @@ bool TellsSteps(const Program& program) {
   });
 }
 
-// The servers of all pieces that go through the communicator, each once.
+// The servers of all pieces that go through a communicator in mode ASYNC, each once: besides those of whole
+// variables, what other ops send (TrainerCommunicator::ends_steps).
 std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
   std::set<std::string> addresses;
   for (const roles::CommOp& one : role.ops) {
-    if (!one.by_communicator) continue;
+    if (!one.by_communicator && one.kind != roles::CommOp::Kind::kSend) continue;
     for (const roles::Piece& piece : one.pieces) addresses.emplace(piece.pserver);
   }
   return {addresses.begin(), addresses.end()};
@@ -237,6 +238,11 @@ Status Communicator::EndLocalStep(const Scope& scope) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", "what a step changes"));
   lock.unlock();
   return mode->EndLocalStep(scope);
+}
+
+bool Communicator::ends_steps() const {
+  const std::lock_guard lock(mutex_);
+  return mode_ != nullptr && mode_->ends_steps();
 }
 
 }  // namespace penstock::communicator

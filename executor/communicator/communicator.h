@@ -68,6 +68,7 @@ class Communicator : public TrainerCommunicator {
   Status BeginRun(Scope& scope) override;
   Status Touch(TableHandle table, std::span<const std::int64_t> ids) override;
   Status EndLocalStep(const Scope& scope) override;
+  bool ends_steps() const override;
 
  private:
   // The mode while the communicator runs; a call in progress keeps it alive.

@@ -36,6 +36,7 @@ class Mode {
   // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual Status Begin(std::shared_ptr<Scope>) { return OkStatus(); }
   virtual bool has_begun() const { return true; }
+  virtual bool ends_steps() const { return false; }  // as TrainerCommunicator::ends_steps
   virtual Status Touch(const Table&, std::span<const std::int64_t>) { return UnfitForGeo(); }
   virtual Status EndLocalStep(const Scope&) { return UnfitForGeo(); }
 

@@ -79,6 +79,9 @@ class TrainerCommunicator {
   // Ends a step in which the trainer optimized locally; all ops of the step must have finished. In some steps
   // this changes the parameters in `scope`.
   virtual Status EndLocalStep(const Scope& scope) = 0;
+  // Whether it runs and ends the client's steps by itself. Gradients that are whole pieces, such as the rows
+  // of a table for one server, must then go through it too, so that each is in one step of the client.
+  virtual bool ends_steps() const = 0;
   // Sends what is queued, and stops. No effect if the communicator was not started.
   virtual Status Stop() = 0;
 };

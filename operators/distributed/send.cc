@@ -47,7 +47,7 @@ class SendKernel : public Kernel {
     for (std::size_t i = 0; i < variables.size(); ++i) {
       const RemotePiece piece = PieceOf(variables[i], servers[i], variables[i].name, TrainerOf(k));
       PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, client_->DeclarePush(piece));
-      pieces_.push_back({variables[i], handle});
+      pieces_.push_back({variables[i], piece, handle});
     }
     return OkStatus();
   }
@@ -59,6 +59,8 @@ class SendKernel : public Kernel {
     if (communicator_ != nullptr)
       return communicator_->Send(whole_, k.Var(gradient_), residual_ ? k[residual_] : Tensor());
     if (residual_) return PushWithResidual(k);
+    if (TrainerCommunicator* const other = client_->communicator(); other != nullptr && other->ends_steps())
+      return PassOn(*other, k);
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
     return OkStatus();
@@ -67,8 +69,23 @@ class SendKernel : public Kernel {
  private:
   struct Piece {
     Operand variable;
+    RemotePiece remote;
     PushHandle handle;
+    GradientHandle passed_on = {};  // once a communicator has ended steps
   };
+
+  // Hands the pieces to a communicator that ends the client's steps.
+  Status PassOn(TrainerCommunicator& communicator, KernelRun& k) {
+    for (Piece& piece : pieces_) {
+      if (piece.passed_on.index < 0) {
+        const Dim rows = piece.remote.shape.rank() == 0 ? 1 : piece.remote.shape[0];
+        const WholeVariable whole{.name = piece.remote.name, .pieces = {{piece.remote, 0, rows}}};
+        PENSTOCK_ASSIGN_OR_RETURN(piece.passed_on, communicator.DeclareGradient(whole));
+      }
+      PENSTOCK_RETURN_IF_ERROR(communicator.Send(piece.passed_on, k.Var(piece.variable), {}));
+    }
+    return OkStatus();
+  }
 
   Status PushWithResidual(KernelRun& k) {
     const Tensor& whole = k[residual_];

@@ -11,7 +11,7 @@ namespace {
 
 using Progress = std::vector<Pserver::Progress>;  // by trainer
 
-struct Place {
+struct RunPlace {
   std::size_t program = 0;
   std::uint64_t steps = 0;  // ended there
   bool waits = false;
@@ -19,8 +19,8 @@ struct Place {
 
 // Where each waiting trainer waits for others. It runs one program at a time: the one of which it was heard
 // last. What it has said of another program may be old.
-std::map<int, Place> WaitingIn(const std::vector<Progress>& programs) {
-  std::map<int, std::pair<Nanoseconds, Place>> last;
+std::map<int, RunPlace> WaitingIn(const std::vector<Progress>& programs) {
+  std::map<int, std::pair<Nanoseconds, RunPlace>> last;
   for (std::size_t program = 0; program < programs.size(); ++program) {
     for (std::size_t t = 0; t < programs[program].size(); ++t) {
       const Pserver::Progress& each = programs[program][t];
@@ -29,15 +29,16 @@ std::map<int, Place> WaitingIn(const std::vector<Progress>& programs) {
         found->second = {each.heard, {.program = program, .steps = each.steps_ended, .waits = each.waits}};
     }
   }
-  std::map<int, Place> waiting;
+  std::map<int, RunPlace> waiting;
   for (const auto& [trainer, heard] : last)
     if (heard.second.waits) waiting[trainer] = heard.second;
   return waiting;
 }
 
 // Whether the trainer's step lacks one that waits in another program.
-bool NeedsAnother(int trainer, const std::map<int, Place>& waiting, const std::vector<Progress>& programs) {
-  const Place& here = waiting.at(trainer);
+bool NeedsAnother(int trainer, const std::map<int, RunPlace>& waiting,
+                  const std::vector<Progress>& programs) {
+  const RunPlace& here = waiting.at(trainer);
   return std::any_of(waiting.begin(), waiting.end(), [&](const auto& other) {
     return other.first != trainer && other.second.program != here.program &&
            programs[here.program][static_cast<std::size_t>(other.first)].steps_ended < here.steps;
@@ -49,7 +50,7 @@ bool NeedsAnother(int trainer, const std::map<int, Place>& waiting, const std::v
 std::optional<Status> OrderError(const std::vector<const Pserver*>& programs) {
   std::vector<Progress> progress;
   for (const Pserver* each : programs) progress.push_back(each->ProgressOfTrainers());
-  std::map<int, Place> waiting = WaitingIn(progress);
+  std::map<int, RunPlace> waiting = WaitingIn(progress);
   // Those that remain wait for each other, directly or in a ring.
   while (std::erase_if(waiting,
                        [&](const auto& one) { return !NeedsAnother(one.first, waiting, progress); }) > 0) {

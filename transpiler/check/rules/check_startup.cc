@@ -1,7 +1,9 @@
 // A variable that a role reads before it writes it has exactly one initial value, of the right type and
 // shape.
 #include <algorithm>
+#include <cstdint>
 #include <unordered_set>
+#include <vector>
 
 #include "framework/text/other_starts.h"
 #include "framework/text/printer.h"
@@ -225,10 +227,11 @@ class StartupRules {
 
   // An op that computes a variable's initial value from others may follow the variable's own initializer.
   static bool IsPlain(const Op* op) { return op->InputNames().empty(); }
-  // Programs that share a startup program each add their initializer of a variable that they share, such as
-  // the counter of their schedules.
+  // Programs that share a startup program each add their initializer of the counter of their schedules, which
+  // has one element.
   static bool RepeatsConstant(const Op& op, const Op& first) {
-    return op.type() == "fill_constant" && op.SameAs(first);
+    return op.type() == "fill_constant" && op.SameAs(first) &&
+           op.GetOr<std::vector<std::int64_t>>("shape", {}) == std::vector<std::int64_t>{1};
   }
 
   static bool IsRead(const Op& op, const ViewSet& read) {

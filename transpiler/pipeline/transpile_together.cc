@@ -180,39 +180,46 @@ Names StateOfOthers(std::size_t p, const std::vector<JobProgram>& programs,
   return state;
 }
 
-// Removes the user's ops that only give values to `names`, or all of them, and records what they started.
-Result<Program> WithoutStarts(const Program& startup, const Names* names) {
+bool WritesOnly(const Op& op, const Names& names) {
+  const std::vector<std::string> outputs = op.OutputNames();
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [&](const std::string& name) { return names.contains(name); });
+}
+
+// Removes the user's ops that another program's startup runs, and records what they started.
+template <typename Keeps>
+Result<Program> WithoutStarts(const Program& startup, const Keeps& keeps) {
   ProgramEdit edit(startup);
   Names left;
   for (const OpEntry& entry : startup.main().ops()) {
-    Names outputs;
-    for (const Slot& slot : entry.op->outputs()) outputs.insert(slot.args.begin(), slot.args.end());
-    const bool remove =
-        entry.op->made_by().empty() &&
-        (names == nullptr || std::includes(names->begin(), names->end(), outputs.begin(), outputs.end()));
-    if (!remove) continue;
+    if (!entry.op->made_by().empty() || keeps(*entry.op)) continue;
     edit.main().Remove(entry.id);
-    left.merge(outputs);
+    for (const std::string& name : entry.op->OutputNames()) left.insert(name);
   }
   PENSTOCK_ASSIGN_OR_RETURN(Program out, edit.Apply());
-  for (const OpEntry& entry : out.main().ops()) {
-    for (const Slot& slot : entry.op->outputs())
-      for (const std::string& name : slot.args) left.erase(name);  // received
-  }
+  for (const OpEntry& entry : out.main().ops())
+    for (const std::string& name : entry.op->OutputNames()) left.erase(name);
   for (const std::string& name : left) LeaveStartToAnother(name, out.mutable_meta());
   return out;
 }
 
-// Each variable is started by one program of the job. Programs with one startup program initialize its
-// variables in the trainers' startup program of the first; those of the others only receive.
+// Programs with one startup program initialize its variables once, in the trainers' startup program of the
+// first; those of the others receive their parameters. A startup program of its own does not initialize what
+// other programs start.
 Status DivideStarts(const std::vector<JobProgram>& programs, std::vector<RoleSet>& roles) {
   std::set<std::uint64_t> started;
   for (std::size_t p = 0; p < programs.size(); ++p) {
-    const bool first = started.insert(programs[p].startup.content_id()).second;
+    const std::uint64_t startup = programs[p].startup.content_id();
+    const bool first = started.insert(startup).second;
     Names others = OthersOf(p, roles);
+    for (std::size_t other = 0; other < programs.size(); ++other) {
+      if (programs[other].startup.content_id() != startup) continue;
+      for (const std::string& name : UpdatedBy(roles[other].plan)) others.erase(name);
+    }
     others.merge(StateOfOthers(p, programs, roles));
+    const auto keeps = [&](const Op& op) { return first && !WritesOnly(op, others); };
     for (TrainerRole& role : roles[p].trainers) {
-      PENSTOCK_ASSIGN_OR_RETURN(role.startup, WithoutStarts(role.startup, first ? &others : nullptr));
+      PENSTOCK_ASSIGN_OR_RETURN(role.startup, WithoutStarts(role.startup, keeps));
     }
   }
   return OkStatus();

@@ -20,10 +20,11 @@ struct JobProgram {
   plan::TranspileConfig config;
 };
 
-// A pure function, as Transpile. Each variable is initialized by the trainers' startup program of one
-// program: a parameter by the one that updates it, other variables of a shared startup program by the first.
-// A startup program records what it leaves to others (framework/text/other_starts.h). Programs of mode
-// completely_not_async become programs of mode sync, which need no communicator: the bytes are the same.
+// A pure function, as Transpile. The trainers' startup programs are to be run in the order of the programs.
+// Programs with one startup program initialize its variables in that of the first; those of the others only
+// receive their parameters. A startup program records what it leaves to others
+// (framework/text/other_starts.h). Programs of mode completely_not_async become programs of mode sync, which
+// need no communicator: the bytes are the same.
 //
 // In addition to the errors of Transpile: kInvalidArgument E-plan-programs: two programs update one
 // parameter, or one state on some pservers only; they have different numbers of trainers; a mode is neither

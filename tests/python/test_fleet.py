@@ -186,6 +186,21 @@ def test_what_comes_too_early_or_is_of_another_kind_is_refused(fluid, fleet):
         fleet.save_persistables(exe, 'x', fluid.CompiledProgram(fluid.Program()))
 
 
+@pytest.mark.parametrize('name', FACTORIES)
+@pytest.mark.parametrize('kind', [role_maker.Role.WORKER, role_maker.Role.SERVER])
+def test_several_optimizers_minimize_before_the_program_is_transpiled(fluid, fleet, name, kind):
+    x = fluid.data('x', [None, 4])
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.fc(x, 3, param_attr='w', bias_attr=False), 1, param_attr='v',
+                                             bias_attr=False))
+    fleet.init(role(kind, 1))
+    strategy = FACTORIES[name]()
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(loss, parameter_list=['w'])
+    fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss, parameter_list=['v'])
+    assert {one.origin.name for one in fleet.main_program._parameters_on_pservers.distributed_vars} == {'w', 'v'}
+    with pytest.raises(ValueError, match=r'an earlier minimize\(\) has transpiled this program   \[E-fleet-twice\]'):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+
+
 def test_pslib_is_refused_in_one_line():
     with pytest.raises(ImportError, match='distribute_transpiler has the same interface'):
         from penstock.fluid.incubate.fleet.parameter_server.pslib import fleet    # noqa: F401

@@ -21,6 +21,7 @@ import os
 import warnings
 
 from penstock import _penstock
+from penstock._errors import program_error
 from penstock.fluid import _pserver_values, _var_files, _var_records, io
 from penstock.fluid.communicator import Communicator
 from penstock.fluid.compiler import CompiledProgram
@@ -315,9 +316,16 @@ class TranspilerOptimizer(DistributedOptimizer):
 
         Raises:
             TypeError: several losses or programs are given.
+            penstock.ProgramError: an earlier call has transpiled the program (E-fleet-twice).
         """
         if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
             raise TypeError('minimize takes one loss and one startup program')
+        program = default_main_program()
+        if getattr(program, '_fleet_transpiled', False):
+            raise program_error(
+                'E-fleet-twice', 'fleet: an earlier minimize() has transpiled this program',
+                'let the other optimizers minimize first, without fleet, and only the last by distributed_optimizer()')
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         fleet._transpile(self._strategy)
+        program._fleet_transpiled = True
         return made

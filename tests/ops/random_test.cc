@@ -59,27 +59,37 @@ TEST(RandomOps, GiveAnElementThatDoesNotDependOnTheShape) {
   }
 }
 
+// Draws the value of a variable of a program.
+std::vector<float> DrawVar(const char* type, const Var& var, const Shape& shape) {
+  const Op op = RandomOp(type, shape.Count(), 7);
+  Program program;
+  program.MutableBlock(0).SetVar(var);
+  const OpDef* def = AllOps().Find(type);
+  Operand out{.index = 0, .dtype = DType::kFp32, .shape = shape, .name = "out"};
+  KernelSetup setup(*def, op, {}, {{"Out", {out}}}, {}, {.program = &program, .block = 0});
+  const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
+  EXPECT_TRUE(kernel->Prepare(setup).ok());
+  Variable variable;
+  variable.As<Tensor>() = Tensor(DType::kFp32, shape);
+  Variable* const variables[] = {&variable};
+  KernelRun run(variables, nullptr, nullptr);
+  EXPECT_TRUE(kernel->Run(run).ok());
+  const std::span<const float> values = std::as_const(variable.As<Tensor>()).Span<float>();
+  return {values.begin(), values.end()};
+}
+
 TEST(RandomOps, GiveASliceTheElementsOfTheWhole) {
   for (const char* type : kRandomOps) {
-    const std::vector<float> whole = Draw(RandomOp(type, 13 * 3, 7));
-    const Op op = RandomOp(type, 6 * 3, 7);
-    Program program;
-    Var var = TensorVar("out", DType::kFp32, {6, 3});
-    var.facts.slice = InitialSlice{.whole = "w", .whole_shape = {13, 3}, .row_begin = 7, .row_end = 13};
-    program.MutableBlock(0).SetVar(var);
-
-    const OpDef* def = AllOps().Find(type);
-    Operand out{.index = 0, .dtype = DType::kFp32, .shape = {6, 3}, .name = "out"};
-    KernelSetup setup(*def, op, {}, {{"Out", {out}}}, {}, {.program = &program, .block = 0});
-    const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
-    ASSERT_TRUE(kernel->Prepare(setup).ok());
-    Variable variable;
-    variable.As<Tensor>() = Tensor(DType::kFp32, {6, 3});
-    Variable* const variables[] = {&variable};
-    KernelRun run(variables, nullptr, nullptr);
-    ASSERT_TRUE(kernel->Run(run).ok());
-    const std::span<const float> slice = std::as_const(variable.As<Tensor>()).Span<float>();
-    EXPECT_TRUE(std::equal(slice.begin(), slice.end(), whole.begin() + 7 * 3)) << type;
+    Var parameter = TensorVar("out", DType::kFp32, {13, 3});
+    parameter.persistable = true;
+    const std::vector<float> whole = DrawVar(type, parameter, {13, 3});
+    for (const bool persistable : {true, false}) {
+      Var var = TensorVar("out", DType::kFp32, {6, 3});
+      var.persistable = persistable;
+      var.facts.slice = InitialSlice{.whole = "w", .whole_shape = {13, 3}, .row_begin = 7, .row_end = 13};
+      const std::vector<float> slice = DrawVar(type, var, {6, 3});
+      EXPECT_TRUE(std::equal(slice.begin(), slice.end(), whole.begin() + 7 * 3)) << type << persistable;
+    }
   }
 }
 

@@ -235,7 +235,7 @@ class Flattener {
 
   // Declares a temporary like the variable, and returns its name.
   std::string Temporary(const std::string& name, const Var* like) {
-    const std::string made = NewName(name);
+    std::string made = NewName(name);
     Var var = like != nullptr ? *like : Var();
     var.name = made;
     var.persistable = false;
@@ -266,7 +266,7 @@ class Flattener {
     Var mask;
     if (const Var* var = edit_.main().FindVar(condition)) mask = *var;
     if (mask.type) mask.type->dtype = DType::kInt32;
-    const std::string name = Temporary(condition + "@MASK", &mask);
+    std::string name = Temporary(condition + "@MASK", &mask);
     Op cast("cast");
     cast.AddInput("X", {condition}).AddOutput("Out", {name});
     cast.Set("in_dtype", static_cast<std::int32_t>(DType::kBool));
@@ -326,13 +326,12 @@ class Flattener {
       return;
     }
     Op copy = op;
-    const std::vector<Slot> inputs = op.inputs(), outputs = op.outputs();
-    for (const Slot& slot : inputs) {
+    for (const Slot& slot : op.inputs()) {
       std::vector<std::string> args;
       for (const std::string& name : slot.args) args.push_back(Current(name, inside));
       copy.AddInput(slot.name.str(), std::move(args));
     }
-    for (const Slot& slot : outputs) {
+    for (const Slot& slot : op.outputs()) {
       std::vector<std::string> args;
       for (const std::string& name : slot.args) {
         if (name != kEmptyVarName && block.FindVar(name) == nullptr)

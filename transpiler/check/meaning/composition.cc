@@ -70,9 +70,10 @@ bool IsJoinOf(const Op& op, const Transfer& recv) {
 
 // The number of a trainer's ops up to its last send.
 std::size_t SentBy(const TrainerFacts& trainer) {
-  int last = -1;
-  for (const Transfer& send : trainer.sends) last = std::max(last, send.position);
-  return static_cast<std::size_t>(last + 1);
+  std::size_t sent = 0;
+  for (const Transfer& send : trainer.sends)
+    sent = std::max(sent, static_cast<std::size_t>(send.position) + 1);
+  return sent;
 }
 
 // An estimate for reserving memory. Trainers share most ops, so only the first one counts.

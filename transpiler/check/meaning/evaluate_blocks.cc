@@ -22,6 +22,7 @@ constexpr std::string_view kConditional = "conditional_block";
 // The order of slots does not matter.
 std::vector<const Slot*> ByName(const std::vector<Slot>& slots) {
   std::vector<const Slot*> sorted;
+  sorted.reserve(slots.size());
   for (const Slot& slot : slots) sorted.push_back(&slot);
   std::sort(sorted.begin(), sorted.end(), [](const Slot* a, const Slot* b) { return a->name < b->name; });
   return sorted;

@@ -209,7 +209,9 @@ class StartupRules {
     for (const OpEntry& entry : startup_->program.main().ops()) {
       for (const Slot& slot : entry.op->inputs()) read.insert(slot.args.begin(), slot.args.end());
     }
-    for (const auto& [name, ops] : writers_) {
+    for (const auto& writer : writers_) {
+      const auto& name = writer.first;
+      const auto& ops = writer.second;
       const Var* var = main_->program.main().FindVar(name);
       if (var == nullptr) {
         const Var* temporary = startup_->program.main().FindVar(name);

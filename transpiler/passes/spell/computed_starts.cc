@@ -238,7 +238,7 @@ void ComputedStarts::AppendNoted(int position) {
   if (whole_.contains(position)) AppendCopy(position, nullptr);
 }
 
-void ComputedStarts::AppendStarter(int position, Op starter, Word slot, const Var& made) {
+void ComputedStarts::AppendStarter(int position, Op starter, const Word& slot, const Var& made) {
   const InitialSlice* rows = IsCut(made) ? &*made.facts.slice : nullptr;
   if (rows != nullptr && !WorksOnRows(position, *rows)) {
     Op cut("slice");

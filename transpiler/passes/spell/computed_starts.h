@@ -42,7 +42,7 @@ class ComputedStarts {
   // Appends the noted ops of one position. Call it in the order of positions.
   void AppendNoted(int position);
   // Appends `starter`, the copy of the user's op at `position` that initializes `made`, after AppendNoted.
-  void AppendStarter(int position, Op starter, Word slot, const Var& made);
+  void AppendStarter(int position, Op starter, const Word& slot, const Var& made);
 
  private:
   using Rows = std::tuple<Dim, Dim>;  // [begin, end)

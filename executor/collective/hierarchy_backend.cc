@@ -97,7 +97,7 @@ void HierarchyBackend::Abort(const Status& why) {
 }
 
 Status HierarchyBackend::OfInner(const Completion& step) {
-  const Status status = step.Wait();
+  Status status = step.Wait();
   if (status.ok()) return status;
   Status told(status.code(), std::string(status.id()),
               StrCat("among ranks ", Join(names_(MyHost()), ", "), " of a host: ", status.message()));
@@ -106,7 +106,7 @@ Status HierarchyBackend::OfInner(const Completion& step) {
 }
 
 Status HierarchyBackend::OfOuter(const Completion& step) {
-  const Status status = step.Wait();
+  Status status = step.Wait();
   if (status.ok()) return status;
   std::vector<int> leaders;
   for (const std::vector<int>& host : hosts_) leaders.push_back(host[0]);

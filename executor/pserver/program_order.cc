@@ -49,6 +49,7 @@ bool NeedsAnother(int trainer, const std::map<int, RunPlace>& waiting,
 
 std::optional<Status> OrderError(const std::vector<const Pserver*>& programs) {
   std::vector<Progress> progress;
+  progress.reserve(programs.size());
   for (const Pserver* each : programs) progress.push_back(each->ProgressOfTrainers());
   std::map<int, RunPlace> waiting = WaitingIn(progress);
   // Those that remain wait for each other, directly or in a ring.

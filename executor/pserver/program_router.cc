@@ -33,7 +33,8 @@ Pserver& ProgramRouter::Of(const std::shared_ptr<Caller>& from, const protocol::
 
 void ProgramRouter::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                             protocol::Event event) {
-  Of(from, sender, event).OnEvent(from, sender, std::move(event));
+  Pserver& pserver = Of(from, sender, event);
+  pserver.OnEvent(from, sender, std::move(event));
 }
 
 void ProgramRouter::OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) {

@@ -139,6 +139,7 @@ class RingMaker {
   // The ranks of the job at these positions of the ring.
   std::vector<int> MembersAt(const std::vector<int>& positions) const {
     std::vector<int> members;
+    members.reserve(positions.size());
     for (const int at : positions) members.push_back(ring_.members[static_cast<std::size_t>(at)]);
     return members;
   }

@@ -221,6 +221,24 @@ class PyExecutor {
     return HandlesOf(Take(*std::move(result)));
   }
 
+  // kInvalidArgument E-server-programs: there is no program, or they are of different pservers or jobs.
+  static void RequireOnePserver(const std::vector<ServedProgram>& served) {
+    if (served.empty())
+      throw StatusError(InvalidArgument("E-server-programs", "the list of programs to be served is empty"));
+    const roles::ServeView first(*served.front().op);
+    for (const ServedProgram& each : served) {
+      const roles::ServeView other(*each.op);
+      if (other.address() != first.address()) {
+        throw StatusError(InvalidArgument("E-server-programs", "programs of pserver ", first.address(),
+                                          " and of ", other.address(), " are not served by one process"));
+      }
+      if (other.trainers() != first.trainers()) {
+        throw StatusError(InvalidArgument("E-server-programs", "programs for ", first.trainers(), " and for ",
+                                          other.trainers(), " trainers are not of one job"));
+      }
+    }
+  }
+
   // Serves the pserver programs of several transpiles at one address until all trainers have completed.
   void Serve(const std::vector<std::shared_ptr<ProgramBox>>& boxes, const std::shared_ptr<ScopeBox>& scope) {
     const Running here;
@@ -240,13 +258,7 @@ class PyExecutor {
       }
       served.push_back({.program = &program, .op = serve->op.get()});
     }
-    const std::string& address = roles::ServeView(*served.front().op).address();
-    for (const ServedProgram& each : served) {
-      if (roles::ServeView(*each.op).address() == address) continue;
-      throw StatusError(InvalidArgument("E-server-programs", "programs of pserver ", address, " and of ",
-                                        roles::ServeView(*each.op).address(),
-                                        " are not served by one process"));
-    }
+    RequireOnePserver(served);
     Status status;
     RunInterruptibly([&] { status = server_->ServeTogether(served, scope->scope); },
                      [&] { server_->Cancel(); });

@@ -362,3 +362,8 @@ def test_only_programs_of_one_pserver_are_served_together(fluid, net):
         exe.run([d.pservers['a:1'].main, net['g_program']])
     with pytest.raises(TypeError, match='a list of the Programs of a pserver'):
         exe.run([d.pservers['a:1'].main, 'main'])
+    with pytest.raises(penstock.ProgramError, match='the list of programs to be served is empty'):
+        exe.run([])
+    other = penstock.transpile(net['g_program'], net['d_startup'], 'a:1,b:1', trainers=3)
+    with pytest.raises(penstock.ProgramError, match='programs for 2 and for 3 trainers are not of one job'):
+        exe.run([d.pservers['a:1'].main, other.pservers['a:1'].main])

@@ -191,8 +191,9 @@ _PYTHONS = [(re.compile(pattern), needed) for pattern, needed in (
     (r"a bytes-like object is required, not '(\w+)'", 'bytes'),
 )]
 
-# Where the files of Python's library are.
+# Where the files of Python's library are, and the packages installed among them.
 _LIBRARY = ('<frozen ', os.path.dirname(os.__file__) + os.sep)
+_PACKAGES = tuple(os.path.join(_LIBRARY[1], name) + os.sep for name in ('site-packages', 'dist-packages'))
 
 # Modules whose functions are called often, and by other modules only.
 _NOT_GUARDED = ('_basics', '_call_site', '_descs', '_var_desc', '_flags', 'operator', 'unique_name')
@@ -286,9 +287,13 @@ def _raised_in(error):
     while last is not None:
         codes.append(last.tb_frame.f_code)
         last = last.tb_next
-    while len(codes) > 1 and codes[-1].co_filename.startswith(_LIBRARY):
+    while len(codes) > 1 and _is_of_library(codes[-1]):
         codes.pop()
     return codes[-1]
+
+
+def _is_of_library(code):
+    return code.co_filename.startswith(_LIBRARY) and not code.co_filename.startswith(_PACKAGES)
 
 
 def _part_of_type(value, types):

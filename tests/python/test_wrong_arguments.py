@@ -8,7 +8,7 @@ import sys
 
 import penstock
 import pytest
-from penstock import _penstock
+from penstock import _bad_arguments, _penstock
 
 CLASS = re.compile(r'penstock\._penstock\.(\w+)')
 
@@ -161,3 +161,14 @@ def test_none_in_place_of_what_python_functions_need_is_explained():
     assert len(calls) > 400
     for label, text in outcomes(calls).items():
         assert "'NoneType' object" not in text and 'PathLike' not in text, (label, text)
+
+
+@pytest.mark.parametrize('folder, is_library', [('', True), ('site-packages', False), ('dist-packages', False)])
+def test_packages_in_the_folder_of_pythons_library_are_not_of_the_library(folder, is_library):
+    path = os.path.join(os.path.dirname(os.__file__), folder, 'x.py')
+    code = compile('def inside():\n    raise TypeError', path, 'exec')
+    names = {}
+    exec(code, names)
+    with pytest.raises(TypeError) as caught:
+        names['inside']()
+    assert (_bad_arguments._raised_in(caught.value) is not names['inside'].__code__) == is_library

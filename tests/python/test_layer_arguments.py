@@ -186,6 +186,20 @@ class TestNumbersThatWouldBeRounded:
                   L.create_global_var([1], 2**60 + 1, 'int64', persistable=True))
         assert [value[0] for value in got] == [2**24, np.inf, np.float32(1 / 3), 2**60 + 1, 3, 2**60 + 1]
 
+    def test_float64_holds_more_than_float32(self, fluid):
+        L, x = fluid.layers, fluid.data('x', [1], 'float64')
+        batch = fluid.data('batch', [None, 1], 'float64')
+        got = run(fluid, {'x': np.ones(1), 'batch': np.ones((1, 1))}, L.fill_constant([1], 'float64', 1e300),
+                  L.fill_constant_batch_size_like(batch, [-1], 'float64', 1e300), x * 1e300,
+                  L.create_global_var([1], 1e300, 'float64', persistable=True),
+                  L.create_global_var([1], 2**200, 'float64', persistable=True))
+        assert [value[0] for value in got] == [1e300, 1e300, 1e300, 1e300, 2.0**200]
+
+    def test_the_text_of_a_number_fills_a_tensor_as_in_fluid(self, fluid):
+        fill = fluid.layers.fill_constant
+        got = run(fluid, {}, fill([1], 'float32', '1.5'), fill([1], 'int64', str(2**60 + 1)))
+        assert [value[0] for value in got] == [1.5, 2**60 + 1]
+
     @pytest.mark.parametrize('dtype', ['int32', 'int64', 'float64'])
     def test_operators_of_exact_types_keep_ints(self, fluid, dtype):
         x, n = fluid.data('x', [None], dtype), 2**24 + 1

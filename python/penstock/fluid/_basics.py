@@ -190,6 +190,12 @@ def float_attr(value):
     return value if isinstance(value, numbers.Integral) else float(value)
 
 
+def nearest_float32(number):
+    """Returns the nearest float32 of a number, as a float; infinity for a number beyond its range."""
+    with numpy.errstate(over='ignore'):
+        return float(numpy.float32(number))
+
+
 def require_equal_in(dtype, value, what):
     """Raises if an element type does not hold a number: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
     kind = numpy.dtype(dtype_name(dtype))

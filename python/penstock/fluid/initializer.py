@@ -8,7 +8,7 @@ import numpy
 
 from penstock.fluid import unique_name
 from penstock.fluid._array_conversion import to_array
-from penstock.fluid._basics import require_equal_in
+from penstock.fluid._basics import nearest_float32, require_equal_in
 from penstock.fluid.core import VarType, require_numbers
 
 __all__ = [
@@ -94,9 +94,10 @@ class ConstantInitializer(Initializer):
 
     def __call__(self, var, block):
         require_equal_in(var.dtype, self._value, 'Constant for %s' % var.name)
-        attrs = {'value': float(self._value), 'force_cpu': self._force_cpu}
-        if isinstance(self._value, numbers.Integral) and int(numpy.float32(self._value)) != self._value:
-            attrs['str_value'] = str(int(self._value))    # which can represent every int64
+        nearest, is_int = nearest_float32(self._value), isinstance(self._value, numbers.Integral)
+        attrs = {'value': nearest, 'force_cpu': self._force_cpu}
+        if nearest != self._value if is_int else math.isinf(nearest) != math.isinf(self._value):
+            attrs['str_value'] = str((int if is_int else float)(self._value))    # which replaces `value`
         return self._prepend(var, block, 'fill_constant', attrs)
 
 

@@ -2,9 +2,8 @@
 
 import numbers
 
-import numpy
-
 from penstock.fluid import unique_name
+from penstock.fluid._basics import nearest_float32
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.layers.indexing import subscript
@@ -25,8 +24,8 @@ def _scaled(var, scale, bias):
 
 
 def _value_attrs(value):
-    """Returns the attributes of a constant; str_value can represent every int64, unlike a float."""
-    return {'value': float(value), 'str_value': str(value)} if isinstance(value, int) else {'value': value}
+    """Returns the attributes of a constant. For an int, str_value replaces `value`, a float32, which may round it."""
+    return {'value': nearest_float32(value), 'str_value': str(value)} if isinstance(value, int) else {'value': value}
 
 
 def _constant(var, value, shape):
@@ -70,7 +69,7 @@ def _astype(self, dtype):
 def _exact_or_float(dtype, number):
     """Returns a number as a float; as an int, if float32, the type of attributes, would round it for an exact type."""
     value = float(number)
-    if dtype not in _EXACT or not value.is_integer() or float(numpy.float32(value)) == number:
+    if dtype not in _EXACT or not value.is_integer() or nearest_float32(value) == number:
         return value
     return int(number)
 

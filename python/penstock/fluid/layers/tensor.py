@@ -5,7 +5,7 @@ import operator
 import numpy
 
 from penstock.fluid._argument_types import ArgumentError, element_types
-from penstock.fluid._basics import float_attr, require_equal_in
+from penstock.fluid._basics import float_attr, nearest_float32, require_equal_in
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import VALUES_MAX, Constant, Initializer
@@ -167,7 +167,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     if isinstance(value, Variable):
         inputs['ValueTensor'] = value
     else:
-        attrs.update(value=float(value), str_value=_text_of(value, dtype, 'fill_constant'))
+        attrs.update(_value_attrs(value, dtype, 'fill_constant'))
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     attrs['dtype'] = int(out.dtype)
@@ -207,8 +207,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         'fill_constant_batch_size_like', {'Input': input}, {'Out': out}, {
             'shape': list(shape),
             'dtype': int(dtype),
-            'value': float(value),
-            'str_value': _text_of(value, dtype, 'fill_constant_batch_size_like'),
+            **_value_attrs(value, dtype, 'fill_constant_batch_size_like'),
             'input_dim_idx': input_dim_idx,
             'output_dim_idx': output_dim_idx,
             'force_cpu': force_cpu
@@ -217,10 +216,13 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
     return out
 
 
-def _text_of(value, dtype, layer):
-    """Returns the value as an op's str_value, which can represent every int64, unlike a float."""
+def _value_attrs(value, dtype, layer):
+    """Returns the attributes of a constant: str_value replaces `value`, a float32, which cannot represent every int64
+    and float64."""
+    number = int if dtype in (VarType.INT64, VarType.INT32) else float
+    value = number(value) if isinstance(value, str) else value
     require_equal_in(dtype, value, layer)
-    return str(int(value)) if dtype in (VarType.INT64, VarType.INT32) else str(float(value))
+    return {'value': nearest_float32(value), 'str_value': str(number(value))}
 
 
 def zeros(shape, dtype, force_cpu=False):

@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from fleet_jobs import launch, launch_well
+from penstock.fluid import _pserver_values
 
 # argv: what to do ('alone', 'job', 'fleet'), the first step, the step after the last.
 # environment: LOAD, how pservers load 'saved'; BY_TRAINERS, how trainers load it; SAVE, where to save at the end.
@@ -308,3 +309,53 @@ def test_rows_without_their_state_start_the_optimizer_afresh(tmp_path):
     (folder / 'table_1.state').unlink()
     _, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder', SHARDED='adam')
     assert 'saved has no value of table_moment1_0, table_moment2_0: this optimizer' in ''.join(logs.values())
+
+
+def write_shard(fluid, folder, ids, rows, rate):
+    """Writes rows of a table and the state of Adam as pserver 0 does."""
+    def tensor(value):
+        held = fluid.Scope().var('any')
+        held.get_tensor().set(value, None)
+        return held._to_file_bytes()
+
+    held = fluid.Scope().var('table')
+    selected = held.get_selected_rows()
+    selected.set_rows(ids)
+    selected.set_height(40)
+    selected.get_tensor().set(rows, None)
+    state = {'table': np.array(ids), 'crc32c': np.array([held._rows_crc32c()]), 'table_moment1_0': rows + 1,
+             'table_moment2_0': rows + 2, 'table_beta1_pow_acc_0': np.array([0.5], 'float32'),
+             'learning_rate_0': np.array([rate], 'float32')}
+    names = np.frombuffer(''.join(name + '\n' for name in state).encode(), 'uint8')
+    (folder / '__lookup_table__').mkdir()
+    (folder / '__lookup_table__' / 'table_0').write_bytes(held._to_file_bytes())
+    (folder / '__lookup_table__' / 'table_0.state').write_bytes(b''.join(map(tensor, [names, *state.values()])))
+
+
+@pytest.mark.parametrize('kinds, what', [('MODEL_KINDS', {'rows', 'state'}), ('ALL_KINDS', {'rows', 'state', 'rate'}),
+                                         (None, {'rows'})])
+def test_a_table_is_loaded_with_what_is_asked_for(fluid, tmp_path, kinds, what):
+    """fleet.init_server() keeps a new learning rate; load_params loads the rows alone."""
+    words = fluid.data('words', [None, 1], 'int64')
+    word = fluid.layers.embedding(words, [40, 2], is_sparse=True, is_distributed=True, param_attr='table')
+    fluid.optimizer.Adam(0.25).minimize(fluid.layers.mean(word))
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers='127.0.0.1:1', trainers=1)
+    program, startup = t.get_pserver_programs('127.0.0.1:1')
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.global_scope()
+    exe.run(startup)
+    rows = np.array([[1, 2], [3, 4]], 'float32')
+    write_shard(fluid, tmp_path, [7, 9], rows, rate=0.125)
+    if kinds is None:
+        fluid.io.load_params(exe, str(tmp_path), program)
+    else:
+        _pserver_values.load_folder(program, str(tmp_path), getattr(_pserver_values, kinds), strictly=False)
+
+    def held(name):
+        return scope.find_var(name).get_selected_rows()
+
+    assert held('table').rows() == [7, 9]
+    np.testing.assert_array_equal(held('table').get_tensor(), rows)
+    assert (held('table_moment1_0').rows() == [7, 9]) == ('state' in what)
+    power, rate = (np.array(scope.find_var(name).get_tensor()) for name in ('table_beta1_pow_acc_0', 'learning_rate_0'))
+    assert power == (0.5 if 'state' in what else np.float32(0.9)) and rate == (0.125 if 'rate' in what else 0.25)

@@ -244,7 +244,7 @@ def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
                  program._ps_endpoint)
     afresh = {held.whole for held in held_by(program) if held.kind not in ('parameter', 'constant', 'table state')
               and held.whole in lacking and held.name not in own}
-    afresh.update(load_tables(program, dirname))
+    afresh.update(load_tables(program, dirname, kinds))
     if afresh and 'state' in kinds:
         warnings.warn('%s has no value of %s: this optimizer state starts afresh' %
                       (dirname, ', '.join(sorted(afresh))), stacklevel=stack_level())
@@ -277,18 +277,27 @@ def _rows_of_state(program, table=None):
                    and block.var(name).persistable and block.var(name).type == VarType.SELECTED_ROWS})
 
 
-def load_tables(program, dirname, tables=None):
-    """Loads this pserver's rows of tables sharded by id, or of some of them, and of their state, from the shards of
-    save_persistables or from whole variables. Returns the state for which the folder has no rows."""
+def load_tables(program, dirname, kinds, tables=None):
+    """Loads this pserver's rows of tables sharded by id, or of some of them, and what their updates keep, from the
+    shards of save_persistables or from whole variables.
+
+    Args:
+        program (Program): the pserver's program, whose startup program has run.
+        dirname (str): the folder.
+        kinds (tuple): the kinds of variables to load beside the tables; 'state' includes the rows of states.
+        tables (set | None): names of the tables; None: all.
+
+    Returns:
+        list[str]: the states for which the folder has no rows.
+    """
     servers, saved, afresh = getattr(program, '_pservers', ()), SavedFolder(dirname), []
     for table in getattr(program, '_sharded_tables', ()) if tables is None else sorted(tables):
         paths = shard_files(dirname, table)
-        number, states = servers.index(program._ps_endpoint), _rows_of_state(program, table)
         if paths:
-            own = [paths[number]] if len(paths) == len(servers) else paths
-            shards = [Shard(path, table, saved) for path in own]
-            afresh += _set_shards(shards, table, states, number, len(servers))
+            own = [paths[servers.index(program._ps_endpoint)]] if len(paths) == len(servers) else paths
+            afresh += _set_shards(program, [Shard(path, table, saved) for path in own], table, kinds)
             continue
+        states = _rows_of_state(program, table) if 'state' in kinds else []
         wholes = {name: _var_records.file_of(dirname, name) for name in [table, *states]}
         set_tables(program, {name: numpy.array(_var_records.read_single(path).get_tensor())
                              for name, path in wholes.items() if os.path.isfile(path)})
@@ -296,24 +305,27 @@ def load_tables(program, dirname, tables=None):
     return afresh
 
 
-def load_shard(program, table, path):
-    """Loads the rows of a table that are in a file and belong to this pserver, and those of its state in the file
-    beside it. Rows that the file lacks keep their initial values."""
-    servers = program._pservers
-    _set_shards([Shard(path, table)], table, _rows_of_state(program, table), servers.index(program._ps_endpoint),
-                len(servers))
+def load_shard(program, table, path, kinds):
+    """Loads the rows of a table that are in a file and belong to this pserver, and from the file beside it what its
+    updates keep of these kinds. Rows that the file lacks keep their initial values."""
+    _set_shards(program, [Shard(path, table)], table, kinds)
 
 
-def _set_shards(shards, table, states, number, servers):
-    """Sets this pserver's rows of a table and its states. Returns the states that the shards do not have."""
+def _set_shards(program, shards, table, kinds):
+    """Sets this pserver's rows of a table and of its states, and the scalars of these kinds. Returns the states that
+    the shards do not have."""
+    number, servers = program._pservers.index(program._ps_endpoint), len(program._pservers)
+    states = _rows_of_state(program, table) if 'state' in kinds else []
     ids = numpy.concatenate([shard.ids for shard in shards])
     have = [name for name in states if all(name in shard.columns for shard in shards)]
     for name in [table, *have]:
         filled = [shard.columns[name] for shard in shards if len(shard.ids)]
         _set_rows(name, number, servers, ids, numpy.concatenate(filled) if filled else None)
-    for name, value in shards[0].scalars.items():
-        if global_scope().find_var(name) is not None:
-            global_scope().var(name).get_tensor().set(value, None)
+    scalars = shards[0].scalars
+    for held in held_by(program):
+        variable = global_scope().find_var(held.name)
+        if held.name in scalars and held.kind in kinds and variable is not None:
+            _set(held._replace(whole_shape=None), variable, scalars[held.name], shards[0].path, program._ps_endpoint)
     return [name for name in states if name not in have]
 
 

@@ -189,7 +189,9 @@ def _put_shards(var, shards):
     keep the value that the startup program gave them."""
     held, height = global_scope().var(var.name), var.shape[0]
     if var.name in shards[0].scalars:
-        held.get_tensor().set(shards[0].scalars[var.name], None)
+        value = shards[0].scalars[var.name]
+        require_same(var.name, var, value.shape, value.dtype.name, shards[0].path)
+        held.get_tensor().set(value, None)
         return
     whole, missing = None, height
     if held.is_initialized() and not held._has_no_rows() and tuple(held.get_tensor().shape()) == tuple(var.shape):
@@ -234,7 +236,7 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
             _pserver_values.load_folder(program, dirname, kinds)
         else:
             _pserver_values.set_from(program, _pserver_values.from_folder(dirname), kinds, names, may_lack)
-            _pserver_values.load_tables(program, dirname, tables)
+            _pserver_values.load_tables(program, dirname, _pserver_values.MODEL_KINDS, tables)
         return
     if dirname is None and not isinstance(filename, bytes):
         raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %

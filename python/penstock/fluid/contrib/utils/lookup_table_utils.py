@@ -244,4 +244,4 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
     if not os.path.isfile(lookup_table_var_path):
         raise ValueError('load_persistables_for_increment: there is no file %s' % lookup_table_var_path)
     load_folder(program, dirname, MODEL_KINDS, strictly=False)
-    load_shard(program, lookup_table_var, lookup_table_var_path)
+    load_shard(program, lookup_table_var, lookup_table_var_path, MODEL_KINDS)

@@ -169,7 +169,6 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
   return OkStatus();
 }
 
-// The table's columns are the variables of its block that the startup program made as selected rows.
 // Notes a variable that the update of a param uses and that lasts from one update to the next.
 void ChunkStore::NoteForSave(const std::string& name, bool written, Param& param) const {
   const auto is_it = [&](const roles::ServedParam& served) { return served.param.name == name; };
@@ -180,6 +179,7 @@ void ChunkStore::NoteForSave(const std::string& name, bool written, Param& param
   }
 }
 
+// The table's columns are the variables of its block that the startup program made as selected rows.
 Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);

@@ -45,9 +45,9 @@
 
 namespace penstock::pserver {
 
-// What the updates of a param keep from one step to the next, at some version of each chunk.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+// What the updates of a param keep from one step to the next, at some version of each chunk.
 struct StateCopy {
   NamedTensors tensors;  // the param first
   std::atomic<int> chunks_left = 0;

@@ -132,7 +132,7 @@ class Evaluation {
   std::vector<std::pair<const Op*, ExprId>> computed_;
   std::vector<ExprId> args_;  // of the op that runs; a member so that its memory is reused
   std::unordered_map<const Op*, AskedTable> asked_;
-  std::deque<Op> inner_;  // likewise in blocks
+  std::deque<Op> inner_;  // local lookups that replace remote ones in blocks
 };
 
 // The leaf that represents the step's number in a counter that messages advance.

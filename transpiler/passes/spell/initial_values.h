@@ -16,9 +16,8 @@ void FitShape(Op& op, const Shape& shape);
 // Whether the op draws random numbers without a seed, which differ between processes; and what helps.
 bool HasNoSeed(const Op& op, const OpRegistry& ops);
 inline constexpr char kGiveASeed[] =
-    "set random_seed of the main and the startup program before the layers are made, or give the initializer "
-    "a "
-    "seed";
+    "set random_seed of the main and the startup program before the layers are made, or give the "
+    "initializer a seed";
 
 // Changes `op`, which writes a whole variable in the user's startup program, to write `var`, which holds rows
 // of that whole (var.facts.slice). An initializer that fills a shape gets the shape of `var`; at run time it

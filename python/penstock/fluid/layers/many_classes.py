@@ -164,7 +164,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         inputs['Bias'] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
     outputs = {'Out': out, 'PreOut': before}
     if helper.main_program.current_block().idx == 0:
-        outputs['W_Out'] = weight    # itself. In a branch or loop it would be a variable that the block overwrites.
+        outputs['W_Out'] = weight    # in a branch or loop, the block would count as overwriting the weight
     helper.append_op('hierarchical_sigmoid', inputs, outputs, {
         'num_classes': num_classes,
         'is_sparse': is_sparse,

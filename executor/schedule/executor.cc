@@ -129,14 +129,19 @@ struct Executor::Impl {
     services.rings = given.rings;
   }
 
+  // Kernels declare their pieces for the program that was attached last. Another program may have been since
+  // this one was compiled.
+  Status Attach(const CompiledBlock& block) const {
+    if (!block.has_side_effects || services.rpc == nullptr) return OkStatus();
+    return services.rpc->Attach(block.program);
+  }
+
   Result<EntryRef> Compile(const Program& program, CompileRequest request) {
     std::vector<std::string> fetches = request.fetches;
     PENSTOCK_ASSIGN_OR_RETURN(const Program verified, Verified(program));
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
                               CompileBlock(ops, verified, std::move(request)));
-    if (block->has_side_effects && services.rpc != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(services.rpc->Attach(block->program));
-    }
+    PENSTOCK_RETURN_IF_ERROR(Attach(*block));
     compiled_count.fetch_add(1, std::memory_order_relaxed);
     auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), options.specialisations_max);
     entry->fetches_asked = std::move(fetches);
@@ -220,6 +225,7 @@ struct Executor::Impl {
     const ScopeBinding& binding = last;
     std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
     if (runnable == nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
       auto made = Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services);
       if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, feeds);
       specialised_count.fetch_add(1, std::memory_order_relaxed);

@@ -65,9 +65,9 @@ JOB = textwrap.dedent('''
     exe = fluid.Executor(fluid.CPUPlace())
 
     def feed(step, names):
-        random = np.random.RandomState(step)
-        whole = {'real': random.rand(8, 6).astype('float32') + 1, 'z': random.rand(8, 4).astype('float32')}
-        part = slice(index * 8 // trainers, (index + 1) * 8 // trainers)
+        random, rows = np.random.RandomState(step), 8 - 2 * (step % 3) if 'BATCHES' in os.environ else 8
+        whole = {'real': random.rand(rows, 6).astype('float32') + 1, 'z': random.rand(rows, 4).astype('float32')}
+        part = slice(index * rows // trainers, (index + 1) * rows // trainers)
         return {name: whole[name][part] for name in names}
 
     names = sorted({p.name for one in (d_program, g_program) for p in one.all_parameters()})
@@ -171,6 +171,13 @@ def test_startups_and_values_set_by_hand(tmp_path, environment):
     require_equal(saved, local)
     if 'COPY' in environment:
         np.testing.assert_array_equal(saved[0]['g_copy'], saved[0]['start:g_last'])
+
+
+@pytest.mark.parametrize('mode', ['sync', 'async'])
+def test_batches_of_several_sizes(tmp_path, mode):
+    """A program declares its variables again for a new shape, after the other program has declared its own."""
+    saved, local = run(tmp_path, trainers=1, BATCHES='1', MODE=mode)
+    require_equal(saved, local)
 
 
 def test_async_steps_of_one_trainer_are_as_on_one_machine(tmp_path):

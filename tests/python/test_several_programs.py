@@ -6,6 +6,7 @@ import textwrap
 import numpy as np
 import penstock
 import pytest
+from penstock.fluid import _pserver_values
 from test_jobs import Job
 
 NET = textwrap.dedent('''
@@ -294,6 +295,26 @@ def test_the_startup_program_starts_each_variable_once(fluid, net):
     main, startup = t_d.get_pserver_programs('a:1')
     assert len(main._served_with) == len(startup._then) == 1
     assert t_g.get_trainer_program() is net['g_program'] and 'send' in ops(net['g_program'])
+
+
+def test_a_program_of_tables_alone_is_loaded_with_the_other(fluid, tmp_path):
+    dense, rows, made = fluid.Program(), fluid.Program(), []
+    with fluid.program_guard(dense):
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1)))
+    with fluid.program_guard(rows):
+        word = fluid.layers.embedding(fluid.data('words', [None, 1], 'int64'), [40, 2], is_sparse=True,
+                                      is_distributed=True, param_attr='table')
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(word))
+    for program in (dense, rows):
+        made.append(fluid.DistributeTranspiler())
+        made[-1].transpile(0, program=program, pservers='a:1', trainers=1)
+    main = made[0].get_pserver_program('a:1')
+    folder = tmp_path / '__lookup_table__'
+    folder.mkdir()
+    assert len(main._served_with) == 1
+    assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main]
+    (folder / 'table_0').write_bytes(b'')
+    assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main, *main._served_with]
 
 
 def test_a_program_may_be_built_after_the_other_was_transpiled(fluid, net):

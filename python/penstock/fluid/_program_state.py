@@ -11,9 +11,8 @@ from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, i
 from penstock.fluid._pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._table_files import TABLES_FOLDER
-from penstock.fluid._var_files import (held_value, is_saved, load_vars, program_or_default, require_same,
-                                       state_of_pservers)
+from penstock.fluid._table_files import TABLES_FOLDER, is_saved
+from penstock.fluid._var_files import held_value, load_vars, program_or_default, require_same, state_of_pservers
 from penstock.fluid._var_records import (file_of, is_belong_to_optimizer, is_parameter, is_persistable, parse,
                                          read_combined)
 from penstock.fluid.core import CPUPlace, Scope

@@ -13,7 +13,7 @@ import numpy
 from penstock._call_site import stack_level
 from penstock.fluid import _var_records
 from penstock.fluid._file_writing import SavedFolder
-from penstock.fluid._table_files import Shard, read_named, shard_files
+from penstock.fluid._table_files import Shard, is_saved, read_named, shard_files
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 
@@ -45,13 +45,13 @@ def programs_in(program, has_value):
         program (Program): a pserver's program.
         has_value (callable): takes the name of a whole variable.
     """
-    return [program] + [one for one in program._served_with
-                        if any(held.kind == 'parameter' and has_value(held.whole) for held in held_by(one))]
+    return [program] + [one for one in program._served_with if any(
+        map(has_value, [*one._sharded_tables, *(held.whole for held in held_by(one) if held.kind == 'parameter')]))]
 
 
 def is_in_folder(dirname):
-    """Returns a `has_value` for programs_in: the files of a folder, one for each whole variable."""
-    return lambda name: os.path.isfile(_var_records.file_of(dirname, name))
+    """Returns a `has_value` for programs_in: the files of a folder."""
+    return lambda name: is_saved(dirname, name)
 
 
 def held_by(program):

@@ -87,6 +87,11 @@ def shard_files(dirname, table):
         paths.append(path)
 
 
+def is_saved(dirname, name):
+    """Returns whether a folder of save_persistables has a value of a variable, or rows of it."""
+    return os.path.isfile(_var_records.file_of(dirname, name)) or bool(shard_files(dirname, name))
+
+
 @contextlib.contextmanager
 def new_files(dirname, tables, servers):
     """Finds the files that the pservers of a job write within the with statement, as far as they are on this disk, and

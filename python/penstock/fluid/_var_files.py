@@ -13,7 +13,7 @@ from penstock.fluid import _pserver_state, _pserver_values, framework
 from penstock.fluid._file_writing import SavedFolder, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
-from penstock.fluid._table_files import TABLES_FOLDER, new_files, shard_files, shards_with
+from penstock.fluid._table_files import TABLES_FOLDER, is_saved, new_files, shards_with
 from penstock.fluid._var_records import (NEVER_SAVED, file_of, is_parameter, is_persistable, parse, read_combined,
                                          read_file, read_saved, records_in)
 from penstock.fluid.compiler import CompiledProgram
@@ -414,11 +414,6 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
     if dirname is not None and filename is None:
         _pserver_state.warn_of_what_pservers_load(program, dirname, lambda name: is_saved(dirname, name))
-
-
-def is_saved(dirname, name):
-    """Returns whether a folder of save_persistables has a value of a variable."""
-    return os.path.isfile(file_of(dirname, name)) or bool(shard_files(dirname, name))
 
 
 def _tables_of(program):

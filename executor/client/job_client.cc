@@ -12,7 +12,7 @@ JobClient::JobClient(std::function<std::unique_ptr<RpcClient>()> make) : make_(s
   count_ = 1;
 }
 
-Result<JobClient::Part*> JobClient::AddPart() {
+Result<JobClient::Part*> JobClient::AddPart(const std::string& facts) {
   const int number = count_;
   if (number == kProgramsMax) {
     return InvalidArgument("E-plan-programs", "plan: this process runs programs of ", number,
@@ -20,11 +20,13 @@ Result<JobClient::Part*> JobClient::AddPart() {
   }
   Part& part = parts_[static_cast<std::size_t>(number)];
   part.client = make_();
+  part.facts = facts;
   count_ = number + 1;  // from now on Cancel and Abandon reach it
   return &part;
 }
 
-Result<JobClient::Part*> JobClient::PartFor(const std::string& facts, const Exchanged& exchanged) {
+// The part to which a program belongs; null if it needs a new one.
+JobClient::Part* JobClient::PartFor(const std::string& facts, const Exchanged& exchanged) {
   const auto end = parts_.begin() + count_;
   const auto same = std::find_if(parts_.begin(), end,
                                  [&](const Part& part) { return !facts.empty() && part.facts == facts; });
@@ -35,14 +37,13 @@ Result<JobClient::Part*> JobClient::PartFor(const std::string& facts, const Exch
   });
   if (shares != end) return &*shares;
   if (facts.empty()) return &parts_[static_cast<std::size_t>(current_)];
-  if (parts_[0].facts.empty()) return parts_.data();  // the first program with facts
-  return AddPart();
+  return parts_[0].facts.empty() ? parts_.data() : nullptr;  // the first program with facts
 }
 
 // Two transpiles that update one variable would keep two copies of it.
-Status JobClient::CheckAlone(const Part& part, const std::set<std::string>& received) const {
+Status JobClient::CheckAlone(const Part* part, const std::set<std::string>& received) const {
   for (auto other = parts_.begin(); other != parts_.begin() + count_; ++other) {
-    if (&*other == &part) continue;
+    if (&*other == part) continue;
     for (const std::string& name : received) {
       if (!other->received.contains(name)) continue;
       return InvalidArgument("E-plan-programs", "plan: ", name, " is received from pservers by programs of ",
@@ -68,8 +69,11 @@ Status JobClient::Attach(const Program& program) {
   std::set<std::string> received;
   for (const auto& [name, parts] : RemoteParts(program)) received.insert(name);
   const std::string& facts = program.meta().job_facts;
-  PENSTOCK_ASSIGN_OR_RETURN(Part * part, PartFor(facts, exchanged));
-  PENSTOCK_RETURN_IF_ERROR(CheckAlone(*part, received));
+  Part* part = PartFor(facts, exchanged);
+  PENSTOCK_RETURN_IF_ERROR(CheckAlone(part, received));
+  if (part == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(part, AddPart(facts));
+  }
   PENSTOCK_RETURN_IF_ERROR(part->client->Attach(program));
   if (part->facts.empty()) part->facts = facts;
   part->exchanged.merge(exchanged);

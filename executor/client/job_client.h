@@ -72,9 +72,9 @@ class JobClient : public RpcClient {
     std::set<std::string> received;  // the trainer's variables that they receive
   };
 
-  Result<Part*> PartFor(const std::string& facts, const Exchanged& exchanged);
-  Result<Part*> AddPart();
-  Status CheckAlone(const Part& part, const std::set<std::string>& received) const;
+  Part* PartFor(const std::string& facts, const Exchanged& exchanged);
+  Result<Part*> AddPart(const std::string& facts);
+  Status CheckAlone(const Part* part, const std::set<std::string>& received) const;
   const Part* Find(const Program& program) const;
   template <typename Handle>
   Result<Handle> Numbered(Result<Handle> of_client) const;

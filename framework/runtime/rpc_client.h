@@ -63,8 +63,8 @@ class RpcClient {
  public:
   virtual ~RpcClient() = default;
 
-  // Derives from the program what each server must hold (the contract). Call once when a program with
-  // communication ops is compiled, before the Declare calls of its kernels.
+  // Derives from the program what each server must hold (the contract). Call before the Declare calls of
+  // the kernels of a program with communication ops; it may be called again.
   virtual Status Attach(const Program& program) = 0;
 
   virtual Result<PushHandle> DeclarePush(const RemotePiece& piece) = 0;

@@ -26,7 +26,8 @@ from penstock._bad_arguments import guarded
     (lambda fluid, x: fluid.Program.parse_from_string(None), '^Program.parse_from_string: .* must be bytes, not None'),
     (lambda fluid, x: setattr(fluid.Program(), 'random_seed', 2**70), '^Program.random_seed cannot be 118059162'),
     (lambda fluid, x: fluid.clip.GradientClipByNorm(None), '^GradientClipByNorm: clip_norm must be a number, not None'),
-    (lambda fluid, x: penstock.transpile(None, None, 'a:1'), '^transpile: main must be Program, not None'),
+    (lambda fluid, x: penstock.transpile(None, None, 'a:1'),
+     r'^transpile: main must be Program \| list\[Program\], not None'),
 ])
 def test_the_error_names_the_function_the_argument_and_what_was_given(fluid, call, text):
     with pytest.raises(TypeError, match=text) as caught:

@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import signal
+import socketserver
 import sys
 
 import penstock
@@ -149,8 +150,11 @@ def public_functions():
 
 
 def test_none_in_place_of_what_python_functions_need_is_explained():
+    import penstock.fluid.incubate.fleet.utils.http_server  # noqa: F401
     calls = []
     for name, function in public_functions().items():
+        if inspect.isclass(function) and issubclass(function, socketserver.BaseRequestHandler):
+            continue    # servers make them
         try:
             needed = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty and
                       one.kind is one.POSITIONAL_OR_KEYWORD]

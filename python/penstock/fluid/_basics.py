@@ -180,7 +180,8 @@ def require_numbers(kind, **values):
     """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
-            raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
+            raise program_error('E-argument-type', '%s: %s must be a number, not %r' %
+                                (kind, name, value)) from None
 
 
 def float_attr(value):

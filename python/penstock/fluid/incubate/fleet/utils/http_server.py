@@ -9,7 +9,10 @@ It authenticates nobody: use it within a network whose machines trust each other
 """
 
 import http.server
+import numbers
 import threading
+
+from penstock._errors import program_error
 
 __all__ = ['KVHTTPServer', 'KVHandler', 'KVServer']
 
@@ -98,6 +101,10 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
         port (int): where it listens; 0: a free one.
         handler (type): KVHandler.
 
+    Raises:
+        penstock.ProgramError: `port` is not an int (E-argument-type).
+        OSError: the port is not free.
+
     Example:
         from penstock.fluid.incubate.fleet.utils.http_server import KVHandler, KVHTTPServer
         KVHTTPServer(0, KVHandler).server_close()
@@ -106,6 +113,8 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port, handler):
+        if not isinstance(port, numbers.Integral):
+            raise program_error('E-argument-type', 'KVHTTPServer: port must be an int, not %r' % (port,))
         super().__init__(('', port), handler)
         self.kv, self.kv_lock = {}, threading.Lock()
         self.delete_kv, self.delete_kv_lock = {}, threading.Lock()

@@ -392,6 +392,8 @@ def test_only_programs_of_one_pserver_are_served_together(fluid, net):
         exe.run([d.pservers['a:1'].main, 'main'])
     with pytest.raises(penstock.ProgramError, match='the list of programs to be served is empty'):
         exe.run([])
+    with pytest.raises(penstock.ProgramError, match='take no feed and no fetch_list'):
+        exe.run([d.pservers['a:1'].main], feed={'x': np.ones(1)})
     other = penstock.transpile(net['g_program'], net['d_startup'], 'a:1,b:1', trainers=3)
     with pytest.raises(penstock.ProgramError, match='programs for 2 and for 3 trainers are not of one job'):
         exe.run([d.pservers['a:1'].main, other.pservers['a:1'].main])

@@ -293,6 +293,9 @@ class Executor:
                 feed = _several_places.join(feed)    # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if isinstance(program, (list, tuple)):
+            if feed or fetch_list:
+                raise program_error('E-server-programs', 'Executor.run: programs of a pserver, which are served '
+                                    'together, take no feed and no fetch_list')
             return self._serve(program, in_scope)
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)

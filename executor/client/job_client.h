@@ -8,7 +8,8 @@
 // A program belongs to the transpile whose job facts it carries. A program without facts, or with other facts
 // for variables that an attached program exchanges, goes to the client of that program, which compares them.
 //
-// Threads: as RpcClient. Handles contain the number of their client, so that no call takes a lock.
+// Threads: as RpcClient, except that one thread at a time attaches a program and declares its pieces. Handles
+// contain the number of their client, so that pushes and pulls take no lock.
 #pragma once
 
 #include <array>

@@ -7,7 +7,7 @@ import numpy as np
 import penstock
 import pytest
 from test_updates import NET as PLAIN_NET
-from test_updates import train
+from test_updates import require_one_machines, train
 
 NET = PLAIN_NET + textwrap.dedent('''
     def lookahead(loss):
@@ -128,12 +128,7 @@ JOBS = [(kind, 1 << 20) for kind in KINDS] + [('fluids_lookahead', 10000)]
 @pytest.mark.parametrize('kind, chunk_bytes', JOBS)
 def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind, chunk_bytes):
     saved, local = train(tmp_path, kind, net=NET, CHUNK_BYTES=str(chunk_bytes))
-    losses = local.pop('losses')
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), losses, rtol=1e-3)
-    for name, value in local.items():
-        if name in saved[0]:
-            np.testing.assert_array_equal(saved[0][name], saved[1][name])
-            np.testing.assert_allclose(saved[0][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    require_one_machines(saved, {name: value for name, value in local.items() if name in saved[0]}, loss_rtol=1e-3)
 
 
 @pytest.mark.parametrize('kind', ['by_its_norm', 'decay_without_role'])

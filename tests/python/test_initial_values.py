@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import penstock
 import pytest
-from test_updates import train
+from test_updates import require_one_machines, train
 
 NET = textwrap.dedent('''
     import numpy as np
@@ -109,11 +109,7 @@ KINDS = ['weight_norm', 'weight_norm_of_all', 'tied', 'scaled', 'turned', 'slow_
 @pytest.mark.parametrize('kind', KINDS)
 def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind):
     saved, local = train(tmp_path, kind, net=NET)
-    losses = local.pop('losses')
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), losses, rtol=1e-4)
-    for name, value in local.items():
-        np.testing.assert_array_equal(saved[0][name], saved[1][name])
-        np.testing.assert_allclose(saved[0][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    require_one_machines(saved, local, loss_rtol=1e-4)
 
 
 @pytest.mark.parametrize('kind', ['weight_norm', 'slow_copies'])

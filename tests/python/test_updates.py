@@ -173,6 +173,14 @@ def train(folder, kind, trainers=2, net=NET, **environment):
     return saved, dict(np.load(folder / 'local0.npz'))
 
 
+def require_one_machines(saved, local, loss_rtol):
+    """Fails unless two trainers have saved equal values, those of one machine, and the mean of their losses is its."""
+    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), local['losses'], rtol=loss_rtol)
+    for name in set(local) - {'losses'}:
+        np.testing.assert_array_equal(saved[0][name], saved[1][name])
+        np.testing.assert_allclose(saved[0][name], local[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
 # Each trainer clips by the norm of its own gradients.
 OF_EACH_TRAINER = ('adamw', 'bert')
 

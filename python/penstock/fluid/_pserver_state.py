@@ -107,13 +107,11 @@ def saved_state(executor, dirname, program, names, constants):
         if names or one.origin.name in constants.values():
             slices.setdefault(one.origin.name, []).append(one)
     folder = _written_by_pservers(executor, dirname, program, slices)
-    if not os.path.isdir(folder) and not names:
-        yield (), ()
-        return
     if not os.path.isdir(folder):
-        warnings.warn("save_persistables: the pservers have saved their optimizer state to their own disks, in %s of "
-                      'their working folders; before they load it, collect their files in %s' %
-                      (os.path.relpath(folder), os.path.join(dirname, STATE_FOLDER)), stacklevel=stack_level())
+        if names:
+            warnings.warn('save_persistables: the pservers have saved their optimizer state to their own disks, in %s '
+                          'of their working folders; before they load it, collect their files in %s' %
+                          (os.path.relpath(folder), os.path.join(dirname, STATE_FOLDER)), stacklevel=stack_level())
         yield (), ()
         return
     try:

@@ -60,7 +60,7 @@ Status JobClient::Attach(const Program& program) {
   const Result<protocol::TrainerContracts> read = protocol::ReadTrainer(program);
   const std::lock_guard lock(mutex_);
   if (!read.ok() || read->contracts.empty())  // the client reports the errors
-    return parts_[static_cast<std::size_t>(current_)].client->Attach(program);
+    return current().Attach(program);
   Exchanged exchanged;
   for (const auto& [address, contract] : read->contracts) {
     for (std::size_t i = 0; i < contract.variable_count(); ++i)
@@ -97,22 +97,22 @@ std::pair<RpcClient&, Handle> JobClient::Of(Handle handle) const {
 
 Result<PushHandle> JobClient::DeclarePush(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
-  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePush(piece));
+  return Numbered(current().DeclarePush(piece));
 }
 
 Result<PullHandle> JobClient::DeclarePull(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
-  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePull(piece));
+  return Numbered(current().DeclarePull(piece));
 }
 
 Result<RowsHandle> JobClient::DeclareRows(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
-  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclareRows(piece));
+  return Numbered(current().DeclareRows(piece));
 }
 
 Result<PeersHandle> JobClient::DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) {
   const std::lock_guard lock(mutex_);
-  return Numbered(parts_[static_cast<std::size_t>(current_)].client->DeclarePeers(pservers, trainer_id));
+  return Numbered(current().DeclarePeers(pservers, trainer_id));
 }
 
 Status JobClient::Push(PushHandle piece, const Variable& value) {
@@ -190,7 +190,7 @@ Status JobClient::SetInitial(const std::vector<InitialPiece>& pieces) {
   RpcClient* client = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    client = parts_[static_cast<std::size_t>(current_)].client.get();
+    client = &current();
   }
   return client->SetInitial(pieces);
 }

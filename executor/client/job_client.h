@@ -77,6 +77,7 @@ class JobClient : public RpcClient {
   Result<Part*> AddPart(const std::string& facts);
   Status CheckAlone(const Part* part, const std::set<std::string>& received) const;
   const Part* Find(const Program& program) const;
+  RpcClient& current() const { return *parts_[static_cast<std::size_t>(current_)].client; }
   template <typename Handle>
   Result<Handle> Numbered(Result<Handle> of_client) const;
   template <typename Handle>

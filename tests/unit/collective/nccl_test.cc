@@ -270,6 +270,7 @@ TEST_F(NcclGroups, AGroupOfCallsThatFailsIsEndedAllTheSame) {
   Begin(2);
   gpus_->Fail(0, "ncclSend", 4);
   OnEachRank([&](CollectiveGroup& group) {
+    EXPECT_TRUE(group.Barrier().Wait().ok());  // all are connected
     std::string data = Bytes(4);
     const Elements elements = ElementsOf(data, ElementType::kFp32);
     EXPECT_FALSE((group.rank() == 0 ? group.Send(elements, 1) : group.Recv(elements, 0)).Wait().ok());

@@ -1,5 +1,7 @@
 #include "operators/all_ops.h"
 
+#include "operators/common/isa.h"
+
 namespace penstock {
 
 // Each stands in the file of its ops. In sorted order, so that two people rarely touch the same line; a test
@@ -484,6 +486,7 @@ void RegisterAllOps(OpRegistry& ops) {
 
 const OpRegistry& AllOps() {
   static const OpRegistry& all = []() -> const OpRegistry& {
+    CapIsaOfKernels();
     auto& ops = *new OpRegistry();
     RegisterAllOps(ops);
     const Status status = ops.Finish();

@@ -66,6 +66,7 @@ constexpr std::array kSettings = {
     YesNo("PENSTOCK_CUDA_FALLBACK"),
     Plain("PENSTOCK_FLIGHT_FD"),
     Plain("PENSTOCK_IFNAME"),
+    OneOf("PENSTOCK_ISA", "sse4 avx2 avx512"),
     Plain("PENSTOCK_JOB_ID"),
     Plain("PENSTOCK_JOB_TOKEN"),
     Plain("PENSTOCK_LAUNCH_FD"),

@@ -1,8 +1,11 @@
 // softmax_with_cross_entropy: the cross entropy of the softmax of scores.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/softmax.h"
 #include "operators/common/require_shape.h"
 #include "operators/loss/labels.h"
 
@@ -82,6 +85,9 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     T* const loss = k[loss_].template Data<T>();
     const T* const share = soft_ ? k[label_].template Data<T>() : nullptr;
     if (!soft_) labels_.Attach(k);
+    if constexpr (std::is_same_v<T, float>) {
+      if (layout_.inner == 1 && layout_.classes > 0) return Contiguous(logits, share, softmax, loss);
+    }
     for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
       const Rows<T> at(layout_, r);
       T peak = logits[at[0]];
@@ -103,6 +109,29 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
   }
 
  private:
+  // The classes of a row are contiguous.
+  Status Contiguous(const float* logits, const float* share, float* softmax, float* loss) const {
+    const auto classes = static_cast<std::size_t>(layout_.classes);
+    constexpr Dim kTogether = 64;  // rows, whose numbers stay in the cache
+    vec::RowScale scales[kTogether];
+    for (Dim first = 0; first < layout_.outer; first += kTogether) {
+      const auto rows = static_cast<std::size_t>(std::min(kTogether, layout_.outer - first));
+      const float* const x = logits + first * layout_.classes;
+      vec::Softmax(x, softmax + first * layout_.classes, rows, classes, scales);
+      if (soft_) {
+        vec::SoftCrossEntropy(x, share + first * layout_.classes, scales, loss + first, rows, classes);
+        continue;
+      }
+      for (std::size_t row = 0; row < rows; ++row) {
+        const Dim r = first + static_cast<Dim>(row);
+        PENSTOCK_ASSIGN_OR_RETURN(const Dim right, labels_.ClassOf(r));
+        const float score = logits[r * layout_.classes + std::max<Dim>(right, 0)] - scales[row].largest;
+        loss[r] = right == ClassLabels::kIgnored ? 0 : scales[row].log_sum - std::max(score, -64.0f);
+      }
+    }
+    return OkStatus();
+  }
+
   Operand logits_, label_, softmax_, loss_;
   bool soft_ = false;
   ClassLayout layout_;
@@ -144,7 +173,13 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
       }
       PENSTOCK_ASSIGN_OR_RETURN(const Dim right, labels_.ClassOf(r));
       const T weight = right == ClassLabels::kIgnored ? T{0} : dloss[r];
-      for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = weight * softmax[at[c]];
+      if (layout_.inner == 1) {
+        const T* const from = softmax + at[0];
+        T* const to = dlogits + at[0];
+        for (Dim c = 0; c < layout_.classes; ++c) to[c] = weight * from[c];
+      } else {
+        for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = weight * softmax[at[c]];
+      }
       if (right != ClassLabels::kIgnored) dlogits[at[right]] -= weight;
     }
     return OkStatus();

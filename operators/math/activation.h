@@ -4,8 +4,12 @@
 //   T Out(T x)
 //   T Dx(T seen, T dout)                  `seen` is an element of that argument, if there is one
 //   void Read(const KernelSetup& k)       optional: reads attributes
+//   void OutOf(x, out, count)             optional: Out of an array of floats, by vector instructions
+//   void DxOf(seen, dout, dx, count)      optional: Dx of arrays of floats
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -54,7 +58,11 @@ struct Activation {
       const T* const x = values_.template from<T>();
       T* const out = values_.template to<T>();
       const std::int64_t count = values_.count();
-      for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(x[i]);
+      if constexpr (requires { math_.OutOf(x, out, std::size_t{}); }) {
+        math_.OutOf(x, out, static_cast<std::size_t>(count));
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(x[i]);
+      }
       return OkStatus();
     }
 
@@ -80,7 +88,11 @@ struct Activation {
       const T* const dout = k[dout_].template Data<T>();
       T* const dx = k[dx_].template Data<T>();
       const std::int64_t count = k[seen_].count();
-      for (std::int64_t i = 0; i < count; ++i) dx[i] = math_.Dx(seen[i], dout[i]);
+      if constexpr (requires { math_.DxOf(seen, dout, dx, std::size_t{}); }) {
+        math_.DxOf(seen, dout, dx, static_cast<std::size_t>(count));
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) dx[i] = math_.Dx(seen[i], dout[i]);
+      }
       return OkStatus();
     }
 

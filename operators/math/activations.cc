@@ -1,9 +1,11 @@
 // relu, sigmoid, exp, floor and similar functions of one element without attributes.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include "framework/vector/functions.h"
 #include "operators/common/float_attr.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
@@ -34,6 +36,7 @@ struct Sigmoid {
   static T Dx(T out, T dout) {
     return dout * out * (T{1} - out);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Sigmoid(x, out, count); }
 };
 
 struct Tanh {
@@ -46,6 +49,7 @@ struct Tanh {
   static T Dx(T out, T dout) {
     return dout * (T{1} - out * out);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Tanh(x, out, count); }
 };
 
 struct Sqrt {
@@ -114,6 +118,7 @@ struct Exp {
   static T Dx(T out, T dout) {
     return dout * out;
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Exp(x, out, count); }
 };
 
 struct Log {
@@ -126,6 +131,7 @@ struct Log {
   static T Dx(T x, T dout) {
     return dout / x;
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Log(x, out, count); }
 };
 
 struct Sin {
@@ -199,6 +205,10 @@ struct Softplus {
   static T Dx(T x, T dout) {
     return dout / (T{1} + std::exp(-x));
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Softplus(1, x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::SoftplusGrad(1, x, dout, dx, count);
+  }
 };
 
 struct Atan {
@@ -223,6 +233,10 @@ struct LogSigmoid {
   template <typename T>
   static T Dx(T x, T dout) {
     return dout / (T{1} + std::exp(x));
+  }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Softplus(-1, x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::SoftplusGrad(-1, x, dout, dx, count);
   }
 };
 

@@ -1,10 +1,12 @@
 // leaky_relu, elu, gelu, swish and similar functions of one element with attributes.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 #include <optional>
 #include <string>
 
+#include "framework/vector/functions.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
 #include "operators/math/second_order.h"
@@ -54,6 +56,7 @@ struct Elu {
     return x > T{0} ? T{0} : ddx * dout * static_cast<T>(alpha) * std::exp(x);
   }
   float alpha = 1;
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Elu(alpha, x, out, count); }
 };
 
 struct Relu6 {
@@ -174,6 +177,10 @@ struct Swish {
     return dout * share * (T{1} + static_cast<T>(beta) * x * (T{1} - share));
   }
   float beta = 1;
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Swish(beta, x, out, count); }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::SwishGrad(beta, x, dout, dx, count);
+  }
 };
 
 }  // namespace

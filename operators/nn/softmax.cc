@@ -1,16 +1,16 @@
 // softmax: normalised exponentials along one axis.
+#include "framework/vector/softmax.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
-#include "operators/common/onednn.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 
@@ -42,6 +42,8 @@ Status InferSoftmax(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
+constexpr Dim kRowsTogether = 4096;  // elements that one thread processes faster than two
+
 // Calls visit(first index) for each line along the axis; its elements are `inner` apart.
 template <typename Visit>
 void EachLine(const AxisShape& s, int threads, Visit&& visit) {
@@ -50,9 +52,18 @@ void EachLine(const AxisShape& s, int threads, Visit&& visit) {
   for (Dim line = 0; line < lines; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
 }
 
+// Calls visit(first row, number of rows), each with rows for one thread; the elements of a row are
+// contiguous.
+template <typename Visit>
+void EachRows(const AxisShape& s, int threads, Visit&& visit) {
+  const Dim least = std::max<Dim>(1, kRowsTogether / s.axis);
+  const Dim part = std::max(least, (s.outer + threads - 1) / threads);
+#pragma omp parallel for num_threads(threads) schedule(static) if (part < s.outer)
+  for (Dim first = 0; first < s.outer; first += part) visit(first, std::min(part, s.outer - first));
+}
+
 // Returns exp(x) for x in [-64, 0], and NaN for NaN. In f32 it is the series of the exponential in f64,
-// rounded once: nearly always the correctly rounded result. It has no branches, so that a loop over it is
-// vectorised.
+// rounded once: nearly always the correctly rounded result. It has no branches.
 inline double Exponential(double x) { return std::exp(x); }
 inline float Exponential(float x) {
   constexpr double kToWhole = 0x1.8p52;  // adding it to a number rounds the number to an integer
@@ -73,24 +84,22 @@ inline float Exponential(float x) {
   return static_cast<float>(series * std::bit_cast<double>(power));
 }
 
-using One = std::integral_constant<Dim, 1>;  // a step known at compile time lets loops be vectorised
-
 // The elements of a line minus their maximum, at least -64.
-template <typename T, typename Step>
-void Shift(const T* x, T* out, Dim count, Step step) {
+template <typename T>
+void Shift(const T* x, T* out, Dim count, Dim step) {
   const T largest = MaxOf<T>(count, [=](Dim i) { return x[i * step]; });
   for (Dim i = 0; i < count; ++i) out[i * step] = x[i * step] - largest;
   for (Dim i = 0; i < count; ++i) out[i * step] = out[i * step] < T{-64} ? T{-64} : out[i * step];
 }
 
-template <typename T, typename Step>
-void Exponentials(T* out, Dim count, Step step) {
+template <typename T>
+void Exponentials(T* out, Dim count, Dim step) {
   for (Dim i = 0; i < count; ++i) out[i * step] = Exponential(out[i * step]);
 }
 
 // The sum is f64, so that rows of many thousand elements still add up to 1.
-template <typename T, typename Step>
-void DivideBySum(T* out, Dim count, Step step) {
+template <typename T>
+void DivideBySum(T* out, Dim count, Dim step) {
   const double sum = SumOf<double>(count, [=](Dim i) { return out[i * step]; });
   const T share = T{1} / static_cast<T>(sum);
   for (Dim i = 0; i < count; ++i) out[i * step] *= share;
@@ -110,9 +119,15 @@ class SoftmaxKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     T* const out = k[out_].template Data<T>();
-    if (shape_.inner == 1) {
-      Rows(x, out);
-      return OkStatus();
+    if (shape_.axis == 0) return OkStatus();
+    if constexpr (std::is_same_v<T, float>) {
+      if (shape_.inner == 1) {
+        EachRows(shape_, threads_, [&](Dim first, Dim rows) {
+          vec::Softmax(x + first * shape_.axis, out + first * shape_.axis, static_cast<std::size_t>(rows),
+                       static_cast<std::size_t>(shape_.axis));
+        });
+        return OkStatus();
+      }
     }
     EachLine(shape_, threads_, [&](Dim first) {
       Shift(x + first, out + first, shape_.axis, shape_.inner);
@@ -123,31 +138,12 @@ class SoftmaxKernel : public Kernel {
   }
 
  private:
-  static constexpr Dim kCached = 4096;  // elements
-
-  // Processes as many rows at once as stay in the cache from loop to loop, so that short rows share one loop
-  // of exponentials.
-  void Rows(const T* x, T* out) const {
-    const Dim width = shape_.axis, at_once = std::max<Dim>(1, kCached / std::max<Dim>(width, 1));
-    const Dim end = width == 0 ? 0 : shape_.outer;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (end > at_once)
-    for (Dim begin = 0; begin < end; begin += at_once) {
-      const Dim stop = std::min(begin + at_once, end);
-      for (Dim row = begin; row < stop; ++row) Shift(x + row * width, out + row * width, width, One());
-      Exponentials(out + begin * width, (stop - begin) * width, One());
-      for (Dim row = begin; row < stop; ++row) DivideBySum(out + row * width, width, One());
-    }
-  }
-
   Operand x_, out_;
   int threads_ = 1;
   AxisShape shape_;
 };
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
-//
-// Uses oneDNN if the elements of a line are contiguous and oneDNN has a kernel for the processor, as for
-// those with AVX-512; its reference kernel is slower than loops.
 template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:
@@ -158,51 +154,39 @@ class SoftmaxGradKernel : public Kernel {
     threads_ = k.threads();
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", out_.shape));
-    if constexpr (std::is_same_v<T, float>) {
-      if (shape_.inner != 1 || out_.shape.Count() == 0) return OkStatus();
-      return OnednnTry(k, [&] {
-        const dnnl::memory::desc desc = OnednnPlain({shape_.outer, shape_.axis});
-        const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, desc, 1},
-                                                            OnednnAttr(), OnednnEngine());
-        const dnnl::softmax_backward::primitive_desc pd({desc, desc, 1}, OnednnAttr(), OnednnEngine(),
-                                                        forward);
-        by_onednn_ = !std::string_view(pd.impl_info_str()).starts_with("ref");
-        if (!by_onednn_) return;
-        steps_.Add(k, dnnl::softmax_backward(pd), pd.scratchpad_desc(),
-                   {{DNNL_ARG_DST, steps_.Tensor(out_, desc)},
-                    {DNNL_ARG_DIFF_DST, steps_.Tensor(dout_, desc)},
-                    {DNNL_ARG_DIFF_SRC, steps_.Tensor(dx_, desc)}});
-      });
-    }
-    return OkStatus();
+    return RequireShape(k, "Out@GRAD", out_.shape);
   }
 
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
-    if (by_onednn_) return steps_.Run(k);
     const T* const out = std::as_const(k[out_]).template Data<T>();
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    EachLine(shape_, threads_, [&](Dim first) {
-      shape_.inner == 1 ? Line(out + first, dout + first, dx + first, One())
-                        : Line(out + first, dout + first, dx + first, shape_.inner);
-    });
+    if (shape_.axis == 0) return OkStatus();
+    if constexpr (std::is_same_v<T, float>) {
+      if (shape_.inner == 1) {
+        EachRows(shape_, threads_, [&](Dim first, Dim rows) {
+          const Dim at = first * shape_.axis;
+          vec::SoftmaxGrad(out + at, dout + at, dx + at, static_cast<std::size_t>(rows),
+                           static_cast<std::size_t>(shape_.axis));
+        });
+        return OkStatus();
+      }
+    }
+    EachLine(shape_, threads_, [&](Dim first) { Line(out + first, dout + first, dx + first); });
     return OkStatus();
   }
 
  private:
-  template <typename Step>
-  void Line(const T* out, const T* dout, T* dx, Step step) const {
+  void Line(const T* out, const T* dout, T* dx) const {
+    const Dim step = shape_.inner;
     const T sum = SumOf<T>(shape_.axis, [=](Dim i) { return dout[i * step] * out[i * step]; });
     for (Dim i = 0; i < shape_.axis; ++i) dx[i * step] = out[i * step] * (dout[i * step] - sum);
   }
 
   Operand out_, dout_, dx_;
   int threads_ = 1;
-  bool by_onednn_ = false;
   AxisShape shape_;
-  OnednnSequence steps_;
 };
 
 }  // namespace

@@ -23,7 +23,9 @@ MAY_INCLUDE = {
 
 # Folder -> its sub-folders, each after those that it may include.
 ORDER = {
-    "framework": ["base", "proto", "tensor", "ir", "wire", "runtime", "op", "text", "roles", "verify", "autodiff"],
+    "framework": [
+        "base", "vector", "proto", "tensor", "ir", "wire", "runtime", "op", "text", "roles", "verify", "autodiff",
+    ],
     "operators": [
         "common", "cuda",
         {"collective", "control_flow", "detection", "distributed", "io", "loss", "math", "nn", "optimizer", "random",

@@ -27,6 +27,7 @@ else()
   list(APPEND penstock_missing libdnnl-dev ocl-icd-opencl-dev)
 endif()
 penstock_find(libeigen3-dev Eigen3)
+penstock_find(libhwy-dev hwy CONFIG)
 penstock_find(nlohmann-json3-dev nlohmann_json)
 penstock_find(g++ OpenMP COMPONENTS CXX)
 

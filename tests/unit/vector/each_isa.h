@@ -1,0 +1,38 @@
+// Runs a test on every instruction set that the processor has.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "framework/vector/isa.h"
+
+namespace penstock::vec {
+
+template <typename Test>
+void OnEachIsa(Test test) {
+  for (const Isa isa : IsasOfProcessor()) {
+    CapIsa(isa);
+    const testing::ScopedTrace trace(__FILE__, __LINE__, std::string(NameOf(isa)));
+    test(isa);
+  }
+  CapIsa(Isa::kAvx512);
+}
+
+inline bool SameBytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// make() on AVX2 and on AVX-512 gives the same bytes, where the processor has both.
+template <typename Make>
+void ExpectSameBytesWithFusedProducts(Make make) {
+  if (IsasOfProcessor().back() != Isa::kAvx512) GTEST_SKIP() << "the processor has no AVX-512";
+  CapIsa(Isa::kAvx2);
+  const std::vector<float> narrow = make();
+  CapIsa(Isa::kAvx512);
+  EXPECT_TRUE(SameBytes(narrow, make()));
+}
+
+}  // namespace penstock::vec

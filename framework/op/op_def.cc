@@ -105,10 +105,13 @@ Status CheckOneType(const InferContext& c, const SlotDef& slot) {
 }
 
 // Whether an op may take both float16 and float32 where it asks for one type: one without a kernel for
-// float16 computes in float32, and converts its float16 inputs. Programs in mixed precision contain such ops:
-// a batch_norm of float16 values has float32 moments.
-bool MixesPrecisions(const OpDef& def, DType a, DType b) {
-  return ((a == DType::kFp16 && b == DType::kFp32) || (a == DType::kFp32 && b == DType::kFp16)) &&
+// float16 computes in float32, and converts inputs that are declared float16 (executor/graph/halves.h).
+// Programs in mixed precision contain such ops: a batch_norm of float16 values has float32 moments. A value
+// that is float16 though declared otherwise is not converted.
+bool MixesPrecisions(const OpDef& def, const VarInfo& a, const VarInfo& b) {
+  const VarInfo& half = a.dtype == DType::kFp16 ? a : b;
+  const VarInfo& whole = a.dtype == DType::kFp16 ? b : a;
+  return half.dtype == DType::kFp16 && half.dtype_is_loose && whole.dtype == DType::kFp32 &&
          def.FindKernel(DeviceKind::kCpu, DType::kFp16) == nullptr &&
          def.FindKernel(DeviceKind::kCpu, DType::kFp32) != nullptr;
 }
@@ -126,7 +129,7 @@ Status CheckTypes(const InferContext& c) {
       }
       if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr) &&
           c.DTypeOf(slot.type.slot_or_attr) != info.dtype &&
-          !MixesPrecisions(c.def(), c.DTypeOf(slot.type.slot_or_attr), info.dtype)) {
+          !MixesPrecisions(c.def(), c.Input(slot.type.slot_or_attr), info)) {
         return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must equal that of ",
                        slot.type.slot_or_attr, " (", DTypeName(c.DTypeOf(slot.type.slot_or_attr)), ")");
       }

@@ -49,6 +49,16 @@ TEST(ExecutorErrors, OfAKernelNameTheOpToo) {
   EXPECT_EQ(status.details()[2], "written at train.py:3");
 }
 
+// Only what is declared float16 is converted for an op that computes in float32.
+TEST(ExecutorErrors, OfAFloat16ThatIsDeclaredOtherwise) {
+  const ToyProgram p = TwoAdds();
+  std::vector<exec::Feed> feeds = TwoFeeds(2, 1, 1);
+  feeds[1].tensor = Tensor(DType::kFp16, {2, 2});
+  const Status status = RunStatus(p.program, feeds, {"out"});
+  EXPECT_EQ(status.id(), "E-feed-dtype") << status.ToString();
+  EXPECT_EQ(status.message(), "feed: y is f16; it is declared f32");
+}
+
 TEST(ExecutorErrors, OfFeedsAndFetches) {
   ToyProgram p = TwoAdds();
   Var checked = *p.program.main().FindVar("y");

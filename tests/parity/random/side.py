@@ -30,8 +30,9 @@ class Build:
     """Builds the programs of one seed from scratch."""
 
     def __init__(self, fluid, seed):
-        if hasattr(fluid.framework, '_name_scope'):    # an exception leaves Fluid in the scope where it was raised
+        if hasattr(fluid.framework, '_name_scope'):    # an exception leaves Fluid where it was raised
             fluid.framework._name_scope = fluid.framework.NameScope()
+            fluid.framework.switch_device(None)
         self.main, self.startup = fluid.Program(), fluid.Program()
         with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
             self.generator = Generator(fluid, seed)

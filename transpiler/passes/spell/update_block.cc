@@ -87,9 +87,14 @@ Op UpdateBlocks::Beside(const Op& op, const UpdateSite& site) {
   const bool of_grad = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
     return name == site.trained->grad || of_grad_.contains(name);
   });
+  const bool of_rows = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+    const Var* var = context_.main.main().FindVar(name);
+    return of_rows_.contains(name) || (var != nullptr && var->kind == VarKind::kSelectedRows);
+  });
   return Mapped(op, [&](const std::string& name, bool written) {
     std::string here = Here(name, site);
     if (written && of_grad) of_grad_.insert(name);
+    if (written && of_rows) of_rows_.insert(name);
     if (out_.main().FindVar(here) == nullptr) {
       DeclareTemporary(name, here, site, written);
     } else if (written) {
@@ -118,6 +123,13 @@ Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
   });
 }
 
+// Whether the temporary keeps the height of the whole, because it is computed from selected rows. Without a
+// table, only Fluid 1.8.5 has such temporaries: it clips rows on the server that the trainer has not sent.
+bool UpdateBlocks::KeepsHeight(const std::string& name, const UpdateSite& site) const {
+  if (site.kind != VarKind::kTensor) return of_grad_.contains(name);
+  return context_.plan.dialect != plan::Dialect::kDefault && of_rows_.contains(name);
+}
+
 // A temporary that was shaped like the whole gets the shape and kind of what is held here. Selected rows of a
 // gradient keep their row numbers, and therefore the height of the whole; in Fluid's programs their shape may
 // be missing.
@@ -129,7 +141,7 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& 
   copy.name = here;
   if (copy.kind == VarKind::kSelectedRows && copy.type->shape.rank() == 0) copy.type->shape = site.whole;
   if (written && copy.type && copy.type->shape == site.whole) {
-    if (site.kind == VarKind::kTensor || !of_grad_.contains(name)) copy.type->shape = site.here;
+    if (!KeepsHeight(name, site)) copy.type->shape = site.here;
     if (site.kind != VarKind::kTensor) copy.kind = site.kind;
   }
   if (IsStateBeside(*var, site)) {

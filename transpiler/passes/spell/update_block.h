@@ -46,6 +46,7 @@ class UpdateBlocks {
   Op Optimizer(const Op& op, const UpdateSite& site);
   // The name in this update of a variable of the user's.
   std::string Here(const std::string& name, const UpdateSite& site) const;
+  bool KeepsHeight(const std::string& name, const UpdateSite& site) const;
   void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                         bool written);
   void Reshape(const std::string& here, const UpdateSite& site);
@@ -56,6 +57,7 @@ class UpdateBlocks {
   const PassContext& context_;
   ServerNames names_;
   std::set<std::string> of_grad_;  // temporaries computed from a gradient
+  std::set<std::string> of_rows_;  // temporaries computed from selected rows
 };
 
 }  // namespace penstock::passes

@@ -82,14 +82,12 @@ HWY_INLINE void EachPart(std::size_t count, Step step) {
 
 // A value for each of kLanes lanes.
 struct Lanes {
+  // Not implicit: such a constructor would be compiled without the instruction set.
+  HWY_INLINE explicit Lanes(float value) {
+    for (Vector& part : parts) part = hn::Set(Floats(), value);
+  }
   Vector parts[kParts];
 };
-
-HWY_INLINE Lanes LanesOf(float value) {
-  Lanes lanes;
-  for (Vector& part : lanes.parts) part = hn::Set(Floats(), value);
-  return lanes;
-}
 
 // fold(lane i, lane i + width / 2), until one lane is left.
 template <class D, typename Fold>

@@ -20,7 +20,7 @@ HWY_INLINE Vector Score(Floats d, Vector x, Vector largest) {
 }
 
 HWY_INLINE float LargestOf(const float* x, std::size_t count) {
-  Lanes largest = LanesOf(-std::numeric_limits<float>::infinity());
+  Lanes largest(-std::numeric_limits<float>::infinity());
   EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
     largest.parts[part] = hn::Max(largest.parts[part], Load(d, x + i, n, x[i]));
   });
@@ -28,7 +28,7 @@ HWY_INLINE float LargestOf(const float* x, std::size_t count) {
 }
 
 HWY_INLINE float ExpAndSum(const float* x, float* y, std::size_t count, float largest) {
-  Lanes sum = LanesOf(0);
+  Lanes sum(0);
   const Vector peak = hn::Set(Floats(), largest);
   EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
     const Vector e = Exp(d, Score(d, Load(d, x + i, n), peak));
@@ -52,7 +52,7 @@ void Softmax(const float* x, float* y, std::size_t rows, std::size_t count, RowS
 
 void SoftmaxGrad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t count) {
   for (std::size_t row = 0; row < rows; ++row, y += count, dy += count, dx += count) {
-    Lanes sum = LanesOf(0);
+    Lanes sum(0);
     EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
       sum.parts[part] = hn::MulAdd(Load(d, dy + i, n), Load(d, y + i, n), sum.parts[part]);
     });
@@ -66,7 +66,7 @@ void SoftmaxGrad(const float* y, const float* dy, float* dx, std::size_t rows, s
 void SoftCrossEntropy(const float* x, const float* share, const RowScale* scales, float* loss,
                       std::size_t rows, std::size_t count) {
   for (std::size_t row = 0; row < rows; ++row, x += count, share += count) {
-    Lanes sum = LanesOf(0);
+    Lanes sum(0);
     const Vector largest = hn::Set(Floats(), scales[row].largest);
     const Vector log_sum = hn::Set(Floats(), scales[row].log_sum);
     EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {

@@ -87,7 +87,7 @@ Op UpdateBlocks::Beside(const Op& op, const UpdateSite& site) {
   const bool of_grad = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
     return name == site.trained->grad || of_grad_.contains(name);
   });
-  const bool of_rows = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+  const bool of_rows = !of_grad && std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
     const Var* var = context_.main.main().FindVar(name);
     return of_rows_.contains(name) || (var != nullptr && var->kind == VarKind::kSelectedRows);
   });

@@ -57,7 +57,7 @@ class UpdateBlocks {
   const PassContext& context_;
   ServerNames names_;
   std::set<std::string> of_grad_;  // temporaries computed from a gradient
-  std::set<std::string> of_rows_;  // temporaries computed from selected rows
+  std::set<std::string> of_rows_;  // temporaries computed from other selected rows
 };
 
 }  // namespace penstock::passes

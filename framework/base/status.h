@@ -11,10 +11,11 @@
 // be searched for.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "framework/base/check.h"
@@ -35,41 +36,46 @@ enum class StatusCode {
   kDataLoss = 15,           // bad bytes: fetch the file again
 };
 
+// One word, null when ok: what tells of an error is on the heap. A Status that was moved from is ok.
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok
-  Status(StatusCode code, std::string id, std::string message)
-      : code_(code), id_(std::move(id)), message_(std::move(message)) {}
+  Status(StatusCode code, std::string id, std::string message);
+  Status(const Status& other) : error_(other.ok() ? nullptr : Copy(*other.error_)) {}
+  Status(Status&&) noexcept = default;
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
 
-  bool ok() const { return code_ == StatusCode::kOk; }
-  StatusCode code() const { return code_; }
-  const std::string& id() const { return id_; }            // "E-shape-mul"
-  const std::string& message() const { return message_; }  // the first line, without "error: " and id
-  const std::vector<std::string>& details() const { return details_; }
+  bool ok() const { return error_ == nullptr; }
+  StatusCode code() const;
+  const std::string& id() const;       // "E-shape-mul"
+  const std::string& message() const;  // the first line, without "error: " and id
+  const std::vector<std::string>& details() const;
 
-  // Adds one line below the message (indentation is added when printed).
-  Status&& With(std::string line) && {
-    details_.push_back(std::move(line));
-    return std::move(*this);
-  }
-  Status& With(std::string line) & {
-    details_.push_back(std::move(line));
-    return *this;
-  }
-  // Puts "what: " in front of the message.
-  Status&& In(std::string_view what) && {
-    message_ = StrCat(what, ": ", message_);
-    return std::move(*this);
-  }
+  // Adds one line below the message (indentation is added when printed). No effect when ok.
+  Status&& With(std::string line) && { return std::move(With(std::move(line))); }
+  Status& With(std::string line) &;
+  // Puts "what: " in front of the message. No effect when ok.
+  Status&& In(std::string_view what) &&;
 
   // "mul: width ...   [E-shape-mul]\n  op 3 of block 0: ..."; "ok" when ok.
   std::string ToString() const;
 
  private:
-  StatusCode code_ = StatusCode::kOk;
-  std::string id_;
-  std::string message_;
-  std::vector<std::string> details_;
+  template <typename T>
+  friend class Result;
+  struct Error;
+  // Out of line, so that a caller contains no code for what happens only after an error.
+  struct Delete {
+    void operator()(Error* error) const;
+  };
+  using ErrorPtr = std::unique_ptr<Error, Delete>;
+  static ErrorPtr Copy(const Error& error);
+  static const Status& SharedOk();
+  [[noreturn]] static void NoValue(const Status& why);  // a Result was read that has none
+
+  ErrorPtr error_;
 };
 
 inline Status OkStatus() { return Status(); }
@@ -111,27 +117,28 @@ Status Cancelled(std::string id, const Parts&... parts) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
-    PENSTOCK_CHECK(!status_.ok(), "a Result without a value needs an error");
+  Result(T value)
+      : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status)                                      // NOLINT(google-explicit-constructor)
+      : state_(std::in_place_index<0>, std::move(status)) {
+    PENSTOCK_CHECK(!std::get_if<0>(&state_)->ok(), "a Result without a value needs an error");
   }
 
-  bool ok() const { return value_.has_value(); }
-  const Status& status() const& { return status_; }
-  Status status() && { return std::move(status_); }
+  bool ok() const { return state_.index() == 1; }
+  const Status& status() const& { return ok() ? Status::SharedOk() : *std::get_if<0>(&state_); }
+  Status status() && { return ok() ? OkStatus() : std::move(*std::get_if<0>(&state_)); }
 
   const T& value() const& {
-    PENSTOCK_CHECK(ok(), status_.ToString());
-    return *value_;
+    if (!ok()) [[unlikely]]
+      Status::NoValue(status());
+    return *std::get_if<1>(&state_);
   }
   T& value() & {
-    PENSTOCK_CHECK(ok(), status_.ToString());
-    return *value_;
+    if (!ok()) [[unlikely]]
+      Status::NoValue(status());
+    return *std::get_if<1>(&state_);
   }
-  T&& value() && {
-    PENSTOCK_CHECK(ok(), status_.ToString());
-    return std::move(*value_);
-  }
+  T&& value() && { return std::move(value()); }
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -139,8 +146,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
 
  private:
-  std::optional<T> value_;
-  Status status_;
+  std::variant<Status, T> state_;
 };
 
 }  // namespace penstock

@@ -59,19 +59,20 @@ void WriteText(int field, const std::string& text, CodedOutputStream& out) {
   out.WriteString(text);
 }
 
-template <typename T>
-std::size_t PackedBytes(const std::vector<T>& numbers) {
+template <typename Numbers>
+std::size_t PackedBytes(const Numbers& numbers) {
   std::size_t bytes = 0;
-  for (const T number : numbers) bytes += CodedOutputStream::VarintSize64(static_cast<std::uint64_t>(number));
+  for (const auto number : numbers)
+    bytes += CodedOutputStream::VarintSize64(static_cast<std::uint64_t>(number));
   return bytes;
 }
 
-template <typename T>
-void WritePacked(int field, const std::vector<T>& numbers, CodedOutputStream& out) {
+template <typename Numbers>
+void WritePacked(int field, const Numbers& numbers, CodedOutputStream& out) {
   if (numbers.empty()) return;
   out.WriteVarint32(BytesTag(field));
   out.WriteVarint32(static_cast<std::uint32_t>(PackedBytes(numbers)));
-  for (const T number : numbers) out.WriteVarint64(static_cast<std::uint64_t>(number));
+  for (const auto number : numbers) out.WriteVarint64(static_cast<std::uint64_t>(number));
 }
 
 void WriteLod(const LoD& lod, CodedOutputStream& out) {

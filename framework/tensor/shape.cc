@@ -15,26 +15,44 @@ constexpr Dim kCountMax = std::numeric_limits<Dim>::max() / 16;
 
 }  // namespace
 
-bool Shape::IsKnown() const {
-  for (const Dim d : dims_) {
-    if (d < 0) return false;
+Shape::Shape(std::span<const Dim> dims) : rank_(dims.size()) {
+  if (OnHeap())
+    heap_ = new std::vector<Dim>(dims.begin(), dims.end());
+  else
+    std::ranges::copy(dims, inline_);
+}
+
+void Shape::Append(Dim extent) {
+  if (rank_ < kInlineRank) {
+    inline_[rank_] = extent;
+  } else if (rank_ == kInlineRank) {
+    auto* all = new std::vector<Dim>(inline_, inline_ + rank_);
+    all->push_back(extent);
+    heap_ = all;
+  } else {
+    heap_->push_back(extent);
   }
-  return true;
+  ++rank_;
+}
+
+bool Shape::IsKnown() const {
+  return std::ranges::none_of(dims(), [](Dim extent) { return extent < 0; });
 }
 
 Dim Shape::Product(int begin, int end) const {
   PENSTOCK_CHECK(begin >= 0 && end <= rank(), "extents out of range");
   Dim product = 1;
+  const Dim* extents = data();
   for (int i = begin; i < end; ++i) {
-    if ((*this)[i] < 0) return kUnknownDim;
-    if (__builtin_mul_overflow(product, (*this)[i], &product) || product > kCountMax) product = kCountMax;
+    if (extents[i] < 0) return kUnknownDim;
+    if (__builtin_mul_overflow(product, extents[i], &product) || product > kCountMax) product = kCountMax;
   }
   return product;
 }
 
 Shape Shape::Slice(int begin, int end) const {
   PENSTOCK_CHECK(begin >= 0 && begin <= end && end <= rank(), "extents out of range");
-  return Shape(std::vector<Dim>(dims_.begin() + begin, dims_.begin() + end));
+  return Shape(dims().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
 }
 
 Shape Shape::WithRows(Dim rows) const {
@@ -58,9 +76,9 @@ std::string Shape::ToString() const {
 }
 
 Shape Concat(const Shape& a, const Shape& b) {
-  std::vector<Dim> dims = a.dims();
-  dims.insert(dims.end(), b.dims().begin(), b.dims().end());
-  return Shape(std::move(dims));
+  Shape out = a;
+  for (const Dim extent : b.dims()) out.Append(extent);
+  return out;
 }
 
 bool Compatible(const Shape& a, const Shape& b) {

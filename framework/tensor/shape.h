@@ -3,11 +3,17 @@
 //   Shape s = {-1, 784};
 //   s.ToString()          "[?, 784]"
 //   s.Product(1, 2)       784
+//
+// Up to kInlineRank extents are stored in the object itself, more on the heap.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock {
@@ -18,17 +24,50 @@ constexpr Dim kUnknownDim = -1;
 // An unknown extent is compatible with any.
 constexpr bool Compatible(Dim a, Dim b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
 
+// The extents of a Shape, which must outlive it.
+class Dims : public std::span<const Dim> {
+ public:
+  explicit Dims(std::span<const Dim> dims) : std::span<const Dim>(dims) {}
+  operator std::vector<Dim>() const { return {begin(), end()}; }  // NOLINT(google-explicit-constructor)
+  friend bool operator==(const Dims& a, const std::vector<Dim>& b) { return std::ranges::equal(a, b); }
+};
+
 class Shape {
  public:
-  Shape() = default;
-  Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
-  explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  static constexpr int kInlineRank = 8;
 
-  int rank() const { return static_cast<int>(dims_.size()); }
-  Dim operator[](int i) const { return dims_[static_cast<std::size_t>(i)]; }
-  void Set(int i, Dim extent) { dims_[static_cast<std::size_t>(i)] = extent; }
-  void Append(Dim extent) { dims_.push_back(extent); }
-  const std::vector<Dim>& dims() const { return dims_; }
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const Dim> dims);
+  Shape(const Shape& other) : rank_(other.rank_) {
+    if (other.OnHeap()) [[unlikely]]
+      heap_ = new std::vector<Dim>(*other.heap_);
+    else
+      std::copy_n(other.inline_, kInlineRank, inline_);
+  }
+  // Leaves `other` with rank 0.
+  Shape(Shape&& other) noexcept { Take(other); }
+  Shape& operator=(const Shape& other) {
+    if (this != &other) *this = Shape(other);
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    if (this == &other) return *this;
+    if (OnHeap()) [[unlikely]]
+      delete heap_;
+    Take(other);
+    return *this;
+  }
+  ~Shape() {
+    if (OnHeap()) [[unlikely]]
+      delete heap_;
+  }
+
+  int rank() const { return static_cast<int>(rank_); }
+  Dim operator[](int i) const { return data()[i]; }
+  void Set(int i, Dim extent) { data()[i] = extent; }
+  void Append(Dim extent);
+  Dims dims() const { return Dims({data(), rank_}); }
 
   bool IsKnown() const;  // no extent is -1
   // The product of extents [begin, end); -1 if one of them is unknown; 1 if there are none.
@@ -42,10 +81,27 @@ class Shape {
   Shape WithRows(Dim rows) const;  // the first extent replaced
   std::string ToString() const;    // "[?, 784]"
 
-  friend bool operator==(const Shape&, const Shape&) = default;
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return a.rank_ == b.rank_ && std::equal(a.data(), a.data() + a.rank_, b.data());
+  }
 
  private:
-  std::vector<Dim> dims_;
+  bool OnHeap() const { return rank_ > kInlineRank; }
+  const Dim* data() const { return OnHeap() ? heap_->data() : inline_; }
+  Dim* data() { return OnHeap() ? heap_->data() : inline_; }
+  void Take(Shape& other) {
+    if (other.OnHeap()) [[unlikely]]
+      heap_ = other.heap_;
+    else
+      std::copy_n(other.inline_, kInlineRank, inline_);
+    rank_ = std::exchange(other.rank_, std::size_t{0});
+  }
+
+  union {
+    Dim inline_[kInlineRank] = {};
+    std::vector<Dim>* heap_;  // if rank_ is above kInlineRank: all extents
+  };
+  std::size_t rank_ = 0;
 };
 
 Shape Concat(const Shape& a, const Shape& b);

@@ -95,7 +95,7 @@ class UnsqueezeKernel : public CopyKernel {
   Status Run(KernelRun& k) override {
     if (axes_.known()) return CopyKernel::Run(k);
     PENSTOCK_RETURN_IF_ERROR(axes_.Read(k));
-    dims_ = x_.shape.dims();
+    dims_.assign(x_.shape.dims().begin(), x_.shape.dims().end());
     if (const auto mistake = PutIn(axes_.values(), dims_))
       return InvalidArgument("E-op-axes", "unsqueeze2: ", *mistake);
     for (int i = 0; i < made_.rank(); ++i) made_.Set(i, dims_[static_cast<std::size_t>(i)]);

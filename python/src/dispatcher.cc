@@ -42,8 +42,8 @@ class PythonDispatcher : public plan::Dispatcher {
     return Guarded<std::vector<std::string>>(raised_, [&] {
       py::list asked;
       for (const plan::Piece& piece : pieces) {
-        asked.append(py::make_tuple(piece.name, piece.shape.dims(), std::string(DTypeName(piece.dtype)),
-                                    piece.sparse));
+        asked.append(py::make_tuple(piece.name, std::vector<Dim>(piece.shape.dims()),
+                                    std::string(DTypeName(piece.dtype)), piece.sparse));
       }
       return dispatcher_->attr("dispatch")(asked).cast<std::vector<std::string>>();
     });

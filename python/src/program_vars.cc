@@ -128,7 +128,7 @@ void BindVarReaders(ProgramClass& program) {
                           const std::string& n) { return static_cast<int>(box.ReadVar(b, n).kind); })
       .def("var_shape",
            [](const ProgramBox& box, int b, const std::string& n) {
-             return py::tuple(py::cast(box.ReadVar(b, n).shape().dims()));
+             return py::tuple(py::cast(std::vector<Dim>(box.ReadVar(b, n).shape().dims())));
            })
       .def("var_dtype",
            [](const ProgramBox& box, int b, const std::string& n) {
@@ -149,7 +149,8 @@ void BindVarReaders(ProgramClass& program) {
            [](const ProgramBox& box, int b, const std::string& n) {
              py::list parts;
              for (const TensorType& part : box.ReadVar(b, n).reader) {
-               parts.append(py::make_tuple(static_cast<int>(part.dtype), part.shape.dims(), part.lod_level));
+               parts.append(py::make_tuple(static_cast<int>(part.dtype), std::vector<Dim>(part.shape.dims()),
+                                           part.lod_level));
              }
              return parts;
            })

@@ -128,7 +128,7 @@ void BindLoDTensor(py::module_& m) {
       .def(
           "set", [](TensorHandle& t, const py::object& array, const py::object&) { SetValues(t, array); },
           py::arg("array"), py::arg("place") = py::none())
-      .def("shape", [](const TensorHandle& t) { return t.tensor().shape().dims(); })
+      .def("shape", [](const TensorHandle& t) { return std::vector<Dim>(t.tensor().shape().dims()); })
       .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
       .def("_is_initialized", [](const TensorHandle& t) { return t.tensor().initialized(); })
       .def("_view", [](const TensorHandle& t) { return ViewAsArray(t.tensor()); })

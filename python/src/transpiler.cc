@@ -201,7 +201,7 @@ py::list PlannedParams(const plan::PlacementPlan& plan) {
                                    slice.row_end, plan.pservers[static_cast<std::size_t>(slice.pserver)]));
     }
     out.append(py::make_tuple(param.param, param.grad, std::string(DTypeName(param.dtype)),
-                              param.shape.dims(), param.sparse, param.prefetched, slices));
+                              std::vector<Dim>(param.shape.dims()), param.sparse, param.prefetched, slices));
   }
   return out;
 }

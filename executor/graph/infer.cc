@@ -117,16 +117,23 @@ Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction&
   return Inferred{context.outputs(), instruction.def->KernelType(context), context.lod_shares()};
 }
 
-void ShareLods(const Instruction& instruction, std::span<const LodShare> shares, Variable* const* variables) {
+std::vector<LodCopy> LodCopiesOf(const Instruction& instruction, std::span<const LodShare> shares) {
   const auto slot = [](const std::vector<std::vector<int>>& slots, int argument, int i) {
     return slots[static_cast<std::size_t>(argument)][static_cast<std::size_t>(i)];
   };
+  std::vector<LodCopy> copies;
   for (const LodShare& share : shares) {
     const int from = slot(instruction.inputs, share.input_slot, share.input);
     const int to = slot(instruction.outputs, share.output_slot, share.output);
-    if (from < 0 || to < 0 || from == to) continue;
-    const Tensor* source = variables[from]->If<Tensor>();
-    Tensor* target = variables[to]->If<Tensor>();
+    if (from >= 0 && to >= 0 && from != to) copies.push_back({from, to});
+  }
+  return copies;
+}
+
+void CopyLods(std::span<const LodCopy> copies, Variable* const* variables) {
+  for (const LodCopy& copy : copies) {
+    const Tensor* source = variables[copy.from]->If<Tensor>();
+    Tensor* target = variables[copy.to]->If<Tensor>();
     if (source != nullptr && target != nullptr) target->ShareLod(*source);
   }
 }

@@ -43,8 +43,14 @@ struct Inferred {
 Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
                                   std::span<const VarInfo> slots);
 
-// Call after the instruction has run: outputs that share an input's LoD get it. `variables`: by slot.
-void ShareLods(const Instruction& instruction, std::span<const LodShare> shares, Variable* const* variables);
+// An output that gets the LoD of an input when its op has run: slots.
+struct LodCopy {
+  int from = -1;
+  int to = -1;
+};
+std::vector<LodCopy> LodCopiesOf(const Instruction& instruction, std::span<const LodShare> shares);
+// `variables`: by slot.
+void CopyLods(std::span<const LodCopy> copies, Variable* const* variables);
 
 struct PreparedKernel {
   std::unique_ptr<Kernel> kernel;

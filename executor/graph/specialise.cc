@@ -1,9 +1,12 @@
 #include "executor/graph/specialise.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 
 #include "executor/graph/explain.h"
 #include "executor/graph/memory_plan.h"
+#include "framework/base/flat_index.h"
 
 namespace penstock::exec {
 namespace {
@@ -12,17 +15,16 @@ constexpr std::size_t kAlignment = 64;
 // More than any machine can address, and far below the size at which sums overflow.
 constexpr std::size_t kTemporaryBytesMax = std::size_t{1} << 47;
 
-// Lays out a kernel's workspaces one after the other. All kernels share this memory, because they run one at
-// a time.
-std::vector<std::size_t> WorkspaceOffsets(const std::vector<std::size_t>& bytes, std::size_t& total) {
-  std::vector<std::size_t> offsets;
-  std::size_t end = 0;
-  for (const std::size_t size : bytes) {
-    offsets.push_back(end);
-    end += (size + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  total = std::max(total, end);
-  return offsets;
+std::uint32_t HashOf(const VarInfo& type) {
+  const Dims dims = type.shape.dims();
+  const std::string_view bytes(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
+  return FlatHash(bytes) ^ (static_cast<std::uint32_t>(type.dtype) << 16) ^
+         static_cast<std::uint32_t>(type.kind);
+}
+
+bool IsSame(const VarInfo& a, const VarInfo& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.lod_level == b.lod_level && a.has_type == b.has_type &&
+         a.dtype_is_loose == b.dtype_is_loose && a.shape == b.shape;
 }
 
 class Specialiser {
@@ -103,9 +105,8 @@ class Specialiser {
     if (!inferring.ok() && !guess) return std::move(inferring).status();
     const Inferred inferred = inferring.ok() ? *inferring : AsDeclared(instruction);
     Step& step = out_->steps.emplace_back();
-    step.instruction = &instruction;
-    step.lod_shares = inferred.lod_shares;
     step.starts_blocks = instruction.starts_blocks;
+    AddLodCopies(instruction, inferred.lod_shares);
     NoteUncertain(instruction, step);
     // An op that starts blocks resolves its inputs when it runs.
     if (step.starts_blocks || (inferring.ok() && InputsAreKnown(instruction))) {
@@ -113,7 +114,7 @@ class Specialiser {
       if (!prepared.ok() && !guess) return std::move(prepared).status();
       if (prepared.ok()) {
         step.kernel = std::move(prepared->kernel);
-        step.workspaces = WorkspaceOffsets(prepared->workspaces, out_->workspace_bytes);
+        AddWorkspaces(prepared->workspaces);
       }
     }
     if (step.kernel == nullptr) ++out_->late_steps;
@@ -122,12 +123,43 @@ class Specialiser {
       for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
         const int slot = instruction.outputs[i][j];
         if (slot < 0) continue;
-        PENSTOCK_RETURN_IF_ERROR(AddOutput(step, slot, inferred.outputs[i][j]));
+        PENSTOCK_RETURN_IF_ERROR(AddOutput(instruction, slot, inferred.outputs[i][j]));
         guessed_[static_cast<std::size_t>(slot)] = guess;
       }
     }
     if (instruction.def->side_effect()) NoteSent(instruction);
+    step.inputs_end = static_cast<std::uint32_t>(out_->inputs.size());
+    step.outputs_end = static_cast<std::uint32_t>(out_->outputs.size());
+    step.workspaces_end = static_cast<std::uint32_t>(out_->workspaces.size());
+    step.lod_copies_end = static_cast<std::uint32_t>(out_->lod_copies.size());
     return OkStatus();
+  }
+
+  // Lays out a kernel's workspaces one after the other. All kernels share this memory, because they run one
+  // at a time.
+  void AddWorkspaces(const std::vector<std::size_t>& bytes) {
+    std::size_t end = 0;
+    for (const std::size_t size : bytes) {
+      out_->workspaces.push_back(end);
+      end += (size + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    out_->workspace_bytes = std::max(out_->workspace_bytes, end);
+  }
+
+  void AddLodCopies(const Instruction& instruction, std::span<const LodShare> shares) {
+    const std::vector<LodCopy> copies = LodCopiesOf(instruction, shares);
+    out_->lod_copies.insert(out_->lod_copies.end(), copies.begin(), copies.end());
+  }
+
+  // The position of a type among the specialisation's.
+  int TypeIndex(const VarInfo& type) {
+    const std::uint32_t hash = HashOf(type);
+    const std::int64_t found =
+        type_index_.Find(hash, [&](std::size_t at) { return IsSame(out_->types[at], type); });
+    if (found != FlatIndex::kAbsent) return static_cast<int>(found);
+    type_index_.Add(hash, out_->types.size());
+    out_->types.push_back(type);
+    return static_cast<int>(out_->types.size()) - 1;
   }
 
   void NoteSent(const Instruction& instruction) {
@@ -151,7 +183,8 @@ class Specialiser {
       for (const int slot : args) {
         if (slot < 0) continue;
         const VarInfo& info = Known(slot);
-        if (info.kind != VarKind::kTensor || IsKnownTensor(info)) step.inputs.push_back({slot, info});
+        if (info.kind != VarKind::kTensor || IsKnownTensor(info))
+          out_->inputs.push_back({slot, TypeIndex(info)});
       }
     }
   }
@@ -160,30 +193,32 @@ class Specialiser {
     if (step.starts_blocks || instruction.def->reads_only_some()) return;
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
-        if (slot >= 0 && block_written_[static_cast<std::size_t>(slot)]) step.uncertain.push_back(slot);
+        if (slot < 0 || !block_written_[static_cast<std::size_t>(slot)]) continue;
+        out_->uncertain.push_back({static_cast<int>(out_->steps.size()) - 1, slot});
+        step.has_uncertain = true;
       }
     }
   }
 
-  Status AddOutput(Step& step, int slot, const VarInfo& info) {
+  Status AddOutput(const Instruction& instruction, int slot, const VarInfo& info) {
     Known(slot) = info;
     // A nested block makes its outputs itself, and may leave some unwritten.
-    block_written_[static_cast<std::size_t>(slot)] = step.starts_blocks;
+    block_written_[static_cast<std::size_t>(slot)] = instruction.starts_blocks;
     if (!IsKnownTensor(info)) return OkStatus();
-    if (step.starts_blocks) return OkStatus();
+    if (instruction.starts_blocks) return OkStatus();
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
     if (bytes > kTemporaryBytesMax || temporary_bytes_ + bytes > kTemporaryBytesMax) {
       const SlotInfo& written = out_->block->slots[static_cast<std::size_t>(slot)];
       return ExplainOp(
           FailedPrecondition("E-run-memory", "block ", out_->block->block,
                              ": not enough memory for these shapes: ", written.name, " : ", TypeText(info)),
-          out_->block->program, out_->block->block, step.instruction->position);
+          out_->block->program, out_->block->block, instruction.position);
     }
     if (out_->block->slots[static_cast<std::size_t>(slot)].home == Home::kFrame) temporary_bytes_ += bytes;
-    step.outputs.push_back({.slot = slot,
-                            .info = info,
-                            .in_place = Reads(*step.instruction, slot),
-                            .sent_before = unwritten_since_sent_[static_cast<std::size_t>(slot)]});
+    out_->outputs.push_back({.slot = slot,
+                             .type = TypeIndex(info),
+                             .in_place = Reads(instruction, slot),
+                             .sent_before = unwritten_since_sent_[static_cast<std::size_t>(slot)]});
     unwritten_since_sent_[static_cast<std::size_t>(slot)] = false;
     return OkStatus();
   }
@@ -195,21 +230,21 @@ class Specialiser {
   }
 
   // The type of this slot in a prepared step; null if it is not known before the step runs.
-  static const VarInfo* InfoIn(const Step& step, int slot) {
-    for (const OutputTensor& output : step.outputs) {
-      if (output.slot == slot) return &output.info;
+  const VarInfo* InfoIn(std::size_t step, int slot) const {
+    for (const OutputSlot& output : out_->OutputsOf(step)) {
+      if (output.slot == slot) return &out_->type(output.type);
     }
-    for (const InputOperand& input : step.inputs) {
-      if (input.slot == slot && IsKnownTensor(input.info)) return &input.info;
+    for (const InputSlot& input : out_->InputsOf(step)) {
+      if (input.slot == slot && IsKnownTensor(out_->type(input.type))) return &out_->type(input.type);
     }
     return nullptr;
   }
 
   // Computes the rows of each view from the types that the step which cuts or joins them was prepared for.
   void AddViews(const RowGroup& group) {
-    const Step& step = out_->steps[static_cast<std::size_t>(group.instruction)];
+    const auto step = static_cast<std::size_t>(group.instruction);
     const VarInfo* whole = InfoIn(step, group.whole);
-    if (step.kernel == nullptr || whole == nullptr || whole->shape.rank() == 0) return;
+    if (out_->steps[step].kernel == nullptr || whole == nullptr || whole->shape.rank() == 0) return;
     std::vector<RowView> views;
     Dim begin = 0;
     for (const int part : group.parts) {
@@ -217,34 +252,34 @@ class Specialiser {
       if (info == nullptr || info->dtype != whole->dtype || info->shape.rank() == 0) return;
       const Dim end = begin + info->shape[0];
       if (out_->block->slots[static_cast<std::size_t>(part)].view_of == group.whole)
-        views.push_back({part, group.whole, *whole, begin, end});
+        views.push_back({part, group.whole, TypeIndex(*whole), begin, end});
       begin = end;
     }
     if (begin != whole->shape[0]) return;
-    for (RowView& view : views) {
+    for (const RowView& view : views) {
       view_of_[static_cast<std::size_t>(view.slot)] = static_cast<int>(out_->views.size());
-      out_->views.push_back(std::move(view));
+      out_->views.push_back(view);
     }
   }
 
   void PlaceOutputs() {
-    for (Step& step : out_->steps) {
-      for (OutputTensor& output : step.outputs) {
-        output.view = view_of_[static_cast<std::size_t>(output.slot)];
-        if (output.view < 0) output.place = PlaceOf(output.slot, output.info);
-      }
+    for (OutputSlot& output : out_->outputs) {
+      output.view = view_of_[static_cast<std::size_t>(output.slot)];
+      if (output.view < 0) output.place = PlaceOf(output);
     }
   }
 
   // Returns the place of a temporary, large enough for all its writers; -1 for other variables.
-  int PlaceOf(int slot, const VarInfo& info) {
-    const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
+  int PlaceOf(const OutputSlot& output) {
+    const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(output.slot)];
     if (declared.home != Home::kFrame) return -1;
+    const VarInfo& info = out_->type(output.type);
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
-    int& place = place_of_[static_cast<std::size_t>(slot)];
+    int& place = place_of_[static_cast<std::size_t>(output.slot)];
     if (place < 0) {
       place = static_cast<int>(out_->places.size());
-      out_->places.push_back({slot, info.dtype, info.shape, bytes, 0, declared.kept});
+      out_->places.push_back(
+          {.slot = output.slot, .type = output.type, .bytes = bytes, .own_buffer = declared.kept});
     }
     Place& found = out_->places[static_cast<std::size_t>(place)];
     found.bytes = std::max(found.bytes, bytes);
@@ -268,6 +303,7 @@ class Specialiser {
   }
 
   const Services& services_;
+  FlatIndex type_index_;  // of out_->types
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
   std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view

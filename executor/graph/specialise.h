@@ -6,51 +6,55 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "executor/graph/infer.h"
 
 namespace penstock::exec {
 
-// The type of an input that a prepared kernel relies on.
-struct InputOperand {
+// An input that a prepared kernel relies on.
+struct InputSlot {
   int slot = -1;
-  VarInfo info;  // a tensor of known extents; for other kinds only the kind counts
+  int type = -1;  // into types: a tensor of known extents; for other kinds only the kind counts
 };
 
 // A tensor that a step will write.
-struct OutputTensor {
+struct OutputSlot {
   int slot = -1;
-  VarInfo info;
+  int type = -1;             // into types
   int place = -1;            // index into places; -1: not placed by the frame
   int view = -1;             // index into views, -1: none
   bool in_place = false;     // the op reads the same variable: its content must be kept
   bool sent_before = false;  // an earlier step gave the variable to a receiver that may still read its memory
 };
 
-// One prepared op.
+// What a run reads of one prepared op. Its lists are parts of the specialisation's lists, which begin where
+// those of the step before end.
 struct Step {
-  const Instruction* instruction = nullptr;
-  std::unique_ptr<Kernel> kernel;       // null: late
-  std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
-  // Checked before each run of the kernel: the last writer of a variable may have left another size, type or
-  // kind than inferred. An input that differs makes the step late for this run; an output is reallocated. Ops
-  // that run blocks have no outputs here: the blocks make their outputs themselves.
-  std::vector<InputOperand> inputs;
-  std::vector<OutputTensor> outputs;  // dense ones of known shape
-  bool may_lack_inputs = false;       // the kernel decides which inputs it reads
-  std::vector<LodShare> lod_shares;
+  std::unique_ptr<Kernel> kernel;  // null: late
+  std::uint32_t inputs_end = 0;
+  std::uint32_t outputs_end = 0;
+  std::uint32_t workspaces_end = 0;
+  std::uint32_t lod_copies_end = 0;
+  bool may_lack_inputs = false;  // the kernel decides which inputs it reads
   bool starts_blocks = false;
-  // Inputs that a block may or may not have written: checked before the step runs.
-  std::vector<int> uncertain;
+  bool has_uncertain = false;  // some of its inputs are in Specialisation::uncertain
+};
+static_assert(sizeof(Step) == 32, "two steps in a cache line");
+
+// An input that a block may or may not have written: checked before the step runs.
+struct UncertainInput {
+  int step = 0;
+  int slot = -1;
 };
 
 // The memory of a temporary.
 struct Place {
   int slot = -1;
-  DType dtype = DType::kFp32;  // as first written
-  Shape shape;
+  int type = -1;            // into types: as first written
   std::size_t bytes = 0;    // the most that any of its writers needs
   std::size_t offset = 0;   // in the arena
   bool own_buffer = false;  // not in the arena
@@ -61,21 +65,52 @@ struct Place {
 // is first written; otherwise it gets its own memory.
 struct RowView {
   int slot = -1;
-  int of = -1;  // slot
-  VarInfo whole;
+  int of = -1;     // slot
+  int whole = -1;  // into types
   Dim begin = 0;
   Dim end = 0;
 };
 
 struct Specialisation {
   std::shared_ptr<const CompiledBlock> block;
-  std::vector<VarInfo> key;  // types of the slots block->key
-  std::vector<Step> steps;
+  std::vector<VarInfo> key;    // types of the slots block->key
+  std::vector<VarInfo> types;  // each type once: most values of a program share a few
+  std::vector<Step> steps;     // one for each of block->instructions
+  // The lists of all steps, in their order. The inputs and outputs are checked before each run of the kernel:
+  // the last writer of a variable may have left another size, type or kind than inferred. An input that
+  // differs makes the step late for this run; an output is reallocated. Ops that run blocks have no outputs
+  // here: the blocks make their outputs themselves.
+  std::vector<InputSlot> inputs;
+  std::vector<OutputSlot> outputs;      // dense ones of known shape
+  std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
+  std::vector<LodCopy> lod_copies;
+  std::vector<UncertainInput> uncertain;  // in the order of the steps
   std::vector<Place> places;
   std::vector<RowView> views;
   std::size_t arena_bytes = 0;
   std::size_t workspace_bytes = 0;
   int late_steps = 0;
+
+  std::span<const InputSlot> InputsOf(std::size_t step) const {
+    return Part(inputs, step, &Step::inputs_end);
+  }
+  std::span<const OutputSlot> OutputsOf(std::size_t step) const {
+    return Part(outputs, step, &Step::outputs_end);
+  }
+  std::span<const LodCopy> LodCopiesOf(std::size_t step) const {
+    return Part(lod_copies, step, &Step::lod_copies_end);
+  }
+  std::size_t FirstWorkspace(std::size_t step) const {
+    return step == 0 ? 0 : steps[step - 1].workspaces_end;
+  }
+  const VarInfo& type(int index) const { return types[static_cast<std::size_t>(index)]; }
+
+ private:
+  template <typename T>
+  std::span<const T> Part(const std::vector<T>& list, std::size_t step, std::uint32_t Step::*end) const {
+    const std::size_t begin = step == 0 ? 0 : steps[step - 1].*end;
+    return {list.data() + begin, steps[step].*end - begin};
+  }
 };
 
 // `known`: the state of each slot before the run; for slots not in block->key, their declaration.

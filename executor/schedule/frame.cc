@@ -40,6 +40,13 @@ bool MayStandFor(const Variable& variable, VarKind kind) {
   }
 }
 
+// Whether `variable` holds a tensor of this element type and shape, with any offsets.
+bool IsTensorOf(const Variable& variable, const VarInfo& type) {
+  const Tensor* tensor = variable.If<Tensor>();
+  return tensor != nullptr && tensor->initialized() && tensor->dtype() == type.dtype &&
+         tensor->shape() == type.shape;
+}
+
 Status NotThere(const CompiledBlock& block, const SlotInfo& slot) {
   const bool fed_perhaps = !slot.var->persistable && block.use == BlockUse::kMain;
   Status status =
@@ -130,11 +137,8 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
   for (std::size_t s = 0; s < own_.size(); ++s) variables_[s] = &own_[s];
   arena_ = Buffer::Allocate(specialisation_->arena_bytes);
   workspace_ = Buffer::Allocate(specialisation_->workspace_bytes);
-  for (const Step& step : specialisation_->steps) {
-    workspace_begin_.push_back(workspace_pointers_.size());
-    for (const std::size_t offset : step.workspaces)
-      workspace_pointers_.push_back(workspace_->data() + offset);
-  }
+  for (const std::size_t offset : specialisation_->workspaces)
+    workspace_pointers_.push_back(workspace_->data() + offset);
   for (const int slot : block().key) {
     const auto& feeds = block().feeds;
     const auto it = std::find(feeds.begin(), feeds.end(), slot);
@@ -148,8 +152,9 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
     if (place.own_buffer) {
       kept_.push_back({place, static_cast<int>(p), {}});
     } else {
+      const VarInfo& type = specialisation_->type(place.type);
       own_[static_cast<std::size_t>(place.slot)].As<Tensor>() =
-          Tensor(place.dtype, place.shape, arena_, place.offset);
+          Tensor(type.dtype, type.shape, arena_, place.offset);
     }
   }
   for (std::size_t s = 0; s < own_.size(); ++s) {
@@ -213,7 +218,8 @@ void Frame::BindKept(Kept& kept) {
     kept.buffers.push_back(buffer);
   }
   planned = buffer->data();
-  tensor = Tensor(kept.place.dtype, kept.place.shape, std::move(buffer), 0);
+  const VarInfo& type = specialisation_->type(kept.place.type);
+  tensor = Tensor(type.dtype, type.shape, std::move(buffer), 0);
 }
 
 void Frame::BeginRun(std::span<const Feed> feeds) {
@@ -264,59 +270,56 @@ Result<Variable> Frame::Fetch(int i) const {
   return copy;
 }
 
-bool Frame::HasInputs(const Step& step) const {
-  for (const InputOperand& input : step.inputs) {
+bool Frame::HasInputs(std::size_t step) const {
+  for (const InputSlot& input : specialisation_->InputsOf(step)) {
     const Variable& variable = *variables_[static_cast<std::size_t>(input.slot)];
-    if (step.may_lack_inputs && !variable.initialized()) continue;
-    if (input.info.kind == VarKind::kTensor) {
-      const Tensor* tensor = variable.If<Tensor>();
-      if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != input.info.dtype ||
-          tensor->shape() != input.info.shape)
-        return false;
-    } else if (!MayStandFor(variable, input.info.kind)) {
+    if (specialisation_->steps[step].may_lack_inputs && !variable.initialized()) continue;
+    const VarInfo& type = specialisation_->type(input.type);
+    if (type.kind == VarKind::kTensor) {
+      if (!IsTensorOf(variable, type)) return false;
+    } else if (!MayStandFor(variable, type.kind)) {
       return false;
     }
   }
   return true;
 }
 
-bool Frame::IsAsInferred(const OutputTensor& output) const {
-  const Tensor* tensor = variables_[static_cast<std::size_t>(output.slot)]->If<Tensor>();
-  return tensor != nullptr && tensor->initialized() && tensor->dtype() == output.info.dtype &&
-         tensor->shape() == output.info.shape;
+bool Frame::IsAsInferred(const OutputSlot& output) const {
+  return IsTensorOf(*variables_[static_cast<std::size_t>(output.slot)], specialisation_->type(output.type));
 }
 
-void Frame::MakeOutputs(const Step& step) {
-  for (const OutputTensor& output : step.outputs) {
+void Frame::MakeOutputs(std::size_t step) {
+  for (const OutputSlot& output : specialisation_->OutputsOf(step)) {
     if (output.sent_before || !IsAsInferred(output)) [[unlikely]]
       Remake(output);
   }
 }
 
 // Called for the first step that writes the view: the viewed variable has its memory by then.
-bool Frame::BindView(const OutputTensor& output, Tensor& tensor) const {
+bool Frame::BindView(const OutputSlot& output, Tensor& tensor) const {
   const RowView& view = specialisation_->views[static_cast<std::size_t>(output.view)];
   const Tensor* whole = variables_[static_cast<std::size_t>(view.of)]->If<Tensor>();
-  if (whole == nullptr || !Holds(*whole, view.whole)) return false;
+  if (whole == nullptr || !Holds(*whole, specialisation_->type(view.whole))) return false;
   tensor.ViewRows(*whole, view.begin, view.end);
   return true;
 }
 
 // If a sender still reads the tensor, gives the variable other memory to write to: a copy if the step updates
 // it in place.
-void Frame::LeaveToSender(const OutputTensor& output, Tensor& tensor) const {
+void Frame::LeaveToSender(const OutputSlot& output, Tensor& tensor) const {
   if (!tensor.initialized()) return;
   const bool planned = output.place >= 0 && tensor.raw() == planned_[static_cast<std::size_t>(output.place)];
   // The owners without a sender: this tensor and, for planned memory, the arena or the list of buffers.
   if (tensor.buffer().use_count() <= (planned ? 2 : 1)) {
     return SyncWithFormerOwners(tensor.buffer());
   }
-  tensor = output.in_place ? tensor.Clone() : Tensor(output.info.dtype, output.info.shape);
+  const VarInfo& type = specialisation_->type(output.type);
+  tensor = output.in_place ? tensor.Clone() : Tensor(type.dtype, type.shape);
 }
 
-void Frame::Remake(const OutputTensor& output) {
+void Frame::Remake(const OutputSlot& output) {
   Tensor& tensor = variable(output.slot).As<Tensor>();
-  const VarInfo& info = output.info;
+  const VarInfo& info = specialisation_->type(output.type);
   if (output.sent_before) {
     LeaveToSender(output, tensor);
     if (IsAsInferred(output)) return;

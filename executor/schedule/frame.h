@@ -63,14 +63,14 @@ class Frame {
 
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
   Variable* const* variables() const { return variables_.data(); }
-  std::byte* const* workspaces(int step) const {
-    return workspace_pointers_.data() + workspace_begin_[static_cast<std::size_t>(step)];
+  std::byte* const* workspaces(std::size_t step) const {
+    return workspace_pointers_.data() + specialisation_->FirstWorkspace(step);
   }
   // Whether the inputs match what the kernel was prepared for. Allocates nothing.
-  bool HasInputs(const Step& step) const;
+  bool HasInputs(std::size_t step) const;
   // Gives each output the inferred type and size that the kernel will write. Allocates nothing if they
   // already match.
-  void MakeOutputs(const Step& step);
+  void MakeOutputs(std::size_t step);
 
   // Adds to an error of an instruction: the op as printed, the current values of its inputs, the user's line.
   Status Explain(Status status, const Instruction& instruction) const;
@@ -86,10 +86,10 @@ class Frame {
   };
 
   void BindKept(Kept& kept);
-  bool IsAsInferred(const OutputTensor& output) const;
-  void Remake(const OutputTensor& output);
-  bool BindView(const OutputTensor& output, Tensor& tensor) const;
-  void LeaveToSender(const OutputTensor& output, Tensor& tensor) const;
+  bool IsAsInferred(const OutputSlot& output) const;
+  void Remake(const OutputSlot& output);
+  bool BindView(const OutputSlot& output, Tensor& tensor) const;
+  void LeaveToSender(const OutputSlot& output, Tensor& tensor) const;
   bool SharesWithFeed(const Variable& variable) const;
 
   std::unique_ptr<Specialisation> specialisation_;
@@ -101,7 +101,6 @@ class Frame {
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Buffer> workspace_;
   std::vector<std::byte*> workspace_pointers_;
-  std::vector<std::size_t> workspace_begin_;  // by step
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
   std::vector<std::byte*> planned_;  // by place: its address in this run

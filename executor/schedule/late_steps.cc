@@ -94,6 +94,7 @@ Status LateSteps::Prepare(Frame& frame, const Instruction& instruction, std::vec
   PENSTOCK_ASSIGN_OR_RETURN(late.inferred, InferInstruction(block, instruction, known_));
   PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
                             PrepareKernel(block, instruction, late.inferred, known_, services));
+  late.lod_copies = LodCopiesOf(instruction, late.inferred.lod_shares);
   late.inputs = std::move(inputs);
   late.kernel = std::move(prepared.kernel);
   std::size_t bytes = 0;
@@ -111,15 +112,14 @@ Status LateSteps::Prepare(Frame& frame, const Instruction& instruction, std::vec
 }
 
 Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& services) {
-  const std::vector<Step>& steps = frame.specialisation().steps;
-  late_.resize(steps.size());
+  late_.resize(frame.specialisation().steps.size());
   Late& late = late_[static_cast<std::size_t>(step)];
-  const Instruction& instruction = *steps[static_cast<std::size_t>(step)].instruction;
+  const Instruction& instruction = frame.block().instructions[static_cast<std::size_t>(step)];
   if (late.kernel == nullptr || !SameInputs(frame, instruction, late.inputs)) {
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<VarInfo> inputs, InputInfos(frame, instruction));
     PENSTOCK_RETURN_IF_ERROR(Prepare(frame, instruction, std::move(inputs), services, late));
   }
-  const bool starts_blocks = steps[static_cast<std::size_t>(step)].starts_blocks;
+  const bool starts_blocks = instruction.starts_blocks;
   for (std::size_t i = 0; i < instruction.outputs.size() && !starts_blocks; ++i) {
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
       const int slot = instruction.outputs[i][j];
@@ -130,7 +130,7 @@ Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& serv
   KernelRun run(frame.variables(), late.workspaces.data(), &seen);
   Status status = late.kernel->Run(run);
   if (!status.ok()) return frame.Explain(std::move(status), instruction);
-  ShareLods(instruction, late.inferred.lod_shares, frame.variables());
+  CopyLods(late.lod_copies, frame.variables());
   return status;
 }
 

@@ -22,6 +22,7 @@ class LateSteps {
   struct Late {
     std::vector<VarInfo> inputs;  // of all arguments in order, as prepared
     Inferred inferred;
+    std::vector<LodCopy> lod_copies;
     std::unique_ptr<Kernel> kernel;
     std::shared_ptr<Buffer> workspace;
     std::vector<std::byte*> workspaces;

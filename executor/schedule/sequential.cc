@@ -1,5 +1,7 @@
 #include "executor/schedule/sequential.h"
 
+#include <algorithm>
+
 #include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
 #include "framework/runtime/collective_rings.h"
@@ -7,27 +9,29 @@
 namespace penstock::exec {
 namespace {
 
-Status CheckUncertain(Frame& frame, const Step& step) {
-  for (const int slot : step.uncertain) {
-    if (frame.variable(slot).initialized()) continue;
-    const SlotInfo& info = frame.block().slots[static_cast<std::size_t>(slot)];
+Status CheckUncertain(Frame& frame, std::size_t step) {
+  const auto& all = frame.specialisation().uncertain;
+  for (const UncertainInput& input :
+       std::ranges::equal_range(all, static_cast<int>(step), {}, &UncertainInput::step)) {
+    if (frame.variable(input.slot).initialized()) continue;
+    const SlotInfo& info = frame.block().slots[static_cast<std::size_t>(input.slot)];
     return frame.Explain(
         FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                            " has no value: the block that should have written it did not run or write it"),
-        *step.instruction);
+        frame.block().instructions[step]);
   }
   return OkStatus();
 }
 
-Status RunPrepared(Frame& frame, int i, Scope& scope) {
-  const Step& step = frame.specialisation().steps[static_cast<std::size_t>(i)];
-  frame.MakeOutputs(step);
+Status RunPrepared(Frame& frame, std::size_t i, Scope& scope) {
+  const Step& step = frame.specialisation().steps[i];
+  frame.MakeOutputs(i);
   Scope& seen = step.starts_blocks ? frame.ImportScope(scope) : scope;
   KernelRun run(frame.variables(), frame.workspaces(i), &seen);
   Status status = step.kernel->Run(run);
   if (!status.ok()) [[unlikely]]
-    return frame.Explain(std::move(status), *step.instruction);
-  if (!step.lod_shares.empty()) ShareLods(*step.instruction, step.lod_shares, frame.variables());
+    return frame.Explain(std::move(status), frame.block().instructions[i]);
+  CopyLods(frame.specialisation().LodCopiesOf(i), frame.variables());
   return status;
 }
 
@@ -39,20 +43,20 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
   const bool watched = CheckNanInf();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    const Instruction& instruction = *step.instruction;
+    const Instruction& instruction = frame.block().instructions[i];
     if (cancellation.requested()) [[unlikely]] {
       return frame.Explain(Cancelled("E-run-cancelled", "the run was cancelled"), instruction);
     }
-    if (step.kernel != nullptr && !step.uncertain.empty()) [[unlikely]] {
-      PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, step));
+    if (step.kernel != nullptr && step.has_uncertain) [[unlikely]] {
+      PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
     }
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
     // longest sequence), and a nested block or a late op may have produced another type.
-    if (step.kernel == nullptr || !frame.HasInputs(step)) [[unlikely]] {
+    if (step.kernel == nullptr || !frame.HasInputs(i)) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
     } else {
-      PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, static_cast<int>(i), scope));
+      PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, i, scope));
     }
     if (timer != nullptr) [[unlikely]]
       timer->Add(instruction.op->type(), begin);

@@ -1,0 +1,77 @@
+// The lists that a run reads: each step has its own part of them, and each type is stored once.
+#include "executor/graph/specialise.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/toy_ops.h"
+
+namespace penstock::exec {
+namespace {
+
+std::unique_ptr<Specialisation> SpecialiseToy(const test::ToyProgram& toy, std::vector<std::string> feeds,
+                                              Dim rows) {
+  auto block = CompileBlock(test::ToyOps(), toy.program, {.feeds = feeds, .fetches = {"out"}});
+  PENSTOCK_CHECK(block.ok(), block.status().ToString());
+  std::vector<VarInfo> known;
+  for (const SlotInfo& slot : (*block)->slots) {
+    known.push_back(InfoOf(*slot.var));
+    if (slot.home == Home::kFeed) known.back().shape.Set(0, rows);
+  }
+  auto made = Specialise(*block, std::move(known), Services());
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  return *std::move(made);
+}
+
+template <typename Slots>
+std::string Names(const Specialisation& made, const Slots& slots) {
+  std::string names;
+  for (const auto& each : slots) {
+    names += StrCat(names.empty() ? "" : ", ", made.block->slots[static_cast<std::size_t>(each.slot)].name,
+                    " : ", made.type(each.type).shape);
+  }
+  return names;
+}
+
+TEST(Specialise, EachStepHasItsPartOfTheLists) {
+  const auto made = SpecialiseToy(test::TwoAdds(), {"x", "y"}, 3);
+  ASSERT_EQ(made->steps.size(), 2u);
+  EXPECT_EQ(Names(*made, made->InputsOf(0)), "x : [3, 2], y : [3, 2]");
+  EXPECT_EQ(Names(*made, made->OutputsOf(0)), "h : [3, 2]");
+  EXPECT_EQ(Names(*made, made->InputsOf(1)), "h : [3, 2], x : [3, 2]");
+  EXPECT_EQ(Names(*made, made->OutputsOf(1)), "out : [3, 2]");
+}
+
+TEST(Specialise, StoresEachTypeOnce) {
+  const auto made = SpecialiseToy(test::TwoAdds(), {"x", "y"}, 3);
+  ASSERT_EQ(made->types.size(), 1u);
+  EXPECT_EQ(made->types.front().shape, Shape({3, 2}));
+}
+
+TEST(Specialise, ALateStepHasAnEmptyPart) {
+  test::ToyProgram toy;
+  toy.Data("x", {-1, 2});
+  toy.Temporary("positive", {-1});
+  toy.Temporary("h", {-1});
+  toy.Temporary("filled", {4});
+  toy.Temporary("out", {4});
+  toy.Add("toy_positive", {{"X", "x"}}, {{"Out", "positive"}});
+  toy.Add("toy_add", {{"X", "positive"}, {"Y", "positive"}}, {{"Out", "h"}});
+  toy.Add("toy_fill", {}, {{"Out", "filled"}}, 0, {{"shape", std::vector<std::int64_t>{4}}, {"value", 1.0f}});
+  toy.Add("toy_add", {{"X", "filled"}, {"Y", "filled"}}, {{"Out", "out"}});
+  const auto made = SpecialiseToy(toy, {"x"}, 3);
+  ASSERT_EQ(made->steps.size(), 4u);
+  EXPECT_NE(made->steps[0].kernel, nullptr);
+  EXPECT_EQ(Names(*made, made->InputsOf(0)), "x : [3, 2]");
+  EXPECT_EQ(made->steps[1].kernel, nullptr);
+  EXPECT_EQ(Names(*made, made->InputsOf(1)), "");
+  EXPECT_EQ(Names(*made, made->OutputsOf(1)), "");
+  EXPECT_EQ(Names(*made, made->InputsOf(3)), "filled : [4], filled : [4]");
+  EXPECT_EQ(Names(*made, made->OutputsOf(3)), "out : [4]");
+  EXPECT_EQ(made->late_steps, 1);
+}
+
+}  // namespace
+}  // namespace penstock::exec

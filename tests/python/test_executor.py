@@ -414,3 +414,14 @@ def test_tensors_travel_by_dlpack(fluid):
     assert np.array_equal(fluid.core.from_dlpack(array[:, ::-1]), array[:, ::-1])
     with pytest.raises(TypeError, match='from_dlpack takes a DLPack capsule or an object that offers one, not 3'):
         fluid.core.from_dlpack(3)
+
+
+def test_a_run_does_not_look_at_each_op(fluid, monkeypatch):
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        out = fluid.layers.scale(fluid.data('x', [2]), 2.0)
+    executor = fluid.Executor(fluid.CPUPlace())
+    x = np.array([1, 2], 'float32')
+    executor.run(main, feed={'x': x}, fetch_list=[out])
+    monkeypatch.setattr(type(main.global_block()), 'ops', property(lambda block: pytest.fail('the ops were listed')))
+    assert np.array_equal(executor.run(main, feed={'x': x}, fetch_list=[out])[0], 2 * x)

@@ -456,6 +456,8 @@ class Executor:
     @staticmethod
     def _set_persistables(block, feeds, scope):
         """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
+        if not any(block.var(name).persistable for name, _ in feeds):    # no look at the ops, which may be many
+            return feeds
         if any(op.type == 'feed' for op in block.ops[:1]):    # a saved model, whose feed ops take the feeds
             return feeds
         rest = []

@@ -425,3 +425,18 @@ def test_a_run_does_not_look_at_each_op(fluid, monkeypatch):
     executor.run(main, feed={'x': x}, fetch_list=[out])
     monkeypatch.setattr(type(main.global_block()), 'ops', property(lambda block: pytest.fail('the ops were listed')))
     assert np.array_equal(executor.run(main, feed={'x': x}, fetch_list=[out])[0], 2 * x)
+
+
+@pytest.mark.parametrize('rank', [8, 9, 12])
+def test_tensors_of_many_dimensions(fluid, rank):
+    main = fluid.Program()
+    shape = [1] * (rank - 2) + [2, 3]
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data('x', shape)
+        out = fluid.layers.elementwise_add(fluid.layers.scale(x, 2.0), x)
+        flat = fluid.layers.reshape(out, [3, 2])
+    array = np.arange(6, dtype='float32').reshape(shape)
+    for _ in range(2):
+        sums, rows = fluid.Executor(fluid.CPUPlace()).run(main, feed={'x': array}, fetch_list=[out, flat])
+        assert out.shape == tuple(shape) and np.array_equal(sums, 3 * array)
+        assert np.array_equal(rows, (3 * array).reshape(3, 2))

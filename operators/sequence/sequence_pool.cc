@@ -9,6 +9,7 @@
 #include "operators/common/lod.h"
 #include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
+#include "operators/sequence/recurrent.h"
 
 namespace penstock {
 namespace {
@@ -54,15 +55,21 @@ T ScaleOf(Pool pool, Dim length) {
   return T{1};
 }
 
-// Returns the row that holds the maximum of column j: the first NaN, otherwise the first of equal ones.
+// Computes the maximum of each column of rows [begin, end), which are at least one, and its row: the first NaN, otherwise
+// the first of equal ones. Goes by rows, so that memory is read in order and columns fill vector registers.
 template <typename T>
-Dim RowOfMax(const T* x, Dim begin, Dim end, Dim width, Dim j) {
-  Dim best = begin;
-  for (Dim r = begin + 1; r < end && !IsNan(x[best * width + j]); ++r) {
-    const T candidate = x[r * width + j];
-    if (candidate > x[best * width + j] || IsNan(candidate)) best = r;
+void MaxOfRows(const T* x, Dim begin, Dim end, Dim width, T* out, std::int32_t* rows) {
+  std::copy_n(x + begin * width, width, out);
+  std::fill_n(rows, width, static_cast<std::int32_t>(begin));
+  for (Dim r = begin + 1; r < end; ++r) {
+    const T* const row = x + r * width;
+    const auto number = static_cast<std::int32_t>(r);
+    for (Dim j = 0; j < width; ++j) {
+      const bool larger = (row[j] > out[j]) | (IsNan(row[j]) & !IsNan(out[j]));
+      out[j] = larger ? row[j] : out[j];
+      rows[j] = larger ? number : rows[j];
+    }
   }
-  return best;
 }
 
 template <typename Device, typename T>
@@ -75,6 +82,8 @@ class SequencePoolKernel : public Kernel {
     pad_ = static_cast<T>(k.Attr<float>("pad_value"));
     if (GivesMaxIndex(name, k.Attr<bool>("is_test")) && k.Output("MaxIndex")) {
       PENSTOCK_RETURN_IF_ERROR(max_index_.Prepare(k, "MaxIndex", DType::kInt32, x_.operand().shape));
+    } else if (pool_ == Pool::kMax) {
+      unread_index_.Prepare(k, x_.operand().shape.RowWidth());
     }
     return out_.Prepare(k, "Out", x_.operand().dtype, x_.operand().shape);
   }
@@ -89,15 +98,16 @@ class SequencePoolKernel : public Kernel {
     T* const to = out.Data<T>();
     std::int32_t* const index =
         max_index_ ? max_index_.Make(k, x.count()).template Data<std::int32_t>() : nullptr;
-    const T* const from = k[x_.operand()].template Data<T>();
+    std::int32_t* const unread = pool_ == Pool::kMax && !max_index_ ? unread_index_.At(k) : nullptr;
+    const T* const from = std::as_const(k[x_.operand()]).template Data<T>();
     const Dim width = out_.width();
     for (Dim s = 0; s < x.count(); ++s) {
-      std::int32_t* const rows = index == nullptr ? nullptr : index + s * width;
+      std::int32_t* const rows = index == nullptr ? unread : index + s * width;
       if (x.length(s) > 0) {
         PoolOne(from, x.begin(s), x.end(s), to + s * width, rows);
       } else {
         std::fill_n(to + s * width, width, pad_);
-        if (rows != nullptr) std::fill_n(rows, width, -1);
+        if (index != nullptr) std::fill_n(rows, width, -1);
       }
     }
     return OkStatus();
@@ -106,14 +116,7 @@ class SequencePoolKernel : public Kernel {
  private:
   void PoolOne(const T* x, Dim begin, Dim end, T* out, std::int32_t* rows) const {
     const Dim width = out_.width();
-    if (pool_ == Pool::kMax) {
-      for (Dim j = 0; j < width; ++j) {
-        const Dim row = RowOfMax(x, begin, end, width, j);
-        out[j] = x[row * width + j];
-        if (rows != nullptr) rows[j] = static_cast<std::int32_t>(row);
-      }
-      return;
-    }
+    if (pool_ == Pool::kMax) return MaxOfRows(x, begin, end, width, out, rows);
     const Dim first = pool_ == Pool::kLast ? end - 1 : begin;
     std::copy_n(x + first * width, width, out);
     if (pool_ == Pool::kFirst || pool_ == Pool::kLast) return;
@@ -126,13 +129,12 @@ class SequencePoolKernel : public Kernel {
 
   SequenceInput x_;
   RowsOutput out_, max_index_;
+  Scratch<std::int32_t> unread_index_;  // of one sequence
   MadeLod lod_;
   Pool pool_ = Pool::kAverage;
   T pad_ = 0;
 };
 
-// The positions of the maxima are computed again from X: row numbers written by another op would have to be
-// checked, and is_test leaves none.
 template <typename Device, typename T>
 class SequencePoolGradKernel : public Kernel {
  public:
@@ -141,7 +143,15 @@ class SequencePoolGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dout_name_ = StrCat(k.op().type(), ": Out@GRAD");
-    pool_ = PoolOf(k.Attr<std::string>("pooltype"));
+    const auto name = k.Attr<std::string>("pooltype");
+    pool_ = PoolOf(name);
+    if (pool_ != Pool::kMax) return OkStatus();
+    if (GivesMaxIndex(name, k.Attr<bool>("is_test"))) max_index_ = k.Input("MaxIndex");
+    if (max_index_ && max_index_.dtype != DType::kInt32)
+      return k.Error("element type of MaxIndex (", DTypeName(max_index_.dtype), ") must be i32");
+    max_index_name_ = StrCat(k.op().type(), ": MaxIndex");
+    maxima_.Prepare(k, x_.operand().shape.RowWidth());
+    rows_.Prepare(k, x_.operand().shape.RowWidth());
     return OkStatus();
   }
 
@@ -150,36 +160,62 @@ class SequencePoolGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets x, x_.Innermost(k));
     const Dim width = x_.operand().shape.RowWidth();
     PENSTOCK_RETURN_IF_ERROR(CheckRows(dout_name_, k[dout_], x.count(), width));
-    const T* const from = k[x_.operand()].template Data<T>();
-    const T* const dout = k[dout_].template Data<T>();
+    if (max_index_) PENSTOCK_RETURN_IF_ERROR(CheckRows(max_index_name_, k[max_index_], x.count(), width));
+    const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    for (Dim s = 0; s < x.count(); ++s) Spread(from, x.begin(s), x.end(s), dout + s * width, dx, width);
+    for (Dim s = 0; s < x.count(); ++s) {
+      if (x.length(s) == 0) continue;
+      if (pool_ == Pool::kMax) {
+        PENSTOCK_RETURN_IF_ERROR(SpreadToMaxima(k, x, s, dout + s * width, dx, width));
+      } else {
+        Spread(x.begin(s), x.end(s), dout + s * width, dx, width);
+      }
+    }
     return OkStatus();
   }
 
  private:
-  void Spread(const T* x, Dim begin, Dim end, const T* dout, T* dx, Dim width) const {
-    if (begin == end) return;
-    if (pool_ == Pool::kAverage || pool_ == Pool::kSum || pool_ == Pool::kSqrt) {
-      const T scale = ScaleOf<T>(pool_, end - begin);
-      for (Dim r = begin; r < end; ++r) {
-        for (Dim j = 0; j < width; ++j) dx[r * width + j] = dout[j] * scale;
-      }
+  void Spread(Dim begin, Dim end, const T* dout, T* dx, Dim width) const {
+    if (pool_ == Pool::kFirst || pool_ == Pool::kLast) {
+      std::fill(dx + begin * width, dx + end * width, T{0});
+      std::copy_n(dout, width, dx + (pool_ == Pool::kFirst ? begin : end - 1) * width);
       return;
     }
-    std::fill(dx + begin * width, dx + end * width, T{0});
-    for (Dim j = 0; j < width; ++j) {
-      const Dim row = pool_ == Pool::kMax     ? RowOfMax(x, begin, end, width, j)
-                      : pool_ == Pool::kFirst ? begin
-                                              : end - 1;
-      dx[row * width + j] = dout[j];
+    const T scale = ScaleOf<T>(pool_, end - begin);
+    for (Dim r = begin; r < end; ++r) {
+      for (Dim j = 0; j < width; ++j) dx[r * width + j] = dout[j] * scale;
     }
   }
 
+  Status SpreadToMaxima(KernelRun& k, const Offsets& x, Dim s, const T* dout, T* dx, Dim width) const {
+    const Dim begin = x.begin(s), end = x.end(s);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::int32_t* const rows, RowsOfMaxima(k, s, begin, end, width));
+    std::fill(dx + begin * width, dx + end * width, T{0});
+    for (Dim j = 0; j < width; ++j) dx[rows[j] * width + j] = dout[j];
+    return OkStatus();
+  }
+
+  // From MaxIndex. Without it (is_test leaves none), the maxima are searched again.
+  Result<const std::int32_t*> RowsOfMaxima(KernelRun& k, Dim s, Dim begin, Dim end, Dim width) const {
+    if (!max_index_) {
+      std::int32_t* const rows = rows_.At(k);
+      MaxOfRows(std::as_const(k[x_.operand()]).template Data<T>(), begin, end, width, maxima_.At(k), rows);
+      return static_cast<const std::int32_t*>(rows);
+    }
+    const std::int32_t* const rows = std::as_const(k[max_index_]).template Data<std::int32_t>() + s * width;
+    if (width == 0) return rows;
+    const auto [least, most] = std::minmax_element(rows, rows + width);
+    if (*least >= begin && *most < end) return rows;
+    return InvalidArgument("E-op-index", max_index_name_, " names row ", *least < begin ? *least : *most,
+                           " for sequence ", s, ", which has rows [", begin, ", ", end, ")");
+  }
+
   SequenceInput x_;
-  Operand dout_, dx_;
-  std::string dout_name_;
+  Operand dout_, dx_, max_index_;
+  std::string dout_name_, max_index_name_;
   Pool pool_ = Pool::kAverage;
+  Scratch<T> maxima_;           // of one sequence
+  Scratch<std::int32_t> rows_;  // of one sequence
 };
 
 // As in Fluid, MaxIndex is an argument only for MAX.

@@ -31,15 +31,17 @@ inline constexpr std::size_t kWidth = hn::MaxLanes(Floats());  // 1 (base), 4, 8
 inline constexpr std::size_t kLanes = 32;                      // of a sum
 inline constexpr std::size_t kParts = kLanes / kWidth;         // vectors of a sum
 
-// The first n of kWidth elements at p; the others are `rest`. Reads no others.
-HWY_INLINE Vector Load(Floats d, const float* p, std::size_t n, float rest = 0) {
-  if (HWY_LIKELY(n >= kWidth)) return hn::LoadU(d, p);
+// The first n elements at p; the others of the vector are `rest`. Reads no others.
+template <class D>
+HWY_INLINE hn::Vec<D> Load(D d, const float* p, std::size_t n, float rest = 0) {
+  constexpr std::size_t kAll = hn::MaxLanes(D());
+  if (HWY_LIKELY(n >= kAll)) return hn::LoadU(d, p);
 #if HWY_TARGET <= HWY_AVX2
   const auto first = hn::FirstN(d, n);
   return hn::IfThenElse(first, hn::MaskedLoad(first, d, p), hn::Set(d, rest));
 #else
-  HWY_ALIGN float all[kWidth];
-  std::fill(all, all + kWidth, rest);
+  HWY_ALIGN float all[kAll];
+  std::fill(all, all + kAll, rest);
   std::memcpy(all, p, n * sizeof(float));
   return hn::Load(d, all);
 #endif
@@ -73,17 +75,22 @@ HWY_INLINE void EachPart(std::size_t count, Step step) {
   const Floats d;
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+#pragma GCC unroll 8
     for (std::size_t part = 0; part < kParts; ++part) step(d, i + part * kWidth, kWidth, part);
   }
-  for (std::size_t part = 0; i < count; ++part, i += kWidth) {
+#pragma GCC unroll 8  // so that lanes stay in registers
+  for (std::size_t part = 0; part < kParts; ++part, i += kWidth) {
+    if (i >= count) break;
     step(d, i, std::min(kWidth, count - i), part);
   }
 }
 
 // A value for each of kLanes lanes.
 struct Lanes {
-  // Not implicit: such a constructor would be compiled without the instruction set.
+  // Not implicit: such constructors would be compiled without the instruction set.
+  HWY_INLINE Lanes() {}
   HWY_INLINE explicit Lanes(float value) {
+#pragma GCC unroll 8
     for (Vector& part : parts) part = hn::Set(Floats(), value);
   }
   Vector parts[kParts];
@@ -107,7 +114,9 @@ HWY_INLINE float FoldVector(D, hn::Vec<D> v, [[maybe_unused]] Fold fold) {
 template <typename Fold>
 HWY_INLINE float FoldLanes(const Lanes& lanes, Fold fold) {
   Lanes all = lanes;
+#pragma GCC unroll 4
   for (std::size_t width = kParts / 2; width > 0; width /= 2) {
+#pragma GCC unroll 4
     for (std::size_t part = 0; part < width; ++part)
       all.parts[part] = fold(all.parts[part], all.parts[part + width]);
   }

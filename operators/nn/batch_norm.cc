@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
@@ -46,8 +47,9 @@ class BatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
+    threads_ = k.threads();
     if constexpr (std::is_same_v<T, float>) {
-      if (CopiesOnly()) return OkStatus();
+      if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
     }
     return OkStatus();
@@ -60,7 +62,11 @@ class BatchNormKernel : public Kernel {
       return OkStatus();
     }
     if constexpr (std::is_same_v<T, float>) {
-      PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
+      if (!a_.shape.channels_last) {
+        NormalizePlanes(k);
+      } else {
+        PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
+      }
     } else {
       Normalize(k);
     }
@@ -94,6 +100,24 @@ class BatchNormKernel : public Kernel {
          {DNNL_ARG_DST, steps_.Tensor(a_.y, data)}});
   }
 
+  // Writes mean and variance as oneDNN would.
+  void NormalizePlanes(KernelRun& k) const {
+    const float* const x = std::as_const(k[a_.x]).template Data<float>();
+    const vec::ChannelNorm norm = {std::as_const(k[a_.scale]).template Data<float>(),
+                                   std::as_const(k[a_.bias]).template Data<float>(), a_.epsilon};
+    float* const mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<float>();
+    float* const variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<float>();
+    float* const y = k[a_.y].template Data<float>();
+    const vec::Planes planes = PlanesOf(a_.shape);
+    EachPartOfChannels(a_.shape, threads_, [&](std::size_t first, std::size_t count) {
+      if (a_.uses_running) {
+        vec::NormalizeChannels(planes, first, count, x, mean, variance, norm, y);
+      } else {
+        vec::BatchNorm(planes, first, count, x, norm, mean, variance, y);
+      }
+    });
+  }
+
   // f64, by plain loops. In training it writes mean and variance where oneDNN would.
   void Normalize(KernelRun& k) {
     const T* x = k[a_.x].template Data<T>();
@@ -119,6 +143,7 @@ class BatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
+  int threads_ = 1;
   OnednnSequence steps_;
 };
 
@@ -136,14 +161,13 @@ ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout) {
   s.images = x[0];
   s.channels = x[s.channels_last ? x.rank() - 1 : 1];
   s.points = s.channels_last ? x.Product(1, x.rank() - 1) : x.Product(2, x.rank());
+  if (s.points == 1) return {.images = 1, .channels = s.channels, .points = s.images, .channels_last = true};
   return s;
 }
 
 dnnl::memory::desc ChannelDesc(const ChannelShape& s) {
-  const Dim image = s.channels * s.points;
-  if (s.channels_last)
-    return OnednnStrided({s.images, s.channels, s.points, 1}, {image, 1, s.channels, s.channels});
-  return OnednnStrided({s.images, s.channels, s.points, 1}, {image, s.points, 1, 1});
+  return OnednnStrided({s.images, s.channels, s.points, 1},
+                       {s.channels * s.points, 1, s.channels, s.channels});
 }
 
 dnnl::normalization_flags BatchNormFlags(bool uses_running) {

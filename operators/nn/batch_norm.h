@@ -1,15 +1,18 @@
 // Shared by batch_norm, sync_batch_norm and their gradients.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
+#include "framework/vector/channel_norm.h"
 #include "operators/common/onednn.h"
 
 namespace penstock {
 
-// X of any rank, viewed as images x channels x points.
+// X of any rank, viewed as images x channels x points. If each channel of an image is one point, X is viewed
+// as one image whose points are X's images, with channels last: the bytes are the same.
 struct ChannelShape {
   Dim images = 0, channels = 0, points = 0;
   bool channels_last = false;
@@ -25,7 +28,23 @@ struct ChannelShape {
     }
   }
 };
+// For channels that are not last, which framework/vector normalises up to 9 times as fast as oneDNN.
+inline vec::Planes PlanesOf(const ChannelShape& s) {
+  return {static_cast<std::size_t>(s.images), static_cast<std::size_t>(s.channels),
+          static_cast<std::size_t>(s.points)};
+}
+// Calls part(first, count), each with channels for one thread.
+template <typename Part>
+void EachPartOfChannels(const ChannelShape& s, int threads, Part part) {
+  constexpr Dim kElementsOfPart = 4096;  // which one thread processes faster than two
+  const Dim least = std::max<Dim>(1, kElementsOfPart / s.PerChannel());
+  const Dim most = std::max(least, (s.channels + threads - 1) / threads);
+#pragma omp parallel for num_threads(threads) schedule(static) if (most < s.channels)
+  for (Dim first = 0; first < s.channels; first += most)
+    part(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(most, s.channels - first)));
+}
 ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout);
+// For channels that are last, which oneDNN normalises.
 dnnl::memory::desc ChannelDesc(const ChannelShape& shape);
 
 // Returns flags for separate scale and shift arguments. If `uses_running`, the moments are inputs of the

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
@@ -20,9 +21,10 @@ class BatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
+    threads_ = k.threads();
     moment_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * sizeof(T));
     if constexpr (std::is_same_v<T, float>) {
-      if (CopiesOnly()) return OkStatus();
+      if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
     }
     return OkStatus();
@@ -31,6 +33,10 @@ class BatchNormGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (CopiesOnly()) return CopyDy(k);
     if constexpr (std::is_same_v<T, float>) {
+      if (!a_.shape.channels_last) {
+        DifferentiatePlanes(k);
+        return OkStatus();
+      }
       RecoverVariance(k);
       return steps_.Run(k);
     }
@@ -76,6 +82,32 @@ class BatchNormGradKernel : public Kernel {
     }
   }
 
+  void DifferentiatePlanes(KernelRun& k) const {
+    const auto in = [&](const Operand& operand) { return std::as_const(k[operand]).template Data<float>(); };
+    const auto out = [&](const Operand& operand) {
+      return operand ? k[operand].template Data<float>() : nullptr;
+    };
+    const float* inverse_deviation = in(a_.variance);
+    if (a_.uses_running) {
+      auto* const computed = reinterpret_cast<float*>(k.Workspace(moment_));
+      for (Dim c = 0; c < a_.shape.channels; ++c)
+        computed[c] = 1.0f / std::sqrt(inverse_deviation[c] + a_.epsilon);
+      inverse_deviation = computed;
+    }
+    const vec::ChannelNormGrad grad = {.x = in(a_.x),
+                                       .dy = in(a_.dy),
+                                       .scale = in(a_.scale),
+                                       .mean = in(a_.mean),
+                                       .inverse_deviation = inverse_deviation,
+                                       .moments_of_x = !a_.uses_running,
+                                       .dx = out(a_.dx),
+                                       .dscale = out(a_.dscale),
+                                       .dbias = out(a_.dbias)};
+    EachPartOfChannels(a_.shape, threads_, [&](std::size_t first, std::size_t count) {
+      vec::BatchNormGrad(PlanesOf(a_.shape), first, count, grad);
+    });
+  }
+
   void Differentiate(KernelRun& k) {
     const T* x = k[a_.x].template Data<T>();
     const T* dy = k[a_.dy].template Data<T>();
@@ -113,6 +145,7 @@ class BatchNormGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
+  int threads_ = 1;
   WorkspaceId moment_;
   OnednnSequence steps_;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,15 @@ void OnEachIsa(Test test) {
     test(isa);
   }
   CapIsa(Isa::kAvx512);
+}
+
+// Numbers of a normal distribution, which depend on the arguments alone.
+inline std::vector<float> Random(std::size_t count, float deviation, float mean = 0) {
+  std::mt19937 generator(static_cast<unsigned>(count));
+  std::normal_distribution<float> normal(mean, deviation);
+  std::vector<float> all(count);
+  for (float& each : all) each = normal(generator);
+  return all;
 }
 
 inline bool SameBytes(const std::vector<float>& a, const std::vector<float>& b) {

@@ -3,20 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "tests/unit/vector/each_isa.h"
 
 namespace penstock::vec {
 namespace {
-
-std::vector<float> Random(std::size_t count, float deviation) {
-  std::mt19937 generator(static_cast<unsigned>(count));
-  std::normal_distribution<float> normal(0, deviation);
-  std::vector<float> all(count);
-  for (float& each : all) each = normal(generator);
-  return all;
-}
 
 TEST(Softmax, IsItsDefinition) {
   OnEachIsa([](Isa) {

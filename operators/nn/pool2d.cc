@@ -1,9 +1,11 @@
 // pool2d and pool3d: the maximum or the mean of each window.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/pooling.h"
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/nan.h"
 #include "operators/common/onednn.h"
@@ -115,6 +117,17 @@ class PoolKernelBase : public Kernel {
     });
   }
 
+  // Whether the windows are those of vec::MaxPool2x2.
+  bool IsMaxOf2x2() const {
+    if (!std::is_same_v<T, float> || !g_.is_max || g_.adaptive || g_.channels_last || g_.window.axes() != 2)
+      return false;
+    return std::ranges::all_of(std::array{g_.window[0], g_.window[1]}, [](const WindowAxis& w) {
+      return w.kernel == 2 && w.stride == 2 && w.pad_begin == 0 && w.out == w.in / 2;
+    });
+  }
+  std::size_t height() const { return static_cast<std::size_t>(x_shape_.extents[1]); }
+  std::size_t width() const { return static_cast<std::size_t>(x_shape_.extents[2]); }
+
   // The divisor of a mean over these elements.
   T Divisor(const PoolRanges& ranges) const {
     if (g_.counts_padding && !g_.adaptive) {
@@ -138,7 +151,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, out_));
-    if (!std::is_same_v<T, float> || !OnednnCanPool(this->g_, this->x_shape_)) return OkStatus();
+    if (!std::is_same_v<T, float> || this->IsMaxOf2x2() || !OnednnCanPool(this->g_, this->x_shape_))
+      return OkStatus();
     return OnednnTry(k, [&] {
       const PoolDescs descs(this->g_, this->x_shape_, this->out_shape_);
       const auto pd = descs.Forward(dnnl::prop_kind::forward_inference);
@@ -152,6 +166,15 @@ class Pool2dKernel : public PoolKernelBase<T> {
     const T* x = k[x_].template Data<T>();
     if (!this->steps_.empty() && !(this->g_.is_max && HoldsNan(k[x_]))) return this->steps_.Run(k);
     T* out = k[out_].template Data<T>();
+    if constexpr (std::is_same_v<T, float>) {
+      if (this->IsMaxOf2x2()) {
+        this->EachPlane([&](Dim n, Dim c) {
+          vec::MaxPool2x2(1, this->height(), this->width(), x + this->x_shape_.At(n, c, 0, 0, 0),
+                          out + this->out_shape_.At(n, c, 0, 0, 0));
+        });
+        return OkStatus();
+      }
+    }
     this->EachPlane([&](Dim n, Dim c) {
       this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
         T value = this->g_.is_max ? std::numeric_limits<T>::lowest() : T(0);
@@ -212,22 +235,21 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     const T* dout = k[dout_].template Data<T>();
     T* dx = k[dx_].template Data<T>();
     this->EachPlane([&](Dim n, Dim c) {
-      EachUnderWindow(this->x_shape_, n, c, Plane(), [dx](Dim at) {
-        dx[at] = T(0);
+      const Dim at = this->x_shape_.At(n, c, 0, 0, 0), o = this->out_shape_.At(n, c, 0, 0, 0);
+      if constexpr (std::is_same_v<T, float>) {
+        if (this->IsMaxOf2x2()) {
+          return vec::MaxPool2x2Grad(1, this->height(), this->width(), x + at, out + o, dout + o, dx + at);
+        }
+      }
+      EachUnderWindow(this->x_shape_, n, c, Plane(), [dx](Dim i) {
+        dx[i] = T(0);
         return true;
       });
-      this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
-        const T share = dout[o] / this->Divisor(ranges);
-        EachUnderWindow(this->x_shape_, n, c, ranges, [&](Dim at) {
-          if (!this->g_.is_max) {
-            dx[at] += share;
-            return true;
-          }
-          const bool is_largest = x[at] == out[o] || (IsNan(x[at]) && IsNan(out[o]));
-          if (is_largest) dx[at] += dout[o];
-          return !is_largest;
-        });
-      });
+      if (this->g_.is_max) {
+        OfMaxima(x + at, out + o, dout + o, dx + at);
+      } else {
+        OfMeans(n, c, dout, dx);
+      }
     });
     return OkStatus();
   }
@@ -236,6 +258,44 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
   PoolRanges Plane() const {
     const std::array<Dim, 3>& extents = this->x_shape_.extents;
     return {PoolRange{0, extents[0]}, PoolRange{0, extents[1]}, PoolRange{0, extents[2]}};
+  }
+
+  // Of one plane.
+  void OfMaxima(const T* x, const T* out, const T* dout, T* dx) const {
+    EachPoolWindow(this->g_, [&](const std::array<Dim, 3>& at, const PoolRanges& ranges) {
+      const Dim o = this->out_shape_.At(0, 0, at[0], at[1], at[2]);
+      const Dim first = IsNan(out[o]) ? FirstIf(x, ranges, [](T value) { return IsNan(value); })
+                                      : FirstIf(x, ranges, [y = out[o]](T value) { return value == y; });
+      if (first >= 0) dx[first] += dout[o];
+    });
+  }
+
+  // Returns the index of the first element under a window that `is` holds for, or -1. It goes through all of them from
+  // the last one, because a branch at the first would be predicted wrongly for most windows.
+  template <typename Is>
+  Dim FirstIf(const T* x, const PoolRanges& r, Is is) const {
+    const std::array<Dim, 3>& strides = this->x_shape_.strides;
+    Dim first = -1;
+    for (Dim z = r[0].end; z-- > r[0].begin;) {
+      for (Dim i = r[1].end; i-- > r[1].begin;) {
+        const Dim row = z * strides[0] + i * strides[1];
+        for (Dim j = r[2].end; j-- > r[2].begin;) {
+          const Dim at = row + j * strides[2];
+          first = is(x[at]) ? at : first;
+        }
+      }
+    }
+    return first;
+  }
+
+  void OfMeans(Dim n, Dim c, const T* dout, T* dx) const {
+    this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
+      const T share = dout[o] / this->Divisor(ranges);
+      EachUnderWindow(this->x_shape_, n, c, ranges, [&](Dim at) {
+        dx[at] += share;
+        return true;
+      });
+    });
   }
 
   Operand x_, out_, dout_, dx_;

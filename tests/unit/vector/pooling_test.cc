@@ -1,0 +1,69 @@
+#include "framework/vector/pooling.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/unit/vector/each_isa.h"
+
+namespace penstock::vec {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct Pooled {
+  std::vector<float> out, dx;
+};
+
+// By the definition, window by window.
+Pooled Defined(std::size_t planes, std::size_t height, std::size_t width, const std::vector<float>& x,
+               const std::vector<float>& dout) {
+  Pooled p{{}, std::vector<float>(x.size(), 0.0f)};
+  for (std::size_t plane = 0; plane < planes; ++plane) {
+    for (std::size_t i = 0; i < height / 2; ++i) {
+      for (std::size_t j = 0; j < width / 2; ++j) {
+        const std::size_t corner = (plane * height + 2 * i) * width + 2 * j;
+        std::size_t best = corner;
+        for (const std::size_t at : {corner + 1, corner + width, corner + width + 1}) {
+          if (!std::isnan(x[best]) && (x[at] > x[best] || std::isnan(x[at]))) best = at;
+        }
+        p.dx[best] = dout[p.out.size()];
+        p.out.push_back(x[best]);
+      }
+    }
+  }
+  return p;
+}
+
+TEST(MaxPool2x2, IsItsDefinitionWithTiesAndNaN) {
+  for (std::size_t height = 1; height < 6; ++height) {
+    for (std::size_t width = 1; width < 75; ++width) {
+      const std::size_t planes = 3, windows = planes * (height / 2) * (width / 2);
+      std::vector<float> x = Random(planes * height * width, 2);
+      for (float& each : x) each = std::round(each);  // ties
+      for (std::size_t i = 3; i < x.size(); i += 11) x[i] = kNaN;
+      for (std::size_t i = 5; i < x.size(); i += 13) x[i] = -std::numeric_limits<float>::infinity();
+      const std::vector<float> dout = Random(windows, 1);
+      const Pooled wanted = Defined(planes, height, width, x, dout);
+      OnEachIsa([&](Isa) {
+        std::vector<float> out(windows), dx(x.size(), 7);
+        MaxPool2x2(planes, height, width, x.data(), out.data());
+        for (std::size_t i = 0; i < windows; ++i)
+          EXPECT_TRUE(out[i] == wanted.out[i] || (std::isnan(out[i]) && std::isnan(wanted.out[i])));
+        MaxPool2x2Grad(planes, height, width, x.data(), out.data(), dout.data(), dx.data());
+        EXPECT_EQ(dx, wanted.dx) << height << " x " << width;
+      });
+    }
+  }
+}
+
+TEST(MaxPool2x2, GradientOfAnElementThatIsNotOfItsWindowIsZero) {
+  const std::vector<float> x = {1, 2, 3, 4}, out = {5}, dout = {1};
+  OnEachIsa([&](Isa) {
+    std::vector<float> dx(4, 7);
+    MaxPool2x2Grad(1, 2, 2, x.data(), out.data(), dout.data(), dx.data());
+    EXPECT_EQ(dx, std::vector<float>(4, 0.0f));
+  });
+}
+
+}  // namespace
+}  // namespace penstock::vec

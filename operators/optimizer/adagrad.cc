@@ -1,5 +1,6 @@
 // adagrad and decayed_adagrad: a step divided by the root of the accumulated squares of gradients.
 #include <cmath>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
@@ -46,11 +47,15 @@ struct Adagrad {
       T* const param_out = k[param_out_].template Data<T>();
       T* const moment_out = k[moment_out_].template Data<T>();
       const T kept = kept_, added = added_, epsilon = epsilon_;
-      grad_.ForEach([=](std::int64_t i, T g) {
-        const T m = kept * moment[i] + added * g * g;
-        moment_out[i] = m;
-        param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
-      });
+      if constexpr (std::is_same_v<T, float>) {
+        grad_.Update(vec::AdagradStep{kept, added, rate, epsilon, param, moment, param_out, moment_out});
+      } else {
+        grad_.ForEach([=](std::int64_t i, T g) {
+          const T m = kept * moment[i] + added * g * g;
+          moment_out[i] = m;
+          param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
+        });
+      }
       return OkStatus();
     }
 

@@ -1,5 +1,6 @@
 // adam: a step scaled by running averages of the gradient and of its square.
 #include <cmath>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
@@ -62,13 +63,18 @@ class AdamKernel : public Kernel {
     T* const param_out = k[param_out_].template Data<T>();
     T* const moment1_out = k[moment1_out_].template Data<T>();
     T* const moment2_out = k[moment2_out_].template Data<T>();
-    grad_.ForEach([=](std::int64_t i, T g) {
-      const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
-      const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
-      moment1_out[i] = m1;
-      moment2_out[i] = m2;
-      param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
-    });
+    if constexpr (std::is_same_v<T, float>) {
+      const vec::Moments moments = {beta1, beta2, moment1, moment2, moment1_out, moment2_out};
+      grad_.Update(vec::AdamStep{moments, rate, epsilon, param, param_out});
+    } else {
+      grad_.ForEach([=](std::int64_t i, T g) {
+        const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
+        const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
+        moment1_out[i] = m1;
+        moment2_out[i] = m2;
+        param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
+      });
+    }
     *k[beta1_pow_out_].template Data<T>() = next1;
     *k[beta2_pow_out_].template Data<T>() = next2;
     return OkStatus();

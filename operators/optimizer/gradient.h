@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "framework/vector/optimizers.h"
 #include "operators/common/merge_rows.h"
 
 namespace penstock {
@@ -51,24 +52,37 @@ class Gradient {
   // same run.
   template <typename Rule>
   void ForEach(const Rule& rule) const {
+    ForEachRange([&rule](std::int64_t begin, std::int64_t count, const T* grad) {
+      if (grad == nullptr) {
+        for (std::int64_t i = 0; i < count; ++i) rule(begin + i, T{0});
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) rule(begin + i, grad[i]);
+      }
+    });
+  }
+  // Does the same for ranges: calls rule(begin, count, grad), where `grad` holds their gradients, or is null if
+  // these are 0.
+  template <typename Rule>
+  void ForEachRange(const Rule& rule) const {
     if (grad_.kind == VarKind::kTensor) {
-      const T* const grad = values_.data();
-      for (std::int64_t i = 0; i < count_; ++i) rule(i, grad[i]);
+      if (count_ > 0) rule(std::int64_t{0}, count_, values_.data());
       return;
     }
     std::int64_t done = 0;
     for (const RowMerger::Entry& entry : rows_) {
-      const T* const grad = entry.Values<T>();
       const std::int64_t begin = entry.row * width_;
-      if (moves_) {
-        for (std::int64_t i = done; i < begin; ++i) rule(i, T{0});
-      }
-      for (std::int64_t j = 0; j < width_; ++j) rule(begin + j, grad[j]);
+      if (moves_ && done < begin) rule(done, begin - done, static_cast<const T*>(nullptr));
+      rule(begin, width_, entry.Values<T>());
       done = begin + width_;
     }
-    if (moves_) {
-      for (std::int64_t i = done; i < count_; ++i) rule(i, T{0});
-    }
+    if (moves_ && done < count_) rule(done, count_ - done, static_cast<const T*>(nullptr));
+  }
+  // Does the step of framework/vector/optimizers.h.
+  template <typename Step>
+  void Update(const Step& step) const {
+    ForEachRange([&step](std::int64_t begin, std::int64_t count, const float* grad) {
+      vec::Update(step, static_cast<std::size_t>(begin), static_cast<std::size_t>(count), grad);
+    });
   }
 
   bool by_rows() const { return grad_.kind == VarKind::kSelectedRows; }

@@ -1,5 +1,6 @@
 // lamb: adam with a step scaled by the ratio of the parameter's norm to the step's norm.
 #include <cmath>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
@@ -48,13 +49,18 @@ class LambKernel : public Kernel {
     T* const step = reinterpret_cast<T*>(k.Workspace(step_));
     const std::int64_t count = k[param_].count();
     const T beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_, decay = decay_;
-    grad_.ForEach([=](std::int64_t i, T g) {
-      const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
-      const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
-      moment1_out[i] = m1;
-      moment2_out[i] = m2;
-      step[i] = m1 / (std::sqrt(m2) + epsilon) + decay * param[i];
-    });
+    if constexpr (std::is_same_v<T, float>) {
+      const vec::Moments moments = {beta1, beta2, moment1, moment2, moment1_out, moment2_out};
+      grad_.Update(vec::LambStep{moments, epsilon, decay, param, step});
+    } else {
+      grad_.ForEach([=](std::int64_t i, T g) {
+        const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
+        const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
+        moment1_out[i] = m1;
+        moment2_out[i] = m2;
+        step[i] = m1 / (std::sqrt(m2) + epsilon) + decay * param[i];
+      });
+    }
     const T param_norm = Norm<T>({param, static_cast<std::size_t>(count)});
     const T step_norm = Norm<T>({step, static_cast<std::size_t>(count)});
     T rate = *k[rate_].template Data<T>();

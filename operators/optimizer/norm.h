@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <span>
+
+#include "operators/common/reduce.h"
 
 namespace penstock {
 
@@ -11,11 +14,10 @@ namespace penstock {
 // the number of elements.
 template <typename T>
 T Norm(std::span<const T> values) {
-  double squares = 0;
-  for (const T element : values) {
-    const double value = static_cast<double>(element);
-    squares += value * value;
-  }
+  const double squares = SumOf<double>(static_cast<std::int64_t>(values.size()), [values](std::int64_t i) {
+    const double value = static_cast<double>(values[static_cast<std::size_t>(i)]);
+    return value * value;
+  });
   return static_cast<T>(std::sqrt(squares));
 }
 

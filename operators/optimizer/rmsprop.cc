@@ -1,6 +1,7 @@
 // rmsprop: a step scaled by the root of a running average of squared gradients, with momentum.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
@@ -58,17 +59,22 @@ class RmspropKernel : public Kernel {
     }
     const T decay = decay_, epsilon = epsilon_, momentum = momentum_;
     const bool centered = centered_;
-    grad_.ForEach([=](std::int64_t i, T g) {
-      T spread = square_out[i] = decay * square[i] + (T{1} - decay) * g * g;
-      if (centered) {
-        const T average = decay * mean[i] + (T{1} - decay) * g;
-        mean_out[i] = average;
-        spread -= average * average;
-      }
-      const T m = momentum * moment[i] + rate * g / std::sqrt(spread + epsilon);
-      moment_out[i] = m;
-      param_out[i] = param[i] - m;
-    });
+    if constexpr (std::is_same_v<T, float>) {
+      grad_.Update(vec::RmspropStep{decay, epsilon, momentum, rate, param, square, moment,
+                                    centered ? mean : nullptr, param_out, square_out, moment_out, mean_out});
+    } else {
+      grad_.ForEach([=](std::int64_t i, T g) {
+        T spread = square_out[i] = decay * square[i] + (T{1} - decay) * g * g;
+        if (centered) {
+          const T average = decay * mean[i] + (T{1} - decay) * g;
+          mean_out[i] = average;
+          spread -= average * average;
+        }
+        const T m = momentum * moment[i] + rate * g / std::sqrt(spread + epsilon);
+        moment_out[i] = m;
+        param_out[i] = param[i] - m;
+      });
+    }
     return OkStatus();
   }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -42,13 +43,26 @@ class BroadcastLoops {
   // Calls row(out_begin, x_begin, y_begin) for each run of inner() elements of the result, in order.
   template <typename Row>
   void ForEachRow(Row row) const {
+    ForEachBlock([&](const RowBlock& b) {
+      for (Dim r = 0; r < b.rows; ++r) row(b.out + r * inner(), b.x + r * b.x_row, b.y + r * b.y_row);
+    });
+  }
+
+  // Rows of inner() elements whose beginnings are equally far apart: inner() in the result, x_row and y_row.
+  struct RowBlock {
+    Dim rows, out, x, y, x_row, y_row;
+  };
+  // Calls visit(block) for all rows, in order.
+  template <typename Visit>
+  void ForEachBlock(Visit visit) const {
     std::array<Dim, kMaxDepth> at{};
-    Dim x = 0, y = 0, out = 0;
+    RowBlock block = {extent_[1], 0, 0, 0, x_stride_[1], y_stride_[1]};
     if (rows_ == 0 || inner() == 0) return;
-    for (Dim r = 0; r < rows_; ++r) {
-      row(out, x, y);
-      out += inner();
-      for (std::size_t d = 1; d < depth_; ++d) {
+    for (Dim first = 0; first < rows_; first += block.rows) {
+      visit(std::as_const(block));
+      block.out += block.rows * inner();
+      Dim &x = block.x, &y = block.y;
+      for (std::size_t d = 2; d < depth_; ++d) {
         x += x_stride_[d];
         y += y_stride_[d];
         if (++at[d] < extent_[d]) break;
@@ -61,7 +75,7 @@ class BroadcastLoops {
 
  private:
   std::size_t depth_ = 1;  // innermost loop first
-  std::array<Dim, kMaxDepth> extent_{1};
+  std::array<Dim, kMaxDepth> extent_ = {1, 1};
   std::array<Dim, kMaxDepth> x_stride_{};
   std::array<Dim, kMaxDepth> y_stride_{};
   Dim rows_ = 1;  // how often the innermost loop runs

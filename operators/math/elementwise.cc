@@ -160,6 +160,19 @@ inline constexpr bool kScalesRows<Mul> = true;
 template <>
 inline constexpr bool kScalesRows<Div> = true;
 
+template <>
+inline constexpr Slope kSlopeOfX<Add> = Slope::kDout;
+template <>
+inline constexpr Slope kSlopeOfY<Add> = Slope::kDout;
+template <>
+inline constexpr Slope kSlopeOfX<Sub> = Slope::kDout;
+template <>
+inline constexpr Slope kSlopeOfY<Sub> = Slope::kMinusDout;
+template <>
+inline constexpr Slope kSlopeOfX<Mul> = Slope::kDoutTimesOther;
+template <>
+inline constexpr Slope kSlopeOfY<Mul> = Slope::kDoutTimesOther;
+
 Status InferElementwise(InferContext& c) {
   Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), c.Attr<int>("axis"));
   if (!shapes.ok()) return c.Error(shapes.status().message());

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/column_sums.h"
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
@@ -29,6 +31,13 @@ OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string 
 // too.
 template <typename Math>
 inline constexpr bool kScalesRows = false;
+
+// What Dx or Dy is, where framework/vector sums it up over rows.
+enum class Slope { kComputed, kDout, kMinusDout, kDoutTimesOther };
+template <typename Math>
+inline constexpr Slope kSlopeOfX = Slope::kComputed;
+template <typename Math>
+inline constexpr Slope kSlopeOfY = Slope::kComputed;
 
 template <typename Math>
 struct Elementwise {
@@ -119,13 +128,13 @@ struct Elementwise {
       const T* const y = k[y_].template Data<T>();
       const T* const out = k[out_].template Data<T>();
       const T* const dout = k[dout_].template Data<T>();
-      if (dx_) {
+      if (dx_ && !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
         Reduce(k[dx_], loops_.x_repeats(), loops_.x_moves(), true, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dx(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
         });
       }
-      if (dy_) {
+      if (dy_ && !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
         Reduce(k[dy_], loops_.y_repeats(), loops_.y_moves(), false, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dy(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
@@ -136,6 +145,39 @@ struct Elementwise {
 
    private:
     static Dim Step(Dim i, bool moves) { return moves ? i : 0; }
+
+    // Sums the slopes of rows by vectors, if it can. `other` is Y in the gradient of X, and the reverse.
+    template <Slope kSlope>
+    bool SumRows(Tensor& grad, bool repeats_rows, bool of_x, const T* dout, const T* other) const {
+      if constexpr (!std::is_same_v<T, float> || kSlope == Slope::kComputed) {
+        return false;
+      } else {
+        constexpr bool kProduct = kSlope == Slope::kDoutTimesOther;
+        const bool other_moves = of_x ? loops_.y_moves() : loops_.x_moves();
+        if (!repeats_rows || (kProduct && !other_moves)) return false;
+        const std::span<float> to = grad.Span<float>();
+        std::ranges::fill(to, 0.0f);
+        loops_.ForEachBlock([&](const BroadcastLoops::RowBlock& b) {
+          const Dim row = of_x ? b.x_row : b.y_row, other_row = of_x ? b.y_row : b.x_row;
+          float* const sums = to.data() + (of_x ? b.x : b.y);
+          const float* const factor = other + (of_x ? b.y : b.x);
+          const Dim together = row == 0 ? b.rows : 1;  // rows that are added up
+          for (Dim r = 0; r < b.rows; r += together) {
+            const float* const terms = dout + b.out + r * loops_.inner();
+            if constexpr (kProduct) {
+              vec::AddRowsOfProducts(terms, Size(loops_.inner()), factor + r * other_row, Size(other_row),
+                                     Size(together), Size(loops_.inner()), sums + r * row);
+            } else {
+              vec::AddRows(terms, Size(loops_.inner()), Size(together), Size(loops_.inner()), sums + r * row);
+            }
+          }
+        });
+        if constexpr (kSlope == Slope::kMinusDout)
+          std::ranges::transform(to, to.begin(), [](float sum) { return -sum; });
+        return true;
+      }
+    }
+    static std::size_t Size(Dim count) { return static_cast<std::size_t>(count); }
 
     // Sums term(...) into each element of `grad`, over the elements of the result that depend on it.
     template <typename Term>

@@ -72,6 +72,7 @@ constexpr std::array kSettings = {
     Plain("PENSTOCK_LAUNCH_FD"),
     Plain("PENSTOCK_LOG_DIR"),
     Whole("PENSTOCK_METRICS", 0, 65535),
+    YesNo("PENSTOCK_MOVE_THREADS"),
     Decimal("PENSTOCK_PROGRESS", 0, kManySeconds),
     Decimal("PENSTOCK_REPORT_AFTER", 1e-3, kManySeconds),
     Whole("PENSTOCK_RESTART_COUNT", 0, kMany),

@@ -76,6 +76,13 @@ def test_a_transport_is_measured(carrier):
     assert len(re.findall(r'1 KB and its answer(?:, one at a time)?: [\d.]+ us, [\d.]+ us of CPU', text)) == 4, text
 
 
+def test_the_compute_pool_is_measured():
+    text = said(binary('pool/bench_pool'), 5, 0.01)
+    lines = re.findall(r'(alone|beside a busy one|two at once) +(one thread|OpenMP|pool) +median +[\d.]+ p95 +[\d.]+ '
+                       r'max +[\d.]+ cpu +[\d.]+ ms\n', text)
+    assert len(lines) == 9 and len(set(lines)) == 9, text
+
+
 def test_an_all_reduce_is_measured():
     text = said(binary('collective/bench_collective'), 'shared_memory', 2, 1024, 100000)
     assert re.fullmatch(r'(shared_memory, 2 ranks, \d+ bytes: [\d.]+ s, [\d.]+ GB/s, [\d.]+ CPU-s/GB\n){2}', text), text

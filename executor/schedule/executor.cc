@@ -16,6 +16,7 @@
 #include "executor/schedule/sequential.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
+#include "framework/runtime/compute_pool.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
 #include "framework/runtime/trainer_communicator.h"
@@ -74,7 +75,7 @@ bool SameFeeds(const Entry& entry, std::span<const Feed> feeds) {
                     [](const std::string& name, const Feed& feed) { return name == feed.name; });
 }
 
-// Sets the compute team's size for one run on this thread.
+// Sets the size of OpenMP's team, which some of oneDNN's primitives use, for one run on this thread.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(omp_get_max_threads()) {
@@ -254,6 +255,7 @@ struct Executor::Impl {
   Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
                   std::vector<Variable>* out, ScopeBinding& last) {
     const TeamSize team(services.threads);
+    const ComputeTeam loops(services.threads);
     if (entry.lands && services.rpc != nullptr && services.rpc->communicator() != nullptr) {
       PENSTOCK_RETURN_IF_ERROR(services.rpc->communicator()->BeginRun(scope));
     }

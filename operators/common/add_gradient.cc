@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/strings.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 namespace {
@@ -12,8 +13,9 @@ template <typename T>
 void AddAll(const Tensor& part, Tensor& sum) {
   const T* const from = part.Data<T>();
   T* const to = sum.Data<T>();
-  const std::int64_t count = sum.count();
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+  ForElements(sum.count(), StreamNs<T>(3), [&](Dim begin, Dim end) {
+    for (Dim i = begin; i < end; ++i) to[i] += from[i];
+  });
 }
 
 Status AddRows(SelectedRows& part, SelectedRows& sum) {

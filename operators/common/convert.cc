@@ -1,6 +1,7 @@
 #include "operators/common/convert.h"
 
 #include "operators/common/element_type.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 namespace {
@@ -9,8 +10,9 @@ template <typename From, typename To>
 void Convert(const Tensor& x, Tensor& out) {
   const From* const from = x.Data<From>();
   To* const to = out.Data<To>();
-  const std::int64_t count = x.count();
-  for (std::int64_t i = 0; i < count; ++i) to[i] = ConvertTo<To>(from[i]);
+  ForElements(x.count(), StreamNs<From>(1) + StreamNs<To>(1), [&](Dim begin, Dim end) {
+    for (Dim i = begin; i < end; ++i) to[i] = ConvertTo<To>(from[i]);
+  });
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // Copies whole tensors, as reshape, assign and their gradients do.
 #pragma once
 
-#include <cstring>
-
 #include "framework/op/kernel.h"
 #include "operators/common/int_list.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -27,7 +26,7 @@ inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
     return;
   }
   const Tensor& from = k[x];
-  if (from.bytes() > 0) std::memcpy(k[out].raw(), from.raw(), from.bytes());
+  if (from.bytes() > 0) CopyBytes(k[out].raw(), from.raw(), from.bytes());
 }
 
 // A kernel that only copies, from slot `from` to slot `to`. It does nothing if the output is absent.

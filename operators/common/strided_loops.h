@@ -14,6 +14,7 @@
 
 #include "framework/base/check.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -36,6 +37,11 @@ class StridedLoops {
     stride_[depth_++] = stride;
   }
 
+  Dim runs() const {
+    Dim runs = 1;
+    for (std::size_t d = 0; d + 1 < depth_; ++d) runs *= extent_[d];
+    return runs;
+  }
   Dim inner() const { return depth_ == 0 ? 1 : extent_[depth_ - 1]; }
   Dim inner_stride() const { return depth_ == 0 ? 1 : stride_[depth_ - 1]; }
 
@@ -43,12 +49,21 @@ class StridedLoops {
   // are inner_stride() apart in the other array.
   template <typename Run>
   void ForEachRun(Run run) const {
-    Dim runs = 1;
-    for (std::size_t d = 0; d + 1 < depth_; ++d) runs *= extent_[d];
-    if (runs == 0 || inner() == 0) return;
+    ForEachRun(0, runs(), run);
+  }
+  // The same for runs [begin, end) of all runs().
+  template <typename Run>
+  void ForEachRun(Dim begin, Dim end, Run run) const {
+    if (begin >= end || inner() == 0) return;
     std::array<Dim, kMaxExtents> at{};
     Dim other = 0;
-    for (Dim r = 0; r < runs; ++r) {
+    for (Dim left = begin, d = static_cast<Dim>(depth_) - 2; d >= 0 && left > 0; --d) {
+      const auto i = static_cast<std::size_t>(d);
+      at[i] = left % extent_[i];
+      left /= extent_[i];
+      other += at[i] * stride_[i];
+    }
+    for (Dim r = begin; r < end; ++r) {
       run(r * inner(), other);
       if (depth_ < 2) continue;
       for (std::size_t d = depth_ - 1; d-- > 0;) {
@@ -89,8 +104,10 @@ class StridedLoops {
     auto* const mine = As<Element>(mine_bytes);
     auto* const theirs = As<Element>(theirs_bytes);
     const Dim n = inner(), stride = inner_stride();
-    ForEachRun([&](Dim m, Dim t) {
-      for (Dim i = 0; i < n; ++i) step(mine[m + i], theirs[t + i * stride]);
+    ForRows(runs(), StreamNs<Element>(2) * static_cast<double>(n), [&](Dim begin, Dim end) {
+      ForEachRun(begin, end, [&](Dim m, Dim t) {
+        for (Dim i = 0; i < n; ++i) step(mine[m + i], theirs[t + i * stride]);
+      });
     });
   }
   template <typename Element>

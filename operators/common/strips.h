@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -35,9 +36,10 @@ class Strips {
     std::size_t offset = 0;
     for (const Part& part : parts_) {
       if (const std::byte* const from = k[part.operand].raw(); !LiesAt(from, whole, offset)) {
-        for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
-          std::memcpy(whole.raw() + offset + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
-        }
+        std::byte* const to = whole.raw() + offset;
+        EachStrip(part.bytes, [&](Dim o) {
+          std::memcpy(to + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
+        });
       }
       offset += part.bytes;
     }
@@ -47,9 +49,10 @@ class Strips {
     for (const Part& part : parts_) {
       if (part.operand && !LiesAt(k[part.operand].raw(), whole, offset)) {
         std::byte* const to = k[part.operand].raw();
-        for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
-          std::memcpy(to + Times(o, part.bytes), whole.raw() + offset + Times(o, whole_bytes_), part.bytes);
-        }
+        const std::byte* const from = whole.raw() + offset;
+        EachStrip(part.bytes, [&](Dim o) {
+          std::memcpy(to + Times(o, part.bytes), from + Times(o, whole_bytes_), part.bytes);
+        });
       }
       offset += part.bytes;
     }
@@ -60,6 +63,13 @@ class Strips {
     Operand operand;
     std::size_t bytes;
   };
+  template <typename Copy>
+  void EachStrip(std::size_t bytes, const Copy& copy) const {
+    if (bytes == 0) return;
+    ForRows(outer_, StreamNs<std::byte>(2) * static_cast<double>(bytes), [&](Dim begin, Dim end) {
+      for (Dim o = begin; o < end; ++o) copy(o);
+    });
+  }
   bool LiesAt(const std::byte* part, const Tensor& whole, std::size_t offset) const {
     return outer_ == 1 && part == whole.raw() + offset;
   }

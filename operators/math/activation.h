@@ -15,10 +15,13 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/common/rows.h"
 
 namespace penstock {
+
+constexpr double kActivationNs = 0.5;  // of an element; functions with an exponential cost more
 
 enum class Reads { kOut, kX, kNothing };
 
@@ -58,11 +61,13 @@ struct Activation {
       const T* const x = values_.template from<T>();
       T* const out = values_.template to<T>();
       const std::int64_t count = values_.count();
-      if constexpr (requires { math_.OutOf(x, out, std::size_t{}); }) {
-        math_.OutOf(x, out, static_cast<std::size_t>(count));
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(x[i]);
-      }
+      ForElements(count, kActivationNs, [&](Dim begin, Dim end) {
+        if constexpr (requires { math_.OutOf(x, out, std::size_t{}); }) {
+          math_.OutOf(x + begin, out + begin, static_cast<std::size_t>(end - begin));
+        } else {
+          for (Dim i = begin; i < end; ++i) out[i] = math_.Out(x[i]);
+        }
+      });
       return OkStatus();
     }
 
@@ -88,11 +93,13 @@ struct Activation {
       const T* const dout = k[dout_].template Data<T>();
       T* const dx = k[dx_].template Data<T>();
       const std::int64_t count = k[seen_].count();
-      if constexpr (requires { math_.DxOf(seen, dout, dx, std::size_t{}); }) {
-        math_.DxOf(seen, dout, dx, static_cast<std::size_t>(count));
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) dx[i] = math_.Dx(seen[i], dout[i]);
-      }
+      ForElements(count, kActivationNs, [&](Dim begin, Dim end) {
+        if constexpr (requires { math_.DxOf(seen, dout, dx, std::size_t{}); }) {
+          math_.DxOf(seen + begin, dout + begin, dx + begin, static_cast<std::size_t>(end - begin));
+        } else {
+          for (Dim i = begin; i < end; ++i) dx[i] = math_.Dx(seen[i], dout[i]);
+        }
+      });
       return OkStatus();
     }
 

@@ -84,9 +84,32 @@ Result<BroadcastLoops> BroadcastLoops::Make(const Shape& x, const Shape& y, int 
     loops.extent_[d] = levels[d][0];
     loops.x_stride_[d] = levels[d][1];
     loops.y_stride_[d] = levels[d][2];
+    loops.out_stride_[d] = d == 0 ? 1 : loops.out_stride_[d - 1] * levels[d - 1][0];
     if (d > 0) loops.rows_ *= levels[d][0];
   }
   return loops;
+}
+
+std::size_t BroadcastLoops::LoopToDivide(Apart apart) const {
+  constexpr Dim kMany = 16;
+  std::size_t longest = kMaxDepth;
+  for (std::size_t d = depth_; d-- > 0;) {
+    const Dim stride = apart == Apart::kX ? x_stride_[d] : apart == Apart::kY ? y_stride_[d] : out_stride_[d];
+    if (stride == 0) continue;
+    if (extent_[d] >= kMany) return d;
+    if (longest == kMaxDepth || extent_[d] > extent_[longest]) longest = d;
+  }
+  return longest;
+}
+
+BroadcastLoops BroadcastLoops::Range(std::size_t d, Dim begin, Dim end) const {
+  BroadcastLoops part = *this;
+  part.extent_[d] = end - begin;
+  if (d > 0) part.rows_ = rows_ / extent_[d] * part.extent_[d];
+  part.x_first_ += begin * x_stride_[d];
+  part.y_first_ += begin * y_stride_[d];
+  part.out_first_ += begin * out_stride_[d];
+  return part;
 }
 
 Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis) {

@@ -13,6 +13,7 @@
 #include "framework/base/status.h"
 #include "framework/op/kernel.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -44,40 +45,62 @@ class BroadcastLoops {
   template <typename Row>
   void ForEachRow(Row row) const {
     ForEachBlock([&](const RowBlock& b) {
-      for (Dim r = 0; r < b.rows; ++r) row(b.out + r * inner(), b.x + r * b.x_row, b.y + r * b.y_row);
+      for (Dim r = 0; r < b.rows; ++r) row(b.out + r * b.out_row, b.x + r * b.x_row, b.y + r * b.y_row);
     });
   }
 
-  // Rows of inner() elements whose beginnings are equally far apart: inner() in the result, x_row and y_row.
+  // Rows of inner() elements whose beginnings are equally far apart: out_row in the result, x_row and y_row.
   struct RowBlock {
-    Dim rows, out, x, y, x_row, y_row;
+    Dim rows, out, x, y, out_row, x_row, y_row;
   };
   // Calls visit(block) for all rows, in order.
   template <typename Visit>
   void ForEachBlock(Visit visit) const {
     std::array<Dim, kMaxDepth> at{};
-    RowBlock block = {extent_[1], 0, 0, 0, x_stride_[1], y_stride_[1]};
+    RowBlock block = {extent_[1], out_first_, x_first_, y_first_, out_stride_[1], x_stride_[1], y_stride_[1]};
     if (rows_ == 0 || inner() == 0) return;
     for (Dim first = 0; first < rows_; first += block.rows) {
       visit(std::as_const(block));
-      block.out += block.rows * inner();
-      Dim &x = block.x, &y = block.y;
       for (std::size_t d = 2; d < depth_; ++d) {
-        x += x_stride_[d];
-        y += y_stride_[d];
+        block.x += x_stride_[d];
+        block.y += y_stride_[d];
+        block.out += out_stride_[d];
         if (++at[d] < extent_[d]) break;
-        x -= x_stride_[d] * extent_[d];
-        y -= y_stride_[d] * extent_[d];
+        block.x -= x_stride_[d] * extent_[d];
+        block.y -= y_stride_[d] * extent_[d];
+        block.out -= out_stride_[d] * extent_[d];
         at[d] = 0;
       }
     }
   }
 
+  // Divides the loops among threads (common/parallel.h): calls part(loops) for parts that together visit
+  // every element of the result. No two parts visit the same element of `apart`; each visits those that it
+  // does visit in the order of the whole, so sums into them do not depend on the division.
+  enum class Apart { kOut, kX, kY };
+  template <typename Part>
+  void InParallel(double element_ns, Apart apart, const Part& part) const {
+    const std::size_t d = LoopToDivide(apart);
+    if (d == kMaxDepth) return part(*this);
+    const Dim elements = rows_ * inner();
+    if (elements == 0) return;
+    const double step_ns = element_ns * static_cast<double>(elements / extent_[d]);
+    const auto of_range = [&](Dim begin, Dim end) { part(Range(d, begin, end)); };
+    d == 0 ? ForElements(extent_[d], step_ns, of_range) : ForRows(extent_[d], step_ns, of_range);
+  }
+
  private:
+  // The outermost loop with many steps, or else the longest one; kMaxDepth: no loop moves in `apart`.
+  std::size_t LoopToDivide(Apart apart) const;
+  // Only the steps [begin, end) of loop d.
+  BroadcastLoops Range(std::size_t d, Dim begin, Dim end) const;
+
   std::size_t depth_ = 1;  // innermost loop first
   std::array<Dim, kMaxDepth> extent_ = {1, 1};
   std::array<Dim, kMaxDepth> x_stride_{};
   std::array<Dim, kMaxDepth> y_stride_{};
+  std::array<Dim, kMaxDepth> out_stride_{};
+  Dim x_first_ = 0, y_first_ = 0, out_first_ = 0;
   Dim rows_ = 1;  // how often the innermost loop runs
   bool x_repeats_ = false, y_repeats_ = false;
 };

@@ -5,6 +5,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/merge_rows.h"
 #include "operators/common/nan.h"
+#include "operators/common/parallel.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 
@@ -68,8 +69,9 @@ class ClipKernel : public Kernel {
     const T low = bounds_.Min(k), high = bounds_.Max(k);
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
-    const std::int64_t count = x.count();
-    for (std::int64_t i = 0; i < count; ++i) to[i] = MinOrNan(MaxOrNan(from[i], low), high);
+    ForElements(x.count(), StreamNs<T>(2), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) to[i] = MinOrNan(MaxOrNan(from[i], low), high);
+    });
     return OkStatus();
   }
 
@@ -94,9 +96,10 @@ class ClipGradKernel : public Kernel {
     const T* const x = k[x_].template Data<T>();
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i)
-      dx[i] = Choose(x[i] > low && x[i] < high, dout[i], T{0}, x[i], low, high);
+    ForElements(k[x_].count(), StreamNs<T>(3), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i)
+        dx[i] = Choose(x[i] > low && x[i] < high, dout[i], T{0}, x[i], low, high);
+    });
     return OkStatus();
   }
 
@@ -124,7 +127,9 @@ class ClipByNormKernel : public Kernel {
       return static_cast<double>(from[i]) * static_cast<double>(from[i]);
     }));
     const T factor = norm <= max_norm_ ? T{1} : static_cast<T>(max_norm_ / norm);
-    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
+    ForElements(count, StreamNs<T>(2), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) to[i] = from[i] * factor;
+    });
     return OkStatus();
   }
 

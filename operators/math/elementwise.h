@@ -69,24 +69,29 @@ struct Elementwise {
           return InvalidArgument("E-op-divide-zero", type_, ": Y (", y_.name, ") holds a zero");
         }
       }
-      const Dim n = loops_.inner();
-      loops_.ForEachRow([&](Dim o, Dim xo, Dim yo) {
-        if (loops_.x_moves() && loops_.y_moves()) {
+      loops_.InParallel(StreamNs<T>(3), BroadcastLoops::Apart::kOut,
+                        [&](const BroadcastLoops& loops) { Visit(loops, x, y, out); });
+      return OkStatus();
+    }
+
+   private:
+    static void Visit(const BroadcastLoops& loops, const T* x, const T* y, T* out) {
+      const Dim n = loops.inner();
+      loops.ForEachRow([&](Dim o, Dim xo, Dim yo) {
+        if (loops.x_moves() && loops.y_moves()) {
           for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(x[xo + i], y[yo + i]);
-        } else if (loops_.x_moves()) {
+        } else if (loops.x_moves()) {
           const T b = y[yo];
           for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(x[xo + i], b);
-        } else if (loops_.y_moves()) {
+        } else if (loops.y_moves()) {
           const T a = x[xo];
           for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(a, y[yo + i]);
         } else {
           out[o] = Math::Out(x[xo], y[yo]);  // one element: extents of 1 need no loop
         }
       });
-      return OkStatus();
     }
 
-   private:
     Status RunOnRows(KernelRun& k) {
       PENSTOCK_RETURN_IF_ERROR(rows_.template Load<T>(k, type_));
       const T y = *k[y_].template Data<T>();
@@ -95,7 +100,9 @@ struct Elementwise {
       const T* const x = rows_.template from<T>();
       T* const out = rows_.template to<T>();
       const std::int64_t count = rows_.count();
-      for (std::int64_t i = 0; i < count; ++i) out[i] = Math::Out(x[i], y);
+      ForElements(count, StreamNs<T>(2), [&](Dim begin, Dim end) {
+        for (Dim i = begin; i < end; ++i) out[i] = Math::Out(x[i], y);
+      });
       return OkStatus();
     }
 
@@ -163,12 +170,12 @@ struct Elementwise {
           const float* const factor = other + (of_x ? b.y : b.x);
           const Dim together = row == 0 ? b.rows : 1;  // rows that are added up
           for (Dim r = 0; r < b.rows; r += together) {
-            const float* const terms = dout + b.out + r * loops_.inner();
+            const float* const terms = dout + b.out + r * b.out_row;
             if constexpr (kProduct) {
-              vec::AddRowsOfProducts(terms, Size(loops_.inner()), factor + r * other_row, Size(other_row),
+              vec::AddRowsOfProducts(terms, Size(b.out_row), factor + r * other_row, Size(other_row),
                                      Size(together), Size(loops_.inner()), sums + r * row);
             } else {
-              vec::AddRows(terms, Size(loops_.inner()), Size(together), Size(loops_.inner()), sums + r * row);
+              vec::AddRows(terms, Size(b.out_row), Size(together), Size(loops_.inner()), sums + r * row);
             }
           }
         });
@@ -183,17 +190,20 @@ struct Elementwise {
     template <typename Term>
     void Reduce(Tensor& grad, bool repeats, bool moves, bool of_x, Term term) {
       T* const to = grad.Data<T>();
-      const Dim n = loops_.inner();
       if (repeats) std::fill_n(to, grad.count(), T{0});
-      loops_.ForEachRow([&](Dim o, Dim xo, Dim yo) {
-        T* const at = to + (of_x ? xo : yo);
-        if (!repeats) {
-          for (Dim i = 0; i < n; ++i) at[i] = term(o, xo, yo, i);
-        } else if (moves) {
-          for (Dim i = 0; i < n; ++i) at[i] += term(o, xo, yo, i);
-        } else {
-          *at += SumOf<T>(n, [&](Dim i) { return term(o, xo, yo, i); });
-        }
+      const auto apart = of_x ? BroadcastLoops::Apart::kX : BroadcastLoops::Apart::kY;
+      loops_.InParallel(StreamNs<T>(4), apart, [&](const BroadcastLoops& loops) {
+        const Dim n = loops.inner();
+        loops.ForEachRow([&](Dim o, Dim xo, Dim yo) {
+          T* const at = to + (of_x ? xo : yo);
+          if (!repeats) {
+            for (Dim i = 0; i < n; ++i) at[i] = term(o, xo, yo, i);
+          } else if (moves) {
+            for (Dim i = 0; i < n; ++i) at[i] += term(o, xo, yo, i);
+          } else {
+            *at += SumOf<T>(n, [&](Dim i) { return term(o, xo, yo, i); });
+          }
+        });
       });
     }
 

@@ -1,5 +1,6 @@
 // mean: the average of all elements.
 #include "framework/op/op_registry.h"
+#include "operators/common/parallel.h"
 #include "operators/common/reduce.h"
 
 namespace penstock {
@@ -47,7 +48,10 @@ class MeanGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     Tensor& dx = k[dx_];
     const T share = *k[dout_].template Data<T>() / static_cast<T>(dx.count());
-    for (T& element : dx.template Span<T>()) element = share;
+    T* const to = dx.template Data<T>();
+    ForElements(dx.count(), StreamNs<T>(1), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) to[i] = share;
+    });
     return OkStatus();
   }
 

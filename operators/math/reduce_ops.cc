@@ -147,6 +147,8 @@ class Cast {
   Tensor copy_;
 };
 
+constexpr double kElementNs = 1;
+
 // T is the element type of Out.
 template <typename Math>
 struct Reduce {
@@ -168,7 +170,8 @@ struct Reduce {
       T* const out = k[out_].template Data<T>();
       auto* const sums = reinterpret_cast<Wide*>(k.Workspace(sums_));
       std::fill_n(sums, walk_.outputs(), Math::template kStart<Wide>);
-      walk_.ForEach([&](Dim i, Dim o) { sums[o] = Math::Step(sums[o], static_cast<Wide>(x[i])); });
+      walk_.InParallel(kElementNs,
+                       [&](Dim i, Dim o) { sums[o] = Math::Step(sums[o], static_cast<Wide>(x[i])); });
       for (Dim o = 0; o < walk_.outputs(); ++o) out[o] = static_cast<T>(Math::End(sums[o], walk_.each()));
       return OkStatus();
     }
@@ -206,7 +209,8 @@ struct Reduce {
       const T* const out = out_ ? k[out_].template Data<T>() : dout;
       Tensor& uncast = cast_back_ == nullptr ? k[dx_] : dx_uncast_;
       T* const dx = uncast.template Data<T>();
-      walk_.ForEach([&](Dim i, Dim o) { dx[i] = Math::Dx(x[i], out[o], dout[o], walk_.each()); });
+      walk_.InParallel(kElementNs,
+                       [&](Dim i, Dim o) { dx[i] = Math::Dx(x[i], out[o], dout[o], walk_.each()); });
       if (cast_back_ != nullptr) cast_back_(uncast, k[dx_]);
       return OkStatus();
     }

@@ -10,6 +10,7 @@
 
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -60,38 +61,73 @@ class ReduceWalk {
     const Result<std::vector<bool>> reduced =
         AxesOf(k.Attr<std::vector<std::int32_t>>("dim"), k.Attr<bool>("reduce_all"), x.rank());
     if (!reduced.ok()) return k.Error(reduced.status().message());
-    Dim stride = 1;
+    Dim x_stride = 1, out_stride = 1;
     for (int i = x.rank() - 1; i >= 0; --i) {
       const bool goes = (*reduced)[static_cast<std::size_t>(i)];
-      extents_.push_back(x[i]);
-      strides_.push_back(goes ? 0 : stride);
-      if (!goes) stride *= x[i];
+      if (!levels_.empty() && levels_.front().goes() == goes) {
+        levels_.front().extent *= x[i];
+      } else {
+        levels_.insert(levels_.begin(), {x[i], x_stride, goes ? 0 : out_stride});
+      }
+      x_stride *= x[i];
+      if (!goes) out_stride *= x[i];
     }
     count_ = x.Count();
-    kept_ = stride;
-    at_.resize(extents_.size());
+    kept_ = out_stride;
     return OkStatus();
   }
   Dim outputs() const { return kept_; }
   Dim each() const { return kept_ == 0 ? 0 : count_ / kept_; }  // elements of X per element of Out
 
   template <typename Visit>
-  void ForEach(Visit visit) {
-    std::ranges::fill(at_, 0);
-    Dim out = 0;
-    for (Dim i = 0; i < count_; ++i) {
-      visit(i, out);
-      for (std::size_t d = 0; d < extents_.size(); ++d) {
-        out += strides_[d];
-        if (++at_[d] < extents_[d]) break;
-        out -= strides_[d] * extents_[d];
-        at_[d] = 0;
-      }
-    }
+  void ForEach(const Visit& visit) const {
+    Walk(0, 0, 0, levels_.size(), 0, 0, visit);
+  }
+
+  // The same, divided among threads (common/parallel.h). Elements of X that belong to one element of Out are
+  // visited by one thread, in order.
+  template <typename Visit>
+  void InParallel(double element_ns, const Visit& visit) const {
+    const std::size_t d = LevelToDivide();
+    if (d == levels_.size() || count_ == 0) return ForEach(visit);
+    ForRows(levels_[d].extent, element_ns * static_cast<double>(count_ / levels_[d].extent),
+            [&](Dim begin, Dim end) { Walk(0, 0, 0, d, begin, end, visit); });
   }
 
  private:
-  std::vector<Dim> extents_, strides_, at_;  // innermost first
+  struct Level {  // adjacent axes that are all reduced or all kept
+    Dim extent, x_stride, out_stride;
+    bool goes() const { return out_stride == 0; }
+  };
+
+  // The outermost kept level with many steps, or else the longest one; the number of levels: there is none.
+  std::size_t LevelToDivide() const {
+    constexpr Dim kMany = 16;
+    std::size_t longest = levels_.size();
+    for (std::size_t d = 0; d < levels_.size(); ++d) {
+      if (levels_[d].goes()) continue;
+      if (levels_[d].extent >= kMany) return d;
+      if (longest == levels_.size() || levels_[d].extent > levels_[longest].extent) longest = d;
+    }
+    return longest;
+  }
+
+  // Visits the levels from `level` on, of level `divided` only the steps [begin, end).
+  template <typename Visit>
+  void Walk(std::size_t level, Dim x, Dim out, std::size_t divided, Dim begin, Dim end,
+            const Visit& visit) const {
+    if (level == levels_.size()) return visit(x, out);  // X is a scalar
+    const Level& l = levels_[level];
+    const Dim first = level == divided ? begin : 0, last = level == divided ? end : l.extent;
+    if (level + 1 == levels_.size()) {
+      for (Dim i = first; i < last; ++i) visit(x + i * l.x_stride, out + i * l.out_stride);
+      return;
+    }
+    for (Dim i = first; i < last; ++i)
+      Walk(level + 1, x + i * l.x_stride, out + i * l.out_stride, divided, begin, end, visit);
+  }
+
+  std::vector<Level> levels_;  // outermost first
   Dim count_ = 0, kept_ = 1;
 };
 

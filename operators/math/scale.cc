@@ -2,6 +2,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/element_type.h"
 #include "operators/common/float_attr.h"
+#include "operators/common/parallel.h"
 #include "operators/common/rows.h"
 
 namespace penstock {
@@ -38,11 +39,13 @@ class ScaleKernel : public Kernel {
     T* const out = values_.template to<T>();
     const T scale = factor_ ? *k[factor_].template Data<T>() : scale_;
     const std::int64_t count = values_.count();
-    if (bias_after_scale_) {
-      for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(scale * x[i] + bias_);
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(scale * (x[i] + bias_));
-    }
+    ForElements(count, StreamNs<T>(2), [&](Dim begin, Dim end) {
+      if (bias_after_scale_) {
+        for (Dim i = begin; i < end; ++i) out[i] = static_cast<T>(scale * x[i] + bias_);
+      } else {
+        for (Dim i = begin; i < end; ++i) out[i] = static_cast<T>(scale * (x[i] + bias_));
+      }
+    });
     return OkStatus();
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/parallel.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 #include "operators/math/row_pairs.h"
@@ -51,8 +52,9 @@ class SquaredNormGradKernel : public Kernel {
     const T* const x = k[x_].template Data<T>();
     const T factor = T{2} * *k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i) dx[i] = factor * x[i];
+    ForElements(k[x_].count(), StreamNs<T>(2), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) dx[i] = factor * x[i];
+    });
     return OkStatus();
   }
 

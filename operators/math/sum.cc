@@ -7,6 +7,7 @@
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/int_list.h"
 #include "operators/common/merge_rows.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 namespace {
@@ -130,8 +131,6 @@ class SumKernel : public Kernel {
 
   // Adds block by block in a small buffer: each argument is read once, and Out may be any of them.
   void AddTensors(KernelRun& k) {
-    constexpr std::int64_t kBlock = 1024;
-    T block[kBlock];
     data_.clear();
     for (const Operand& x : inputs_) {
       const Tensor* const tensor = k.Var(x).template If<Tensor>();
@@ -145,12 +144,18 @@ class SumKernel : public Kernel {
       std::fill_n(out, count, T{0});
       return;
     }
-    for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-      const std::int64_t n = std::min(kBlock, count - begin);
+    ForElements(count, StreamNs<T>(static_cast<int>(data_.size()) + 1),
+                [&](Dim begin, Dim end) { AddParts(out, begin, end); });
+  }
+  void AddParts(T* out, Dim from, Dim to) const {
+    constexpr Dim kBlock = 1024;
+    T block[kBlock];
+    for (Dim begin = from; begin < to; begin += kBlock) {
+      const Dim n = std::min(kBlock, to - begin);
       std::copy_n(data_[0] + begin, n, block);
       for (std::size_t a = 1; a < data_.size(); ++a) {
         const T* const x = data_[a] + begin;
-        for (std::int64_t i = 0; i < n; ++i) block[i] += x[i];
+        for (Dim i = 0; i < n; ++i) block[i] += x[i];
       }
       std::copy_n(block, n, out + begin);
     }

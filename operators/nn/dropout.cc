@@ -1,9 +1,9 @@
 // dropout: sets elements to 0 at random in training.
-#include <algorithm>
 #include <cstring>
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -49,14 +49,7 @@ class Minstd {
   std::uint64_t state_;
 };
 
-// Calls visit(begin, end) for consecutive parts of [0, count), divided among the team.
-template <typename Visit>
-void EachPart(Dim count, int threads, Visit&& visit) {
-  constexpr Dim kPart = 1 << 14;
-  const Dim parts = (count + kPart - 1) / kPart;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (Dim part = 0; part < parts; ++part) visit(part * kPart, std::min(count, (part + 1) * kPart));
-}
+constexpr double kDrawNs = 3;  // an element with its draw
 
 // The factor, in training, of an element that is kept.
 template <typename T>
@@ -74,7 +67,6 @@ class DropoutKernel : public Kernel {
     seed_tensor_ = k.Input("Seed");
     out_ = k.Output("Out");
     mask_ = k.Output("Mask");
-    threads_ = k.threads();
     probability_ = k.Attr<float>("dropout_prob");
     is_test_ = k.Attr<bool>("is_test");
     kept_ = FactorOfKept<T>(k);
@@ -93,13 +85,13 @@ class DropoutKernel : public Kernel {
     T* out = k[out_].template Data<T>();
     const Dim count = k[x_].count();
     if (is_test_) {
-      EachPart(count, threads_, [&](Dim begin, Dim end) {
+      ForElements(count, StreamNs<T>(2), [&](Dim begin, Dim end) {
         for (Dim i = begin; i < end; ++i) out[i] = x[i] * test_factor_;
       });
     } else {
       std::uint8_t* mask = k[mask_].template Data<std::uint8_t>();
       const std::uint32_t seed = SeedOfRun(k);
-      EachPart(count, threads_, [&](Dim begin, Dim end) {
+      ForElements(count, kDrawNs, [&](Dim begin, Dim end) {
         Minstd draws(seed, static_cast<std::uint64_t>(begin));
         for (Dim i = begin; i < end; ++i) {
           mask[i] = draws.Next() < probability_ ? 0 : 1;
@@ -117,7 +109,6 @@ class DropoutKernel : public Kernel {
   }
 
   Operand x_, seed_tensor_, out_, mask_;
-  int threads_ = 1;
   float probability_ = 0;
   bool is_test_ = false, fixed_ = false;
   std::uint32_t seed_ = 0;
@@ -133,7 +124,6 @@ class DropoutGradKernel : public Kernel {
     mask_ = k.Input("Mask");
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
-    threads_ = k.threads();
     kept_ = FactorOfKept<T>(k);
     if (k.Attr<bool>("is_test")) return k.Error("a dropout with is_test has no gradient");
     return RequireCount(k, "Mask", dout_.shape.Count());
@@ -143,7 +133,7 @@ class DropoutGradKernel : public Kernel {
     const std::uint8_t* mask = k[mask_].template Data<std::uint8_t>();
     const T* dout = k[dout_].template Data<T>();
     T* dx = k[dx_].template Data<T>();
-    EachPart(k[dout_].count(), threads_, [&](Dim begin, Dim end) {
+    ForElements(k[dout_].count(), StreamNs<T>(2), [&](Dim begin, Dim end) {
       for (Dim i = begin; i < end; ++i) dx[i] = mask[i] != 0 ? dout[i] * kept_ : T(0);
     });
     return OkStatus();
@@ -151,7 +141,6 @@ class DropoutGradKernel : public Kernel {
 
  private:
   Operand mask_, dout_, dx_;
-  int threads_ = 1;
   T kept_ = 1;
 };
 

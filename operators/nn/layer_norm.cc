@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/onednn.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -48,11 +49,13 @@ dnnl::normalization_flags Flags(bool scale, bool bias) {
   return flags;
 }
 
-// The rows that one thread of the team processes.
+// Calls visit(row, first index) for each row.
 template <typename Visit>
-void EachRow(const RowShape& shape, int threads, Visit&& visit) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (Dim row = 0; row < shape.rows; ++row) visit(row, row * shape.columns);
+void EachRow(const RowShape& shape, Visit&& visit) {
+  constexpr double kElementNs = 2;
+  ForRows(shape.rows, kElementNs * static_cast<double>(shape.columns), [&](Dim begin, Dim end) {
+    for (Dim row = begin; row < end; ++row) visit(row, row * shape.columns);
+  });
 }
 
 template <typename Device, typename T>
@@ -66,7 +69,6 @@ class LayerNormKernel : public Kernel {
     mean_ = k.Output("Mean");
     variance_ = k.Output("Variance");
     epsilon_ = k.Attr<float>("epsilon");
-    threads_ = k.threads();
     shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
     if (!mean_ || !variance_) return k.Error("outputs Mean and Variance must be given");
     if constexpr (std::is_same_v<T, float>) {
@@ -109,7 +111,7 @@ class LayerNormKernel : public Kernel {
     T* y = k[y_].template Data<T>();
     T* means = k[mean_].template Data<T>();
     T* variances = k[variance_].template Data<T>();
-    EachRow(shape_, threads_, [&](Dim row, Dim first) {
+    EachRow(shape_, [&](Dim row, Dim first) {
       const T count = static_cast<T>(shape_.columns);
       T sum = 0, squares = 0;
       for (Dim i = 0; i < shape_.columns; ++i) sum += x[first + i];
@@ -127,7 +129,6 @@ class LayerNormKernel : public Kernel {
 
   Operand x_, scale_, bias_, y_, mean_, variance_;
   float epsilon_ = 0;
-  int threads_ = 1;
   RowShape shape_;
   OnednnSequence steps_;
 };

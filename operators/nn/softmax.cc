@@ -11,6 +11,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/parallel.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 
@@ -42,24 +43,23 @@ Status InferSoftmax(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-constexpr Dim kRowsTogether = 4096;  // elements that one thread processes faster than two
-
 // Calls visit(first index) for each line along the axis; its elements are `inner` apart.
 template <typename Visit>
-void EachLine(const AxisShape& s, int threads, Visit&& visit) {
+void EachLine(const AxisShape& s, Visit&& visit) {
+  constexpr double kElementNs = 2;
   const Dim lines = s.axis == 0 ? 0 : s.outer * s.inner;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (Dim line = 0; line < lines; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
+  ForRows(lines, kElementNs * static_cast<double>(s.axis), [&](Dim begin, Dim end) {
+    for (Dim line = begin; line < end; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
+  });
 }
 
 // Calls visit(first row, number of rows), each with rows for one thread; the elements of a row are
 // contiguous.
 template <typename Visit>
-void EachRows(const AxisShape& s, int threads, Visit&& visit) {
-  const Dim least = std::max<Dim>(1, kRowsTogether / s.axis);
-  const Dim part = std::max(least, (s.outer + threads - 1) / threads);
-#pragma omp parallel for num_threads(threads) schedule(static) if (part < s.outer)
-  for (Dim first = 0; first < s.outer; first += part) visit(first, std::min(part, s.outer - first));
+void EachRows(const AxisShape& s, Visit&& visit) {
+  constexpr double kElementNs = 0.5;
+  ForRows(s.outer, kElementNs * static_cast<double>(s.axis),
+          [&](Dim begin, Dim end) { visit(begin, end - begin); });
 }
 
 // Returns exp(x) for x in [-64, 0], and NaN for NaN. In f32 it is the series of the exponential in f64,
@@ -111,7 +111,6 @@ class SoftmaxKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    threads_ = k.threads();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, x_.shape));
     return OkStatus();
   }
@@ -122,14 +121,14 @@ class SoftmaxKernel : public Kernel {
     if (shape_.axis == 0) return OkStatus();
     if constexpr (std::is_same_v<T, float>) {
       if (shape_.inner == 1) {
-        EachRows(shape_, threads_, [&](Dim first, Dim rows) {
+        EachRows(shape_, [&](Dim first, Dim rows) {
           vec::Softmax(x + first * shape_.axis, out + first * shape_.axis, static_cast<std::size_t>(rows),
                        static_cast<std::size_t>(shape_.axis));
         });
         return OkStatus();
       }
     }
-    EachLine(shape_, threads_, [&](Dim first) {
+    EachLine(shape_, [&](Dim first) {
       Shift(x + first, out + first, shape_.axis, shape_.inner);
       Exponentials(out + first, shape_.axis, shape_.inner);
       DivideBySum(out + first, shape_.axis, shape_.inner);
@@ -139,7 +138,6 @@ class SoftmaxKernel : public Kernel {
 
  private:
   Operand x_, out_;
-  int threads_ = 1;
   AxisShape shape_;
 };
 
@@ -151,7 +149,6 @@ class SoftmaxGradKernel : public Kernel {
     out_ = k.Input("Out");
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
-    threads_ = k.threads();
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
     return RequireShape(k, "Out@GRAD", out_.shape);
@@ -165,7 +162,7 @@ class SoftmaxGradKernel : public Kernel {
     if (shape_.axis == 0) return OkStatus();
     if constexpr (std::is_same_v<T, float>) {
       if (shape_.inner == 1) {
-        EachRows(shape_, threads_, [&](Dim first, Dim rows) {
+        EachRows(shape_, [&](Dim first, Dim rows) {
           const Dim at = first * shape_.axis;
           vec::SoftmaxGrad(out + at, dout + at, dx + at, static_cast<std::size_t>(rows),
                            static_cast<std::size_t>(shape_.axis));
@@ -173,7 +170,7 @@ class SoftmaxGradKernel : public Kernel {
         return OkStatus();
       }
     }
-    EachLine(shape_, threads_, [&](Dim first) { Line(out + first, dout + first, dx + first); });
+    EachLine(shape_, [&](Dim first) { Line(out + first, dout + first, dx + first); });
     return OkStatus();
   }
 
@@ -185,7 +182,6 @@ class SoftmaxGradKernel : public Kernel {
   }
 
   Operand out_, dout_, dx_;
-  int threads_ = 1;
   AxisShape shape_;
 };
 

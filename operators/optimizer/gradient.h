@@ -19,6 +19,7 @@
 #include "framework/op/kernel.h"
 #include "framework/vector/optimizers.h"
 #include "operators/common/merge_rows.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -48,8 +49,8 @@ class Gradient {
   // Does the same, for rules that need values().
   Status LoadInOnePiece(KernelRun& k) { return Load(k, /*in_one_piece=*/true); }
 
-  // Calls rule(i, g) for each element i that changes, once, in ascending order. Call it after Load in the
-  // same run.
+  // Calls rule(i, g) for each element i that changes, once. Several threads may do so, each for a part of the
+  // elements. Call it after Load in the same run.
   template <typename Rule>
   void ForEach(const Rule& rule) const {
     ForEachRange([&rule](std::int64_t begin, std::int64_t count, const T* grad) {
@@ -65,7 +66,8 @@ class Gradient {
   template <typename Rule>
   void ForEachRange(const Rule& rule) const {
     if (grad_.kind == VarKind::kTensor) {
-      if (count_ > 0) rule(std::int64_t{0}, count_, values_.data());
+      const T* const grad = values_.data();
+      ForElements(count_, kRuleNs, [&](Dim begin, Dim end) { rule(begin, end - begin, grad + begin); });
       return;
     }
     std::int64_t done = 0;
@@ -91,6 +93,8 @@ class Gradient {
   std::span<const T> values() const { return values_; }
 
  private:
+  static constexpr double kRuleNs = 1;
+
   Status Load(KernelRun& k, bool in_one_piece) {
     count_ = k[param_].count();
     if (grad_.kind == VarKind::kTensor) {

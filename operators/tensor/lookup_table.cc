@@ -1,11 +1,13 @@
 // lookup_table, lookup_table_v2: look up rows of a table by id.
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/element_type.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/common/row_index.h"
 #include "operators/common/rows.h"
@@ -84,24 +86,37 @@ class LookupKernel : public Kernel {
     });
   }
 
+  static constexpr double kRowNs = 20;  // finding a row
+
   // `find` returns the row of `table` for an id, or a negative number if there is none.
   template <typename Find, typename Missing>
   Status LookUp(KernelRun& k, const Tensor& table, const Find& find, const Missing& missing) {
     Tensor& result = k[out_];
     const auto ids = k[ids_].template Span<std::int64_t>();
     const Dim width = ids.empty() ? 0 : result.count() / static_cast<Dim>(ids.size());
-    T* out = result.Data<T>();
-    for (const std::int64_t id : ids) {
-      if (IsPadding(id, padding_)) {
-        std::fill_n(out, width, T{0});
-      } else {
+    T* const out = result.Data<T>();
+    const T* const rows = table.initialized() ? table.Data<T>() : nullptr;
+    const Dim count = static_cast<Dim>(ids.size());
+    std::atomic<Dim> first_missing{count};
+    ForRows(count, kRowNs + StreamNs<T>(2) * static_cast<double>(width), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) {
+        const std::int64_t id = ids[static_cast<std::size_t>(i)];
+        if (IsPadding(id, padding_)) {
+          std::fill_n(out + i * width, width, T{0});
+          continue;
+        }
         const Dim row = find(id);
-        if (row < 0) return missing(id);
-        std::copy_n(table.Data<T>() + row * width, width, out);
+        if (row < 0) {
+          Dim first = first_missing.load();
+          while (i < first && !first_missing.compare_exchange_weak(first, i)) {
+          }
+          return;
+        }
+        std::copy_n(rows + row * width, width, out + i * width);
       }
-      out += width;
-    }
-    return OkStatus();
+    });
+    const Dim first = first_missing.load();
+    return first == count ? OkStatus() : missing(ids[static_cast<std::size_t>(first)]);
   }
 
   std::string type_;

@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/tensor/x_shape.h"
 
@@ -71,9 +72,22 @@ class TransposeLoops {
       *to = *from;
       return;
     }
+    const Dim slab = count_ / extent_[0];
+    ForRows(extent_[0], kElementNs * static_cast<double>(slab), [&](Dim begin, Dim end) {
+      MoveSlabs(from + begin * stride_[0], to + begin * slab, (end - begin) * slab);
+    });
+  }
+
+  // Moves the next `count` elements of the result, a multiple of those with one index in its first dimension.
+  template <typename Element>
+  void MoveSlabs(const Element* from, Element* to, Dim count) const {
     const std::size_t last = rank_ - 1;
+    if (last == 0) {
+      for (Dim i = 0; i < count; ++i) to[i] = from[i * stride_[0]];
+      return;
+    }
     std::array<Dim, kMaxTransposeRank> at{};
-    for (Dim done = 0; done < count_; done += extent_[last]) {
+    for (Dim done = 0; done < count; done += extent_[last]) {
       for (Dim i = 0; i < extent_[last]; ++i) to[i] = from[i * stride_[last]];
       to += extent_[last];
       for (std::size_t d = last; d-- > 0;) {
@@ -99,6 +113,8 @@ class TransposeLoops {
   }
 
  private:
+  static constexpr double kElementNs = 0.5;
+
   std::size_t rank_ = 0;
   Dim count_ = 1;
   std::array<Dim, kMaxTransposeRank> extent_{},

@@ -9,6 +9,7 @@
 #include "framework/op/infer_context.h"
 #include "framework/op/operand_kinds.h"
 #include "framework/op/var_info.h"
+#include "framework/runtime/compute_pool.h"
 #include "framework/tensor/scope.h"
 
 namespace penstock::test {
@@ -97,6 +98,7 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
                       Scope* scope, const TestDevice& device, const SecondRun& second) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  const ComputeTeam team(services.threads);
   if (const auto conformed = Conformed(*def, op))
     return RunOp(ops, *conformed, inputs, services, scope, device, second);
   VarInfos known;

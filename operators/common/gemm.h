@@ -35,7 +35,7 @@ MatrixView<T> Transposed(const MatrixView<T>& m) {
 
 struct GemmOptions {
   bool add = false;  // c += a . b; else c = a . b
-  int threads = 1;   // number of threads that oneDNN uses
+  int threads = 1;   // that share the rows or columns of a large product
 };
 
 // Computes c = a . b, or c += a . b, by oneDNN for f32 and by Eigen for f64. The sizes of the views must

@@ -3,7 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -44,12 +47,34 @@ OnednnTeam::~OnednnTeam() {
   if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
 }
 
+namespace {
+
+Status Executed(dnnl_status_t status) {
+  if (status == dnnl_success) return OkStatus();
+  return InternalError("E-onednn", "a oneDNN primitive failed (status ", static_cast<int>(status), ")");
+}
+
+}  // namespace
+
 Status OnednnFailed(const KernelSetup& k, const dnnl::error& error) {
   // Its descriptors hold extents and attributes in 32 bits, and refuse what does not fit.
   const bool refused = error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented;
   const std::string what = StrCat(k.op().type(), ": oneDNN made no primitive: ", error.what(), " (status ",
                                   static_cast<int>(error.status), ")");
   return refused ? InvalidArgument("E-onednn-refused", what) : InternalError("E-onednn", what);
+}
+
+Shares DivideIntoShares(Dim count, double item_ns, Dim granule, int threads, int per_thread) {
+  const LoopChunks divided = DivideLoop(count, item_ns, granule, threads);
+  const Dim granules = (count + granule - 1) / granule;
+  const Dim most = std::min<Dim>(static_cast<Dim>(divided.threads) * per_thread, granules);
+  if (divided.chunks == 1 || most <= 1)
+    return {1, count,
+            threads <= 1 || DivideLoop(2, item_ns * static_cast<double>(count) / 2, 1, 2).chunks == 1};
+  Shares shares;
+  shares.items = (granules + most - 1) / most * granule;
+  shares.count = static_cast<int>((count + shares.items - 1) / shares.items);
+  return shares;
 }
 
 bool OnednnSequence::NothingToDo(const KernelSetup& k) {
@@ -87,6 +112,13 @@ OnednnSequence::MemoryId OnednnSequence::InWorkspace(WorkspaceId workspace, cons
   return AddMemory(desc, {}, workspace, 0);
 }
 
+OnednnSequence::MemoryId OnednnSequence::Part(MemoryId whole, const dnnl::memory::desc& desc,
+                                              std::size_t offset_bytes) {
+  const Memory& of = memories_[static_cast<std::size_t>(whole)];
+  const Operand operand = of.operand;  // AddMemory moves `of`
+  return AddMemory(desc, operand, of.workspace, of.offset_bytes + offset_bytes);
+}
+
 OnednnSequence::MemoryId OnednnSequence::Reordered(KernelSetup& k, MemoryId from,
                                                    const dnnl::memory::desc& wanted) {
   if (At(from).get_desc() == wanted) return from;
@@ -112,23 +144,25 @@ void OnednnSequence::AddReorder(KernelSetup& k, MemoryId from, MemoryId to) {
 
 void OnednnSequence::Add(KernelSetup& k, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
                          const std::vector<std::pair<int, MemoryId>>& arguments) {
-  threads_ = k.threads();
-  if (!stream_) stream_ = dnnl::stream(OnednnEngine());
-  Step step{std::move(primitive), {}};
+  Step step{.primitive = std::move(primitive)};
   for (const auto& [argument, id] : arguments) step.arguments.push_back({argument, At(id).get()});
   if (scratchpad.get_size() > 0) {
     step.arguments.push_back({DNNL_ARG_SCRATCHPAD, At(Scratch(k, scratchpad)).get()});
   }
+  Append(std::move(step));
+}
+
+void OnednnSequence::AddSum(std::vector<MemoryId> parts) { Append({.summed = std::move(parts)}); }
+
+void OnednnSequence::Append(Step step) {
+  step.threads = omp_get_max_threads();
+  step.share = share_;
+  shares_ = std::max(shares_, share_ + 1);
+  while (static_cast<int>(streams_.size()) < std::max(shares_, 1)) streams_.emplace_back(OnednnEngine());
   steps_.push_back(std::move(step));
 }
 
-Status OnednnSequence::Run(KernelRun& k) {
-  for (const Operand& operand : cleared_) {
-    auto& output = k[operand];
-    if (output.bytes() > 0) std::memset(output.raw(), 0, output.bytes());
-  }
-  if (steps_.empty()) return OkStatus();
-  const OnednnTeam team(threads_);
+Status OnednnSequence::Bind(KernelRun& k) {
   for (Memory& m : memories_) {
     std::byte* const base = m.operand ? k[m.operand].raw() : k.Workspace(m.workspace);
     void* const address = base + m.offset_bytes;
@@ -138,16 +172,68 @@ Status OnednnSequence::Run(KernelRun& k) {
     }
     m.bound = address;
   }
-  // The C interface: the C++ one builds a map and a vector for each call.
-  for (const Step& step : steps_) {
-    const dnnl_status_t status = dnnl_primitive_execute(
-        step.primitive.get(), stream_.get(), static_cast<int>(step.arguments.size()), step.arguments.data());
-    if (status != dnnl_success) {
-      return InternalError("E-onednn", "a oneDNN primitive failed (status ", static_cast<int>(status), ")");
+  return OkStatus();
+}
+
+void OnednnSequence::Sum(const std::vector<MemoryId>& parts) const {
+  const auto data = [&](MemoryId id) {
+    return static_cast<float*>(memories_[static_cast<std::size_t>(id)].bound);
+  };
+  const auto count = static_cast<Dim>(At(parts[0]).get_desc().get_size() / sizeof(float));
+  float* const to = data(parts[0]);
+  ForElements(count, StreamNs<float>(static_cast<int>(parts.size()) + 1), [&](Dim begin, Dim end) {
+    for (std::size_t p = 1; p < parts.size(); ++p) {
+      const float* const from = data(parts[p]);
+      for (Dim i = begin; i < end; ++i) to[i] += from[i];
     }
+  });
+}
+
+// The C interface: the C++ one builds a map and a vector for each call.
+dnnl_status_t OnednnSequence::Execute(const Step& step, const dnnl::stream& stream) const {
+  if (!step.primitive) {
+    Sum(step.summed);
+    return dnnl_success;
   }
-  if (dnnl_stream_wait(stream_.get()) != dnnl_success)
-    return InternalError("E-onednn", "oneDNN's stream failed");
+  const OnednnTeam team(step.threads);
+  return dnnl_primitive_execute(step.primitive.get(), stream.get(), static_cast<int>(step.arguments.size()),
+                                step.arguments.data());
+}
+
+// Runs the steps [first, end), all of which belong to shares.
+Status OnednnSequence::RunShares(std::size_t first, std::size_t end) {
+  std::atomic<dnnl_status_t> failed{dnnl_success};
+  ComputePool::OfThisProcess().ForEach(shares_, ComputeTeam::threads(), [&](int share) {
+    for (std::size_t i = first; i < end; ++i) {
+      if (steps_[i].share != share) continue;
+      const dnnl_status_t status = Execute(steps_[i], streams_[static_cast<std::size_t>(share)]);
+      if (status != dnnl_success) failed.store(status);
+    }
+  });
+  return Executed(failed.load());
+}
+
+Status OnednnSequence::Run(KernelRun& k) {
+  for (const Operand& operand : cleared_) {
+    auto& output = k[operand];
+    if (output.bytes() > 0) std::memset(output.raw(), 0, output.bytes());
+  }
+  if (steps_.empty()) return OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(Bind(k));
+  for (std::size_t i = 0; i < steps_.size();) {
+    if (steps_[i].share == kWhole) {
+      PENSTOCK_RETURN_IF_ERROR(Executed(Execute(steps_[i++], streams_.front())));
+      continue;
+    }
+    std::size_t end = i;
+    while (end < steps_.size() && steps_[end].share != kWhole) ++end;
+    PENSTOCK_RETURN_IF_ERROR(RunShares(i, end));
+    i = end;
+  }
+  for (const dnnl::stream& stream : streams_) {
+    if (dnnl_stream_wait(stream.get()) != dnnl_success)
+      return InternalError("E-onednn", "oneDNN's stream failed");
+  }
   return OkStatus();
 }
 

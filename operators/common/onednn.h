@@ -11,6 +11,16 @@
 //   });
 //   // Run:
 //   return steps.Run(k);
+//
+// A primitive is run by a team of OpenMP, or, if the work consists of independent images or rows, in shares:
+// each share has primitives of its own for one thread, and the threads of the run take the shares
+// (framework/runtime/compute_pool.h). Shares are preferred: the end of a team waits for its last thread, even
+// if the system has not started it.
+//
+//   for (int s = 0; s < shares; ++s) {
+//     const OnednnShare share(steps, s);
+//     ... as above, for the images of the share
+//   }
 #pragma once
 
 #include <cstddef>
@@ -65,8 +75,20 @@ Status OnednnTry(KernelSetup& k, Make&& make) {
   return OkStatus();
 }
 
+// Divides `count` images or rows of about `item_ns` nanoseconds each into shares of `items`, in multiples of
+// `granule`, with at most `per_thread` shares for each of `threads`. One share: the work is too small, or
+// cannot be divided. Depends only on the arguments.
+struct Shares {
+  int count = 1;
+  Dim items = 0;
+  bool small = false;  // one thread does the work sooner than several
+};
+Shares DivideIntoShares(Dim count, double item_ns, Dim granule, int threads, int per_thread);
+// The time of floating-point operations of products and convolutions on one thread.
+constexpr double FlopsNs(double flops) { return flops / 100; }
+
 // Primitives in the order in which they run, with the memory that each reads and writes. A kernel's Prepare
-// fills it, inside OnednnTry.
+// fills it, inside OnednnTry. Each primitive is run by a team of the size for which it was created.
 class OnednnSequence {
  public:
   using MemoryId = int;
@@ -80,6 +102,8 @@ class OnednnSequence {
   // Returns memory whose contents live during one run.
   MemoryId Scratch(KernelSetup& k, const dnnl::memory::desc& desc);
   MemoryId InWorkspace(WorkspaceId workspace, const dnnl::memory::desc& desc);
+  // Returns a part of `whole` with a description of its own.
+  MemoryId Part(MemoryId whole, const dnnl::memory::desc& desc, std::size_t offset_bytes);
   // Returns `from` in layout `wanted`: `from` itself if it has that layout, else a copy, for which a reorder
   // is added at this point of the sequence.
   MemoryId Reordered(KernelSetup& k, MemoryId from, const dnnl::memory::desc& wanted);
@@ -91,10 +115,15 @@ class OnednnSequence {
   void Add(KernelSetup& k, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
            const std::vector<std::pair<int, MemoryId>>& arguments);
 
+  // Adds the step parts[0] += parts[1] + parts[2] ..., in this order. All parts have one layout.
+  void AddSum(std::vector<MemoryId> parts);
+
   bool empty() const { return steps_.empty(); }
   Status Run(KernelRun& k);
 
  private:
+  friend class OnednnShare;
+  static constexpr int kWhole = -1;
   struct Memory {
     dnnl::memory memory;
     Operand operand;  // absent: the memory is in the workspace
@@ -105,17 +134,39 @@ class OnednnSequence {
   struct Step {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<MemoryId> summed = {};  // a step without a primitive
+    int threads = 1;
+    int share = kWhole;  // adjacent steps of shares run at once, those of one share in order
   };
   MemoryId AddMemory(const dnnl::memory::desc& desc, const Operand& operand, WorkspaceId workspace,
                      std::size_t offset_bytes);
   void AddReorder(KernelSetup& k, MemoryId from, MemoryId to);
+  void Append(Step step);
+  Status Bind(KernelRun& k);
+  Status RunShares(std::size_t first, std::size_t end);
+  dnnl_status_t Execute(const Step& step, const dnnl::stream& stream) const;
+  void Sum(const std::vector<MemoryId>& parts) const;
   const dnnl::memory& At(MemoryId id) const { return memories_[static_cast<std::size_t>(id)].memory; }
 
-  int threads_ = 1;
+  int share_ = kWhole;  // of the steps that are added
+  int shares_ = 0;
   std::vector<Operand> cleared_;
-  dnnl::stream stream_;
+  std::vector<dnnl::stream> streams_;  // one for each share, at least one
   std::vector<Memory> memories_;
   std::vector<Step> steps_;
+};
+
+// The steps that are added during its lifetime belong to a share, and are created for one thread.
+class OnednnShare {
+ public:
+  OnednnShare(OnednnSequence& steps, int share) : team_(1), steps_(steps) { steps_.share_ = share; }
+  ~OnednnShare() { steps_.share_ = OnednnSequence::kWhole; }
+  OnednnShare(const OnednnShare&) = delete;
+  OnednnShare& operator=(const OnednnShare&) = delete;
+
+ private:
+  const OnednnTeam team_;
+  OnednnSequence& steps_;
 };
 
 }  // namespace penstock

@@ -26,6 +26,24 @@ MatrixSlot Transposed(MatrixSlot matrix) {
   return matrix;
 }
 
+MatrixSlot RowsOf(MatrixSlot matrix, Dim first, Dim rows) {
+  matrix.offset += first * matrix.row_stride;
+  matrix.rows = rows;
+  return matrix;
+}
+
+MatrixSlot ColumnsOf(MatrixSlot matrix, Dim first, Dim columns) {
+  matrix.offset += first * matrix.column_stride;
+  matrix.columns = columns;
+  return matrix;
+}
+
+MatrixSlot BatchOf(MatrixSlot matrix, Dim first, Dim batch) {
+  matrix.offset += first * matrix.batch_stride;
+  matrix.batch = batch;
+  return matrix;
+}
+
 Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out) {
   if (a.columns != b.rows || a.rows != out.rows || b.columns != out.columns || a.batch != b.batch ||
       a.batch != out.batch) {
@@ -49,18 +67,7 @@ class OnednnProduct : public MatrixProduct {
     out_ = out;
     // If there is no term to add, or no element to add it to, there is no primitive.
     if (std::min({a.batch, a.rows, a.columns, b.columns}) == 0) return OkStatus();
-    return OnednnTry(k, [&] {
-      const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
-      const dnnl::matmul first = Make(a, b, out, whole, alpha, /*add=*/false);
-      const bool adds = !whole && out.batch > 1 && out.batch_stride == 0;
-      const dnnl::matmul later = adds ? Make(a, b, out, whole, alpha, /*add=*/true) : first;
-      for (Dim i = 0; i < (whole ? 1 : a.batch); ++i) {
-        steps_.Add(k, i == 0 ? first : later, (i == 0 ? first_scratchpad_ : later_scratchpad_),
-                   {{DNNL_ARG_SRC, Bind(a, whole, i)},
-                    {DNNL_ARG_WEIGHTS, Bind(b, whole, i)},
-                    {DNNL_ARG_DST, Bind(out, whole, i)}});
-      }
-    });
+    return OnednnTry(k, [&] { AddShares(k, a, b, out, alpha); });
   }
 
   Status Run(KernelRun& k) override {
@@ -73,6 +80,49 @@ class OnednnProduct : public MatrixProduct {
   }
 
  private:
+  // Each share computes some matrices of a batch, or some rows or columns of every product.
+  void AddShares(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                 double alpha) {
+    constexpr int kPerThread = 2;
+    constexpr Dim kGranule = 16;  // rows or columns that a kernel of oneDNN computes at once
+    const double flops = 2.0 * static_cast<double>(out.batch * out.rows) * static_cast<double>(out.columns) *
+                         static_cast<double>(a.columns);
+    const bool by_batch = out.batch_stride != 0 && out.batch >= kPerThread * k.threads();
+    const bool by_rows = out.rows >= out.columns;
+    const Dim count = by_batch ? out.batch : by_rows ? out.rows : out.columns;
+    const Shares shares = DivideIntoShares(count, FlopsNs(flops) / static_cast<double>(count),
+                                           by_batch ? 1 : kGranule, k.threads(), kPerThread);
+    if (shares.count == 1) {
+      const OnednnTeam team(shares.small ? 1 : k.threads());
+      return AddProducts(k, a, b, out, alpha);
+    }
+    for (int i = 0; i < shares.count; ++i) {
+      const OnednnShare share(steps_, i);
+      const Dim first = i * shares.items, n = std::min(shares.items, count - first);
+      if (by_batch) {
+        AddProducts(k, BatchOf(a, first, n), BatchOf(b, first, n), BatchOf(out, first, n), alpha);
+      } else if (by_rows) {
+        AddProducts(k, RowsOf(a, first, n), b, RowsOf(out, first, n), alpha);
+      } else {
+        AddProducts(k, a, ColumnsOf(b, first, n), ColumnsOf(out, first, n), alpha);
+      }
+    }
+  }
+
+  void AddProducts(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                   double alpha) {
+    const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
+    const dnnl::matmul first = Make(a, b, out, whole, alpha, /*add=*/false);
+    const bool adds = !whole && out.batch > 1 && out.batch_stride == 0;
+    const dnnl::matmul later = adds ? Make(a, b, out, whole, alpha, /*add=*/true) : first;
+    for (Dim i = 0; i < (whole ? 1 : a.batch); ++i) {
+      steps_.Add(k, i == 0 ? first : later, (i == 0 ? first_scratchpad_ : later_scratchpad_),
+                 {{DNNL_ARG_SRC, Bind(a, whole, i)},
+                  {DNNL_ARG_WEIGHTS, Bind(b, whole, i)},
+                  {DNNL_ARG_DST, Bind(out, whole, i)}});
+    }
+  }
+
   static dnnl::memory::desc Desc(MatrixSlot m, bool whole) {
     // The stride of a dimension of 1 is arbitrary; oneDNN expects one that fits the neighbouring dimensions.
     if (m.columns == 1) m.column_stride = 1;
@@ -84,7 +134,7 @@ class OnednnProduct : public MatrixProduct {
 
   OnednnSequence::MemoryId Bind(const MatrixSlot& m, bool whole, Dim i) {
     return steps_.Tensor(m.operand, Desc(m, whole),
-                         static_cast<std::size_t>(i * m.batch_stride) * sizeof(float));
+                         static_cast<std::size_t>(m.offset + i * m.batch_stride) * sizeof(float));
   }
 
   dnnl::matmul Make(const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out, bool whole, double alpha,

@@ -19,11 +19,16 @@ struct MatrixSlot {
   Dim batch = 1, rows = 0, columns = 0;
   Dim batch_stride = 0;  // 0 with a batch above 1: all products read the same matrix, or are summed in it
   Dim row_stride = 0, column_stride = 1;
+  Dim offset = 0;  // of the first element
 };
 
 // Returns a tensor flattened to two dimensions: the rows run over its first `row_dims` axes.
 Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims);
 MatrixSlot Transposed(MatrixSlot matrix);
+// Some rows or columns of each matrix, or some of the matrices.
+MatrixSlot RowsOf(MatrixSlot matrix, Dim first, Dim rows);
+MatrixSlot ColumnsOf(MatrixSlot matrix, Dim first, Dim columns);
+MatrixSlot BatchOf(MatrixSlot matrix, Dim first, Dim batch);
 
 // The interface that each device implements.
 class MatrixProduct {

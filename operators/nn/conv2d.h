@@ -64,6 +64,8 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& outpu
 // the kernel includes the reorders from and to the plain layout of the op's arguments.
 struct ConvDescs {
   explicit ConvDescs(const ConvArguments& a);
+  ConvDescs OfImages(Dim images) const;  // the same convolution of some of the images
+  double ImageNs() const;                // the time of one image on one thread
   static dnnl::memory::desc ImageDesc(const ImageShape& s) { return OnednnStrided(s.Dims(), s.Strides()); }
   dnnl::convolution_forward::primitive_desc Forward(bool with_bias) const {
     const auto kind = dnnl::prop_kind::forward_training;
@@ -78,12 +80,14 @@ struct ConvDescs {
             OnednnEngine()};
   }
 
+  ConvArguments arguments;
   dnnl::memory::desc input_plain, output_plain, filter_plain, bias;
   dnnl::memory::desc input, output, filter;  // the primitive chooses the layout
   dnnl::memory::dims strides, dilations, pad_begin, pad_end;
 };
 
-// Each adds one primitive and its reorders to a kernel's steps. Call them inside OnednnTry. `output` is
+// Each adds one convolution and its reorders to a kernel's steps, in shares of the images. The gradient of
+// the filter is then the sum over the shares, in their order. Call them inside OnednnTry. `output` is
 // memory of layout d.output_plain. `bias` may be absent. Absent gradients are not computed; at least one of
 // `dfilter` and `dbias` must be present.
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,

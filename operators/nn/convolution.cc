@@ -1,4 +1,7 @@
 // The f32 convolution by oneDNN: forward, and the gradients of input and filter.
+#include <algorithm>
+#include <optional>
+
 #include "operators/nn/conv2d.h"
 
 namespace penstock {
@@ -17,7 +20,7 @@ bool BlockedFormsPay(const ConvArguments& a) {
 }  // namespace
 
 ConvDescs::ConvDescs(const ConvArguments& a)
-    : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
+    : arguments(a), input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
   const Dim g = a.geometry.groups;
   dnnl::memory::dims filter = {a.filters, a.group_channels};
   if (g > 1) filter = {g, a.group_filters(), a.group_channels};
@@ -37,54 +40,177 @@ ConvDescs::ConvDescs(const ConvArguments& a)
   }
 }
 
+ConvDescs ConvDescs::OfImages(Dim images) const {
+  ConvArguments a = arguments;
+  a.input.images = a.output.images = images;
+  return ConvDescs(a);
+}
+
+double ConvDescs::ImageNs() const {
+  double products = static_cast<double>(arguments.filters * arguments.group_channels);
+  for (const Dim extent : arguments.kernel) products *= static_cast<double>(extent);
+  return FlopsNs(2 * products * static_cast<double>(arguments.output.points()));
+}
+
+namespace {
+
+using MemoryId = OnednnSequence::MemoryId;
+
+// A convolution in shares of the images. Each share has a primitive of kind PrimitiveDesc.
+template <typename PrimitiveDesc>
+class ConvShares {
+ public:
+  struct Share {
+    ConvDescs descs;
+    PrimitiveDesc primitive;
+    std::size_t input_offset, output_offset;  // in bytes
+  };
+
+  // make(descs): the primitive's description.
+  template <typename Make>
+  ConvShares(const KernelSetup& k, const ConvDescs& whole, int per_thread, const Make& make) {
+    const Dim images = whole.arguments.input.images;
+    const Shares shares = DivideIntoShares(images, whole.ImageNs(), 1, k.threads(), per_thread);
+    team_ = shares.count > 1 || shares.small ? 1 : k.threads();
+    const OnednnTeam team(team_);
+    for (Dim first = 0; first < images; first += shares.items) {
+      const ConvDescs descs =
+          shares.count == 1 ? whole : whole.OfImages(std::min(shares.items, images - first));
+      const auto bytes = [first](const ImageShape& s) {
+        return static_cast<std::size_t>(first * s.image_stride) * sizeof(float);
+      };
+      shares_.push_back({descs, make(descs), bytes(whole.arguments.input), bytes(whole.arguments.output)});
+    }
+  }
+
+  std::size_t count() const { return shares_.size(); }
+  const Share& operator[](std::size_t i) const { return shares_[i]; }
+
+  // Returns the filter in the layout of each share. The reorders belong to no share, so call it first.
+  std::vector<MemoryId> Weights(KernelSetup& k, OnednnSequence& steps, const Operand& filter) const {
+    const OnednnTeam team(team_);
+    std::vector<MemoryId> all;
+    const MemoryId plain = steps.Tensor(filter, shares_[0].descs.filter_plain);
+    for (std::size_t i = 0; i < count(); ++i) {
+      const bool again =
+          i > 0 && shares_[i].primitive.weights_desc() == shares_[i - 1].primitive.weights_desc();
+      all.push_back(again ? all.back() : steps.Reordered(k, plain, shares_[i].primitive.weights_desc()));
+    }
+    return all;
+  }
+
+  // Calls add(i, share) for each share, with steps of the share.
+  template <typename Add>
+  void ForEach(OnednnSequence& steps, const Add& add) const {
+    if (count() == 1) {
+      const OnednnTeam team(team_);
+      return add(0, shares_[0]);
+    }
+    for (std::size_t i = 0; i < count(); ++i) {
+      const OnednnShare share(steps, static_cast<int>(i));
+      add(i, shares_[i]);
+    }
+  }
+
+ private:
+  int team_ = 1;
+  std::vector<Share> shares_;
+};
+
+constexpr int kSharesPerThread = 2;
+
+}  // namespace
+
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
-                    const Operand& filter, const Operand& bias, OnednnSequence::MemoryId output) {
-  const auto pd = d.Forward(static_cast<bool>(bias));
-  const auto source = steps.Reordered(k, steps.Tensor(input, d.input_plain), pd.src_desc());
-  const auto weights = steps.Reordered(k, steps.Tensor(filter, d.filter_plain), pd.weights_desc());
-  const auto staged = steps.Staged(k, output, pd.dst_desc());
-  std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-      {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, staged}};
-  if (bias) arguments.emplace_back(DNNL_ARG_BIAS, steps.Tensor(bias, d.bias));
-  steps.Add(k, dnnl::convolution_forward(pd), pd.scratchpad_desc(), arguments);
-  steps.FlushTo(k, staged, output);
+                    const Operand& filter, const Operand& bias, MemoryId output) {
+  using Forward = dnnl::convolution_forward::primitive_desc;
+  const bool with_bias = static_cast<bool>(bias);
+  const ConvShares<Forward> shares(k, d, kSharesPerThread,
+                                   [&](const ConvDescs& descs) { return descs.Forward(with_bias); });
+  const std::vector<MemoryId> weights = shares.Weights(k, steps, filter);
+  shares.ForEach(steps, [&](std::size_t i, const ConvShares<Forward>::Share& s) {
+    const Forward& pd = s.primitive;
+    const auto plain = steps.Part(output, s.descs.output_plain, s.output_offset);
+    const auto source =
+        steps.Reordered(k, steps.Tensor(input, s.descs.input_plain, s.input_offset), pd.src_desc());
+    const auto staged = steps.Staged(k, plain, pd.dst_desc());
+    std::vector<std::pair<int, MemoryId>> arguments = {
+        {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights[i]}, {DNNL_ARG_DST, staged}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, steps.Tensor(bias, s.descs.bias));
+    steps.Add(k, dnnl::convolution_forward(pd), pd.scratchpad_desc(), arguments);
+    steps.FlushTo(k, staged, plain);
+  });
 }
 
 void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& filter,
                       const Operand& doutput, const Operand& dinput) {
-  const dnnl::convolution_backward_data::primitive_desc pd(
-      {dnnl::algorithm::convolution_direct, d.input, d.filter, d.output, d.strides, d.dilations, d.pad_begin,
-       d.pad_end},
-      OnednnAttr(), OnednnEngine(), d.Forward(false));
-  const auto grad = steps.Reordered(k, steps.Tensor(doutput, d.output_plain), pd.diff_dst_desc());
-  const auto weights = steps.Reordered(k, steps.Tensor(filter, d.filter_plain), pd.weights_desc());
-  const auto plain = steps.Tensor(dinput, d.input_plain);
-  const auto staged = steps.Staged(k, plain, pd.diff_src_desc());
-  steps.Add(k, dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-            {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_SRC, staged}});
-  steps.FlushTo(k, staged, plain);
+  using Backward = dnnl::convolution_backward_data::primitive_desc;
+  const ConvShares<Backward> shares(k, d, kSharesPerThread, [](const ConvDescs& descs) {
+    return Backward({dnnl::algorithm::convolution_direct, descs.input, descs.filter, descs.output,
+                     descs.strides, descs.dilations, descs.pad_begin, descs.pad_end},
+                    OnednnAttr(), OnednnEngine(), descs.Forward(false));
+  });
+  const std::vector<MemoryId> weights = shares.Weights(k, steps, filter);
+  shares.ForEach(steps, [&](std::size_t i, const ConvShares<Backward>::Share& s) {
+    const Backward& pd = s.primitive;
+    const auto grad =
+        steps.Reordered(k, steps.Tensor(doutput, s.descs.output_plain, s.output_offset), pd.diff_dst_desc());
+    const auto plain = steps.Tensor(dinput, s.descs.input_plain, s.input_offset);
+    const auto staged = steps.Staged(k, plain, pd.diff_src_desc());
+    steps.Add(k, dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
+              {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weights[i]}, {DNNL_ARG_DIFF_SRC, staged}});
+    steps.FlushTo(k, staged, plain);
+  });
 }
 
-void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
-                       const Operand& doutput, const Operand& dfilter, const Operand& dbias) {
-  const bool with_bias = static_cast<bool>(dbias);
+namespace {
+
+dnnl::convolution_backward_weights::primitive_desc FilterGradient(const ConvDescs& d, bool with_bias) {
   using Backward = dnnl::convolution_backward_weights;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const Backward::desc desc = with_bias ? Backward::desc(algorithm, d.input, d.filter, d.bias, d.output,
                                                          d.strides, d.dilations, d.pad_begin, d.pad_end)
                                         : Backward::desc(algorithm, d.input, d.filter, d.output, d.strides,
                                                          d.dilations, d.pad_begin, d.pad_end);
-  const Backward::primitive_desc pd(desc, OnednnAttr(), OnednnEngine(), d.Forward(with_bias));
-  const auto source = steps.Reordered(k, steps.Tensor(input, d.input_plain), pd.src_desc());
-  const auto grad = steps.Reordered(k, steps.Tensor(doutput, d.output_plain), pd.diff_dst_desc());
-  // Even if only the bias is requested, the primitive writes both.
-  const auto plain =
-      dfilter ? steps.Tensor(dfilter, d.filter_plain) : steps.Scratch(k, pd.diff_weights_desc());
-  const auto staged = steps.Staged(k, plain, pd.diff_weights_desc());
-  std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-      {DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_DIFF_WEIGHTS, staged}};
-  if (with_bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, steps.Tensor(dbias, d.bias));
-  steps.Add(k, Backward(pd), pd.scratchpad_desc(), arguments);
+  return {desc, OnednnAttr(), OnednnEngine(), d.Forward(with_bias)};
+}
+
+}  // namespace
+
+void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& whole, const Operand& input,
+                       const Operand& doutput, const Operand& dfilter, const Operand& dbias) {
+  using Backward = dnnl::convolution_backward_weights::primitive_desc;
+  const bool with_bias = static_cast<bool>(dbias);
+  // All shares write the layout of the first one, so that their results can be added.
+  std::optional<dnnl::memory::desc> layout;
+  const ConvShares<Backward> shares(k, whole, 1, [&](ConvDescs descs) {
+    if (layout) descs.filter = *layout;
+    Backward pd = FilterGradient(descs, with_bias);
+    layout = pd.diff_weights_desc();
+    return pd;
+  });
+  // Even if only the bias is requested, the primitives write both.
+  const auto plain = dfilter ? steps.Tensor(dfilter, whole.filter_plain) : steps.Scratch(k, *layout);
+  const auto staged = steps.Staged(k, plain, *layout);
+  std::vector<MemoryId> filters, biases;
+  shares.ForEach(steps, [&](std::size_t i, const ConvShares<Backward>::Share& s) {
+    const Backward& pd = s.primitive;
+    const auto source =
+        steps.Reordered(k, steps.Tensor(input, s.descs.input_plain, s.input_offset), pd.src_desc());
+    const auto grad =
+        steps.Reordered(k, steps.Tensor(doutput, s.descs.output_plain, s.output_offset), pd.diff_dst_desc());
+    filters.push_back(i == 0 ? staged : steps.Scratch(k, *layout));
+    std::vector<std::pair<int, MemoryId>> arguments = {
+        {DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_DIFF_WEIGHTS, filters.back()}};
+    if (with_bias) {
+      biases.push_back(i == 0 ? steps.Tensor(dbias, whole.bias) : steps.Scratch(k, whole.bias));
+      arguments.emplace_back(DNNL_ARG_DIFF_BIAS, biases.back());
+    }
+    steps.Add(k, dnnl::convolution_backward_weights(pd), pd.scratchpad_desc(), arguments);
+  });
+  if (dfilter && shares.count() > 1) steps.AddSum(filters);
+  if (with_bias && shares.count() > 1) steps.AddSum(biases);
+  const OnednnTeam one(1);
   steps.FlushTo(k, staged, plain);
 }
 

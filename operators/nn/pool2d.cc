@@ -1,6 +1,7 @@
 // pool2d and pool3d: the maximum or the mean of each window.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <type_traits>
 
@@ -9,6 +10,7 @@
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/nan.h"
 #include "operators/common/onednn.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/pool.h"
 
@@ -83,7 +85,6 @@ template <typename T>
 class PoolKernelBase : public Kernel {
  protected:
   Status PrepareGeometry(KernelSetup& k, const Operand& out) {
-    threads_ = k.threads();
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(g_, MakePoolGeometry(k, x));
     x_shape_ = MakeImageShape(x, g_.channels_last);
@@ -101,12 +102,37 @@ class PoolKernelBase : public Kernel {
     return OkStatus();
   }
 
-  // Calls visit(n, c) for each plane; planes are divided among the team.
+  // Calls add(descs, x_offset, out_offset) for each share of the images, offsets in bytes.
+  template <typename Add>
+  void EachShare(KernelSetup& k, const Add& add) {
+    constexpr double kPointNs = 0.4;
+    const Dim images = x_shape_.images, points = x_shape_.points() + out_shape_.points();
+    const Shares shares = DivideIntoShares(images, kPointNs * static_cast<double>(x_shape_.channels * points),
+                                           1, k.threads(), 2);
+    if (shares.count == 1) {
+      const OnednnTeam team(shares.small ? 1 : k.threads());
+      return add(PoolDescs(g_, x_shape_, out_shape_), 0, 0);
+    }
+    for (int i = 0; i < shares.count; ++i) {
+      const OnednnShare share(steps_, i);
+      const Dim first = i * shares.items;
+      ImageShape x = x_shape_, out = out_shape_;
+      x.images = out.images = std::min(shares.items, images - first);
+      add(PoolDescs(g_, x, out), static_cast<std::size_t>(first * x.image_stride) * sizeof(float),
+          static_cast<std::size_t>(first * out.image_stride) * sizeof(float));
+    }
+  }
+
+  // Calls visit(n, c) for each plane; planes are divided among threads.
   template <typename Visit>
   void EachPlane(Visit&& visit) const {
-    const Dim planes = x_shape_.images * x_shape_.channels;
-#pragma omp parallel for num_threads(threads_) schedule(static)
-    for (Dim plane = 0; plane < planes; ++plane) visit(plane / x_shape_.channels, plane % x_shape_.channels);
+    constexpr double kPointNs = 3;  // of a plane and of its windows
+    const Dim points = x_shape_.points() + out_shape_.points();
+    ForRows(x_shape_.images * x_shape_.channels, kPointNs * static_cast<double>(points),
+            [&](Dim begin, Dim end) {
+              for (Dim plane = begin; plane < end; ++plane)
+                visit(plane / x_shape_.channels, plane % x_shape_.channels);
+            });
   }
 
   // Calls visit(out index, ranges) for each window of a plane.
@@ -137,7 +163,6 @@ class PoolKernelBase : public Kernel {
     return static_cast<T>(std::max<Dim>(ranges[0].size() * ranges[1].size() * ranges[2].size(), 1));
   }
 
-  int threads_ = 1;
   PoolGeometry g_;
   ImageShape x_shape_, out_shape_;
   OnednnSequence steps_;
@@ -154,11 +179,12 @@ class Pool2dKernel : public PoolKernelBase<T> {
     if (!std::is_same_v<T, float> || this->IsMaxOf2x2() || !OnednnCanPool(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
-      const PoolDescs descs(this->g_, this->x_shape_, this->out_shape_);
-      const auto pd = descs.Forward(dnnl::prop_kind::forward_inference);
-      this->steps_.Add(k, dnnl::pooling_forward(pd), pd.scratchpad_desc(),
-                       {{DNNL_ARG_SRC, this->steps_.Tensor(x_, descs.x)},
-                        {DNNL_ARG_DST, this->steps_.Tensor(out_, descs.out)}});
+      this->EachShare(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
+        const auto pd = descs.Forward(dnnl::prop_kind::forward_inference);
+        this->steps_.Add(k, dnnl::pooling_forward(pd), pd.scratchpad_desc(),
+                         {{DNNL_ARG_SRC, this->steps_.Tensor(x_, descs.x, x_offset)},
+                          {DNNL_ARG_DST, this->steps_.Tensor(out_, descs.out, out_offset)}});
+      });
     });
   }
 
@@ -192,11 +218,13 @@ class Pool2dKernel : public PoolKernelBase<T> {
   // The loop has no branch, so that it is vectorised; it takes a small part of the pooling's time.
   bool HoldsNan(const Tensor& x) const {
     const T* const data = x.Data<T>();
-    const Dim count = x.count();
-    int found = 0;
-#pragma omp parallel for num_threads(this->threads_) schedule(static) reduction(| : found)
-    for (Dim i = 0; i < count; ++i) found |= static_cast<int>(IsNan(data[i]));
-    return found != 0;
+    std::atomic<bool> found{false};
+    ForElements(x.count(), StreamNs<T>(1), [&](Dim begin, Dim end) {
+      int here = 0;
+      for (Dim i = begin; i < end; ++i) here |= static_cast<int>(IsNan(data[i]));
+      if (here != 0) found.store(true, std::memory_order_relaxed);
+    });
+    return found.load();
   }
 
   Operand x_, out_;
@@ -217,13 +245,15 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !OnednnCanPool(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
-      const PoolDescs descs(this->g_, this->x_shape_, this->out_shape_);
-      const dnnl::pooling_backward::primitive_desc pd(
-          {descs.algorithm, descs.x, descs.out, descs.strides, descs.kernel, descs.pad_begin, descs.pad_end},
-          OnednnAttr(), OnednnEngine(), descs.Forward(dnnl::prop_kind::forward_training));
-      this->steps_.Add(k, dnnl::pooling_backward(pd), pd.scratchpad_desc(),
-                       {{DNNL_ARG_DIFF_DST, this->steps_.Tensor(dout_, descs.out)},
-                        {DNNL_ARG_DIFF_SRC, this->steps_.Tensor(dx_, descs.x)}});
+      this->EachShare(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
+        const dnnl::pooling_backward::primitive_desc pd({descs.algorithm, descs.x, descs.out, descs.strides,
+                                                         descs.kernel, descs.pad_begin, descs.pad_end},
+                                                        OnednnAttr(), OnednnEngine(),
+                                                        descs.Forward(dnnl::prop_kind::forward_training));
+        this->steps_.Add(k, dnnl::pooling_backward(pd), pd.scratchpad_desc(),
+                         {{DNNL_ARG_DIFF_DST, this->steps_.Tensor(dout_, descs.out, out_offset)},
+                          {DNNL_ARG_DIFF_SRC, this->steps_.Tensor(dx_, descs.x, x_offset)}});
+      });
     });
   }
 

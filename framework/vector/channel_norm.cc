@@ -15,7 +15,8 @@ namespace penstock::vec::HWY_NAMESPACE {
 // Small planes of adjacent channels are visited together: images are far apart in memory.
 constexpr std::size_t kElementsTogether = 1024, kChannelsTogether = 16;
 
-// Calls visit(first, count) for parts of the channels, whose elements are visited several times from the cache.
+// Calls visit(first, count) for parts of the channels, whose elements are visited several times from the
+// cache.
 template <typename Visit>
 HWY_INLINE void EachBlock(const Planes& planes, std::size_t first, std::size_t count, Visit visit) {
   const std::size_t most = std::clamp<std::size_t>(

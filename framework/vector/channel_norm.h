@@ -1,9 +1,9 @@
 // Normalisation of the channels of images, and its gradient: batch_norm of [images, channels, points] floats.
 //
-// Functions compute channels [first, first + count) of arrays that begin with channel 0. A channel's sum adds element p
-// of a plane to lane p % 32, and then the planes in order. Bytes are the same with AVX2 and AVX-512, and for any split
-// of the channels; with less, products are not fused, and results differ by roundings. A NaN or an infinity makes its
-// channel NaN. Nothing is allocated.
+// Functions compute channels [first, first + count) of arrays that begin with channel 0. A channel's sum adds
+// element p of a plane to lane p % 32, and then the planes in order. Bytes are the same with AVX2 and
+// AVX-512, and for any split of the channels; with less, products are not fused, and results differ by
+// roundings. A NaN or an infinity makes its channel NaN. Nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ struct Planes {
   std::size_t images, channels, points;
 };
 
-// The mean and the biased variance of each channel. Errors are at most points / 32 + images + 6 roundings of the mean
-// of |x| (of the squared distances from the mean), and about the square root of that in practice.
+// The mean and the biased variance of each channel. Errors are at most points / 32 + images + 6 roundings of
+// the mean of |x| (of the squared distances from the mean), and about the square root of that in practice.
 void ChannelMoments(const Planes& planes, std::size_t first, std::size_t count, const float* x, float* mean,
                     float* variance);
 
@@ -30,10 +30,11 @@ void NormalizeChannels(const Planes& planes, std::size_t first, std::size_t coun
 void BatchNorm(const Planes& planes, std::size_t first, std::size_t count, const float* x,
                const ChannelNorm& norm, float* mean, float* variance, float* y);
 
-// With n = (x - mean) * r, r = inverse_deviation = 1 / sqrt(variance + epsilon): dbias = sum(dy), dscale = sum(dy * n),
+// With n = (x - mean) * r, r = inverse_deviation = 1 / sqrt(variance + epsilon): dbias = sum(dy), dscale =
+// sum(dy * n),
 //   dx = scale * r * (dy - (dbias + n * dscale) / (images * points))
-// or, if x does not determine the moments, dx = scale * r * dy. A gradient that is null is not written. dx may be dy or
-// x.
+// or, if x does not determine the moments, dx = scale * r * dy. A gradient that is null is not written. dx
+// may be dy or x.
 struct ChannelNormGrad {
   const float *x, *dy, *scale, *mean, *inverse_deviation;
   bool moments_of_x;

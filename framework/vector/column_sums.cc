@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace penstock::vec::HWY_NAMESPACE {
 
-// sums[j] += term(row, j) of each row; term(d, row, j, n) is a vector of them. Several rows are read while a vector of
-// sums is in a register.
+// sums[j] += term(row, j) of each row; term(d, row, j, n) is a vector of them. Several rows are read while a
+// vector of sums is in a register.
 template <typename Term>
 HWY_INLINE void AddTerms(std::size_t rows, std::size_t columns, float* sums, Term term) {
   constexpr std::size_t kTogether = 16;

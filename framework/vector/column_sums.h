@@ -1,7 +1,7 @@
 // Sums of rows, column by column: gradients of what was added to, or multiplied with, each row.
 //
-// Rows are added one after the other, and products are not fused: bytes are the same on every instruction set, and for
-// every split of rows (in their order) and of columns. NaN and infinities take their course.
+// Rows are added one after the other, and products are not fused: bytes are the same on every instruction
+// set, and for every split of rows (in their order) and of columns. NaN and infinities take their course.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
 // Steps of optimizers that take roots and quotients. The others are as fast in plain loops.
 //
-// Update changes elements [begin, begin + count) of the arrays; `grad` holds their gradients, or is null, and they are
-// 0. Results may be written in place. Operations are those of the formulas, each rounded once and none fused: bytes are
-// the same on every instruction set and for any split. NaN and infinities take their course.
+// Update changes elements [begin, begin + count) of the arrays; `grad` holds their gradients, or is null, and
+// they are 0. Results may be written in place. Operations are those of the formulas, each rounded once and
+// none fused: bytes are the same on every instruction set and for any split. NaN and infinities take their
+// course.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,8 @@ struct AdagradStep {
   float *param_out, *moment_out;
 };
 
-// s = decay * square + (1 - decay) * g * g;  if `mean` is given, a = decay * mean + (1 - decay) * g, else a = 0
-// m = momentum * moment + rate * g / sqrt(s - a * a + epsilon),  param - m
+// s = decay * square + (1 - decay) * g * g;  if `mean` is given, a = decay * mean + (1 - decay) * g, else a =
+// 0 m = momentum * moment + rate * g / sqrt(s - a * a + epsilon),  param - m
 struct RmspropStep {
   float decay, epsilon, momentum, rate;
   const float *param, *square, *moment, *mean;

@@ -48,7 +48,8 @@ HWY_INLINE void PoolRowGrad(const float* top, const float* bottom, const float* 
 
 #else
 
-// Elements [i, i + n) of a row are `n` windows' left elements, or right ones, of 2 * n elements of `top` and `bottom`.
+// Elements [i, i + n) of a row are `n` windows' left elements, or right ones, of 2 * n elements of `top` and
+// `bottom`.
 HWY_INLINE void PoolRow(const float* top, const float* bottom, std::size_t count, float* out) {
   EachVector(count, [&](Floats d, std::size_t i, std::size_t n) {
     const std::size_t low = std::min(2 * n, kWidth), high = 2 * n - low;

@@ -1,7 +1,7 @@
 // Max pooling with windows of 2 x 2 at distance 2, and its gradient, of planes of floats [height, width].
 //
-// Windows are height / 2 x width / 2, rounded down: an odd last row or column is in none. Results have the same bytes
-// on every instruction set. The largest element of a window with a NaN is NaN.
+// Windows are height / 2 x width / 2, rounded down: an odd last row or column is in none. Results have the
+// same bytes on every instruction set. The largest element of a window with a NaN is NaN.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace penstock::vec {
 
 void MaxPool2x2(std::size_t planes, std::size_t height, std::size_t width, const float* x, float* out);
 
-// dx is dout at the first element of each window that is `out` (NaN is NaN here), and 0 elsewhere. Rows of a window
-// come first. Arrays must not overlap.
+// dx is dout at the first element of each window that is `out` (NaN is NaN here), and 0 elsewhere. Rows of a
+// window come first. Arrays must not overlap.
 void MaxPool2x2Grad(std::size_t planes, std::size_t height, std::size_t width, const float* x,
                     const float* out, const float* dout, float* dx);
 

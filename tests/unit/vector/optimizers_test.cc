@@ -103,7 +103,9 @@ TEST(Optimizers, DoTheirFormulas) {
         EXPECT_EQ(s.square_out[i], square);
         EXPECT_EQ(s.moment_out[i], m);
         EXPECT_EQ(s.param_out[i], s.param[i] - m);
-        if (centered) EXPECT_EQ(s.mean_out[i], a);
+        if (centered) {
+          EXPECT_EQ(s.mean_out[i], a);
+        }
       }
     }
   });

@@ -122,7 +122,7 @@ TEST(Result, StaysAnErrorWhenItsStatusIsTaken) {
 TEST(ResultDeathTest, AValueThatIsNotThere) {
   const Result<int> error = Refused();
   EXPECT_DEATH((void)*error, "mul: width 3 does not fit");
-  EXPECT_DEATH(Result<int>{OkStatus()}, "a Result without a value needs an error");
+  EXPECT_DEATH((void)Result<int>(OkStatus()), "a Result without a value needs an error");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 // Assigned to a tensor to release its memory. Assigning a copy, unlike moving, keeps the capacity of the
 // tensor's shape.
-const Tensor kNoTensor;
+const Tensor kNoTensor{};
 
 // Makes the accesses of former owners of the buffer happen before ours: each released its share with a
 // decrement of the count, and the decrement of `copy` synchronizes with these. Reading use_count alone orders

@@ -10,11 +10,13 @@ namespace penstock::exec {
 namespace {
 
 Status CheckUncertain(Frame& frame, std::size_t step) {
-  const auto& all = frame.specialisation().uncertain;
-  for (const UncertainInput& input :
-       std::ranges::equal_range(all, static_cast<int>(step), {}, &UncertainInput::step)) {
-    if (frame.variable(input.slot).initialized()) continue;
-    const SlotInfo& info = frame.block().slots[static_cast<std::size_t>(input.slot)];
+  const std::vector<UncertainInput>& all = frame.specialisation().uncertain;
+  const int of = static_cast<int>(step);
+  const auto first = std::partition_point(all.begin(), all.end(),
+                                          [of](const UncertainInput& input) { return input.step < of; });
+  for (auto input = first; input != all.end() && input->step == of; ++input) {
+    if (frame.variable(input->slot).initialized()) continue;
+    const SlotInfo& info = frame.block().slots[static_cast<std::size_t>(input->slot)];
     return frame.Explain(
         FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                            " has no value: the block that should have written it did not run or write it"),

@@ -10,7 +10,7 @@ bool SameType(const TensorType& a, const TensorType& b) {
 }  // namespace
 
 const Shape& Var::shape() const {
-  static const Shape kNone;
+  static const Shape kNone{};
   return type.has_value() ? type->shape : kNone;
 }
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-const Operand kAbsentOperand;
+const Operand kAbsentOperand{};
 
 std::span<const Operand> Find(const std::vector<KernelSetup::Argument>& arguments, std::string_view slot) {
   for (const KernelSetup::Argument& argument : arguments) {

@@ -130,7 +130,7 @@ class RecurrentKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before.get(), now));
       for (const Operand& output : outputs_) {
         const auto* row = now->FindLocal(output.name)->If<Tensor>();
-        static const Tensor kNone;
+        static const Tensor kNone{};
         PENSTOCK_RETURN_IF_ERROR(
             Steps::SetRow(row == nullptr ? kNone : *row, t, count, output.name, k[output]));
       }

@@ -117,9 +117,9 @@ Status Cancelled(std::string id, const Parts&... parts) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Status status)                                      // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}
+  Result(Status status)  // NOLINT(google-explicit-constructor)
       : state_(std::in_place_index<0>, std::move(status)) {
     PENSTOCK_CHECK(!std::get_if<0>(&state_)->ok(), "a Result without a value needs an error");
   }

@@ -300,8 +300,8 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     });
   }
 
-  // Returns the index of the first element under a window that `is` holds for, or -1. It goes through all of them from
-  // the last one, because a branch at the first would be predicted wrongly for most windows.
+  // Returns the index of the first element under a window that `is` holds for, or -1. It goes through all of
+  // them from the last one, because a branch at the first would be predicted wrongly for most windows.
   template <typename Is>
   Dim FirstIf(const T* x, const PoolRanges& r, Is is) const {
     const std::array<Dim, 3>& strides = this->x_shape_.strides;

@@ -61,8 +61,8 @@ class Gradient {
       }
     });
   }
-  // Does the same for ranges: calls rule(begin, count, grad), where `grad` holds their gradients, or is null if
-  // these are 0.
+  // Does the same for ranges: calls rule(begin, count, grad), where `grad` holds their gradients, or is null
+  // if these are 0.
   template <typename Rule>
   void ForEachRange(const Rule& rule) const {
     if (grad_.kind == VarKind::kTensor) {

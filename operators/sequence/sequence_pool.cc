@@ -55,8 +55,9 @@ T ScaleOf(Pool pool, Dim length) {
   return T{1};
 }
 
-// Computes the maximum of each column of rows [begin, end), which are at least one, and its row: the first NaN, otherwise
-// the first of equal ones. Goes by rows, so that memory is read in order and columns fill vector registers.
+// Computes the maximum of each column of rows [begin, end), which are at least one, and its row: the first
+// NaN, otherwise the first of equal ones. Goes by rows, so that memory is read in order and columns fill
+// vector registers.
 template <typename T>
 void MaxOfRows(const T* x, Dim begin, Dim end, Dim width, T* out, std::int32_t* rows) {
   std::copy_n(x + begin * width, width, out);

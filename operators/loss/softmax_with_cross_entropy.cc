@@ -7,6 +7,7 @@
 #include "framework/op/op_registry.h"
 #include "framework/vector/softmax.h"
 #include "operators/common/require_shape.h"
+#include "operators/common/try_rows.h"
 #include "operators/loss/labels.h"
 
 namespace penstock {
@@ -86,9 +87,22 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     const T* const share = soft_ ? k[label_].template Data<T>() : nullptr;
     if (!soft_) labels_.Attach(k);
     if constexpr (std::is_same_v<T, float>) {
-      if (layout_.inner == 1 && layout_.classes > 0) return Contiguous(logits, share, softmax, loss);
+      constexpr double kClassNs = 0.6;
+      if (layout_.inner == 1 && layout_.classes > 0) {
+        return TryForRows(
+            layout_.outer, kClassNs * static_cast<double>(layout_.classes),
+            [&](Dim begin, Dim end) { return Contiguous(logits, share, softmax, loss, begin, end); });
+      }
     }
-    for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
+    constexpr double kClassNs = 10;
+    return TryForRows(layout_.outer * layout_.inner, kClassNs * static_cast<double>(layout_.classes),
+                      [&](Dim begin, Dim end) { return Strided(logits, share, softmax, loss, begin, end); });
+  }
+
+ private:
+  // Rows [begin, end), whose classes are any distance apart.
+  Status Strided(const T* logits, const T* share, T* softmax, T* loss, Dim begin, Dim end) const {
+    for (Dim r = begin; r < end; ++r) {
       const Rows<T> at(layout_, r);
       T peak = logits[at[0]];
       for (Dim c = 1; c < layout_.classes; ++c) peak = std::max(peak, logits[at[c]]);
@@ -108,14 +122,14 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     return OkStatus();
   }
 
- private:
-  // The classes of a row are contiguous.
-  Status Contiguous(const float* logits, const float* share, float* softmax, float* loss) const {
+  // Rows [begin, end), whose classes are contiguous.
+  Status Contiguous(const float* logits, const float* share, float* softmax, float* loss, Dim begin,
+                    Dim end) const {
     const auto classes = static_cast<std::size_t>(layout_.classes);
     constexpr Dim kTogether = 64;  // rows, whose numbers stay in the cache
     vec::RowScale scales[kTogether];
-    for (Dim first = 0; first < layout_.outer; first += kTogether) {
-      const auto rows = static_cast<std::size_t>(std::min(kTogether, layout_.outer - first));
+    for (Dim first = begin; first < end; first += kTogether) {
+      const auto rows = static_cast<std::size_t>(std::min(kTogether, end - first));
       const float* const x = logits + first * layout_.classes;
       vec::Softmax(x, softmax + first * layout_.classes, rows, classes, scales);
       if (soft_) {
@@ -165,7 +179,15 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     T* const dlogits = k[dlogits_].template Data<T>();
     const T* const share = soft_ ? k[label_].template Data<T>() : nullptr;
     if (!soft_) labels_.Attach(k);
-    for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
+    const double row_ns = StreamNs<T>(3) * static_cast<double>(layout_.classes);
+    return TryForRows(layout_.outer * layout_.inner, row_ns,
+                      [&](Dim begin, Dim end) { return OfRows(softmax, dloss, share, dlogits, begin, end); });
+  }
+
+ private:
+  // Rows [begin, end).
+  Status OfRows(const T* softmax, const T* dloss, const T* share, T* dlogits, Dim begin, Dim end) const {
+    for (Dim r = begin; r < end; ++r) {
       const Rows<T> at(layout_, r);
       if (soft_) {
         for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = dloss[r] * (softmax[at[c]] - share[at[c]]);
@@ -185,7 +207,6 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     return OkStatus();
   }
 
- private:
   Operand softmax_, label_, dloss_, dlogits_;
   bool soft_ = false;
   ClassLayout layout_;

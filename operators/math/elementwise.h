@@ -172,24 +172,32 @@ struct Elementwise {
         if (!repeats_rows || (kProduct && !other_moves)) return false;
         const std::span<float> to = grad.Span<float>();
         std::ranges::fill(to, 0.0f);
-        loops_.ForEachBlock([&](const BroadcastLoops::RowBlock& b) {
-          const Dim row = of_x ? b.x_row : b.y_row, other_row = of_x ? b.y_row : b.x_row;
-          float* const sums = to.data() + (of_x ? b.x : b.y);
-          const float* const factor = other + (of_x ? b.y : b.x);
-          const Dim together = row == 0 ? b.rows : 1;  // rows that are added up
-          for (Dim r = 0; r < b.rows; r += together) {
-            const float* const terms = dout + b.out + r * b.out_row;
-            if constexpr (kProduct) {
-              vec::AddRowsOfProducts(terms, Size(b.out_row), factor + r * other_row, Size(other_row),
-                                     Size(together), Size(loops_.inner()), sums + r * row);
-            } else {
-              vec::AddRows(terms, Size(b.out_row), Size(together), Size(loops_.inner()), sums + r * row);
-            }
-          }
+        const auto apart = of_x ? BroadcastLoops::Apart::kX : BroadcastLoops::Apart::kY;
+        loops_.InParallel(StreamNs<float>(kProduct ? 2 : 1), apart, [&](const BroadcastLoops& loops) {
+          loops.ForEachBlock([&](const BroadcastLoops::RowBlock& b) {
+            AddBlock<kProduct>(b, loops.inner(), of_x, dout, other, to.data());
+          });
         });
         if constexpr (kSlope == Slope::kMinusDout)
           std::ranges::transform(to, to.begin(), [](float sum) { return -sum; });
         return true;
+      }
+    }
+    template <bool kProduct>
+    static void AddBlock(const BroadcastLoops::RowBlock& b, Dim columns, bool of_x, const float* dout,
+                         const float* other, float* to) {
+      const Dim row = of_x ? b.x_row : b.y_row, other_row = of_x ? b.y_row : b.x_row;
+      float* const sums = to + (of_x ? b.x : b.y);
+      const float* const factor = other + (of_x ? b.y : b.x);
+      const Dim together = row == 0 ? b.rows : 1;  // rows that are added up
+      for (Dim r = 0; r < b.rows; r += together) {
+        const float* const terms = dout + b.out + r * b.out_row;
+        if constexpr (kProduct) {
+          vec::AddRowsOfProducts(terms, Size(b.out_row), factor + r * other_row, Size(other_row),
+                                 Size(together), Size(columns), sums + r * row);
+        } else {
+          vec::AddRows(terms, Size(b.out_row), Size(together), Size(columns), sums + r * row);
+        }
       }
     }
     static std::size_t Size(Dim count) { return static_cast<std::size_t>(count); }

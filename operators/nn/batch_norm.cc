@@ -47,7 +47,6 @@ class BatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    threads_ = k.threads();
     if constexpr (std::is_same_v<T, float>) {
       if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
@@ -109,7 +108,7 @@ class BatchNormKernel : public Kernel {
     float* const variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<float>();
     float* const y = k[a_.y].template Data<float>();
     const vec::Planes planes = PlanesOf(a_.shape);
-    EachPartOfChannels(a_.shape, threads_, [&](std::size_t first, std::size_t count) {
+    EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
       if (a_.uses_running) {
         vec::NormalizeChannels(planes, first, count, x, mean, variance, norm, y);
       } else {
@@ -143,7 +142,6 @@ class BatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
-  int threads_ = 1;
   OnednnSequence steps_;
 };
 

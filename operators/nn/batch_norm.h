@@ -8,6 +8,7 @@
 #include "framework/op/op_def.h"
 #include "framework/vector/channel_norm.h"
 #include "operators/common/onednn.h"
+#include "operators/common/parallel.h"
 
 namespace penstock {
 
@@ -33,15 +34,13 @@ inline vec::Planes PlanesOf(const ChannelShape& s) {
   return {static_cast<std::size_t>(s.images), static_cast<std::size_t>(s.channels),
           static_cast<std::size_t>(s.points)};
 }
-// Calls part(first, count), each with channels for one thread.
+// Calls part(first, count) for parts of the channels, on several threads if there are many elements.
 template <typename Part>
-void EachPartOfChannels(const ChannelShape& s, int threads, Part part) {
-  constexpr Dim kElementsOfPart = 4096;  // which one thread processes faster than two
-  const Dim least = std::max<Dim>(1, kElementsOfPart / s.PerChannel());
-  const Dim most = std::max(least, (s.channels + threads - 1) / threads);
-#pragma omp parallel for num_threads(threads) schedule(static) if (most < s.channels)
-  for (Dim first = 0; first < s.channels; first += most)
-    part(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(most, s.channels - first)));
+void EachPartOfChannels(const ChannelShape& s, const Part& part) {
+  constexpr double kElementNs = 0.4;
+  ForRows(s.channels, kElementNs * static_cast<double>(s.PerChannel()), [&](Dim begin, Dim end) {
+    part(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  });
 }
 ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout);
 // For channels that are last, which oneDNN normalises.

@@ -21,7 +21,6 @@ class BatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    threads_ = k.threads();
     moment_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * sizeof(T));
     if constexpr (std::is_same_v<T, float>) {
       if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
@@ -103,7 +102,7 @@ class BatchNormGradKernel : public Kernel {
                                        .dx = out(a_.dx),
                                        .dscale = out(a_.dscale),
                                        .dbias = out(a_.dbias)};
-    EachPartOfChannels(a_.shape, threads_, [&](std::size_t first, std::size_t count) {
+    EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
       vec::BatchNormGrad(PlanesOf(a_.shape), first, count, grad);
     });
   }
@@ -145,7 +144,6 @@ class BatchNormGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
-  int threads_ = 1;
   WorkspaceId moment_;
   OnednnSequence steps_;
 };

@@ -49,6 +49,25 @@ dnnl::normalization_flags Flags(bool scale, bool bias) {
   return flags;
 }
 
+// Calls add(part, offset of its elements, offset of its rows) for each share of the rows, offsets in bytes.
+template <typename Add>
+void EachShare(KernelSetup& k, OnednnSequence& steps, const RowShape& shape, const Add& add) {
+  constexpr double kElementNs = 0.4;
+  const Shares shares =
+      DivideIntoShares(shape.rows, kElementNs * static_cast<double>(shape.columns), 1, k.threads(), 1);
+  if (shares.count == 1) {
+    const OnednnTeam team(shares.small ? 1 : k.threads());
+    return add(shape, 0, 0);
+  }
+  for (int i = 0; i < shares.count; ++i) {
+    const OnednnShare share(steps, i);
+    const Dim first = i * shares.items;
+    const auto rows_before = static_cast<std::size_t>(first) * sizeof(float);
+    add({std::min(shares.items, shape.rows - first), shape.columns},
+        rows_before * static_cast<std::size_t>(shape.columns), rows_before);
+  }
+}
+
 // Calls visit(row, first index) for each row.
 template <typename Visit>
 void EachRow(const RowShape& shape, Visit&& visit) {
@@ -73,7 +92,7 @@ class LayerNormKernel : public Kernel {
     if (!mean_ || !variance_) return k.Error("outputs Mean and Variance must be given");
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
-      return OnednnTry(k, [&] { AddPrimitive(k); });
+      return OnednnTry(k, [&] { AddPrimitives(k); });
     }
     return OkStatus();
   }
@@ -88,20 +107,22 @@ class LayerNormKernel : public Kernel {
   }
 
  private:
-  void AddPrimitive(KernelSetup& k) {
-    const dnnl::memory::desc data = OnednnPlain({shape_.rows, shape_.columns});
-    const dnnl::memory::desc row = OnednnPlain({shape_.rows}), column = OnednnPlain({shape_.columns});
-    const dnnl::layer_normalization_forward::primitive_desc pd(
-        {dnnl::prop_kind::forward_training, data, row, epsilon_, Flags(bool(scale_), bool(bias_))},
-        OnednnAttr(), OnednnEngine());
-    std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-        {DNNL_ARG_SRC, steps_.Tensor(x_, data)},
-        {DNNL_ARG_DST, steps_.Tensor(y_, data)},
-        {DNNL_ARG_MEAN, steps_.Tensor(mean_, row)},
-        {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row)}};
-    if (scale_) arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
-    if (bias_) arguments.emplace_back(DNNL_ARG_SHIFT, steps_.Tensor(bias_, column));
-    steps_.Add(k, dnnl::layer_normalization_forward(pd), pd.scratchpad_desc(), arguments);
+  void AddPrimitives(KernelSetup& k) {
+    EachShare(k, steps_, shape_, [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
+      const dnnl::memory::desc data = OnednnPlain({part.rows, part.columns});
+      const dnnl::memory::desc row = OnednnPlain({part.rows}), column = OnednnPlain({part.columns});
+      const dnnl::layer_normalization_forward::primitive_desc pd(
+          {dnnl::prop_kind::forward_training, data, row, epsilon_, Flags(bool(scale_), bool(bias_))},
+          OnednnAttr(), OnednnEngine());
+      std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
+          {DNNL_ARG_SRC, steps_.Tensor(x_, data, data_offset)},
+          {DNNL_ARG_DST, steps_.Tensor(y_, data, data_offset)},
+          {DNNL_ARG_MEAN, steps_.Tensor(mean_, row, row_offset)},
+          {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row, row_offset)}};
+      if (scale_) arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
+      if (bias_) arguments.emplace_back(DNNL_ARG_SHIFT, steps_.Tensor(bias_, column));
+      steps_.Add(k, dnnl::layer_normalization_forward(pd), pd.scratchpad_desc(), arguments);
+    });
   }
 
   void Normalize(KernelRun& k) const {
@@ -166,7 +187,7 @@ class LayerNormGradKernel : public Kernel {
     }
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
-      return OnednnTry(k, [&] { AddPrimitive(k); });
+      return OnednnTry(k, [&] { AddPrimitives(k); });
     }
     return OkStatus();
   }
@@ -178,32 +199,46 @@ class LayerNormGradKernel : public Kernel {
   }
 
  private:
-  void AddPrimitive(KernelSetup& k) {
-    const dnnl::memory::desc data = OnednnPlain({shape_.rows, shape_.columns});
-    const dnnl::memory::desc row = OnednnPlain({shape_.rows}), column = OnednnPlain({shape_.columns});
+  // The gradients of Scale and Bias are sums over the shares, in their order.
+  void AddPrimitives(KernelSetup& k) {
+    std::vector<OnednnSequence::MemoryId> dscales, dbiases;
+    EachShare(k, steps_, shape_, [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
+      AddShare(k, part, data_offset, row_offset, dscales, dbiases);
+    });
+    if (dscale_ && dscales.size() > 1) steps_.AddSum(dscales);
+    if (dbias_ && dbiases.size() > 1) steps_.AddSum(dbiases);
+  }
+
+  void AddShare(KernelSetup& k, const RowShape& part, std::size_t data_offset, std::size_t row_offset,
+                std::vector<OnednnSequence::MemoryId>& dscales,
+                std::vector<OnednnSequence::MemoryId>& dbiases) {
+    const dnnl::memory::desc data = OnednnPlain({part.rows, part.columns});
+    const dnnl::memory::desc row = OnednnPlain({part.rows}), column = OnednnPlain({part.columns});
     const auto flags = Flags(bool(scale_), bool(bias_));
     const dnnl::layer_normalization_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine());
     const dnnl::layer_normalization_backward::primitive_desc pd(
         {dnnl::prop_kind::backward, data, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine(), forward);
     // The primitive writes all gradients; those that are not requested go to scratch memory.
-    const auto wanted = [&](const Operand& operand, const dnnl::memory::desc& desc) {
-      return operand ? steps_.Tensor(operand, desc) : steps_.Scratch(k, desc);
-    };
     std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-        {DNNL_ARG_SRC, steps_.Tensor(x_, data)},
-        {DNNL_ARG_DIFF_DST, steps_.Tensor(dy_, data)},
-        {DNNL_ARG_MEAN, steps_.Tensor(mean_, row)},
-        {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row)},
-        {DNNL_ARG_DIFF_SRC, wanted(dx_, data)}};
+        {DNNL_ARG_SRC, steps_.Tensor(x_, data, data_offset)},
+        {DNNL_ARG_DIFF_DST, steps_.Tensor(dy_, data, data_offset)},
+        {DNNL_ARG_MEAN, steps_.Tensor(mean_, row, row_offset)},
+        {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row, row_offset)},
+        {DNNL_ARG_DIFF_SRC, dx_ ? steps_.Tensor(dx_, data, data_offset) : steps_.Scratch(k, data)}};
+    const auto partial = [&](const Operand& operand, std::vector<OnednnSequence::MemoryId>& of_shares) {
+      const bool first = operand && of_shares.empty();
+      of_shares.push_back(first ? steps_.Tensor(operand, column) : steps_.Scratch(k, column));
+      return of_shares.back();
+    };
     if (scale_) {
       arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
-      arguments.emplace_back(DNNL_ARG_DIFF_SCALE, wanted(dscale_, column));
+      arguments.emplace_back(DNNL_ARG_DIFF_SCALE, partial(dscale_, dscales));
     }
     if (bias_) {
       arguments.emplace_back(DNNL_ARG_SHIFT,
                              steps_.Tensor(bias_, column));  // required by the primitive, not used
-      arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, wanted(dbias_, column));
+      arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, partial(dbias_, dbiases));
     }
     steps_.Add(k, dnnl::layer_normalization_backward(pd), pd.scratchpad_desc(), arguments);
   }

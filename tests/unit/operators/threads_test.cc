@@ -99,6 +99,19 @@ void AddSoftmaxAndPools(std::vector<Case>& cases) {
   }
 }
 
+void AddNorms(std::vector<Case>& cases) {
+  Op layers = Op("layer_norm").AddInput("X", {"x"}).AddInput("Scale", {"s"}).AddInput("Bias", {"b"});
+  layers.AddOutput("Y", {"out"}).AddOutput("Mean", {"mean"}).AddOutput("Variance", {"variance"});
+  cases.push_back({"layer_norm",
+                   layers,
+                   {{"x", Values({403, 301})}, {"s", Values({301}, 2)}, {"b", Values({301}, 3)}},
+                   {"x", "s", "b"},
+                   false});
+  Op loss = Op("softmax_with_cross_entropy").AddInput("Logits", {"x"}).AddInput("Label", {"label"});
+  loss.AddOutput("Softmax", {"softmax"}).AddOutput("Loss", {"out"});
+  cases.push_back({"softmax_loss", loss, {{"x", Values({303, 1001})}, {"label", Ids(303, 1001)}}, {"x"}});
+}
+
 void AddProducts(std::vector<Case>& cases) {
   const std::set<std::string> both = {"x", "y"};
   cases.push_back(
@@ -136,6 +149,7 @@ std::vector<Case> AllCases() {
   AddReductions(cases);
   AddMoves(cases);
   AddSoftmaxAndPools(cases);
+  AddNorms(cases);
   AddProducts(cases);
   return cases;
 }
@@ -182,6 +196,20 @@ TEST_P(Threads, OneAndSeveralGiveTheSameResults) {
       const Status near = test::Near(several->at(name), tensor, 1e-4, 1e-3);
       EXPECT_TRUE(near.ok()) << name << ": " << near.ToString();
     }
+  }
+}
+
+TEST(ThreadsOfRows, TheErrorOfTheFirstRowIsReported) {
+  Op loss = Op("softmax_with_cross_entropy").AddInput("Logits", {"x"}).AddInput("Label", {"label"});
+  loss.AddOutput("Softmax", {"softmax"}).AddOutput("Loss", {"out"});
+  Tensor labels = Ids(303, 1001);
+  for (const Dim wrong : {299, 107, 205}) labels.Data<std::int64_t>()[wrong] = 1001;
+  for (const int threads : {1, 2, 3}) {
+    const auto out =
+        test::RunOp(AllOps(), loss, {{"x", Values({303, 1001})}, {"label", labels}}, {.threads = threads});
+    ASSERT_FALSE(out.ok());
+    EXPECT_EQ(out.status().message(),
+              "softmax_with_cross_entropy: label 1001 of row 107 must be in [0, 1001)");
   }
 }
 

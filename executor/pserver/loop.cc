@@ -11,6 +11,7 @@
 #include "executor/pserver/program_router.h"
 #include "executor/pserver/refusal.h"
 #include "framework/roles/views.h"
+#include "framework/runtime/compute_pool.h"
 
 namespace penstock::pserver {
 namespace {
@@ -31,6 +32,8 @@ void PserverLoop::Post(std::function<void()> work) {
 }
 
 void PserverLoop::Work() {
+  // While other workers have loops of their own, the compute pool gives none of its threads to this one.
+  const ComputeTeam team(options_.threads);
   std::unique_lock lock(mutex_);
   while (true) {
     has_work_.wait(lock, [&] { return stop_ || !work_.empty(); });

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/base/crc32c.h"
+#include "framework/runtime/compute_pool.h"
 
 namespace penstock::pserver {
 namespace {
@@ -29,10 +30,19 @@ Published::Published(const Tensor& from, Tensor to, const Way& way)
     if (value_.raw() != from.raw()) value_.CopyFrom(from);
     return;
   }
-  for (std::size_t begin = 0; begin < from.bytes(); begin += part_bytes_) {
-    crcs_.push_back(
-        CopyAndSum(from.raw() + begin, std::min(part_bytes_, from.bytes() - begin), value_.raw() + begin));
-  }
+  if (from.bytes() == 0) return;
+  constexpr double kByteNs = 0.2;
+  crcs_.resize(1 + (from.bytes() - 1) / part_bytes_);
+  const auto largest = static_cast<double>(std::min(part_bytes_, from.bytes()));
+  ParallelFor(static_cast<std::int64_t>(crcs_.size()), kByteNs * largest, 1,
+              [&](std::int64_t first, std::int64_t end) {
+                for (auto part = static_cast<std::size_t>(first); part < static_cast<std::size_t>(end);
+                     ++part) {
+                  const std::size_t begin = part * part_bytes_;
+                  const std::size_t size = std::min(part_bytes_, from.bytes() - begin);
+                  crcs_[part] = CopyAndSum(from.raw() + begin, size, value_.raw() + begin);
+                }
+              });
 }
 
 std::shared_ptr<const Published> Published::Copy(const Tensor& value, const Way& way, BufferPool& pool) {

@@ -10,6 +10,7 @@
 #include "executor/schedule/executor.h"
 #include "framework/base/strings.h"
 #include "framework/ir/program.h"
+#include "framework/runtime/compute_pool.h"
 #include "operators/all_ops.h"
 
 namespace penstock::pserver {
@@ -85,10 +86,10 @@ Tensor ByOps(const std::vector<Tensor>& gradients, std::optional<float> factor) 
 }
 
 template <typename T>
-void ExpectTheBytesOfTheOps(std::mt19937_64& random) {
-  for (int round = 0; round < 30; ++round) {
+void ExpectTheBytesOfTheOps(std::mt19937_64& random, std::uint64_t count_max = 9000, int rounds = 30) {
+  for (int round = 0; round < rounds; ++round) {
     const int trainers = 1 + round % 5;
-    const auto count = static_cast<Dim>(1 + random() % 9000);
+    const auto count = static_cast<Dim>(1 + random() % count_max);
     std::vector<Tensor> gradients;
     for (int t = 0; t < trainers; ++t) {
       gradients.push_back(Gradient<T>(count, random));
@@ -128,6 +129,13 @@ TEST(GradientSum, GivesTheBytesOfSumAndScale) {
   std::mt19937_64 random(18);
   ExpectTheBytesOfTheOps<float>(random);
   ExpectTheBytesOfTheOps<double>(random);
+}
+
+TEST(GradientSum, GivesTheSameBytesOnSeveralThreads) {
+  std::mt19937_64 random(19);
+  const ComputeTeam team(3);
+  ExpectTheBytesOfTheOps<float>(random, 200'000, 10);
+  ExpectTheBytesOfTheOps<double>(random, 200'000, 10);
 }
 
 TEST(GradientSum, AddsWhatTheOperatorsAddAndCountOn) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "framework/base/crc32c.h"
+#include "framework/runtime/compute_pool.h"
 
 namespace penstock::pserver {
 namespace {
@@ -24,6 +25,21 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
     all += text;
   }
   EXPECT_EQ(all, std::string(reinterpret_cast<const char*>(before.raw()), before.bytes()));
+}
+
+TEST(Published, HasTheSameSumsOnSeveralThreads) {
+  BufferPool pool;
+  Tensor value(DType::kFp32, {300'001});
+  std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
+  const Published::Way way = {.part_bytes = 50000, .checksums = true};
+  const auto one = Published::Copy(value, way, pool);
+  const ComputeTeam team(3);
+  const auto several = Published::Copy(value, way, pool);
+  ASSERT_EQ(several->part_count(), one->part_count());
+  for (std::size_t i = 0; i < one->part_count(); ++i) {
+    EXPECT_EQ(several->part(i).crc32c(), one->part(i).crc32c());
+    EXPECT_EQ(several->part(i).ToText(), one->part(i).ToText());
+  }
 }
 
 TEST(Published, OfWhatStaysSharesItsMemory) {

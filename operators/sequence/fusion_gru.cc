@@ -32,11 +32,10 @@ template <typename Device, typename T>
 class FusionGruKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    steps_.clips = true;
-    steps_.width = k.Input("WeightH").shape[0];
-    steps_.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
-    steps_.candidate = GateActivationOf(k.Attr<std::string>("activation"));
-    steps_.origin = k.Attr<bool>("origin_mode");
+    steps_.SetWidth(k.Input("WeightH").shape[0]);
+    steps_.cell.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
+    steps_.cell.candidate = GateActivationOf(k.Attr<std::string>("activation"));
+    steps_.cell.origin = k.Attr<bool>("origin_mode");
     steps_.threads = k.threads();
     x_.Prepare(k, "X");
     reversed_ = k.Attr<bool>("is_reverse");
@@ -59,12 +58,14 @@ class FusionGruKernel : public Kernel {
     const Dim width = steps_.width;
     if (h0 != nullptr) batches_.GatherSequences(h0, width, first_.At(k));
     PENSTOCK_ASSIGN_OR_RETURN(const T* const inputs, product_.Run(k));
-    batches_.Gather(inputs, 3 * width, gates_.At(k));
-    PENSTOCK_RETURN_IF_ERROR(steps_.ForwardAll(batches_, std::as_const(k[weight_]).template Data<T>(),
-                                               gates_.At(k), h0 == nullptr ? nullptr : first_.At(k),
-                                               reset_.At(k), outs_.At(k)));
-    batches_.Scatter(outs_.At(k), width, k[hidden_].template Data<T>());
-    return OkStatus();
+    return steps_.ForwardAll(steps_.cell, batches_,
+                             {.input = inputs,
+                              .weight = std::as_const(k[weight_]).template Data<T>(),
+                              .batch_first = h0 == nullptr ? nullptr : first_.At(k),
+                              .batch_gates = gates_.At(k),
+                              .batch_reset = reset_.At(k),
+                              .batch_hidden = outs_.At(k),
+                              .hidden = k[hidden_].template Data<T>()});
   }
 
  private:

@@ -8,7 +8,7 @@
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/require_shape.h"
 #include "operators/sequence/fused_gates.h"
-#include "operators/sequence/lstm.h"
+#include "operators/sequence/lstm_steps.h"
 
 namespace penstock {
 namespace {
@@ -86,11 +86,10 @@ class FusedLstmSteps {
     h0_.Prepare(k, "H0", width);
     c0_.Prepare(k, "C0", width);
     gates_.Prepare(k, "BatchedInput", kGates * rows * width);
-    outs_.Prepare(k, "BatchedHidden", rows * width);
-    states_.Prepare(k, "BatchedCell", rows * width);
-    first_out_.Prepare(k, "ReorderedH0", h0_.rows() * width);
-    first_state_.Prepare(k, "ReorderedC0", c0_.rows() * width);
-    active_.Prepare(k, width);
+    batch_out_ = k.Output("BatchedHidden");
+    batch_cell_ = k.Output("BatchedCell");
+    first_out_ = k.Output("ReorderedH0");
+    first_cell_ = k.Output("ReorderedC0");
   }
 
   Status Run(KernelRun& k, const T* inputs) {
@@ -98,48 +97,31 @@ class FusedLstmSteps {
     batches_.Make(sequences, s_.reversed);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
     PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
-    const Dim width = s_.width;
-    if (h0 != nullptr) batches_.GatherSequences(h0, width, first_out_.At(k));
-    if (c0 != nullptr) batches_.GatherSequences(c0, width, first_state_.At(k));
-    batches_.Gather(inputs, kGates * width, gates_.At(k));
-    s_.cell.peepholes = s_.peepholes ? std::as_const(k[bias_]).template Data<T>() + kGates * width : nullptr;
-    const T* out = h0 == nullptr ? nullptr : first_out_.At(k);
-    const T* state = c0 == nullptr ? nullptr : first_state_.At(k);
-    for (Dim t = 0; t < batches_.steps(); ++t) {
-      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, out, state));
-      out = outs_.At(k) + batches_.begin(t) * width;
-      state = states_.At(k) + batches_.begin(t) * width;
-    }
-    batches_.Scatter(outs_.At(k), width, k[hidden_].template Data<T>());
-    batches_.Scatter(states_.At(k), width, k[cell_].template Data<T>());
-    return OkStatus();
+    const auto written = [&k](const Operand& to) { return to ? k[to].template Data<T>() : nullptr; };
+    if (h0 != nullptr && first_out_) batches_.GatherSequences(h0, s_.width, written(first_out_));
+    if (c0 != nullptr && first_cell_) batches_.GatherSequences(c0, s_.width, written(first_cell_));
+    // Bias is part of the input already.
+    const T* const bias = std::as_const(k[bias_]).template Data<T>();
+    return steps_.Run(s_, s_.WithBias(bias, false), batches_,
+                      {.input = inputs,
+                       .weight = std::as_const(k[weight_]).template Data<T>(),
+                       .h0 = h0,
+                       .c0 = c0,
+                       .batch_gates = gates_.At(k),
+                       .cell = written(cell_),
+                       .out = written(hidden_),
+                       .batch_cell = written(batch_cell_),
+                       .batch_out = written(batch_out_)});
   }
 
  private:
-  // out, state: the previous output and cell, one row for each place of the step; null means zero.
-  Status RunStep(KernelRun& k, Dim t, const T* out, const T* state) {
-    const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
-    T* const gates = gates_.At(k) + begin * kGates * width;
-    if (out != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(
-          Gemm<T>(RowMajor(out, size, width),
-                  RowMajor(std::as_const(k[weight_]).template Data<T>(), width, kGates * width),
-                  RowMajor(gates, size, kGates * width), {.add = true, .threads = s_.threads}));
-    }
-    for (Dim p = 0; p < size; ++p) {
-      s_.cell.Forward(gates + p * kGates * width, state == nullptr ? nullptr : state + p * width,
-                      states_.At(k) + (begin + p) * width, active_.At(k), outs_.At(k) + (begin + p) * width);
-    }
-    return OkStatus();
-  }
-
   LstmSetup<T> s_;
   SequenceInput input_;
   InitialState<T> h0_, c0_;
-  Operand weight_, bias_, hidden_, cell_;
+  Operand weight_, bias_, hidden_, cell_, batch_out_, batch_cell_, first_out_, first_cell_;
   StepBatches batches_;
-  OutputOrScratch<T> gates_, outs_, states_, first_out_, first_state_;  // in the order of the batches
-  Scratch<T> active_;                                                   // the activated cell of one row
+  OutputOrScratch<T> gates_;  // in the order of the batches
+  LstmSteps<T> steps_;
 };
 
 template <typename Device, typename T>

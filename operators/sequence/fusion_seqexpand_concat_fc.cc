@@ -79,7 +79,7 @@ class ExpandFcKernel : public Kernel {
     const T* const shared = shared_.At(k);
     for (Dim s = 0; s < sequences.count(); ++s)
       AddToRows(shared + s * width, sequences.length(s), width, out + sequences.begin(s) * width);
-    Activate(activation_, out, rows * width);
+    Activate(activation_, false, out, rows * width);
     return OkStatus();
   }
 

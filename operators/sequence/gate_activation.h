@@ -5,14 +5,16 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "framework/op/op_def.h"
+#include "framework/vector/gates.h"
 #include "operators/common/nan.h"
 
 namespace penstock {
 
-enum class GateActivation { kIdentity = 0, kSigmoid = 1, kTanh = 2, kRelu = 3 };
+using GateActivation = vec::GateFunction;
 
 inline AttrCheck GateActivationNames() { return OneOf({"sigmoid", "tanh", "relu", "identity"}); }
 
@@ -23,50 +25,58 @@ inline GateActivation GateActivationOf(std::string_view name) {
   return GateActivation::kIdentity;
 }
 
-// x = f(x)
+// x = f(x). If `bounds`, the argument of a sigmoid is clipped as in Fluid's gru and lstm; the result is
+// therefore at most 1 - 2.3e-6.
 template <typename T>
-void Activate(GateActivation f, T* x, Dim count) {
-  switch (f) {
-    case GateActivation::kIdentity:
-      return;
-    case GateActivation::kSigmoid:
-      for (Dim i = 0; i < count; ++i) x[i] = T{1} / (T{1} + std::exp(-x[i]));
-      return;
-    case GateActivation::kTanh:
-      for (Dim i = 0; i < count; ++i) x[i] = std::tanh(x[i]);
-      return;
-    case GateActivation::kRelu:
-      for (Dim i = 0; i < count; ++i) x[i] = std::max(x[i], T{0});
-      return;
+void Activate(GateActivation f, bool bounds, T* x, Dim count) {
+  if constexpr (std::is_same_v<T, float>) {
+    vec::Activate(f, bounds, x, static_cast<std::size_t>(count));
+  } else {
+    constexpr T kLow = -40, kHigh = 13;
+    for (Dim i = 0; i < count; ++i) {
+      switch (f) {
+        case GateActivation::kIdentity:
+          break;
+        case GateActivation::kSigmoid:
+          if (bounds) x[i] = std::clamp(x[i], kLow, kHigh);
+          x[i] = T{1} / (T{1} + std::exp(-x[i]));
+          break;
+        case GateActivation::kTanh:
+          x[i] = std::tanh(x[i]);
+          break;
+        case GateActivation::kRelu:
+          x[i] = std::max(x[i], T{0});
+          break;
+      }
+    }
   }
 }
-
-// x = f(x) as in Fluid's gru and lstm, which clip the argument of a sigmoid; its result is therefore at most
-// 1 - 2.3e-6.
 template <typename T>
 void ActivateClipped(GateActivation f, T* x, Dim count) {
-  constexpr T kLow = -40, kHigh = 13;
-  if (f == GateActivation::kSigmoid) {
-    for (Dim i = 0; i < count; ++i) x[i] = std::clamp(x[i], kLow, kHigh);
-  }
-  Activate(f, x, count);
+  Activate(f, true, x, count);
 }
 
 // d *= f'(x), given y = f(x)
 template <typename T>
 void ActivateGrad(GateActivation f, const T* y, T* d, Dim count) {
-  switch (f) {
-    case GateActivation::kIdentity:
-      return;
-    case GateActivation::kSigmoid:
-      for (Dim i = 0; i < count; ++i) d[i] *= y[i] * (T{1} - y[i]);
-      return;
-    case GateActivation::kTanh:
-      for (Dim i = 0; i < count; ++i) d[i] *= T{1} - y[i] * y[i];
-      return;
-    case GateActivation::kRelu:
-      for (Dim i = 0; i < count; ++i) d[i] = Choose(y[i] > T{0}, d[i], T{0}, y[i]);
-      return;
+  if constexpr (std::is_same_v<T, float>) {
+    vec::ActivateGrad(f, y, d, static_cast<std::size_t>(count));
+  } else {
+    for (Dim i = 0; i < count; ++i) {
+      switch (f) {
+        case GateActivation::kIdentity:
+          break;
+        case GateActivation::kSigmoid:
+          d[i] *= y[i] * (T{1} - y[i]);
+          break;
+        case GateActivation::kTanh:
+          d[i] *= T{1} - y[i] * y[i];
+          break;
+        case GateActivation::kRelu:
+          d[i] = Choose(y[i] > T{0}, d[i], T{0}, y[i]);
+          break;
+      }
+    }
   }
 }
 

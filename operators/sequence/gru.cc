@@ -50,12 +50,11 @@ Status InferGru(InferContext& c) {
 template <typename T>
 GruSteps<T> MakeSteps(const KernelSetup& k) {
   GruSteps<T> steps;
-  steps.clips = true;
   const Shape& weight = k.Input("Weight").shape;
-  steps.width = weight.rank() == 2 ? weight[0] : 0;
-  steps.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
-  steps.candidate = GateActivationOf(k.Attr<std::string>("activation"));
-  steps.origin = k.Attr<bool>("origin_mode");
+  steps.SetWidth(weight.rank() == 2 ? weight[0] : 0);
+  steps.cell.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
+  steps.cell.candidate = GateActivationOf(k.Attr<std::string>("activation"));
+  steps.cell.origin = k.Attr<bool>("origin_mode");
   steps.threads = k.threads();
   return steps;
 }
@@ -85,25 +84,18 @@ class GruKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
     const Dim width = steps_.width;
     if (h0 != nullptr) batches_.GatherSequences(h0, width, first_.At(k));
-    StartGates(k);
-    T* const hidden = k[batch_hidden_].template Data<T>();
-    PENSTOCK_RETURN_IF_ERROR(steps_.ForwardAll(
-        batches_, std::as_const(k[weight_]).template Data<T>(), k[gates_].template Data<T>(),
-        h0 == nullptr ? nullptr : first_.At(k), k[reset_].template Data<T>(), hidden));
-    batches_.Scatter(hidden, width, k[hidden_].template Data<T>());
-    return OkStatus();
+    const auto read = [&k](const Operand& from) { return std::as_const(k[from]).template Data<T>(); };
+    return steps_.ForwardAll(steps_.WithBias(bias_ ? read(bias_) : nullptr), batches_,
+                             {.input = read(input_.operand()),
+                              .weight = read(weight_),
+                              .batch_first = h0 == nullptr ? nullptr : first_.At(k),
+                              .batch_gates = k[gates_].template Data<T>(),
+                              .batch_reset = k[reset_].template Data<T>(),
+                              .batch_hidden = k[batch_hidden_].template Data<T>(),
+                              .hidden = k[hidden_].template Data<T>()});
   }
 
  private:
-  // BatchGate = Input + Bias
-  void StartGates(KernelRun& k) {
-    const Dim width = 3 * steps_.width;
-    T* const gates = k[gates_].template Data<T>();
-    batches_.Gather(std::as_const(k[input_.operand()]).template Data<T>(), width, gates);
-    if (!bias_) return;
-    AddToRows(std::as_const(k[bias_]).template Data<T>(), batches_.rows(), width, gates);
-  }
-
   GruSteps<T> steps_;
   SequenceInput input_;
   InitialState<T> h0_;
@@ -126,15 +118,16 @@ class GruGradKernel : public Kernel {
     reset_ = k.Input("BatchResetHiddenPrev");
     hidden_ = k.Input("BatchHidden");
     dhidden_ = k.Input("Hidden@GRAD");
-    dinput_ = k.Output("Input@GRAD");
     dweight_ = k.Output("Weight@GRAD");
     dbias_ = k.Output("Bias@GRAD");
     dh0_ = k.Output("H0@GRAD");
     const Dim rows = input_.operand().shape.rank() == 2 ? input_.operand().shape[0] : 0;
     PENSTOCK_RETURN_IF_ERROR(RequireShapes(k, rows));
-    for (Scratch<T>* scratch : {&before_, &douts_, &dbefore_, &dreset_})
-      scratch->Prepare(k, rows * steps_.width);
-    dgates_.Prepare(k, rows * 3 * steps_.width);
+    transposed_.Prepare(k, 3 * steps_.width * steps_.width);
+    first_.Prepare(k, h0_.rows() * steps_.width);
+    dgates_.Prepare(k, "Input@GRAD", rows * 3 * steps_.width);
+    if (!dweight_) return OkStatus();
+    for (Scratch<T>* factor : {&before_, &resets_}) factor->Prepare(k, rows * steps_.width);
     return OkStatus();
   }
 
@@ -142,15 +135,32 @@ class GruGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, input_.Innermost(k));
     batches_.Make(sequences, reversed_);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
-    const Dim width = steps_.width;
-    batches_.GatherPrevious(std::as_const(k[hidden_]).template Data<T>(), h0, width, before_.At(k));
-    batches_.Gather(std::as_const(k[dhidden_]).template Data<T>(), width, douts_.At(k));
-    if (dh0_) std::ranges::fill(k[dh0_].template Span<T>(), T{0});
-    for (Dim t = batches_.steps() - 1; t >= 0; --t) PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, h0 != nullptr));
-    return Finish(k);
+    const Dim width = steps_.width, shares = batches_.shares(), places = batches_.places_of_share();
+    if (h0 != nullptr) batches_.GatherSequences(h0, width, first_.At(k));
+    steps_.TransposeWeight(Read(k, weight_), transposed_.At(k));
+    const Arrays arrays = {.batch_gates = Read(k, gates_),
+                           .batch_hidden = Read(k, hidden_),
+                           .batch_first = h0 == nullptr ? nullptr : first_.At(k),
+                           .dhidden = Read(k, dhidden_),
+                           .transposed = transposed_.At(k),
+                           .dgates = dgates_.At(k)};
+    const Dim count = (5 * places + 3) * width;
+    T* const buffer = buffer_.Hold(shares * count);
+    PENSTOCK_RETURN_IF_ERROR(EachShare(batches_.shares(), steps_.threads, [&](Dim share) {
+      return RunShare(arrays, share, buffer + share * count);
+    }));
+    return Finish(k, h0, arrays.dgates, buffer, count);
   }
 
  private:
+  // Rows are in the order of the argument, or where the name says so in that of the batches. Null: absent.
+  struct Arrays {
+    const T *batch_gates, *batch_hidden, *batch_first, *dhidden, *transposed;
+    T* dgates;
+  };
+
+  const T* Read(KernelRun& k, const Operand& from) const { return std::as_const(k[from]).template Data<T>(); }
+
   Status RequireShapes(const KernelSetup& k, Dim rows) const {
     const Dim width = steps_.width;
     const auto require = [&k](std::string_view slot, const Shape& expected) {
@@ -169,44 +179,76 @@ class GruGradKernel : public Kernel {
     return require("Weight", {width, 3 * width});
   }
 
-  Status RunStep(KernelRun& k, Dim t, bool has_first) {
-    const Dim width = steps_.width, begin = batches_.begin(t), size = batches_.size(t);
-    T* const dbefore = dbefore_.At(k);
-    PENSTOCK_RETURN_IF_ERROR(steps_.Backward(std::as_const(k[weight_]).template Data<T>(), size,
-                                             std::as_const(k[gates_]).template Data<T>() + begin * 3 * width,
-                                             t > 0 || has_first ? before_.At(k) + begin * width : nullptr,
-                                             {.out = douts_.At(k) + begin * width,
-                                              .gates = dgates_.At(k) + begin * 3 * width,
-                                              .before = dbefore,
-                                              .reset = dreset_.At(k)}));
-    if (t > 0) {
-      T* const to = douts_.At(k) + batches_.begin(t - 1) * width;
-      for (Dim j = 0; j < size * width; ++j) to[j] += dbefore[j];
-    } else if (dh0_) {
-      T* const dh0 = k[dh0_].template Data<T>();
-      for (Dim p = 0; p < size; ++p)
-        std::copy_n(dbefore + p * width, width, dh0 + batches_.sequence(p) * width);
+  // `buffer`: the sum of dgates over the rows, then dbefore, dreset and dgates of a step, a row for each
+  // place.
+  Status RunShare(const Arrays& a, Dim share, T* buffer) const {
+    const Dim width = steps_.width, places = batches_.places_of_share();
+    T *const sum = buffer, *const dbefore = sum + 3 * width, *const dreset = dbefore + places * width;
+    T* const dgates = dreset + places * width;
+    std::fill(buffer, dreset, T{0});
+    for (Dim t = batches_.steps() - 1; t >= 0; --t) {
+      const Dim size = batches_.size(t, share);
+      if (size == 0) continue;
+      const T* before = a.batch_first == nullptr ? nullptr : a.batch_first + share * width;
+      if (t > 0) before = a.batch_hidden + batches_.Position(t - 1, share, 0) * width;
+      const auto row = [&](Dim i) { return batches_.row(batches_.Position(t, share, i)); };
+      PENSTOCK_RETURN_IF_ERROR(
+          steps_.Backward(a.transposed,
+                          {.rows = size,
+                           .apart = batches_.shares(),
+                           .gates = a.batch_gates + batches_.Position(t, share, 0) * 3 * width,
+                           .before = before,
+                           .dgates = dgates,
+                           .dbefore = dbefore,
+                           .hands_back = true,
+                           .dreset = dreset,
+                           .options = {.threads = ThreadsOfShare(batches_.shares(), steps_.threads)}},
+                          [&](Dim i) { return a.dhidden + row(i) * width; }));
+      AddRowsTo<T>(dgates, size, 3 * width, sum);
+      for (Dim i = 0; i < size; ++i)
+        std::copy_n(dgates + i * 3 * width, 3 * width, a.dgates + row(i) * 3 * width);
     }
     return OkStatus();
   }
 
-  Status Finish(KernelRun& k) {
-    const Dim rows = batches_.rows(), width = 3 * steps_.width;
-    if (dinput_) batches_.Scatter(dgates_.At(k), width, k[dinput_].template Data<T>());
-    if (dbias_) SumRows(dgates_.At(k), rows, width, k[dbias_].template Data<T>());
+  // Writes the gradient of H0: dbefore of the shares. It may have the memory of the gradient of Hidden, which
+  // all shares must have read by then.
+  void HandBack(const T* sums, Dim count, Tensor& dh0) const {
+    const Dim width = steps_.width, shares = batches_.shares();
+    std::ranges::fill(dh0.Span<T>(), T{0});
+    for (Dim place = 0; place < batches_.places(); ++place) {
+      const T* const dbefore = sums + place % shares * count + (3 + place / shares) * width;
+      std::copy_n(dbefore, width, dh0.Data<T>() + batches_.sequence(place) * width);
+    }
+  }
+
+  // `sums`: those of the shares, `count` elements apart.
+  Status Finish(KernelRun& k, const T* h0, const T* dgates, const T* sums, Dim count) {
+    const Dim width = steps_.width;
+    if (dbias_) {
+      T* const dbias = k[dbias_].template Data<T>();
+      std::fill_n(dbias, 3 * width, T{0});
+      for (Dim share = 0; share < batches_.shares(); ++share)
+        AddRowsTo(sums + share * count, 1, 3 * width, dbias);
+    }
+    if (dh0_) HandBack(sums, count, k[dh0_]);
     if (!dweight_) return OkStatus();
-    return steps_.BackwardWeight(before_.At(k), std::as_const(k[reset_]).template Data<T>(), dgates_.At(k),
-                                 rows, k[dweight_].template Data<T>());
+    batches_.CopyPrevious(Read(k, hidden_), true, h0, width, before_.At(k));
+    batches_.Scatter(Read(k, reset_), width, resets_.At(k));
+    return steps_.BackwardWeight(before_.At(k), resets_.At(k), dgates, batches_.rows(),
+                                 k[dweight_].template Data<T>());
   }
 
   GruSteps<T> steps_;
   SequenceInput input_;
   InitialState<T> h0_;
-  Operand weight_, gates_, reset_, hidden_, dhidden_, dinput_, dweight_, dbias_, dh0_;
+  Operand weight_, gates_, reset_, hidden_, dhidden_, dweight_, dbias_, dh0_;
   bool reversed_ = false;
   StepBatches batches_;
-  Scratch<T> before_, douts_, dgates_;  // in the order of the batches
-  Scratch<T> dbefore_, dreset_;         // of one step
+  Scratch<T> transposed_, first_;  // the weights; H0 in the order of the batches
+  Scratch<T> before_, resets_;     // the left factors of the products for the weights
+  OutputOrScratch<T> dgates_;      // Input@GRAD
+  RowBuffer<T> buffer_;
 };
 
 }  // namespace

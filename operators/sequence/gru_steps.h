@@ -11,89 +11,138 @@
 #include <algorithm>
 
 #include "operators/common/gemm.h"
-#include "operators/sequence/gate_activation.h"
-#include "operators/sequence/step_batches.h"
+#include "operators/sequence/gru_cell.h"
+#include "operators/sequence/recurrent.h"
 
 namespace penstock {
 
 template <typename T>
 struct GruSteps {
   Dim width = 0;
-  GateActivation gate = GateActivation::kSigmoid;
-  GateActivation candidate = GateActivation::kTanh;
-  bool clips = false;   // whether arguments of sigmoids are clipped: gru does, gru_unit does not
-  bool origin = false;  // h = u * before + (1 - u) * c; otherwise h = (1 - u) * before + u * c
+  vec::GruGates<T> cell;  // without the bias
   int threads = 1;
 
-  MatrixView<const T> GateWeight(const T* weight) const { return RowMajor(weight, width, 2 * width); }
-  MatrixView<const T> StateWeight(const T* weight) const {
-    return RowMajor(weight + 2 * width * width, width, width);
+  void SetWidth(Dim to) {
+    width = to;
+    cell.width = static_cast<std::size_t>(to);
+  }
+  vec::GruGates<T> WithBias(const T* bias) const {
+    vec::GruGates<T> with = cell;
+    with.bias = bias;
+    return with;
   }
 
-  void Apply(GateActivation f, T* x, Dim count) const {
-    clips ? ActivateClipped(f, x, count) : Activate(f, x, count);
-  }
-
-  // Computes one step. `gates` holds input plus bias, and afterwards the activated gates. A null `before`
-  // means zero.
-  Status Forward(const T* weight, Dim rows, T* gates, const T* before, T* reset, T* out) const {
-    const Dim stride = 3 * width;
-    if (before != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(before, rows, width), GateWeight(weight),
-                                       RowMajor(gates, rows, 2 * width, stride),
-                                       {.add = true, .threads = threads}));
-    }
-    for (Dim r = 0; r < rows; ++r) {
-      T* const row = gates + r * stride;
-      Apply(gate, row, 2 * width);
-      for (Dim j = 0; j < width; ++j)
-        reset[r * width + j] = before == nullptr ? T{0} : row[width + j] * before[r * width + j];
-    }
-    if (before != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(reset, rows, width), StateWeight(weight),
-                                       RowMajor(gates + 2 * width, rows, width, stride),
-                                       {.add = true, .threads = threads}));
-    }
-    for (Dim r = 0; r < rows; ++r) {
-      T* const row = gates + r * stride;
-      Apply(candidate, row + 2 * width, width);
-      for (Dim j = 0; j < width; ++j) {
-        const T u = origin ? T{1} - row[j] : row[j];
-        const T old = before == nullptr ? T{0} : before[r * width + j];
-        out[r * width + j] = old + u * (row[2 * width + j] - old);
-      }
-    }
-    return OkStatus();
-  }
-
-  // Computes all steps. The rows of `gates`, `reset` and `hidden` are in the order of the batches. `first` is
-  // the initial hidden state, in the order of the places of step 0; null means zero.
-  Status ForwardAll(const StepBatches& batches, const T* weight, T* gates, const T* first, T* reset,
-                    T* hidden) const {
-    const T* before = first;
-    for (Dim t = 0; t < batches.steps(); ++t) {
-      const Dim begin = batches.begin(t);
-      PENSTOCK_RETURN_IF_ERROR(Forward(weight, batches.size(t), gates + begin * 3 * width, before,
-                                       reset + begin * width, hidden + begin * width));
-      before = hidden + begin * width;
-    }
-    return OkStatus();
-  }
-
-  struct Gradients {
-    const T* out;  // input: the gradient of the step's output
-    T* gates;      // output: the gradient of input plus bias
-    T* before;     // output: the gradient of the previous hidden state; scratch if `before` is null
-    T* reset;      // scratch, as large as `before`
+  // One step. Row i of an array begins at i * apart * (the width of its rows).
+  struct Step {
+    Dim rows = 0, apart = 1;
+    const T* before = nullptr;  // null: zeros
+    T *gates, *reset, *out;     // outputs: the activated gates; reset gate * before
+    GemmOptions options;
   };
-  Status Backward(const T* weight, Dim rows, const T* gates, const T* before, const Gradients& d) const {
-    for (Dim r = 0; r < rows; ++r) BackwardOut(r, gates, before, d);
-    const MatrixView<T> dreset = RowMajor(d.reset, rows, width);
-    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(d.gates + 2 * width, rows, width, 3 * width),
-                                     Transposed(StateWeight(weight)), dreset, {.threads = threads}));
-    for (Dim r = 0; r < rows; ++r) BackwardReset(r, gates, before, d);
-    return Gemm<T>(RowMajor<const T>(d.gates, rows, 2 * width, 3 * width), Transposed(GateWeight(weight)),
-                   RowMajor(d.before, rows, width), {.add = true, .threads = threads});
+  // `input_of(i)` returns the input of row i, three times `width` elements.
+  template <typename InputOf>
+  Status Forward(const vec::GruGates<T>& gates, const T* weight, const Step& s,
+                 const InputOf& input_of) const {
+    const bool has_before = s.before != nullptr;
+    const Dim stride = 3 * width;
+    if (has_before) {
+      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(s.before, s.rows, width, s.apart * width),
+                                       RowMajor(weight, width, 2 * width),
+                                       RowMajor(s.gates, s.rows, 2 * width, s.apart * stride), s.options));
+    }
+    const auto row = [&](Dim i) {
+      const Dim at = i * s.apart;
+      return vec::GruRow<T>{.gates = s.gates + at * stride,
+                            .has_product = has_before,
+                            .input = input_of(i),
+                            .before = has_before ? s.before + at * width : nullptr,
+                            .reset = s.reset + at * width,
+                            .out = s.out + at * width};
+    };
+    for (Dim i = 0; i < s.rows; ++i) GruReset(gates, row(i));
+    if (has_before) {
+      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(s.reset, s.rows, width, s.apart * width),
+                                       RowMajor(weight + 2 * width * width, width, width),
+                                       RowMajor(s.gates + 2 * width, s.rows, width, s.apart * stride),
+                                       s.options));
+    }
+    for (Dim i = 0; i < s.rows; ++i) GruOut(gates, row(i));
+    return OkStatus();
+  }
+
+  // Rows are in the order of the argument, or where the name says so in that of the batches.
+  struct Arrays {
+    const T *input, *weight;
+    const T* batch_first;                         // the initial hidden state; null: zeros
+    T *batch_gates, *batch_reset, *batch_hidden;  // outputs
+    T* hidden;                                    // output
+  };
+  // Computes all steps.
+  Status ForwardAll(const vec::GruGates<T>& gates, const StepBatches& batches, const Arrays& a) const {
+    return EachShare(batches.shares(), threads, [&](Dim share) {
+      const T* before = a.batch_first == nullptr ? nullptr : a.batch_first + share * width;
+      for (Dim t = 0; t < batches.steps() && batches.size(t, share) > 0; ++t) {
+        const Dim first = batches.Position(t, share, 0);
+        const Step step = {.rows = batches.size(t, share),
+                           .apart = batches.shares(),
+                           .before = before,
+                           .gates = a.batch_gates + first * 3 * width,
+                           .reset = a.batch_reset + first * width,
+                           .out = a.batch_hidden + first * width,
+                           .options = {.threads = ThreadsOfShare(batches.shares(), threads)}};
+        PENSTOCK_RETURN_IF_ERROR(Forward(gates, a.weight, step, [&](Dim i) {
+          return a.input + batches.row(batches.Position(t, share, i)) * 3 * width;
+        }));
+        for (Dim i = 0; i < step.rows; ++i) {
+          const Dim position = batches.Position(t, share, i);
+          std::copy_n(a.batch_hidden + position * width, width, a.hidden + batches.row(position) * width);
+        }
+        before = step.out;
+      }
+      return OkStatus();
+    });
+  }
+
+  // Fills `to`, 3 * width * width elements: the transposes of both weights, one after the other.
+  void TransposeWeight(const T* weight, T* to) const {
+    Transpose(weight, width, 2 * width, to);
+    Transpose(weight + 2 * width * width, width, width, to + 2 * width * width);
+  }
+
+  // The gradient of one step. Row i of gates and before begins at i * apart * (their width); those of the
+  // others follow each other.
+  struct GradStep {
+    Dim rows = 0, apart = 1;
+    const T *gates, *before;  // before null: zeros
+    T* dgates;                // output
+    T* dbefore;  // output; input, if hands_back: what the next step adds to the gradient of the output
+    bool hands_back = false;
+    T* dreset;  // scratch, as large as dbefore
+    GemmOptions options;
+  };
+  // `transposed`: as TransposeWeight makes it. `dout_of(i)` returns the gradient of row i of the output.
+  template <typename DoutOf>
+  Status Backward(const T* transposed, const GradStep& s, const DoutOf& dout_of) const {
+    const Dim stride = 3 * width;
+    const auto row = [&](Dim i) {
+      T* const dbefore = s.dbefore + i * width;
+      return vec::GruGradRow<T>{.gates = s.gates + i * s.apart * stride,
+                                .before = s.before == nullptr ? nullptr : s.before + i * s.apart * width,
+                                .dout = dout_of(i),
+                                .dout_again = s.hands_back ? dbefore : nullptr,
+                                .dreset = s.dreset + i * width,
+                                .dgates = s.dgates + i * stride,
+                                .dbefore = dbefore};
+    };
+    for (Dim i = 0; i < s.rows; ++i) GruOutGrad(cell, row(i));
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(s.dgates + 2 * width, s.rows, width, stride),
+                                     RowMajor(transposed + 2 * width * width, width, width),
+                                     RowMajor(s.dreset, s.rows, width), s.options));
+    for (Dim i = 0; i < s.rows; ++i) GruResetGrad(cell, row(i));
+    GemmOptions adds = s.options;
+    adds.add = true;
+    return Gemm<T>(RowMajor<const T>(s.dgates, s.rows, 2 * width, stride),
+                   RowMajor(transposed, 2 * width, width), RowMajor(s.dbefore, s.rows, width), adds);
   }
 
   // Computes the gradient of the weights over all rows. `before` and `reset` are the left factors of the two
@@ -106,34 +155,6 @@ struct GruSteps {
     return Gemm<T>(Transposed(RowMajor(reset, rows, width)),
                    RowMajor(dgates + 2 * width, rows, width, stride),
                    RowMajor(dweight + 2 * width * width, width, width), {.threads = threads});
-  }
-
- private:
-  void BackwardOut(Dim r, const T* gates, const T* before, const Gradients& d) const {
-    const T* const row = gates + r * 3 * width;
-    T* const drow = d.gates + r * 3 * width;
-    for (Dim j = 0; j < width; ++j) {
-      const T dout = d.out[r * width + j];
-      const T old = before == nullptr ? T{0} : before[r * width + j];
-      const T change = dout * (row[2 * width + j] - old);
-      const T u = origin ? T{1} - row[j] : row[j];
-      drow[j] = origin ? -change : change;
-      drow[2 * width + j] = dout * u;
-      d.before[r * width + j] = dout * (T{1} - u);
-    }
-    ActivateGrad(gate, row, drow, width);
-    ActivateGrad(candidate, row + 2 * width, drow + 2 * width, width);
-  }
-
-  void BackwardReset(Dim r, const T* gates, const T* before, const Gradients& d) const {
-    const T* const row = gates + r * 3 * width;
-    T* const drow = d.gates + r * 3 * width;
-    for (Dim j = 0; j < width; ++j) {
-      const T dreset = d.reset[r * width + j];
-      drow[width + j] = before == nullptr ? T{0} : dreset * before[r * width + j];
-      d.before[r * width + j] += dreset * row[width + j];
-    }
-    ActivateGrad(gate, row + width, drow + width, width);
   }
 };
 

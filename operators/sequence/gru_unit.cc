@@ -42,10 +42,11 @@ Status InferGruUnit(InferContext& c) {
 template <typename T>
 GruSteps<T> MakeStep(const KernelSetup& k) {
   GruSteps<T> steps;
-  steps.width = k.Input("HiddenPrev").shape[1];
-  steps.gate = static_cast<GateActivation>(k.Attr<std::int32_t>("gate_activation"));
-  steps.candidate = static_cast<GateActivation>(k.Attr<std::int32_t>("activation"));
-  steps.origin = k.Attr<bool>("origin_mode");
+  steps.SetWidth(k.Input("HiddenPrev").shape[1]);
+  steps.cell.gate = static_cast<GateActivation>(k.Attr<std::int32_t>("gate_activation"));
+  steps.cell.candidate = static_cast<GateActivation>(k.Attr<std::int32_t>("activation"));
+  steps.cell.bounds_sigmoids = false;
+  steps.cell.origin = k.Attr<bool>("origin_mode");
   steps.threads = k.threads();
   return steps;
 }
@@ -67,19 +68,16 @@ class GruUnitKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    const Tensor& input = k[input_];
-    T* const gates = k[gates_].template Data<T>();
-    const Dim rows = input_.shape[0], stride = 3 * steps_.width;
-    std::ranges::copy(input.Span<T>(), gates);
-    if (bias_) {
-      const T* const bias = std::as_const(k[bias_]).template Data<T>();
-      for (Dim r = 0; r < rows; ++r) {
-        for (Dim j = 0; j < stride; ++j) gates[r * stride + j] += bias[j];
-      }
-    }
-    return steps_.Forward(std::as_const(k[weight_]).template Data<T>(), rows, gates,
-                          std::as_const(k[before_]).template Data<T>(), k[reset_].template Data<T>(),
-                          k[hidden_].template Data<T>());
+    const auto read = [&k](const Operand& from) { return std::as_const(k[from]).template Data<T>(); };
+    const T* const input = read(input_);
+    return steps_.Forward(steps_.WithBias(bias_ ? read(bias_) : nullptr), read(weight_),
+                          {.rows = input_.shape[0],
+                           .before = read(before_),
+                           .gates = k[gates_].template Data<T>(),
+                           .reset = k[reset_].template Data<T>(),
+                           .out = k[hidden_].template Data<T>(),
+                           .options = {.threads = steps_.threads}},
+                          [&](Dim i) { return input + i * 3 * steps_.width; });
   }
 
  private:
@@ -110,6 +108,7 @@ class GruUnitGradKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {rows_, width}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Weight", {width, 3 * width}));
     if (dbias_ || k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Bias", {1, 3 * width}));
+    transposed_.Prepare(k, 3 * width * width);
     dgates_.Prepare(k, rows_ * 3 * width);
     dbefores_.Prepare(k, rows_ * width);
     dreset_.Prepare(k, rows_ * width);
@@ -120,12 +119,17 @@ class GruUnitGradKernel : public Kernel {
     const T* const before = std::as_const(k[before_]).template Data<T>();
     T* const dgates = dgates_.At(k);
     T* const dbefore = dbefores_.At(k);
-    PENSTOCK_RETURN_IF_ERROR(steps_.Backward(std::as_const(k[weight_]).template Data<T>(), rows_,
-                                             std::as_const(k[gates_]).template Data<T>(), before,
-                                             {.out = std::as_const(k[dhidden_]).template Data<T>(),
-                                              .gates = dgates,
-                                              .before = dbefore,
-                                              .reset = dreset_.At(k)}));
+    const T* const dhidden = std::as_const(k[dhidden_]).template Data<T>();
+    steps_.TransposeWeight(std::as_const(k[weight_]).template Data<T>(), transposed_.At(k));
+    PENSTOCK_RETURN_IF_ERROR(steps_.Backward(transposed_.At(k),
+                                             {.rows = rows_,
+                                              .gates = std::as_const(k[gates_]).template Data<T>(),
+                                              .before = before,
+                                              .dgates = dgates,
+                                              .dbefore = dbefore,
+                                              .dreset = dreset_.At(k),
+                                              .options = {.threads = steps_.threads}},
+                                             [&](Dim i) { return dhidden + i * steps_.width; }));
     const Dim width = steps_.width;
     if (dinput_) std::copy_n(dgates, rows_ * 3 * width, k[dinput_].template Data<T>());
     if (dbefore_) std::copy_n(dbefore, rows_ * width, k[dbefore_].template Data<T>());
@@ -139,7 +143,7 @@ class GruUnitGradKernel : public Kernel {
   GruSteps<T> steps_;
   Dim rows_ = 0;
   Operand before_, weight_, gates_, reset_, dhidden_, dinput_, dbefore_, dweight_, dbias_;
-  Scratch<T> dgates_, dbefores_, dreset_;
+  Scratch<T> transposed_, dgates_, dbefores_, dreset_;
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
 // lstm, lstmp: long short-term memory over sequences, without and with a projection.
 #include "operators/sequence/lstm.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "operators/common/require_shape.h"
+#include "operators/sequence/lstm_steps.h"
 
 namespace penstock {
 namespace {
@@ -82,9 +82,6 @@ class LstmKernel : public Kernel {
     hidden_ = k.Output("BatchHidden");
     cell_ = k.Output("Cell");
     out_ = k.Output(s_.output());
-    states_.Prepare(k, s_.rows * s_.width);
-    outs_.Prepare(k, s_.rows * s_.recurrent);
-    first_.Prepare(k, h0_.rows() * s_.recurrent);
     if (!gates_ || !active_ || !hidden_ == s_.projected)
       return k.Error("outputs BatchGate, BatchCellPreAct", s_.projected ? " and BatchHidden" : "",
                      " must be given: the gradient reads them");
@@ -95,76 +92,28 @@ class LstmKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, input_.Innermost(k));
     batches_.Make(sequences, s_.reversed);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
-    PENSTOCK_ASSIGN_OR_RETURN(c0_rows_, c0_.Find(k, sequences.count()));
-    if (h0 != nullptr) batches_.GatherSequences(h0, s_.recurrent, first_.At(k));
-    StartGates(k);
-    for (Dim t = 0; t < batches_.steps(); ++t) {
-      const T* const before = t > 0           ? outs_.At(k) + batches_.begin(t - 1) * s_.recurrent
-                              : h0 != nullptr ? first_.At(k)
-                                              : nullptr;
-      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before));
-    }
-    batches_.Scatter(states_.At(k), s_.width, k[cell_].template Data<T>());
-    batches_.Scatter(outs_.At(k), s_.recurrent, k[out_].template Data<T>());
-    return OkStatus();
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
+    const auto read = [&k](const Operand& from) { return std::as_const(k[from]).template Data<T>(); };
+    return steps_.Run(s_, s_.WithBias(read(bias_)), batches_,
+                      {.input = read(input_.operand()),
+                       .weight = read(weight_),
+                       .project = s_.projected ? read(project_) : nullptr,
+                       .h0 = h0,
+                       .c0 = c0,
+                       .batch_gates = k[gates_].template Data<T>(),
+                       .batch_active = k[active_].template Data<T>(),
+                       .batch_hidden = s_.projected ? k[hidden_].template Data<T>() : nullptr,
+                       .cell = k[cell_].template Data<T>(),
+                       .out = k[out_].template Data<T>()});
   }
 
  private:
-  // BatchGate = Input + Bias
-  void StartGates(KernelRun& k) {
-    const Dim width = 4 * s_.width;
-    const T* const bias = k[bias_].template Data<T>();
-    s_.cell.peepholes = s_.peepholes ? bias + width : nullptr;
-    T* const gates = k[gates_].template Data<T>();
-    batches_.Gather(k[input_.operand()].template Data<T>(), width, gates);
-    AddToRows(bias, batches_.rows(), width, gates);
-  }
-
-  // `before`: the output of the previous step, one row for each place; null means zero.
-  Status RunStep(KernelRun& k, Dim t, const T* before) {
-    const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
-    T* const gates = k[gates_].template Data<T>() + begin * 4 * width;
-    if (before != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(
-          Gemm<T>(RowMajor(before, size, s_.recurrent),
-                  RowMajor(std::as_const(k[weight_]).template Data<T>(), s_.recurrent, 4 * width),
-                  RowMajor(gates, size, 4 * width), {.add = true, .threads = s_.threads}));
-    }
-    T* const active = k[active_].template Data<T>() + begin * width;
-    T* const states = states_.At(k) + begin * width;
-    T* const outs = outs_.At(k) + begin * s_.recurrent;
-    T* const hidden = s_.projected ? k[hidden_].template Data<T>() + begin * width : outs;
-    for (Dim p = 0; p < size; ++p) {
-      s_.cell.Forward(gates + p * 4 * width, StateBefore(k, t, p), states + p * width, active + p * width,
-                      hidden + p * width);
-    }
-    return s_.projected ? Project(k, hidden, size, outs) : OkStatus();
-  }
-
-  const T* StateBefore(KernelRun& k, Dim t, Dim place) const {
-    if (t > 0) return states_.At(k) + (batches_.begin(t - 1) + place) * s_.width;
-    return c0_rows_ == nullptr ? nullptr : c0_rows_ + batches_.sequence(place) * s_.width;
-  }
-
-  Status Project(KernelRun& k, const T* hidden, Dim size, T* outs) {
-    PENSTOCK_RETURN_IF_ERROR(
-        Gemm<T>(RowMajor(hidden, size, s_.width),
-                RowMajor(std::as_const(k[project_]).template Data<T>(), s_.width, s_.recurrent),
-                RowMajor(outs, size, s_.recurrent), {.threads = s_.threads}));
-    const Dim count = size * s_.recurrent;
-    Activate(s_.projection, outs, count);
-    if (s_.projection_clip <= T{0}) return OkStatus();
-    for (Dim j = 0; j < count; ++j) outs[j] = std::clamp(outs[j], -s_.projection_clip, s_.projection_clip);
-    return OkStatus();
-  }
-
   LstmSetup<T> s_;
   SequenceInput input_;
   InitialState<T> h0_, c0_;
   Operand weight_, project_, bias_, gates_, active_, hidden_, cell_, out_;
   StepBatches batches_;
-  Scratch<T> states_, outs_, first_;  // in the order of the batches: the cells, the outputs, H0
-  const T* c0_rows_ = nullptr;
+  LstmSteps<T> steps_;
 };
 
 void AddCommonAttrs(OpDef& def) {

@@ -21,7 +21,7 @@ struct LstmSetup {
   GateActivation projection = GateActivation::kIdentity;
   T projection_clip = 0;
   int threads = 1;
-  LstmCell<T> cell;
+  vec::LstmGates<T> cell;  // without bias and peepholes
 
   // `gates`: the shape of the argument whose rows hold four times the cell's width.
   void Prepare(const KernelSetup& k, const Shape& gates) {
@@ -33,7 +33,7 @@ struct LstmSetup {
     reversed = k.Attr<bool>("is_reverse");
     peepholes = k.Attr<bool>("use_peepholes");
     threads = k.threads();
-    cell.width = width;
+    cell.width = static_cast<std::size_t>(width);
     cell.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
     cell.cell = GateActivationOf(k.Attr<std::string>("cell_activation"));
     cell.candidate = GateActivationOf(k.Attr<std::string>("candidate_activation"));
@@ -41,6 +41,13 @@ struct LstmSetup {
     cell.clip = static_cast<T>(k.Attr<float>("cell_clip"));
     projection_clip = static_cast<T>(k.Attr<float>("proj_clip"));
     projection = GateActivationOf(k.Attr<std::string>("proj_activation"));
+  }
+  // The cell with the first four times `width` elements of `bias` (if `adds`) and the peepholes that follow.
+  vec::LstmGates<T> WithBias(const T* bias, bool adds = true) const {
+    vec::LstmGates<T> with = cell;
+    with.bias = adds ? bias : nullptr;
+    with.peepholes = peepholes ? bias + 4 * width : nullptr;
+    return with;
   }
   const char* output() const { return projected ? "Projection" : "Hidden"; }
 };

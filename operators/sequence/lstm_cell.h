@@ -1,110 +1,85 @@
-// One row of one step of an LSTM, forward and backward, without its matrix products.
-//
-// A gate row holds the candidate and the input, forget and output gates, each `width` elements.
+// One row of one step of an LSTM of doubles, forward and backward, without its matrix products. The
+// functions for floats are those of framework/vector/gates.h, which describes the arguments; a call finds
+// the one of its element type.
 #pragma once
 
 #include <algorithm>
 
 #include "framework/op/kernel.h"
+#include "framework/vector/gates.h"
 #include "operators/common/nan.h"
 #include "operators/sequence/gate_activation.h"
 
 namespace penstock {
 
-template <typename T>
-struct LstmCell {
-  Dim width = 0;
-  GateActivation gate = GateActivation::kSigmoid;
-  GateActivation cell = GateActivation::kTanh;
-  GateActivation candidate = GateActivation::kTanh;
-  T clip = 0;  // 0: the cell is not clipped
-
-  // The peephole weights from the cell to the gates, three times `width`; null: no peepholes.
-  const T* peepholes = nullptr;
-  const T* check_input() const { return peepholes; }
-  const T* check_forget() const { return peepholes + width; }
-  const T* check_output() const { return peepholes + 2 * width; }
-
-  // Computes the cell `state`, the activated cell `active` and the step's output `out`. `gates` holds the
-  // sums of the products and the bias, and afterwards the activated gates. `before` is the previous cell;
-  // null means zero.
-  void Forward(T* gates, const T* before, T* state, T* active, T* out) const {
-    T* const c = gates;
-    T* const i = gates + width;
-    T* const f = gates + 2 * width;
-    T* const o = gates + 3 * width;
-    if (peepholes != nullptr && before != nullptr) {
-      for (Dim j = 0; j < width; ++j) i[j] += before[j] * check_input()[j];
-      for (Dim j = 0; j < width; ++j) f[j] += before[j] * check_forget()[j];
-    }
-    ActivateClipped(candidate, c, width);
-    ActivateClipped(gate, i, 2 * width);
-    for (Dim j = 0; j < width; ++j) state[j] = c[j] * i[j];
-    if (before != nullptr) {
-      for (Dim j = 0; j < width; ++j) state[j] += before[j] * f[j];
-    }
-    if (clip > T{0}) {
-      for (Dim j = 0; j < width; ++j) state[j] = std::clamp(state[j], -clip, clip);
-    }
-    if (peepholes != nullptr) {
-      for (Dim j = 0; j < width; ++j) o[j] += state[j] * check_output()[j];
-    }
-    ActivateClipped(gate, o, width);
-    std::copy_n(state, width, active);
-    ActivateClipped(cell, active, width);
-    for (Dim j = 0; j < width; ++j) out[j] = o[j] * active[j];
+inline void LstmForward(const vec::LstmGates<double>& g, const vec::LstmRow<double>& row) {
+  const auto width = static_cast<Dim>(g.width);
+  double* const c = row.gates + g.parts.candidate * g.width;
+  double* const i = row.gates + g.parts.input * g.width;
+  double* const f = row.gates + g.parts.forget * g.width;
+  double* const o = row.gates + g.parts.output * g.width;
+  for (Dim j = 0; j < 4 * width; ++j) {
+    double sum = row.input != nullptr ? row.input[j] : 0;
+    if (g.bias != nullptr) sum += g.bias[j];
+    row.gates[j] = row.has_product ? row.gates[j] + sum : sum;
   }
-
-  struct Gradients {
-    T* gates;   // output: the gradient of the sums of the products and the bias
-    T* state;   // input: the gradient of the cell; output: that of the previous cell
-    T* checks;  // the gradient of the peepholes, to which this adds; null if it is not needed
-  };
-  // `gates` and `active` are the results of Forward; `dout` is the gradient of the step's output.
-  void Backward(const T* gates, const T* before, const T* state, const T* active, const T* dout,
-                const Gradients& d) const {
-    const T* const c = gates;
-    const T* const i = gates + width;
-    const T* const f = gates + 2 * width;
-    const T* const o = gates + 3 * width;
-    T* const dc = d.gates;
-    T* const di = d.gates + width;
-    T* const df = d.gates + 2 * width;
-    T* const d_o = d.gates + 3 * width;
-    for (Dim j = 0; j < width; ++j) d_o[j] = dout[j] * active[j];
-    ActivateGrad(gate, o, d_o, width);
-    // At this point, dc holds the gradient of the activated cell.
-    for (Dim j = 0; j < width; ++j) dc[j] = dout[j] * o[j];
-    ActivateGrad(cell, active, dc, width);
-    for (Dim j = 0; j < width; ++j) d.state[j] += dc[j];
-    if (peepholes != nullptr) {
-      for (Dim j = 0; j < width; ++j) d.state[j] += d_o[j] * check_output()[j];
-    }
-    if (clip > T{0}) {
-      for (Dim j = 0; j < width; ++j)
-        d.state[j] = Choose(state[j] > -clip && state[j] < clip, d.state[j], T{0}, state[j]);
-    }
-    for (Dim j = 0; j < width; ++j) dc[j] = d.state[j] * i[j];
-    for (Dim j = 0; j < width; ++j) di[j] = d.state[j] * c[j];
-    for (Dim j = 0; j < width; ++j) df[j] = before == nullptr ? T{0} : d.state[j] * before[j];
-    ActivateGrad(candidate, c, dc, width);
-    ActivateGrad(gate, i, di, 2 * width);
-    for (Dim j = 0; j < width; ++j) d.state[j] *= f[j];
-    if (peepholes != nullptr) BackwardChecks(before, state, d);
+  if (g.peepholes != nullptr && row.before != nullptr) {
+    for (Dim j = 0; j < width; ++j) i[j] += row.before[j] * g.peepholes[j];
+    for (Dim j = 0; j < width; ++j) f[j] += row.before[j] * g.peepholes[width + j];
   }
-
- private:
-  void BackwardChecks(const T* before, const T* state, const Gradients& d) const {
-    const T* const di = d.gates + width;
-    const T* const df = d.gates + 2 * width;
-    const T* const d_o = d.gates + 3 * width;
-    for (Dim j = 0; j < width; ++j) d.state[j] += di[j] * check_input()[j] + df[j] * check_forget()[j];
-    if (d.checks == nullptr) return;
-    for (Dim j = 0; j < width; ++j) d.checks[2 * width + j] += d_o[j] * state[j];
-    if (before == nullptr) return;
-    for (Dim j = 0; j < width; ++j) d.checks[j] += di[j] * before[j];
-    for (Dim j = 0; j < width; ++j) d.checks[width + j] += df[j] * before[j];
+  Activate(g.candidate, g.bounds_sigmoids, c, width);
+  Activate(g.gate, g.bounds_sigmoids, i, width);
+  Activate(g.gate, g.bounds_sigmoids, f, width);
+  for (Dim j = 0; j < width; ++j) {
+    double cell = c[j] * i[j];
+    if (row.before != nullptr) cell += row.before[j] * f[j];
+    row.cell[j] = g.clip > 0 ? std::clamp(cell, -g.clip, g.clip) : cell;
+    if (g.peepholes != nullptr) o[j] += row.cell[j] * g.peepholes[2 * width + j];
   }
-};
+  Activate(g.gate, g.bounds_sigmoids, o, width);
+  std::copy_n(row.cell, width, row.out);
+  Activate(g.cell, g.bounds_sigmoids, row.out, width);
+  if (row.active != nullptr) std::copy_n(row.out, width, row.active);
+  for (Dim j = 0; j < width; ++j) row.out[j] *= o[j];
+}
+
+// d * f'(x), given y = f(x)
+inline double GateGrad(GateActivation f, double y, double d) {
+  ActivateGrad(f, &y, &d, 1);
+  return d;
+}
+
+inline void LstmBackward(const vec::LstmGates<double>& g, const vec::LstmGradRow<double>& row) {
+  const std::size_t width = g.width;
+  const double* const checks = g.peepholes;
+  for (std::size_t j = 0; j < width; ++j) {
+    const std::size_t at_c = g.parts.candidate * width + j, at_i = g.parts.input * width + j;
+    const std::size_t at_f = g.parts.forget * width + j, at_o = g.parts.output * width + j;
+    const double c = row.gates[at_c], i = row.gates[at_i], f = row.gates[at_f], o = row.gates[at_o];
+    const double before = row.before != nullptr ? row.before[j] : 0;
+    const double dout = row.dout[j] + (row.dout_again != nullptr ? row.dout_again[j] : 0);
+    double dcell = row.dcell[j] + (row.dcell_direct != nullptr ? row.dcell_direct[j] : 0);
+    const double d_o = GateGrad(g.gate, o, dout * row.active[j]);
+    dcell += GateGrad(g.cell, row.active[j], dout * o);
+    if (checks != nullptr) dcell += d_o * checks[2 * width + j];
+    if (g.clip > 0) {
+      const double cell = row.cell[j];
+      dcell = Choose(cell > -g.clip && cell < g.clip, dcell, 0.0, cell);
+    }
+    const double di = GateGrad(g.gate, i, dcell * c);
+    const double df = GateGrad(g.gate, f, row.before != nullptr ? dcell * before : 0);
+    row.dgates[at_c] = GateGrad(g.candidate, c, dcell * i);
+    row.dgates[at_i] = di;
+    row.dgates[at_f] = df;
+    row.dgates[at_o] = d_o;
+    row.dcell[j] = dcell * f;
+    if (checks != nullptr) row.dcell[j] += di * checks[j] + df * checks[width + j];
+    if (row.dpeepholes == nullptr) continue;
+    row.dpeepholes[2 * width + j] += d_o * row.cell[j];
+    if (row.before == nullptr) continue;
+    row.dpeepholes[j] += di * before;
+    row.dpeepholes[width + j] += df * before;
+  }
+}
 
 }  // namespace penstock

@@ -39,18 +39,20 @@ class LstmGradKernel : public Kernel {
     bias_ = k.Input("Bias");
     h0_.Prepare(k, "H0", s_.recurrent);
     c0_.Prepare(k, "C0", s_.width);
-    dinput_ = k.Output("Input@GRAD");
     dweight_ = k.Output("Weight@GRAD");
     dproject_ = k.Output("ProjWeight@GRAD");
     dbias_ = k.Output("Bias@GRAD");
     dh0_ = k.Output("H0@GRAD");
     dc0_ = k.Output("C0@GRAD");
     PENSTOCK_RETURN_IF_ERROR(RequireShapes(k));
-    for (Scratch<T>* cells : {&states_, &dstates_, &dhidden_}) cells->Prepare(k, s_.rows * s_.width);
-    for (Scratch<T>* outs : {&outs_, &before_, &douts_}) outs->Prepare(k, s_.rows * s_.recurrent);
-    dgates_.Prepare(k, s_.rows * 4 * s_.width);
-    dbiases_.Prepare(k, bias_.shape.Count());
-    dfirst_.Prepare(k, h0_.rows() * s_.recurrent);
+    const Dim gates = 4 * s_.width;
+    transposed_.Prepare(k, gates * s_.recurrent);
+    if (s_.projected) {
+      transposed_project_.Prepare(k, s_.width * s_.recurrent);
+      dprojected_.Prepare(k, s_.rows * s_.recurrent);
+    }
+    if (dweight_) before_.Prepare(k, s_.rows * s_.recurrent);
+    dgates_.Prepare(k, "Input@GRAD", s_.rows * gates);
     return OkStatus();
   }
 
@@ -58,13 +60,77 @@ class LstmGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, out_.Innermost(k));
     batches_.Make(sequences, s_.reversed);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
-    PENSTOCK_ASSIGN_OR_RETURN(c0_rows_, c0_.Find(k, sequences.count()));
-    Start(k, h0);
-    for (Dim t = batches_.steps() - 1; t >= 0; --t) PENSTOCK_RETURN_IF_ERROR(RunStep(k, t));
-    return Finish(k);
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
+    for (const Operand* first : {&dh0_, &dc0_}) {
+      if (*first) std::ranges::fill(k[*first].template Span<T>(), T{0});
+    }
+    const Arrays arrays = ArraysOf(k, h0, c0);
+    const vec::LstmGates<T> gates = s_.WithBias(Read(k, bias_));
+    const Dim places = batches_.places_of_share(), shares = batches_.shares();
+    T* buffer = steps_.Hold(shares * StepSums::Count(s_, places));
+    PENSTOCK_RETURN_IF_ERROR(EachShare(batches_.shares(), s_.threads, [&](Dim share) {
+      StepSums sums(s_, places, buffer + share * StepSums::Count(s_, places));
+      return RunShare({gates, arrays, share, sums});
+    }));
+    return Finish(k, arrays, buffer);
   }
 
  private:
+  // Rows are in the order of the argument, or where the name says so in that of the batches. Null: absent.
+  struct Arrays {
+    const T *batch_gates, *batch_active, *cell, *out, *dout, *dcell, *h0, *c0;
+    const T *transposed, *transposed_project;  // the weights, so that products go by rows of both factors
+    T *dgates, *batch_dprojected, *dh0, *dc0;
+  };
+  // What a share keeps from step to step: what a step hands back, a row for each place; sums over all rows.
+  struct StepSums {
+    StepSums(const LstmSetup<T>& s, Dim places, T* at) {
+      const auto take = [&at](Dim count) { return std::exchange(at, at + count); };
+      dout = take(places * s.recurrent);
+      dcell = take(places * s.width);
+      bias = take(7 * s.width);
+      dgates = take(places * 4 * s.width);
+      dhidden = take(places * s.width);
+      std::fill(dout, dgates, T{0});
+    }
+    static Dim Count(const LstmSetup<T>& s, Dim places) {
+      return places * (s.recurrent + 6 * s.width) + 7 * s.width;
+    }
+    static Dim BiasAt(const LstmSetup<T>& s, Dim places) { return places * (s.recurrent + s.width); }
+    T *dout, *dcell, *bias, *dgates, *dhidden;
+  };
+  struct Share {
+    const vec::LstmGates<T>& gates;
+    const Arrays& arrays;
+    Dim share;
+    StepSums& sums;
+  };
+
+  const T* Read(KernelRun& k, const Operand& from) const {
+    return from ? std::as_const(k[from]).template Data<T>() : nullptr;
+  }
+  Arrays ArraysOf(KernelRun& k, const T* h0, const T* c0) const {
+    T* const transposed = transposed_.At(k);
+    Transpose(Read(k, weight_), s_.recurrent, 4 * s_.width, transposed);
+    T* const transposed_project = s_.projected ? transposed_project_.At(k) : nullptr;
+    if (s_.projected) Transpose(Read(k, project_), s_.width, s_.recurrent, transposed_project);
+    const auto written = [&k](const Operand& to) { return to ? k[to].template Data<T>() : nullptr; };
+    return {.batch_gates = Read(k, gates_),
+            .batch_active = Read(k, active_),
+            .cell = Read(k, cell_),
+            .out = Read(k, out_.operand()),
+            .dout = Read(k, dout_),
+            .dcell = Read(k, dcell_),
+            .h0 = h0,
+            .c0 = c0,
+            .transposed = transposed,
+            .transposed_project = transposed_project,
+            .dgates = dgates_.At(k),
+            .batch_dprojected = s_.projected ? dprojected_.At(k) : nullptr,
+            .dh0 = written(dh0_),
+            .dc0 = written(dc0_)};
+  }
+
   Status RequireShapes(const KernelSetup& k) const {
     const Shape cells = {s_.rows, s_.width}, outs = {s_.rows, s_.recurrent};
     const auto require = [&k](std::string_view slot, const Shape& expected) {
@@ -88,114 +154,96 @@ class LstmGradKernel : public Kernel {
     return OkStatus();
   }
 
-  void Start(KernelRun& k, const T* h0) {
-    batches_.Gather(std::as_const(k[cell_]).template Data<T>(), s_.width, states_.At(k));
-    batches_.Gather(std::as_const(k[out_.operand()]).template Data<T>(), s_.recurrent, outs_.At(k));
-    batches_.GatherPrevious(outs_.At(k), h0, s_.recurrent, before_.At(k));
-    batches_.Gather(std::as_const(k[dout_]).template Data<T>(), s_.recurrent, douts_.At(k));
-    if (dcell_) {
-      batches_.Gather(std::as_const(k[dcell_]).template Data<T>(), s_.width, dstates_.At(k));
-    } else {
-      std::fill_n(dstates_.At(k), batches_.rows() * s_.width, T{0});
+  Status RunShare(const Share& s) const {
+    for (Dim t = batches_.steps() - 1; t >= 0; --t) {
+      if (const Dim size = batches_.size(t, s.share); size > 0) PENSTOCK_RETURN_IF_ERROR(RunStep(s, t, size));
     }
-    for (const Operand* first : {&dh0_, &dc0_}) {
-      if (*first) std::ranges::fill(k[*first].template Span<T>(), T{0});
-    }
-    const T* const bias = std::as_const(k[bias_]).template Data<T>();
-    s_.cell.peepholes = s_.peepholes ? bias + 4 * s_.width : nullptr;
-    std::fill_n(dbiases_.At(k), bias_.shape.Count(), T{0});
-  }
-
-  Status RunStep(KernelRun& k, Dim t) {
-    const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
-    T* const douts = douts_.At(k) + begin * s_.recurrent;
-    const T* dhidden = douts;
-    if (s_.projected) {
-      PENSTOCK_RETURN_IF_ERROR(BackThroughProjection(k, begin, size, douts));
-      dhidden = dhidden_.At(k) + begin * width;
-    }
-    const T* const gates = std::as_const(k[gates_]).template Data<T>() + begin * 4 * width;
-    const T* const active = std::as_const(k[active_]).template Data<T>() + begin * width;
-    const T* const states = states_.At(k) + begin * width;
-    T* const dgates = dgates_.At(k) + begin * 4 * width;
-    T* const dstates = dstates_.At(k) + begin * width;
-    T* const dchecks = s_.peepholes ? dbiases_.At(k) + 4 * width : nullptr;
-    for (Dim p = 0; p < size; ++p) {
-      s_.cell.Backward(gates + p * 4 * width, StateBefore(k, t, p), states + p * width, active + p * width,
-                       dhidden + p * width,
-                       {.gates = dgates + p * 4 * width, .state = dstates + p * width, .checks = dchecks});
-      HandBack(k, t, p, dstates + p * width);
-    }
-    return HandBackOuts(k, t, dgates);
-  }
-
-  // Turns douts into the gradient of the product with ProjWeight, and dhidden into the gradient of the hidden
-  // state before the projection.
-  Status BackThroughProjection(KernelRun& k, Dim begin, Dim size, T* douts) {
-    const T* const outs = outs_.At(k) + begin * s_.recurrent;
-    const Dim count = size * s_.recurrent;
-    if (s_.projection_clip > T{0}) {
-      for (Dim j = 0; j < count; ++j) {
-        douts[j] = Choose(std::abs(outs[j]) < s_.projection_clip, douts[j], T{0}, outs[j]);
-      }
-    }
-    ActivateGrad(s_.projection, outs, douts, count);
-    const T* const project = std::as_const(k[project_]).template Data<T>();
-    return Gemm<T>(RowMajor<const T>(douts, size, s_.recurrent),
-                   Transposed(RowMajor(project, s_.width, s_.recurrent)),
-                   RowMajor(dhidden_.At(k) + begin * s_.width, size, s_.width), {.threads = s_.threads});
-  }
-
-  const T* StateBefore(KernelRun& k, Dim t, Dim place) const {
-    if (t > 0) return states_.At(k) + (batches_.begin(t - 1) + place) * s_.width;
-    return c0_rows_ == nullptr ? nullptr : c0_rows_ + batches_.sequence(place) * s_.width;
-  }
-
-  // The gradient of the previous cell goes to the previous step, or to C0.
-  void HandBack(KernelRun& k, Dim t, Dim place, const T* dbefore) {
-    if (t > 0) {
-      T* const to = dstates_.At(k) + (batches_.begin(t - 1) + place) * s_.width;
-      for (Dim j = 0; j < s_.width; ++j) to[j] += dbefore[j];
-    } else if (dc0_) {
-      std::copy_n(dbefore, s_.width, k[dc0_].template Data<T>() + batches_.sequence(place) * s_.width);
-    }
-  }
-
-  // The same for the output of the previous step, or H0.
-  Status HandBackOuts(KernelRun& k, Dim t, const T* dgates) {
-    const Dim size = batches_.size(t);
-    if (t == 0 && !dh0_) return OkStatus();
-    T* const to = t > 0 ? douts_.At(k) + batches_.begin(t - 1) * s_.recurrent : dfirst_.At(k);
-    const T* const weight = std::as_const(k[weight_]).template Data<T>();
-    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(
-        RowMajor(dgates, size, 4 * s_.width), Transposed(RowMajor(weight, s_.recurrent, 4 * s_.width)),
-        RowMajor(to, size, s_.recurrent), {.add = t > 0, .threads = s_.threads}));
-    if (t > 0) return OkStatus();
-    T* const dh0 = k[dh0_].template Data<T>();
-    for (Dim p = 0; p < size; ++p)
-      std::copy_n(to + p * s_.recurrent, s_.recurrent, dh0 + batches_.sequence(p) * s_.recurrent);
     return OkStatus();
   }
 
-  // Computes the gradients that sum over all steps.
-  Status Finish(KernelRun& k) {
-    const Dim rows = batches_.rows(), width = 4 * s_.width;
-    const T* const dgates = dgates_.At(k);
-    if (dinput_) batches_.Scatter(dgates, width, k[dinput_].template Data<T>());
+  Status RunStep(const Share& s, Dim t, Dim size) const {
+    const Dim gates = 4 * s_.width;
+    if (s_.projected) PENSTOCK_RETURN_IF_ERROR(BackThroughProjection(s, t, size));
+    for (Dim i = 0; i < size; ++i) RunRow(s, t, i);
+    AddRowsTo<T>(s.sums.dgates, size, gates, s.sums.bias);
+    if (t == 0 && s.arrays.dh0 == nullptr) return OkStatus();
+    // What the step hands back to the outputs of the previous step, or to H0.
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(s.sums.dgates, size, gates),
+                                     RowMajor(s.arrays.transposed, gates, s_.recurrent),
+                                     RowMajor(s.sums.dout, size, s_.recurrent), Options()));
+    for (Dim i = 0; t == 0 && i < size; ++i) {
+      const Dim sequence = batches_.sequence(batches_.Place(s.share, i));
+      std::copy_n(s.sums.dout + i * s_.recurrent, s_.recurrent, s.arrays.dh0 + sequence * s_.recurrent);
+    }
+    return OkStatus();
+  }
+
+  void RunRow(const Share& s, Dim t, Dim i) const {
+    const Dim width = s_.width, position = batches_.Position(t, s.share, i);
+    const Dim row = batches_.row(position), sequence = batches_.sequence(batches_.Place(s.share, i));
+    const Arrays& a = s.arrays;
+    const T* before = a.c0 == nullptr ? nullptr : a.c0 + sequence * width;
+    if (t > 0) before = a.cell + batches_.row(batches_.Position(t - 1, s.share, i)) * width;
+    T* const dgates = s.sums.dgates + i * 4 * width;
+    T* const dcell = s.sums.dcell + i * width;
+    LstmBackward(s.gates, {.gates = a.batch_gates + position * 4 * width,
+                           .before = before,
+                           .cell = a.cell + row * width,
+                           .active = a.batch_active + position * width,
+                           .dout = s_.projected ? s.sums.dhidden + i * width : a.dout + row * width,
+                           .dout_again = s_.projected ? nullptr : s.sums.dout + i * width,
+                           .dcell_direct = a.dcell == nullptr ? nullptr : a.dcell + row * width,
+                           .dcell = dcell,
+                           .dgates = dgates,
+                           .dpeepholes = s_.peepholes ? s.sums.bias + 4 * width : nullptr});
+    std::copy_n(dgates, 4 * width, a.dgates + row * 4 * width);
+    if (t == 0 && a.dc0 != nullptr) std::copy_n(dcell, width, a.dc0 + sequence * width);
+  }
+
+  // Computes the gradient of the product with ProjWeight, and that of the hidden state before the projection.
+  Status BackThroughProjection(const Share& s, Dim t, Dim size) const {
+    const Dim recurrent = s_.recurrent;
+    for (Dim i = 0; i < size; ++i) {
+      const Dim position = batches_.Position(t, s.share, i), row = batches_.row(position);
+      const T* const out = s.arrays.out + row * recurrent;
+      T* const d = s.arrays.batch_dprojected + position * recurrent;
+      for (Dim j = 0; j < recurrent; ++j)
+        d[j] = s.arrays.dout[row * recurrent + j] + s.sums.dout[i * recurrent + j];
+      if (s_.projection_clip > T{0}) {
+        for (Dim j = 0; j < recurrent; ++j)
+          d[j] = Choose(std::abs(out[j]) < s_.projection_clip, d[j], T{0}, out[j]);
+      }
+      ActivateGrad(s_.projection, out, d, recurrent);
+    }
+    const T* const d = s.arrays.batch_dprojected + batches_.Position(t, s.share, 0) * recurrent;
+    return Gemm<T>(RowMajor(d, size, recurrent, batches_.shares() * recurrent),
+                   RowMajor(s.arrays.transposed_project, recurrent, s_.width),
+                   RowMajor(s.sums.dhidden, size, s_.width), Options());
+  }
+
+  GemmOptions Options() const { return {.threads = ThreadsOfShare(batches_.shares(), s_.threads)}; }
+
+  // Computes the gradients that sum over all steps. `sums`: those of the shares.
+  Status Finish(KernelRun& k, const Arrays& arrays, const T* sums) {
+    const Dim rows = batches_.rows(), width = 4 * s_.width, places = batches_.places_of_share();
     if (dbias_) {
-      T* const dbias = dbiases_.At(k);
-      SumRows(dgates, rows, width, dbias);
-      std::copy_n(dbias, bias_.shape.Count(), k[dbias_].template Data<T>());
+      const Dim count = bias_.shape.Count();
+      T* const dbias = k[dbias_].template Data<T>();
+      std::fill_n(dbias, count, T{0});
+      for (Dim share = 0; share < batches_.shares(); ++share)
+        AddRowsTo(sums + share * StepSums::Count(s_, places) + StepSums::BiasAt(s_, places), 1, count, dbias);
     }
     if (dproject_) {
-      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(
-          Transposed(RowMajor(std::as_const(k[hidden_]).template Data<T>(), rows, s_.width)),
-          RowMajor<const T>(douts_.At(k), rows, s_.recurrent),
-          RowMajor(k[dproject_].template Data<T>(), s_.width, s_.recurrent), {.threads = s_.threads}));
+      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(Transposed(RowMajor(Read(k, hidden_), rows, s_.width)),
+                                       RowMajor<const T>(arrays.batch_dprojected, rows, s_.recurrent),
+                                       RowMajor(k[dproject_].template Data<T>(), s_.width, s_.recurrent),
+                                       {.threads = s_.threads}));
     }
     if (!dweight_) return OkStatus();
-    return Gemm<T>(Transposed(RowMajor<const T>(before_.At(k), rows, s_.recurrent)),
-                   RowMajor(dgates, rows, width),
+    T* const before = before_.At(k);
+    batches_.CopyPrevious(arrays.out, false, arrays.h0, s_.recurrent, before);
+    return Gemm<T>(Transposed(RowMajor<const T>(before, rows, s_.recurrent)),
+                   RowMajor<const T>(arrays.dgates, rows, width),
                    RowMajor(k[dweight_].template Data<T>(), s_.recurrent, width), {.threads = s_.threads});
   }
 
@@ -203,12 +251,11 @@ class LstmGradKernel : public Kernel {
   SequenceInput out_;
   InitialState<T> h0_, c0_;
   Operand gates_, dout_, cell_, dcell_, active_, hidden_, weight_, project_, bias_;
-  Operand dinput_, dweight_, dproject_, dbias_, dh0_, dc0_;
+  Operand dweight_, dproject_, dbias_, dh0_, dc0_;
   StepBatches batches_;
-  // In the order of the batches.
-  Scratch<T> states_, dstates_, dhidden_, outs_, before_, douts_, dgates_;
-  Scratch<T> dbiases_, dfirst_;
-  const T* c0_rows_ = nullptr;
+  Scratch<T> transposed_, transposed_project_, dprojected_, before_;
+  OutputOrScratch<T> dgates_;  // Input@GRAD
+  RowBuffer<T> steps_;
 };
 
 }  // namespace

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "operators/common/gemm.h"
+#include "operators/sequence/lstm_cell.h"
+#include "operators/sequence/recurrent.h"
 
 namespace penstock {
 
@@ -15,6 +16,7 @@ struct LstmSizes {
   bool reversed = false;  // from the last step to the first
   int threads = 1;
   Dim rows() const { return steps * batch; }
+  Dim step(Dim i) const { return reversed ? steps - 1 - i : i; }  // the step that runs at place i
 };
 
 // Weights whose rows belong to the input gate, forget gate, candidate and output gate, in this order.
@@ -41,49 +43,34 @@ class LstmLayer {
   // `hidden` and `cell` hold the initial states of each sequence, and afterwards the final states.
   Status Forward(const LstmSizes& sizes, const LstmWeights<const T>& w, const T* input, T* hidden, T* cell,
                  Out out) {
-    const Dim n = sizes.batch * sizes.hidden;
-    gates_.resize(static_cast<std::size_t>(4 * sizes.rows() * sizes.hidden));
-    before_.resize(static_cast<std::size_t>(sizes.rows() * sizes.hidden));
-    cell_before_.resize(before_.size());
-    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(input, sizes.rows(), sizes.input),
-                                     Transposed(RowMajor(w.of_input, 4 * sizes.hidden, sizes.input)),
-                                     RowMajor(gates_.data(), sizes.rows(), 4 * sizes.hidden),
-                                     {.threads = sizes.threads}));
-    for (Dim i = 0; i < sizes.steps; ++i) {
-      const Dim t = sizes.reversed ? sizes.steps - 1 - i : i;
-      T* const gates = gates_.data() + 4 * t * n;
-      std::copy_n(hidden, n, before_.data() + t * n);
-      std::copy_n(cell, n, cell_before_.data() + t * n);
-      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(static_cast<const T*>(hidden), sizes.batch, sizes.hidden),
-                                       Transposed(RowMajor(w.of_hidden, 4 * sizes.hidden, sizes.hidden)),
-                                       RowMajor(gates, sizes.batch, 4 * sizes.hidden),
-                                       {.add = true, .threads = sizes.threads}));
-      for (Dim b = 0; b < sizes.batch; ++b) {
-        Step(sizes.hidden, w.bias, gates + 4 * b * sizes.hidden, hidden + b * sizes.hidden,
-             cell + b * sizes.hidden);
-        std::copy_n(hidden + b * sizes.hidden, sizes.hidden, out.data + (t * sizes.batch + b) * out.stride);
-      }
-    }
-    return OkStatus();
+    const Dim width = 4 * sizes.hidden;
+    gates_.resize(static_cast<std::size_t>(sizes.rows() * width));
+    for (std::vector<T>* rows : {&before_, &cell_before_, &active_})
+      rows->resize(static_cast<std::size_t>(sizes.rows() * sizes.hidden));
+    transposed_.resize(static_cast<std::size_t>(width * sizes.hidden));
+    Transpose(w.of_hidden, width, sizes.hidden, transposed_.data());
+    bias_.assign(w.bias, w.bias + width);
+    AddRowsTo(w.bias + width, 1, width, bias_.data());
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(
+        RowMajor(input, sizes.rows(), sizes.input), Transposed(RowMajor(w.of_input, width, sizes.input)),
+        RowMajor(gates_.data(), sizes.rows(), width), {.threads = sizes.threads}));
+    return ForShares(sizes, [&](const Share& s) {
+      for (Dim i = 0; i < sizes.steps; ++i)
+        PENSTOCK_RETURN_IF_ERROR(ForwardStep(sizes, sizes.step(i), s, hidden, cell, out));
+      return OkStatus();
+    });
   }
 
   // Call it after Forward with the same arguments. `dhidden` and `dcell` hold the gradients of the final
   // states, and afterwards those of the initial states. Adds to `dinput` and `dw`; either may be null.
   Status Backward(const LstmSizes& sizes, const LstmWeights<const T>& w, const T* input, In dout, T* dhidden,
                   T* dcell, T* dinput, const LstmWeights<T>* dw) {
-    const Dim n = sizes.batch * sizes.hidden, width = 4 * sizes.hidden;
-    for (Dim i = sizes.steps - 1; i >= 0; --i) {
-      const Dim t = sizes.reversed ? sizes.steps - 1 - i : i;
-      for (Dim b = 0; b < sizes.batch; ++b) {
-        const Dim row = t * sizes.batch + b;
-        StepGrad(sizes.hidden, gates_.data() + width * row, cell_before_.data() + sizes.hidden * row,
-                 dout.data + row * dout.stride, dhidden + b * sizes.hidden, dcell + b * sizes.hidden);
-      }
-      PENSTOCK_RETURN_IF_ERROR(
-          Gemm<T>(RowMajor(static_cast<const T*>(gates_.data() + 4 * t * n), sizes.batch, width),
-                  RowMajor(w.of_hidden, width, sizes.hidden), RowMajor(dhidden, sizes.batch, sizes.hidden),
-                  {.threads = sizes.threads}));
-    }
+    const Dim width = 4 * sizes.hidden;
+    PENSTOCK_RETURN_IF_ERROR(ForShares(sizes, [&](const Share& s) {
+      for (Dim i = sizes.steps - 1; i >= 0; --i)
+        PENSTOCK_RETURN_IF_ERROR(BackwardStep(sizes, sizes.step(i), s, w.of_hidden, dout, dhidden, dcell));
+      return OkStatus();
+    }));
     const GemmOptions add = {.add = true, .threads = sizes.threads};
     const MatrixView<const T> dgates = RowMajor(static_cast<const T*>(gates_.data()), sizes.rows(), width);
     if (dinput != nullptr) {
@@ -96,47 +83,77 @@ class LstmLayer {
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(
         Transposed(dgates), RowMajor(static_cast<const T*>(before_.data()), sizes.rows(), sizes.hidden),
         RowMajor(dw->of_hidden, width, sizes.hidden), add));
-    for (Dim row = 0; row < sizes.rows(); ++row) {
-      for (Dim i = 0; i < width; ++i) {
-        dw->bias[i] += gates_[static_cast<std::size_t>(row * width + i)];
-        dw->bias[width + i] += gates_[static_cast<std::size_t>(row * width + i)];
-      }
-    }
+    SumRows(dgates.data, sizes.rows(), width, bias_.data());
+    for (const Dim vector : {0, 1}) AddRowsTo(bias_.data(), 1, width, dw->bias + vector * width);
     return OkStatus();
   }
 
  private:
-  static T Sigmoid(T x) { return T{1} / (T{1} + std::exp(-x)); }
-
-  // Computes one step of one sequence. `gates` holds the sums, and afterwards the activated gates.
-  static void Step(Dim width, const T* bias, T* gates, T* hidden, T* cell) {
-    for (Dim i = 0; i < 4 * width; ++i) {
-      const T sum = gates[i] + bias[i] + bias[4 * width + i];
-      gates[i] = i / width == 2 ? std::tanh(sum) : Sigmoid(sum);
-    }
-    for (Dim i = 0; i < width; ++i) {
-      cell[i] = gates[width + i] * cell[i] + gates[i] * gates[2 * width + i];
-      hidden[i] = gates[3 * width + i] * std::tanh(cell[i]);
-    }
-  }
-  // The gradient of Step. `gates` holds the activated gates, and afterwards the gradients of the sums.
-  static void StepGrad(Dim width, T* gates, const T* cell_before, const T* dout, const T* dhidden, T* dcell) {
-    for (Dim i = 0; i < width; ++i) {
-      T &in = gates[i], &forget = gates[width + i], &candidate = gates[2 * width + i],
-        &output = gates[3 * width + i];
-      const T squashed = std::tanh(forget * cell_before[i] + in * candidate);
-      const T dh = dout[i] + dhidden[i];
-      const T dc = dcell[i] + dh * output * (T{1} - squashed * squashed);
-      const T dcandidate = dc * in * (T{1} - candidate * candidate);
-      output = dh * squashed * output * (T{1} - output);
-      dcell[i] = dc * forget;
-      forget = dc * cell_before[i] * forget * (T{1} - forget);
-      in = dc * candidate * in * (T{1} - in);
-      candidate = dcandidate;
-    }
+  // The sequences that run through all steps on one thread.
+  struct Share {
+    Dim begin = 0, count = 0;
+    GemmOptions options;
+  };
+  template <typename Run>
+  static Status ForShares(const LstmSizes& sizes, const Run& run) {
+    const Dim shares = SharesOf(sizes.batch);
+    return EachShare(shares, sizes.threads, [&](Dim share) {
+      const Dim begin = share * sizes.batch / shares, end = (share + 1) * sizes.batch / shares;
+      return run(Share{begin, end - begin, {.threads = ThreadsOfShare(shares, sizes.threads)}});
+    });
   }
 
-  std::vector<T> gates_, before_, cell_before_;  // for each row
+  vec::LstmGates<T> Cell(const LstmSizes& sizes) const {
+    return {.width = static_cast<std::size_t>(sizes.hidden),
+            .bounds_sigmoids = false,
+            .bias = bias_.data(),
+            .parts = {.candidate = 2, .input = 0, .forget = 1, .output = 3}};
+  }
+
+  Status ForwardStep(const LstmSizes& sizes, Dim t, const Share& s, T* hidden, T* cell, const Out& out) {
+    const Dim n = sizes.hidden, first = t * sizes.batch + s.begin;
+    std::copy_n(hidden + s.begin * n, s.count * n, before_.data() + first * n);
+    std::copy_n(cell + s.begin * n, s.count * n, cell_before_.data() + first * n);
+    GemmOptions adds = s.options;
+    adds.add = true;
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(hidden + s.begin * n, s.count, n),
+                                     RowMajor<const T>(transposed_.data(), n, 4 * n),
+                                     RowMajor(gates_.data() + first * 4 * n, s.count, 4 * n), adds));
+    const vec::LstmGates<T> gates = Cell(sizes);
+    for (Dim i = 0; i < s.count; ++i) {
+      const Dim row = first + i, sequence = s.begin + i;
+      LstmForward(gates, {.gates = gates_.data() + row * 4 * n,
+                          .has_product = true,
+                          .before = cell_before_.data() + row * n,
+                          .cell = cell + sequence * n,
+                          .active = active_.data() + row * n,
+                          .out = hidden + sequence * n});
+      std::copy_n(hidden + sequence * n, n, out.data + row * out.stride);
+    }
+    return OkStatus();
+  }
+
+  // Replaces the activated gates of the step by the gradients of the sums.
+  Status BackwardStep(const LstmSizes& sizes, Dim t, const Share& s, const T* of_hidden, const In& dout,
+                      T* dhidden, T* dcell) {
+    const Dim n = sizes.hidden, first = t * sizes.batch + s.begin;
+    const vec::LstmGates<T> gates = Cell(sizes);
+    for (Dim i = 0; i < s.count; ++i) {
+      const Dim row = first + i, sequence = s.begin + i;
+      LstmBackward(gates, {.gates = gates_.data() + row * 4 * n,
+                           .before = cell_before_.data() + row * n,
+                           .active = active_.data() + row * n,
+                           .dout = dout.data + row * dout.stride,
+                           .dout_again = dhidden + sequence * n,
+                           .dcell = dcell + sequence * n,
+                           .dgates = gates_.data() + row * 4 * n});
+    }
+    return Gemm<T>(RowMajor<const T>(gates_.data() + first * 4 * n, s.count, 4 * n),
+                   RowMajor(of_hidden, 4 * n, n), RowMajor(dhidden + s.begin * n, s.count, n), s.options);
+  }
+
+  std::vector<T> gates_, before_, cell_before_, active_;  // for each row
+  std::vector<T> transposed_, bias_;                      // of_hidden; the sum of both vectors
 };
 
 }  // namespace penstock

@@ -1,10 +1,12 @@
 // lstm_unit: the elementwise part of one LSTM step.
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/lod.h"
 #include "operators/common/require_shape.h"
+#include "operators/sequence/lstm_cell.h"
+#include "operators/sequence/recurrent.h"
 
 namespace penstock {
 namespace {
@@ -32,20 +34,33 @@ Status InferLstmUnit(InferContext& c) {
   return OkStatus();
 }
 
+// The cell without its bias: the forget bias, and zero for the other gates.
 template <typename T>
-T Sigmoid(T x) {
-  return T{1} / (T{1} + std::exp(-x));
-}
+class UnitCell {
+ public:
+  void Prepare(KernelSetup& k, Dim width) {
+    gates_.width = static_cast<std::size_t>(width);
+    gates_.bounds_sigmoids = false;
+    gates_.parts = {.candidate = 3, .input = 0, .forget = 1, .output = 2};
+    forget_bias_ = static_cast<T>(k.Attr<float>("forget_bias"));
+    row_.Prepare(k, 4 * width);
+    bias_.Prepare(k, 4 * width);
+  }
+  vec::LstmGates<T> Gates(KernelRun& k) const {
+    const auto width = static_cast<Dim>(gates_.width);
+    T* const bias = bias_.At(k);
+    std::fill_n(bias, 4 * width, T{0});
+    std::fill_n(bias + width, width, forget_bias_);
+    vec::LstmGates<T> gates = gates_;
+    gates.bias = bias;
+    return gates;
+  }
+  T* Row(KernelRun& k) const { return row_.At(k); }  // the activated gates of one row
 
-template <typename T>
-struct Gates {
-  T i, f, o, g;
-  // Computes the gates of element j from a row of X.
-  Gates(const T* x, Dim j, Dim width, T forget_bias)
-      : i(Sigmoid(x[j])),
-        f(Sigmoid(x[width + j] + forget_bias)),
-        o(Sigmoid(x[2 * width + j])),
-        g(std::tanh(x[3 * width + j])) {}
+ private:
+  vec::LstmGates<T> gates_;
+  T forget_bias_ = 0;
+  Scratch<T> row_, bias_;
 };
 
 template <typename Device, typename T>
@@ -56,7 +71,7 @@ class LstmUnitKernel : public Kernel {
     before_ = k.Input("C_prev");
     c_ = k.Output("C");
     h_ = k.Output("H");
-    forget_bias_ = static_cast<T>(k.Attr<float>("forget_bias"));
+    cell_.Prepare(k, before_.shape[1]);
     return OkStatus();
   }
 
@@ -66,72 +81,77 @@ class LstmUnitKernel : public Kernel {
     T* const c = k[c_].template Data<T>();
     T* const h = k[h_].template Data<T>();
     const Dim rows = before_.shape[0], width = before_.shape[1];
+    const vec::LstmGates<T> gates = cell_.Gates(k);
     for (Dim r = 0; r < rows; ++r) {
-      for (Dim j = 0; j < width; ++j) {
-        const Gates<T> gates(x + r * 4 * width, j, width, forget_bias_);
-        const Dim at = r * width + j;
-        c[at] = gates.f * before[at] + gates.i * gates.g;
-        h[at] = gates.o * std::tanh(c[at]);
-      }
+      LstmForward(gates, {.gates = cell_.Row(k),
+                          .input = x + r * 4 * width,
+                          .before = before + r * width,
+                          .cell = c + r * width,
+                          .out = h + r * width});
     }
     return OkStatus();
   }
 
  private:
   Operand x_, before_, c_, h_;
-  T forget_bias_ = 0;
+  UnitCell<T> cell_;
 };
 
+// Computes the gates of each row again.
 template <typename Device, typename T>
 class LstmUnitGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     before_ = k.Input("C_prev");
-    c_ = k.Input("C");
     dc_ = k.Input("C@GRAD");
     dh_ = k.Input("H@GRAD");
     dx_ = k.Output("X@GRAD");
     dbefore_ = k.Output("C_prev@GRAD");
-    forget_bias_ = static_cast<T>(k.Attr<float>("forget_bias"));
     const Shape& cells = before_.shape;
     if (cells.rank() != 2) return k.Error("rank of C_prev (", cells, ") must be 2");
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "X", {cells[0], 4 * cells[1]}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "C", cells));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "C@GRAD", cells));
-    return RequireShape(k, "H@GRAD", cells);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "H@GRAD", cells));
+    cell_.Prepare(k, cells[1]);
+    for (Scratch<T>* row : {&state_, &active_, &out_}) row->Prepare(k, cells[1]);
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
-    const T* const x = std::as_const(k[x_]).template Data<T>();
-    const T* const before = std::as_const(k[before_]).template Data<T>();
-    const T* const c = std::as_const(k[c_]).template Data<T>();
     const T* const dc = std::as_const(k[dc_]).template Data<T>();
     const T* const dh = std::as_const(k[dh_]).template Data<T>();
-    T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
-    T* const dbefore = dbefore_ ? k[dbefore_].template Data<T>() : nullptr;
+    const T* const x = std::as_const(k[x_]).template Data<T>();
+    const T* const before = std::as_const(k[before_]).template Data<T>();
     const Dim rows = before_.shape[0], width = before_.shape[1];
+    const vec::LstmGates<T> gates = cell_.Gates(k);
+    T* const row = cell_.Row(k);
+    T* const dcell = state_.At(k);
     for (Dim r = 0; r < rows; ++r) {
-      for (Dim j = 0; j < width; ++j) {
-        const Gates<T> gates(x + r * 4 * width, j, width, forget_bias_);
-        const Dim at = r * width + j;
-        const T active = std::tanh(c[at]);
-        const T dstate = dc[at] + dh[at] * gates.o * (T{1} - active * active);
-        if (dbefore != nullptr) dbefore[at] = dstate * gates.f;
-        if (dx == nullptr) continue;
-        T* const row = dx + r * 4 * width;
-        row[j] = dstate * gates.g * gates.i * (T{1} - gates.i);
-        row[width + j] = dstate * before[at] * gates.f * (T{1} - gates.f);
-        row[2 * width + j] = dh[at] * active * gates.o * (T{1} - gates.o);
-        row[3 * width + j] = dstate * gates.i * (T{1} - gates.g * gates.g);
-      }
+      LstmForward(gates, {.gates = row,
+                          .input = x + r * 4 * width,
+                          .before = before + r * width,
+                          .cell = state_.At(k),
+                          .active = active_.At(k),
+                          .out = out_.At(k)});
+      std::copy_n(dc + r * width, width, dcell);
+      LstmBackward(gates, {.gates = row,
+                           .before = before + r * width,
+                           .active = active_.At(k),
+                           .dout = dh + r * width,
+                           .dcell = dcell,
+                           .dgates = row});
+      if (dx_) std::copy_n(row, 4 * width, k[dx_].template Data<T>() + r * 4 * width);
+      if (dbefore_) std::copy_n(dcell, width, k[dbefore_].template Data<T>() + r * width);
     }
     return OkStatus();
   }
 
  private:
-  Operand x_, before_, c_, dc_, dh_, dx_, dbefore_;
-  T forget_bias_ = 0;
+  Operand x_, before_, dc_, dh_, dx_, dbefore_;
+  UnitCell<T> cell_;
+  Scratch<T> state_, active_, out_;  // of one row; the first then is the gradient of the cell
 };
 
 }  // namespace

@@ -4,6 +4,11 @@
 // one matrix product.
 //
 //   sequences of 2, 4 and 3 rows:  steps [2 6 0] [3 7 1] [4 8] [5]
+//
+// Many sequences are divided into shares, which do not depend on each other: share s has the places s, s +
+// shares, s + 2 * shares ..., so that all shares have almost equally many rows. A share runs through all
+// steps on one thread. The division depends on the sequences alone, so results are the same for any number
+// of threads.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +17,10 @@
 #include "operators/common/lod.h"
 
 namespace penstock {
+
+constexpr Dim kMostShares = 8;
+// The number of shares of so many sequences. A product of fewer than 16 rows costs more for each row.
+constexpr Dim SharesOf(Dim sequences) { return std::clamp<Dim>(sequences / 16, 1, kMostShares); }
 
 class StepBatches {
  public:
@@ -30,11 +39,18 @@ class StepBatches {
   // Returns the sequence that has this place in each of its steps.
   Dim sequence(Dim place) const { return order_[static_cast<std::size_t>(place)]; }
 
-  // Copy rows of `width` elements into the order of the batches, and back.
-  template <typename T>
-  void Gather(const T* from, Dim width, T* to) const {
-    for (Dim i = 0; i < rows(); ++i) std::copy_n(from + row(i) * width, width, to + i * width);
-  }
+  // The number of sequences that have rows.
+  Dim places() const { return steps() == 0 ? 0 : size(0); }
+
+  Dim shares() const { return SharesOf(places()); }
+  // The number of rows that a share has in a step. It does not increase from step to step.
+  Dim size(Dim step, Dim share) const { return (size(step) - share + shares() - 1) / shares(); }
+  Dim Place(Dim share, Dim i) const { return share + i * shares(); }
+  Dim Position(Dim step, Dim share, Dim i) const { return begin(step) + Place(share, i); }
+  // The most rows that a share has in a step.
+  Dim places_of_share() const { return steps() == 0 ? 0 : size(0, 0); }
+
+  // Copies rows of `width` elements from the order of the batches.
   template <typename T>
   void Scatter(const T* from, Dim width, T* to) const {
     for (Dim i = 0; i < rows(); ++i) std::copy_n(from + i * width, width, to + row(i) * width);
@@ -44,19 +60,25 @@ class StepBatches {
   void GatherSequences(const T* from, Dim width, T* to) const {
     for (const Dim s : order_) to = std::copy_n(from + s * width, width, to);
   }
-  // Copies to each position the row of the previous step of its sequence. `from` is in the order of the
-  // batches. `first` has one row per sequence for step 0; null means zeros.
+  // Copies to each row that of the previous step of its sequence: `from` and `to` are in the order of the
+  // argument, or `from` is in that of the batches. `first` has one row per sequence for step 0; null means
+  // zeros.
   template <typename T>
-  void GatherPrevious(const T* from, const T* first, Dim width, T* to) const {
-    const Dim starting = steps() == 0 ? 0 : size(0);
-    for (Dim place = 0; place < starting; ++place, to += width) {
+  void CopyPrevious(const T* from, bool from_batches, const T* first, Dim width, T* to) const {
+    for (Dim place = 0; place < places(); ++place) {
       if (first == nullptr) {
-        std::fill_n(to, width, T{0});
+        std::fill_n(to + row(place) * width, width, T{0});
       } else {
-        std::copy_n(first + sequence(place) * width, width, to);
+        std::copy_n(first + sequence(place) * width, width, to + row(place) * width);
       }
     }
-    for (Dim t = 1; t < steps(); ++t) to = std::copy_n(from + begin(t - 1) * width, size(t) * width, to);
+    for (Dim t = 1; t < steps(); ++t) {
+      for (Dim place = 0; place < size(t); ++place) {
+        const Dim previous = begin(t - 1) + place;
+        std::copy_n(from + (from_batches ? previous : row(previous)) * width, width,
+                    to + row(begin(t) + place) * width);
+      }
+    }
   }
 
  private:

@@ -1,10 +1,15 @@
 // group_norm and instance_norm: normalise groups of channels, or single channels, of each image.
+#include "framework/vector/group_norm.h"
+
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/instance_norm_second_order.h"
 
@@ -37,6 +42,18 @@ struct NormGroups {
     g.groups = groups < 0 ? g.channels : groups;
     if (g.groups > 0) g.group_size = (g.channels - 1) / g.groups + 1;
     return g;
+  }
+  // Calls part(first, count) for consecutive groups of each image, divided among threads.
+  template <typename Part>
+  void EachPart(const Part& part) const {
+    constexpr double kElementNs = 0.3;
+    ForRows(groups, kElementNs * static_cast<double>(images * group_size * points), [&](Dim begin, Dim end) {
+      part(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    });
+  }
+  vec::ChannelGroups ForVectors() const {
+    const auto size = [](Dim dim) { return static_cast<std::size_t>(dim); };
+    return {size(images), size(channels), size(points), size(groups), size(group_size)};
   }
   Dim Size(Dim g) const { return std::clamp<Dim>(channels - g * group_size, 0, group_size) * points; }
   // Calls visit(element, channel) for each element of group g of an image.
@@ -78,6 +95,12 @@ Status InferGroupNorm(InferContext& c) {
   return c.ShareAll("X", "Y");
 }
 
+// 1 / sqrt(variance + epsilon) of each.
+void InvertDeviations(std::span<const float> variances, float epsilon, float* inverse_deviations) {
+  std::ranges::transform(variances, inverse_deviations,
+                         [epsilon](float variance) { return 1.0f / std::sqrt(variance + epsilon); });
+}
+
 template <typename Device, typename T>
 class GroupNormKernel : public Kernel {
  public:
@@ -104,6 +127,17 @@ class GroupNormKernel : public Kernel {
     T* const y = k[y_].template Data<T>();
     T* mean = k[mean_].template Data<T>();
     T* variance = k[variance_].template Data<T>();
+    if constexpr (std::is_same_v<T, float>) {
+      if (!groups_.channels_last) {
+        const auto epsilon = static_cast<float>(epsilon_);
+        groups_.EachPart([&](std::size_t first, std::size_t count) {
+          vec::NormalizeGroups(groups_.ForVectors(), first, count, x, {scale, bias, epsilon}, mean, variance,
+                               y);
+        });
+        if (single_) InvertDeviations(k[variance_].template Span<float>(), epsilon, variance);
+        return OkStatus();
+      }
+    }
     for (Dim n = 0; n < groups_.images; ++n) {
       for (Dim g = 0; g < groups_.groups; ++g, ++mean, ++variance) {
         const double size = static_cast<double>(std::max<Dim>(groups_.Size(g), 1));
@@ -159,6 +193,7 @@ class GroupNormGradKernel : public Kernel {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, dy_.dtype));
     }
     const Dim count = groups_.images * groups_.groups;
+    inverse_deviations_ = k.Workspace(static_cast<std::size_t>(count) * sizeof(float));
     if (mean_.shape.Count() == count && variance_.shape.Count() == count) return OkStatus();
     return k.Error("the moments (", mean_.shape, " and ", variance_.shape, ") must have ", count,
                    " elements");
@@ -168,6 +203,12 @@ class GroupNormGradKernel : public Kernel {
     const T* const dy = std::as_const(k[dy_]).template Data<T>();
     const T* const scale = scale_ ? std::as_const(k[scale_]).template Data<T>() : nullptr;
     T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
+    if constexpr (std::is_same_v<T, float>) {
+      if (!groups_.channels_last) {
+        DifferentiatePlanes(k);
+        return OkStatus();
+      }
+    }
     T* const dscale = Cleared(k, dscale_);
     T* const dbias = Cleared(k, dbias_);
     for (Dim n = 0; n < groups_.images; ++n) {
@@ -197,6 +238,33 @@ class GroupNormGradKernel : public Kernel {
   }
 
  private:
+  void DifferentiatePlanes(KernelRun& k) const {
+    const auto in = [&](const Operand& operand) {
+      return operand ? std::as_const(k[operand]).template Data<float>() : nullptr;
+    };
+    const auto out = [&](const Operand& operand) {
+      return operand ? k[operand].template Data<float>() : nullptr;
+    };
+    const float* inverse_deviation = in(variance_);
+    if (!single_) {
+      auto* const computed = reinterpret_cast<float*>(k.Workspace(inverse_deviations_));
+      InvertDeviations(std::as_const(k[variance_]).template Span<float>(), static_cast<float>(epsilon_),
+                       computed);
+      inverse_deviation = computed;
+    }
+    const vec::GroupNormGrad grad = {.x = in(x_),
+                                     .dy = in(dy_),
+                                     .scale = in(scale_),
+                                     .bias = in(bias_),
+                                     .mean = single_ ? in(mean_) : nullptr,
+                                     .inverse_deviation = inverse_deviation,
+                                     .dx = out(dx_),
+                                     .dscale = out(dscale_),
+                                     .dbias = out(dbias_)};
+    groups_.EachPart([&](std::size_t first, std::size_t count) {
+      vec::DifferentiateGroups(groups_.ForVectors(), first, count, grad);
+    });
+  }
   T* Cleared(KernelRun& k, const Operand& operand) const {
     if (!operand) return nullptr;
     std::ranges::fill(k[operand].template Span<T>(), T{0});
@@ -219,6 +287,7 @@ class GroupNormGradKernel : public Kernel {
   }
 
   Operand x_, mean_, variance_, scale_, bias_, dy_, dx_, dscale_, dbias_;
+  WorkspaceId inverse_deviations_;
   bool single_ = false;
   double epsilon_ = 0;
   NormGroups groups_;

@@ -1,5 +1,6 @@
 // reduce_sum, _mean, _max, _min, _prod, frobenius_norm: reductions over some axes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -22,7 +23,8 @@ reduce_all, all dimensions are reduced, and the result has shape [1]. Elements a
 in the element type of Out: with out_dtype, X is cast first and its gradient is cast back. The gradient of a
 maximum or minimum goes to every element that equals it. The mean of no integers is an error.)";
 
-// Each provides the initial value, the step and the final operation, and the gradient for one element of X.
+// Each provides the initial value, the step, how two partial results are joined, and the final operation;
+// and the gradient for one element of X.
 struct Sum {
   static constexpr bool kDivides = false;
   template <typename T>
@@ -30,6 +32,10 @@ struct Sum {
   template <typename T>
   static T Step(T so_far, T x) {
     return so_far + x;
+  }
+  template <typename T>
+  static T Join(T a, T b) {
+    return a + b;
   }
   template <typename T>
   static T End(T all, Dim) {
@@ -60,6 +66,10 @@ struct Max {
     return MaxOrNan(so_far, x);
   }
   template <typename T>
+  static T Join(T a, T b) {
+    return MaxOrNan(a, b);
+  }
+  template <typename T>
   static T End(T all, Dim) {
     return all;
   }
@@ -75,6 +85,10 @@ struct Min : Max {
   static T Step(T so_far, T x) {
     return MinOrNan(so_far, x);
   }
+  template <typename T>
+  static T Join(T a, T b) {
+    return MinOrNan(a, b);
+  }
 };
 struct Prod {
   static constexpr bool kDivides = false;
@@ -83,6 +97,10 @@ struct Prod {
   template <typename T>
   static T Step(T so_far, T x) {
     return so_far * x;
+  }
+  template <typename T>
+  static T Join(T a, T b) {
+    return a * b;
   }
   template <typename T>
   static T End(T all, Dim) {
@@ -102,6 +120,10 @@ struct FrobeniusNorm {
   template <typename T>
   static T Step(T so_far, T x) {
     return so_far + x * x;
+  }
+  template <typename T>
+  static T Join(T a, T b) {
+    return a + b;
   }
   template <typename T>
   static T End(T all, Dim) {
@@ -170,8 +192,13 @@ struct Reduce {
       T* const out = k[out_].template Data<T>();
       auto* const sums = reinterpret_cast<Wide*>(k.Workspace(sums_));
       std::fill_n(sums, walk_.outputs(), Math::template kStart<Wide>);
-      walk_.InParallel(kElementNs,
-                       [&](Dim i, Dim o) { sums[o] = Math::Step(sums[o], static_cast<Wide>(x[i])); });
+      walk_.RunsInParallel(kElementNs, [&, moves = walk_.moves()](Dim i, Dim o, Dim count) {
+        if (moves) {
+          for (Dim j = 0; j < count; ++j) sums[o + j] = Math::Step(sums[o + j], static_cast<Wide>(x[i + j]));
+        } else {
+          sums[o] = Math::Join(sums[o], OfRun(x + i, count));
+        }
+      });
       for (Dim o = 0; o < walk_.outputs(); ++o) out[o] = static_cast<T>(Math::End(sums[o], walk_.each()));
       return OkStatus();
     }
@@ -179,6 +206,25 @@ struct Reduce {
    private:
     // Sums of f32 are computed in double precision.
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+
+    // Reduces a run in eight partial results, so that steps need not wait for each other.
+    static Wide OfRun(const T* x, Dim count) {
+      constexpr Dim kLanes = 8;
+      std::array<Wide, kLanes> lanes;
+      lanes.fill(Math::template kStart<Wide>);
+      Dim i = 0;
+      for (; i + kLanes <= count; i += kLanes) {
+        for (Dim lane = 0; lane < kLanes; ++lane) {
+          Wide& so_far = lanes[static_cast<std::size_t>(lane)];
+          so_far = Math::Step(so_far, static_cast<Wide>(x[i + lane]));
+        }
+      }
+      Wide all = lanes[0];
+      for (std::size_t lane = 1; lane < kLanes; ++lane) all = Math::Join(all, lanes[lane]);
+      for (; i < count; ++i) all = Math::Step(all, static_cast<Wide>(x[i]));
+      return all;
+    }
+
     Operand x_, out_;
     Cast cast_;
     WorkspaceId sums_;
@@ -209,8 +255,17 @@ struct Reduce {
       const T* const out = out_ ? k[out_].template Data<T>() : dout;
       Tensor& uncast = cast_back_ == nullptr ? k[dx_] : dx_uncast_;
       T* const dx = uncast.template Data<T>();
-      walk_.InParallel(kElementNs,
-                       [&](Dim i, Dim o) { dx[i] = Math::Dx(x[i], out[o], dout[o], walk_.each()); });
+      walk_.RunsInParallel(kElementNs,
+                           [=, moves = walk_.moves(), each = walk_.each()](Dim i, Dim o, Dim count) {
+                             if (moves) {
+                               for (Dim j = 0; j < count; ++j)
+                                 dx[i + j] = Math::Dx(x[i + j], out[o + j], dout[o + j], each);
+                             } else {
+                               const T result = out[o], slope = dout[o];
+                               for (Dim j = 0; j < count; ++j)
+                                 dx[i + j] = Math::Dx(x[i + j], result, slope, each);
+                             }
+                           });
       if (cast_back_ != nullptr) cast_back_(uncast, k[dx_]);
       return OkStatus();
     }

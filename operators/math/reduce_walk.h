@@ -81,15 +81,18 @@ class ReduceWalk {
 
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    Walk(0, 0, 0, levels_.size(), 0, 0, visit);
+    Walk(0, 0, 0, levels_.size(), 0, 0, ByElements(visit));
   }
 
-  // The same, divided among threads (common/parallel.h). Elements of X that belong to one element of Out are
-  // visited by one thread, in order.
+  // Whether the elements of a run belong to consecutive elements of Out; otherwise to one.
+  bool moves() const { return !levels_.empty() && !levels_.back().goes(); }
+  // The same by runs, divided among threads (common/parallel.h): calls visit(i, o, count) for elements i, i + 1
+  // ... of X, which belong to o, or to o, o + 1 ... of Out. Elements of X that belong to one element of Out are
+  // visited by one thread, in order, and those that are adjacent in one run.
   template <typename Visit>
-  void InParallel(double element_ns, const Visit& visit) const {
+  void RunsInParallel(double element_ns, const Visit& visit) const {
     const std::size_t d = LevelToDivide();
-    if (d == levels_.size() || count_ == 0) return ForEach(visit);
+    if (d == levels_.size() || count_ == 0) return Walk(0, 0, 0, levels_.size(), 0, 0, visit);
     ForRows(levels_[d].extent, element_ns * static_cast<double>(count_ / levels_[d].extent),
             [&](Dim begin, Dim end) { Walk(0, 0, 0, d, begin, end, visit); });
   }
@@ -112,17 +115,22 @@ class ReduceWalk {
     return longest;
   }
 
-  // Visits the levels from `level` on, of level `divided` only the steps [begin, end).
+  template <typename Visit>
+  auto ByElements(const Visit& visit) const {
+    return [&visit, step = Dim{moves()}](Dim i, Dim o, Dim count) {
+      for (Dim j = 0; j < count; ++j) visit(i + j, o + j * step);
+    };
+  }
+
+  // Visits the runs of the levels from `level` on, of level `divided` only the steps [begin, end).
   template <typename Visit>
   void Walk(std::size_t level, Dim x, Dim out, std::size_t divided, Dim begin, Dim end,
             const Visit& visit) const {
-    if (level == levels_.size()) return visit(x, out);  // X is a scalar
+    if (level == levels_.size()) return visit(x, out, 1);  // X is a scalar
     const Level& l = levels_[level];
     const Dim first = level == divided ? begin : 0, last = level == divided ? end : l.extent;
-    if (level + 1 == levels_.size()) {
-      for (Dim i = first; i < last; ++i) visit(x + i * l.x_stride, out + i * l.out_stride);
-      return;
-    }
+    if (level + 1 == levels_.size())
+      return visit(x + first * l.x_stride, out + first * l.out_stride, last - first);
     for (Dim i = first; i < last; ++i)
       Walk(level + 1, x + i * l.x_stride, out + i * l.out_stride, divided, begin, end, visit);
   }

@@ -33,6 +33,9 @@ HWY_INLINE void EachPlane(const Planes& planes, std::size_t first, std::size_t c
   }
 }
 
+HWY_INLINE void Clear(Lanes* sums, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sums[i] = Lanes(0);
+}
 HWY_INLINE void AddTo(Lanes& total, const Lanes& plane) {
 #pragma GCC unroll 8
   for (std::size_t part = 0; part < kParts; ++part)
@@ -43,7 +46,7 @@ HWY_INLINE void MomentsOfBlock(const Planes& planes, std::size_t first, std::siz
                                float* mean, float* variance) {
   const float size = static_cast<float>(planes.images * planes.points);
   Lanes totals[kChannelsTogether];
-  std::fill_n(totals, count, Lanes(0));
+  Clear(totals, count);
   EachPlane(planes, first, count, [&](std::size_t c, std::size_t at) {
     Lanes sum(0);
     EachPart(planes.points, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
@@ -52,7 +55,7 @@ HWY_INLINE void MomentsOfBlock(const Planes& planes, std::size_t first, std::siz
     AddTo(totals[c], sum);
   });
   for (std::size_t c = 0; c < count; ++c) mean[first + c] = Sum(totals[c]) / size;
-  std::fill_n(totals, count, Lanes(0));
+  Clear(totals, count);
   EachPlane(planes, first, count, [&](std::size_t c, std::size_t at) {
     Lanes sum(0);
     const Vector middle = hn::Set(Floats(), mean[first + c]);
@@ -101,8 +104,8 @@ void BatchNorm(const Planes& planes, std::size_t first, std::size_t count, const
 // Of dy, and of dy * (x - mean), for each channel.
 HWY_INLINE void SumBlock(const Planes& planes, std::size_t first, std::size_t count,
                          const ChannelNormGrad& grad, Lanes* sums, Lanes* alongs) {
-  std::fill_n(sums, count, Lanes(0));
-  std::fill_n(alongs, count, Lanes(0));
+  Clear(sums, count);
+  Clear(alongs, count);
   EachPlane(planes, first, count, [&](std::size_t c, std::size_t at) {
     Lanes sum(0), along(0);
     const Vector middle = hn::Set(Floats(), grad.mean[first + c]);

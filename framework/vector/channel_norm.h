@@ -30,8 +30,8 @@ void NormalizeChannels(const Planes& planes, std::size_t first, std::size_t coun
 void BatchNorm(const Planes& planes, std::size_t first, std::size_t count, const float* x,
                const ChannelNorm& norm, float* mean, float* variance, float* y);
 
-// With n = (x - mean) * r, r = inverse_deviation = 1 / sqrt(variance + epsilon): dbias = sum(dy), dscale =
-// sum(dy * n),
+// With r = inverse_deviation = 1 / sqrt(variance + epsilon) and n = (x - mean) * r:
+//   dbias = sum(dy), dscale = sum(dy * n),
 //   dx = scale * r * (dy - (dbias + n * dscale) / (images * points))
 // or, if x does not determine the moments, dx = scale * r * dy. A gradient that is null is not written. dx
 // may be dy or x.

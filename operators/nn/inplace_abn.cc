@@ -1,6 +1,7 @@
 // inplace_abn: batch_norm followed by an invertible activation, so that the result may overwrite X.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "framework/op/op_registry.h"
@@ -87,6 +88,14 @@ class InplaceAbnKernel : public Kernel {
  private:
   // Writes mean and variance to saved_mean and saved_variance, where MoveRunning expects them.
   void MeasureBatch(KernelRun& k, const T* x) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (!a_.shape.channels_last) {
+        vec::ChannelMoments(PlanesOf(a_.shape), 0, static_cast<std::size_t>(a_.shape.channels), x,
+                            k[a_.saved_mean].template Data<float>(),
+                            k[a_.saved_variance].template Data<float>());
+        return;
+      }
+    }
     const T count = static_cast<T>(a_.shape.PerChannel());
     for (Dim c = 0; c < a_.shape.channels; ++c) {
       T sum = 0, squares = 0;

@@ -104,16 +104,6 @@ TEST(InplaceAbn, ActivatesAnElementWithoutOthersAsItIs) {
   ExpectValues(RunOne(grad, inputs, "Bias@GRAD"), {0});
 }
 
-Tensors RoundedToFloats(const Tensors& from) {
-  Tensors f32;
-  for (const auto& [name, tensor] : from) {
-    Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
-    for (std::int64_t i = 0; i < to.count(); ++i)
-      to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
-  }
-  return f32;
-}
-
 // As below, for the gradient of a gradient, also with one of the two directions missing.
 TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
   int compared = 0;

@@ -37,4 +37,14 @@ inline void ExpectError(const Op& op, const Tensors& inputs, const std::string& 
   EXPECT_EQ(status.message(), text);
 }
 
+inline Tensors RoundedToFloats(const Tensors& from) {
+  Tensors f32;
+  for (const auto& [name, tensor] : from) {
+    Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
+    for (std::int64_t i = 0; i < to.count(); ++i)
+      to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
+  }
+  return f32;
+}
+
 }  // namespace penstock::test

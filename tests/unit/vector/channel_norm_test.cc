@@ -9,7 +9,7 @@
 namespace penstock::vec {
 namespace {
 
-constexpr float kEpsilon = 1e-5f;
+constexpr float kBatchEpsilon = 1e-5f;
 
 // A batch, and what the kernels make of it.
 struct Batch {
@@ -26,10 +26,11 @@ struct Batch {
     dx.resize(Count());
   }
   std::size_t Count() const { return planes.images * planes.channels * planes.points; }
-  ChannelNorm Norm() const { return {scale.data(), bias.data(), kEpsilon}; }
+  ChannelNorm Norm() const { return {scale.data(), bias.data(), kBatchEpsilon}; }
   void Forward(std::size_t first, std::size_t count) {
     BatchNorm(planes, first, count, x.data(), Norm(), mean.data(), variance.data(), y.data());
-    for (std::size_t c = first; c < first + count; ++c) deviation[c] = 1 / std::sqrt(variance[c] + kEpsilon);
+    for (std::size_t c = first; c < first + count; ++c)
+      deviation[c] = 1 / std::sqrt(variance[c] + kBatchEpsilon);
   }
   void Backward(std::size_t first, std::size_t count, bool moments_of_x = true) {
     BatchNormGrad(planes, first, count,
@@ -55,7 +56,7 @@ struct Batch {
   std::vector<float> x, dy, scale, bias, mean, variance, deviation, y, dx, dscale, dbias;
 };
 
-const std::vector<Planes>& Sizes() {
+const std::vector<Planes>& BatchSizes() {
   static const std::vector<Planes> sizes = {{1, 1, 1},   {3, 2, 5},    {2, 20, 16}, {4, 17, 49},
                                             {8, 3, 100}, {2, 5, 1000}, {1, 2, 33},  {5, 40, 1}};
   return sizes;
@@ -68,7 +69,7 @@ void ExpectDefinition(const Batch& b, std::size_t c) {
   b.Each(c, [&](std::size_t at) { variance += (b.x[at] - mean) * (b.x[at] - mean) / size; });
   EXPECT_NEAR(b.mean[c], mean, 2e-6);
   EXPECT_NEAR(b.variance[c], variance, 4e-6 * (1 + variance));
-  const double r = 1 / std::sqrt(variance + kEpsilon);
+  const double r = 1 / std::sqrt(variance + kBatchEpsilon);
   b.Each(c, [&](std::size_t at) {
     sum += b.dy[at];
     along += b.dy[at] * (b.x[at] - mean) * r;
@@ -85,7 +86,7 @@ void ExpectDefinition(const Batch& b, std::size_t c) {
 
 TEST(ChannelNorm, IsItsDefinitionAndHasItsGradient) {
   OnEachIsa([](Isa) {
-    for (const Planes& planes : Sizes()) {
+    for (const Planes& planes : BatchSizes()) {
       Batch b(planes);
       b.Forward(0, planes.channels);
       b.Backward(0, planes.channels);
@@ -100,7 +101,7 @@ TEST(ChannelNorm, UsesGivenMoments) {
     b.mean = {0.5f, -1, 0, 2};
     b.variance = {1, 0.25f, 9, 2};
     NormalizeChannels(b.planes, 0, 4, b.x.data(), b.mean.data(), b.variance.data(), b.Norm(), b.y.data());
-    for (std::size_t c = 0; c < 4; ++c) b.deviation[c] = 1 / std::sqrt(b.variance[c] + kEpsilon);
+    for (std::size_t c = 0; c < 4; ++c) b.deviation[c] = 1 / std::sqrt(b.variance[c] + kBatchEpsilon);
     b.Backward(0, 4, /*moments_of_x=*/false);
     for (std::size_t c = 0; c < 4; ++c) {
       double along = 0;
@@ -117,7 +118,7 @@ TEST(ChannelNorm, UsesGivenMoments) {
 
 TEST(ChannelNorm, GivesTheSameBytesForEverySplitAndInPlace) {
   OnEachIsa([](Isa) {
-    for (const Planes& planes : Sizes()) {
+    for (const Planes& planes : BatchSizes()) {
       Batch whole(planes), parts(planes), self(planes);
       whole.Forward(0, planes.channels);
       whole.Backward(0, planes.channels);
@@ -158,7 +159,7 @@ TEST(ChannelNorm, NaNAndInfinityStayInTheirChannel) {
 TEST(ChannelNorm, GivesTheSameBytesWithAvx2AndAvx512) {
   ExpectSameBytesWithFusedProducts([] {
     std::vector<float> all;
-    for (const Planes& planes : Sizes()) {
+    for (const Planes& planes : BatchSizes()) {
       Batch b(planes);
       b.Forward(0, planes.channels);
       b.Backward(0, planes.channels);

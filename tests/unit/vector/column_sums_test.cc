@@ -9,11 +9,6 @@
 namespace penstock::vec {
 namespace {
 
-float Times(float a, float b) {
-  volatile float product = a * b;  // not fused with a sum
-  return product;
-}
-
 TEST(ColumnSums, AddRowByRowOnEveryInstructionSetAndForEverySplit) {
   for (const std::size_t columns : {1, 7, 16, 31, 64, 100}) {
     for (const std::size_t rows : {1, 2, 15, 16, 17, 50}) {

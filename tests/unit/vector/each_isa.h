@@ -31,6 +31,12 @@ inline std::vector<float> Random(std::size_t count, float deviation, float mean 
   return all;
 }
 
+// The product, rounded. In an expression a compiler may fuse it with a sum.
+inline float Times(float a, float b) {
+  volatile float product = a * b;
+  return product;
+}
+
 inline bool SameBytes(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }

@@ -63,13 +63,6 @@ struct State {
   }
 };
 
-// Element i of each output in the order of State::All, in plain operations. They are kept apart: a compiler
-// may fuse a product and a sum of one expression.
-float Times(float a, float b) {
-  volatile float product = a * b;
-  return product;
-}
-
 TEST(Optimizers, DoTheirFormulas) {
   OnEachIsa([](Isa) {
     State s;

@@ -8,8 +8,6 @@
 namespace penstock::vec {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 struct Pooled {
   std::vector<float> out, dx;
 };
@@ -40,7 +38,7 @@ TEST(MaxPool2x2, IsItsDefinitionWithTiesAndNaN) {
       const std::size_t planes = 3, windows = planes * (height / 2) * (width / 2);
       std::vector<float> x = Random(planes * height * width, 2);
       for (float& each : x) each = std::round(each);  // ties
-      for (std::size_t i = 3; i < x.size(); i += 11) x[i] = kNaN;
+      for (std::size_t i = 3; i < x.size(); i += 11) x[i] = std::numeric_limits<float>::quiet_NaN();
       for (std::size_t i = 5; i < x.size(); i += 13) x[i] = -std::numeric_limits<float>::infinity();
       const std::vector<float> dout = Random(windows, 1);
       const Pooled wanted = Defined(planes, height, width, x, dout);

@@ -123,7 +123,7 @@ HWY_INLINE void SumBlock(const Planes& planes, std::size_t first, std::size_t co
 
 // dx = steep * dy, or steep * dy + (along * (x - mean) + constant)
 struct Slopes {
-  float steep, along, constant;
+  float steep, along, constant, mean;
 };
 
 HWY_INLINE void DifferentiateBlock(const Planes& planes, std::size_t first, std::size_t count,
@@ -136,7 +136,7 @@ HWY_INLINE void DifferentiateBlock(const Planes& planes, std::size_t first, std:
       });
       return;
     }
-    const Vector middle = hn::Set(Floats(), grad.mean[first + c]), along = hn::Set(Floats(), slopes[c].along),
+    const Vector middle = hn::Set(Floats(), slopes[c].mean), along = hn::Set(Floats(), slopes[c].along),
                  constant = hn::Set(Floats(), slopes[c].constant);
     EachVector(planes.points, [&](Floats d, std::size_t i, std::size_t n) {
       const Vector distance = hn::Sub(Load(d, grad.x + at + i, n), middle);
@@ -154,11 +154,12 @@ void BatchNormGrad(const Planes& planes, std::size_t first, std::size_t count, c
     SumBlock(planes, block, channels, grad, sums, alongs);
     for (std::size_t i = 0; i < channels; ++i) {
       const std::size_t c = block + i;
-      const float r = grad.inverse_deviation[c], steep = grad.scale[c] * r;
+      // All of the channel's numbers are read here, before gradients that may have their memory are written.
+      const float r = grad.inverse_deviation[c], steep = grad.scale[c] * r, mean = grad.mean[c];
       const float sum = Sum(sums[i]), weighted = Sum(alongs[i]) * r;
       if (grad.dbias != nullptr) grad.dbias[c] = sum;
       if (grad.dscale != nullptr) grad.dscale[c] = weighted;
-      slopes[i] = {steep, -steep * (weighted / size) * r, -steep * (sum / size)};
+      slopes[i] = {steep, -steep * (weighted / size) * r, -steep * (sum / size), mean};
     }
     if (grad.dx != nullptr) DifferentiateBlock(planes, block, channels, grad, slopes);
   });

@@ -34,7 +34,7 @@ void BatchNorm(const Planes& planes, std::size_t first, std::size_t count, const
 //   dbias = sum(dy), dscale = sum(dy * n),
 //   dx = scale * r * (dy - (dbias + n * dscale) / (images * points))
 // or, if x does not determine the moments, dx = scale * r * dy. A gradient that is null is not written. dx
-// may be dy or x.
+// may be dy or x; dscale and dbias may be any two of scale, mean and inverse_deviation.
 struct ChannelNormGrad {
   const float *x, *dy, *scale, *mean, *inverse_deviation;
   bool moments_of_x;

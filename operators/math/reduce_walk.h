@@ -3,6 +3,7 @@
 //
 //   walk_.Prepare(k);                                                        // in Prepare
 //   walk_.ForEach([&](Dim i, Dim o) { out[o] = Step(out[o], x[i]); });       // visits X in row-major order
+//   walk_.RunsInParallel(ns, [&](Dim i, Dim o, Dim count) { ... });           // the same by runs
 #pragma once
 
 #include <algorithm>

@@ -140,6 +140,21 @@ TEST(ChannelNorm, GivesTheSameBytesForEverySplitAndInPlace) {
   });
 }
 
+TEST(ChannelNorm, WritesGradientsOfChannelsOverTheirNumbers) {
+  OnEachIsa([](Isa) {
+    Batch apart({3, 40, 21}), over({3, 40, 21});
+    apart.Forward(0, 40);
+    over.Forward(0, 40);
+    apart.Backward(0, 40);
+    BatchNormGrad(over.planes, 0, 40,
+                  {over.x.data(), over.dy.data(), over.scale.data(), over.mean.data(), over.deviation.data(),
+                   true, over.dx.data(), over.mean.data(), over.deviation.data()});
+    EXPECT_TRUE(SameBytes(apart.dx, over.dx));
+    EXPECT_TRUE(SameBytes(apart.dscale, over.mean));
+    EXPECT_TRUE(SameBytes(apart.dbias, over.deviation));
+  });
+}
+
 TEST(ChannelNorm, NaNAndInfinityStayInTheirChannel) {
   OnEachIsa([](Isa) {
     for (const float bad :

@@ -107,7 +107,46 @@ def test_role_programs_are_measured():
 def test_a_run_of_the_executor_is_measured():
     lines = said(sys.executable, BENCH / 'exe_run', '--rounds', 1, '--runs', 2).splitlines()
     assert lines[0].split() == ['program', 'us', 'CPU', 'us', 'target', 'us']
-    assert [line.split()[0] for line in lines[1:]] == ['alone', 'relu', 'relu_with_a_plan']
+    assert [line.split()[0] for line in lines[1:]] == ['alone', 'relu', 'add', 'relu_with_a_plan']
+
+
+TRAINED = ['lenet', 'resnet20', 'resnet50', 'transformer', 'lstm', 'word2vec']
+TINY = ['--batch', 1, '--rounds', 1, '--steps', 1, '--threads', 1, '--fluid', os.devnull, '--torch', os.devnull]
+
+
+def trained(tmp_path, *words):
+    """The text and the figures of tools/bench/models without peers."""
+    text = said(sys.executable, BENCH / 'models', *words, *TINY, '--json', tmp_path / 'out.json')
+    return text, json.loads((tmp_path / 'out.json').read_text())
+
+
+def test_training_steps_of_models_are_measured_and_absent_peers_are_named(tmp_path):
+    text, measured = trained(tmp_path)
+    assert 'Fluid 1.8.5 is left out: no Python' in text and 'PyTorch is left out: no Python' in text, text
+    assert [one['model'] for one in measured] == TRAINED
+    for one in measured:
+        line, = one['systems']
+        assert one['threads'] == one['batch'] == 1 and 'ratio' not in one and len(line['ms']) == 1, one
+        assert all(line[key] > 0 for key in ('median_ms', 'least_ms', 'cpu_ms', 'first_ms', 'peak_mb')), line
+
+
+def test_a_step_beside_a_busy_core_is_measured(tmp_path):
+    text, (one,) = trained(tmp_path, 'word2vec', '--beside')
+    line, = one['systems']
+    assert line['median_ratio'] > 0 and line['p95_ratio'] > 0 and 'beside a busy core:' in text, text
+
+
+def test_ways_to_feed_a_program_are_compared(tmp_path):
+    _, measured = trained(tmp_path, 'word2vec', 'lstm', '--feeds')
+    assert [(one['model'], one['feed']) for one in measured] == [('word2vec', 'loader'), ('lstm', 'loader'),
+                                                                 ('lstm', 'lengths')]
+    assert all(one['ratio'] > 0 for one in measured), measured
+
+
+def test_the_peak_memory_of_a_training_is_measured(tmp_path):
+    text, (one,) = trained(tmp_path, 'lenet', '--memory')
+    line, = one['systems']
+    assert line['peak_mb'] > line['imported_mb'] > 0 and 'MB were needed to import it' in text, text
 
 
 def test_a_servers_peak_is_measured():

@@ -1,0 +1,95 @@
+"""The processes of tools/bench/models: workers that train on request, and a process that keeps a core busy.
+
+    with Worker('Penstock', command, environment, limit_s) as worker:
+        worker.ready                        # its READY figures, or None if it failed: worker.last_words()
+        worker.take(5)                      # the RESULT figures of 5 steps
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+
+class Worker:
+    """A process that serves the protocol of worker.py. It is killed when it has not answered for limit_s."""
+
+    def __init__(self, name, command, environment, limit_s):
+        self.name, self.limit_s = name, limit_s
+        self.log = tempfile.TemporaryFile('w+')
+        kept = {key: value for key, value in os.environ.items() if not key.lower().endswith('_proxy')}
+        self.process = subprocess.Popen(command, env=dict(kept, **environment), text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.log)
+        self.ready = self.answer('READY')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.communicate()
+        self.log.close()
+
+    def answer(self, word):
+        """The figures of the next line that begins with `word`; None if the process ended before."""
+        patience = threading.Timer(self.limit_s, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                if line.startswith(word + ' '):
+                    return json.loads(line[len(word):])
+        finally:
+            patience.cancel()
+        self.process.wait()
+        return None
+
+    def take(self, steps):
+        self.process.stdin.write(json.dumps({'steps': steps}) + '\n')
+        self.process.stdin.flush()
+        figures = self.answer('RESULT')
+        if figures is None:
+            raise RuntimeError('%s failed, or took more than %d s:\n%s' % (self.name, self.limit_s, self.last_words()))
+        self.settle()
+        return figures
+
+    def settle(self):
+        """Waits until the threads of the process sleep: some libraries let them spin for a while after a step, at the
+        expense of the process that is measured next."""
+        before = -1.0
+        for _ in range(200):
+            after = time.clock_gettime((~self.process.pid << 3) | 2)
+            if after - before < 1e-3:
+                return
+            before = after
+            time.sleep(0.01)
+
+    def last_words(self):
+        self.log.seek(0)
+        return self.log.read().strip()[-2000:]
+
+
+class BusyCore:
+    """A process that keeps the last core of this process's cores busy between go() and stop()."""
+
+    def __init__(self):
+        core = max(os.sched_getaffinity(0))
+        self.process = subprocess.Popen(
+            [sys.executable, '-c', 'import os\nos.sched_setaffinity(0, [%d])\nwhile True:\n    pass' % core])
+        self.stop()
+
+    def go(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()

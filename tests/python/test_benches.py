@@ -45,8 +45,24 @@ COUNTERS = {
     'DecodePulled': 'bytes_per_second', 'MergeGradients': 'bytes_per_second', 'CopyGradients': 'bytes_per_second',
     'CompressGradient': 'ratio', 'ExpandGradient': 'ratio', 'GatherRows': 'items_per_second',
     'ApplyRows': 'items_per_second',
-    'SplitIds': 'items_per_second',
+    'SplitIds': 'items_per_second', 'TinyOpsHot': 'cpu_an_op', 'TinyOpsCold': 'cpu_an_op', 'CompileOps': 'held_bytes',
+    'Kernel': 'floor_ms',
 }
+
+
+# The families of kernels that must be fast.
+DIFFERENTIATED = ['softmax', 'softmax_with_cross_entropy', 'cross_entropy', 'cross_entropy2', 'relu', 'sigmoid', 'tanh',
+                  'gelu', 'elementwise_add', 'elementwise_mul', 'elementwise_div', 'reduce_sum', 'reduce_mean',
+                  'reduce_max', 'layer_norm', 'batch_norm', 'pool2d', 'lookup_table', 'lookup_table_v2',
+                  'sequence_pool', 'lstm', 'gru', 'clip', 'dropout', 'conv2d', 'mul', 'matmul']
+OPTIMIZERS = ['sgd', 'momentum', 'adam']
+
+
+def test_each_family_of_kernels_has_a_floor_with_one_and_two_threads():
+    listed = set(re.findall(r'^Kernel/(\w+)/of:\S+/threads:(\d)/manual_time$',
+                            said(binary('micro/bench_micro'), '--benchmark_list_tests'), re.M))
+    names = OPTIMIZERS + DIFFERENTIATED + [name + '_grad' for name in DIFFERENTIATED]
+    assert {(name, threads) for name in names for threads in '12'} <= listed
 
 
 def test_pieces_are_measured_by_google_benchmark():
@@ -61,6 +77,8 @@ def test_pieces_are_measured_by_google_benchmark():
     assert len(ran) == len(smallest)
     for one in ran:
         assert one[COUNTERS[one['name'].split('/')[0]]] > 0 and one['iterations'] > 0, one
+    kernels = [one for one in ran if one['name'].startswith('Kernel/')]
+    assert all(one['median_ms'] >= one['least_ms'] > 0 and one['ratio'] > 0 for one in kernels), kernels
 
 
 def test_a_servers_memory_is_measured():

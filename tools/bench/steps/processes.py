@@ -5,6 +5,7 @@
         worker.take(5)                      # the RESULT figures of 5 steps
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -48,8 +49,9 @@ class Worker:
         return None
 
     def take(self, steps):
-        self.process.stdin.write(json.dumps({'steps': steps}) + '\n')
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):    # the process has ended: answer() will return None
+            self.process.stdin.write(json.dumps({'steps': steps}) + '\n')
+            self.process.stdin.flush()
         figures = self.answer('RESULT')
         if figures is None:
             raise RuntimeError('%s failed, or took more than %d s:\n%s' % (self.name, self.limit_s, self.last_words()))

@@ -87,9 +87,9 @@ class ReduceWalk {
 
   // Whether the elements of a run belong to consecutive elements of Out; otherwise to one.
   bool moves() const { return !levels_.empty() && !levels_.back().goes(); }
-  // The same by runs, divided among threads (common/parallel.h): calls visit(i, o, count) for elements i, i + 1
-  // ... of X, which belong to o, or to o, o + 1 ... of Out. Elements of X that belong to one element of Out are
-  // visited by one thread, in order, and those that are adjacent in one run.
+  // The same by runs, divided among threads (common/parallel.h): calls visit(i, o, count) for elements i, i +
+  // 1 ... of X, which belong to o, or to o, o + 1 ... of Out. Elements of X that belong to one element of Out
+  // are visited by one thread, in order, and those that are adjacent in one run.
   template <typename Visit>
   void RunsInParallel(double element_ns, const Visit& visit) const {
     const std::size_t d = LevelToDivide();

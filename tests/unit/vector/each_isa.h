@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "framework/vector/isa.h"
 
 namespace penstock::vec {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <typename Test>
 void OnEachIsa(Test test) {

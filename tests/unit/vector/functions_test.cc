@@ -11,9 +11,6 @@
 namespace penstock::vec {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 using Function = std::function<void(const float*, float*, std::size_t)>;
 using Definition = double (*)(double);
 

@@ -11,11 +11,8 @@
 namespace penstock::vec {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 using Floats = std::vector<float>;
-using Random = std::mt19937;
+using Generator = std::mt19937;
 
 constexpr GateFunction kFunctions[] = {GateFunction::kIdentity, GateFunction::kSigmoid, GateFunction::kTanh,
                                        GateFunction::kRelu};
@@ -33,7 +30,7 @@ double DefinedGrad(GateFunction f, double y, double dy) {
   return dy;
 }
 
-Floats RandomFloats(std::size_t count, Random& random, std::initializer_list<float> specials = {}) {
+Floats RandomFloats(std::size_t count, Generator& random, std::initializer_list<float> specials = {}) {
   std::uniform_real_distribution<float> number(-1.5f, 1.5f);
   Floats made(count);
   for (float& value : made) {
@@ -59,7 +56,7 @@ struct LstmCase {
   Floats bias, peepholes, row, input, before;
   bool has_product = false, has_input = true, has_before = true;
 
-  LstmCase(Random& random, std::size_t width, std::initializer_list<float> specials) {
+  LstmCase(Generator& random, std::size_t width, std::initializer_list<float> specials) {
     const auto any = [&] { return kFunctions[random() % 4]; };
     gates.width = width;
     if (random() % 2 == 0) gates.gate = any(), gates.cell = any(), gates.candidate = any();
@@ -90,7 +87,7 @@ struct LstmCase {
 
 TEST(LstmForward, ComputesTheFormulas) {
   OnEachIsa([&](Isa) {
-    Random random(3);
+    Generator random(3);
     for (int i = 0; i < 300; ++i) {
       const std::size_t width = std::size_t{1} + random() % 40;
       LstmCase c(random, width, {kNaN, kInfinity, -kInfinity});
@@ -130,7 +127,7 @@ TEST(LstmForward, ComputesTheFormulas) {
 
 TEST(LstmBackward, ComputesTheFormulas) {
   OnEachIsa([&](Isa) {
-    Random random(4);
+    Generator random(4);
     for (int i = 0; i < 300; ++i) {
       const std::size_t width = std::size_t{1} + random() % 40;
       LstmCase c(random, width, {kNaN});
@@ -183,7 +180,7 @@ struct GruCase {
   Floats bias, row, input, before;
   bool has_product = false, has_before = true;
 
-  GruCase(Random& random, std::size_t width, std::initializer_list<float> specials) {
+  GruCase(Generator& random, std::size_t width, std::initializer_list<float> specials) {
     gates.width = width;
     if (random() % 2 == 0) gates.gate = kFunctions[random() % 4], gates.candidate = kFunctions[random() % 4];
     gates.bounds_sigmoids = random() % 2 == 0;
@@ -205,7 +202,7 @@ struct GruCase {
 
 TEST(Gru, ComputesTheFormulas) {
   OnEachIsa([&](Isa) {
-    Random random(5);
+    Generator random(5);
     for (int i = 0; i < 300; ++i) {
       const std::size_t width = std::size_t{1} + random() % 40;
       const GruCase c(random, width, {kNaN, kInfinity, -kInfinity});
@@ -234,7 +231,7 @@ TEST(Gru, ComputesTheFormulas) {
 
 TEST(GruGrad, ComputesTheFormulas) {
   OnEachIsa([&](Isa) {
-    Random random(6);
+    Generator random(6);
     for (int i = 0; i < 300; ++i) {
       const std::size_t width = std::size_t{1} + random() % 40;
       const GruCase c(random, width, {kNaN});
@@ -268,7 +265,7 @@ TEST(GruGrad, ComputesTheFormulas) {
 
 TEST(GateFunctions, AreAppliedToArrays) {
   OnEachIsa([&](Isa) {
-    Random random(7);
+    Generator random(7);
     for (const GateFunction f : kFunctions) {
       for (const bool bounds : {false, true}) {
         const Floats x = RandomFloats(75, random, {kNaN, kInfinity, -kInfinity, -0.0f, 50, -50});
@@ -288,7 +285,7 @@ TEST(GateFunctions, AreAppliedToArrays) {
 
 TEST(AddRowsTo, AddsRowAfterRow) {
   OnEachIsa([&](Isa) {
-    Random random(8);
+    Generator random(8);
     for (const std::size_t width : {1u, 7u, 16u, 37u}) {
       const Floats rows = RandomFloats(5 * width, random);
       Floats sums(width, 2), expected = sums;
@@ -301,7 +298,7 @@ TEST(AddRowsTo, AddsRowAfterRow) {
 
 TEST(Gates, HaveTheSameBytesWithFusedProducts) {
   ExpectSameBytesWithFusedProducts([] {
-    Random random(9);
+    Generator random(9);
     Floats all;
     for (int i = 0; i < 50; ++i) {
       const std::size_t width = std::size_t{1} + random() % 40;

@@ -227,8 +227,7 @@ struct Executor::Impl {
     std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
     if (runnable == nullptr) {
       PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
-      auto made =
-          Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services, options.in_place);
+      auto made = Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services);
       if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, feeds);
       specialised_count.fetch_add(1, std::memory_order_relaxed);
       late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);

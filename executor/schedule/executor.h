@@ -43,8 +43,7 @@ struct ExecutorOptions {
   CollectiveRings* rings = nullptr;
   // Gets the durations of ops while it is on; may be switched at any time. May be null.
   OpTimer* timer = nullptr;
-  // Change only speed and memory.
-  bool in_place = true;           // outputs take over the memory of inputs that are not read again
+  // Change only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one per program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock
   std::size_t specialisations_max = 16;           // idle specialisations kept per compiled form

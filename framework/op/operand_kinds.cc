@@ -50,16 +50,16 @@ Status RequireVariables(const OpDef& def, const KernelSetup& k) {
 
 namespace {
 
-bool IsNewValueOfAnother(const SlotDef& output, const SlotDef& input) {
-  return !output.updates.empty() && output.updates != input.name;
-}
-
 // Why the output may not be the variable of this input; empty if it may.
 std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& input) {
   const std::string another = StrCat(" must be another variable than ", input.name, " (", out.name, ")");
-  if (IsNewValueOfAnother(output, input) && output.aliasing != Aliasing::kNever)
+  if (output.aliasing == Aliasing::kNever) return StrCat(output.name, another);
+  // A kernel computes the gradients of several inputs one after the other, so none may overwrite a forward
+  // value.
+  const auto is_gradient = [](const SlotDef& slot) { return slot.name.ends_with(kGradSuffix); };
+  if (is_gradient(output) && !is_gradient(input)) return StrCat(output.name, another);
+  if (!output.updates.empty() && output.updates != input.name)
     return StrCat(output.name, " is the new value of ", output.updates, "; it", another);
-  if (!MayShareMemory(output, input)) return StrCat(output.name, another);
   const bool sized = out.kind != VarKind::kTensor || out.shape.IsKnown();
   if (sized || output.aliasing == Aliasing::kAnySize) return {};
   return StrCat(output.name, " gets its size while the op runs; it", another);
@@ -86,14 +86,6 @@ Status RequireOneSize(const OpDef& def, const KernelSetup& k) {
 }
 
 }  // namespace
-
-bool MayShareMemory(const SlotDef& output, const SlotDef& input) {
-  if (output.aliasing == Aliasing::kNever || IsNewValueOfAnother(output, input)) return false;
-  // A kernel computes the gradients of several inputs one after the other, so none may overwrite a forward
-  // value.
-  const auto is_gradient = [](const SlotDef& slot) { return slot.name.ends_with(kGradSuffix); };
-  return !is_gradient(output) || is_gradient(input);
-}
 
 Status RequireAliasing(const OpDef& def, const KernelSetup& k) {
   PENSTOCK_RETURN_IF_ERROR(RequireOneSize(def, k));

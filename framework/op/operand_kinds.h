@@ -25,9 +25,6 @@ Status RequireKinds(const OpDef& def, const KernelSetup& k);
 // of them, or if the slot is optional and the op runs blocks or has side effects.
 Status RequireVariables(const OpDef& def, const KernelSetup& k);
 
-// Whether an output of known size may be in the memory of this input, of the same size.
-bool MayShareMemory(const SlotDef& output, const SlotDef& input);
-
 // Call before a kernel of `def` is prepared. kInvalidArgument E-op-alias, to which the caller adds the op's
 // place: an output names an input's variable although its declaration does not allow it, or two outputs name
 // one variable and one of them has no known size.

@@ -54,7 +54,8 @@ HWY_INLINE Pair First(Draws d, std::uint32_t state, Draw* next) {
   for (std::size_t i = 0; i < kWidth; ++i) {
     draw = draw * kMultiplier % kModulus;
     power = power * kMultiplier % kModulus;
-    (i % 2 == 0 ? even : odd)[i / 2] = draw;
+    std::uint64_t* const to = i % 2 == 0 ? even : odd;
+    to[i / 2] = draw;
   }
   *next = hn::Set(d, power);
   return {hn::Load(d, even), hn::Load(d, odd)};

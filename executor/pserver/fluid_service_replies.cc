@@ -144,7 +144,10 @@ void FluidService::Fail(Call call, const Status& why) {
 
 void FluidService::AnswerTensor(Call call, DType dtype, const Shape& shape, Payload values) {
   VariableMessage reply{.varname = call.message.out_varname};
-  reply.tensor = protocol::FluidTensor{.dtype = dtype, .shape = shape, .values = std::move(values)};
+  protocol::FluidTensor& tensor = reply.tensor.emplace();
+  tensor.dtype = dtype;
+  tensor.shape = shape;
+  tensor.values = std::move(values);
   Result<Payload> bytes = protocol::WriteVariableMessage(reply);
   if (!bytes.ok()) return Fail(std::move(call), bytes.status());
   Answer(std::move(call), UnaryReply(*std::move(bytes)));

@@ -2,13 +2,11 @@
 
 #include <hwy/targets.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "framework/base/environment.h"
 
@@ -34,21 +32,6 @@ bool Has(std::int64_t supported, Isa isa) {
 
 }  // namespace
 
-std::string_view NameOf(Isa isa) { return kTargets[static_cast<std::size_t>(isa)].name; }
-
-std::span<const Isa> IsasOfProcessor() {
-  static const auto all = [] {
-    hwy::DisableTargets(0);
-    const std::int64_t supported = hwy::SupportedTargets();
-    std::pair<std::array<Isa, kTargets.size()>, std::size_t> found{};
-    for (const Target& target : kTargets) {
-      if (Has(supported, target.isa)) found.first[found.second++] = target.isa;
-    }
-    return found;
-  }();
-  return {all.first.data(), all.second};
-}
-
 void CapIsa(Isa most) {
   std::int64_t disabled = 0;
   for (const Target& target : kTargets) {
@@ -67,14 +50,11 @@ Isa IsaInUse() {
 }
 
 void CapIsaBySetting() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    const Result<std::string> setting = env::Choice("PENSTOCK_ISA");
-    if (!setting.ok()) return;
-    const auto* const named = std::find_if(kTargets.begin(), kTargets.end(),
-                                           [&](const Target& each) { return each.name == *setting; });
-    if (named != kTargets.end()) CapIsa(named->isa);
-  });
+  const Result<std::string> setting = env::Choice("PENSTOCK_ISA");
+  if (!setting.ok()) return;
+  for (const Target& target : kTargets) {
+    if (target.name == *setting) CapIsa(target.isa);
+  }
 }
 
 }  // namespace penstock::vec

@@ -2,25 +2,16 @@
 // is used, or the one that PENSTOCK_ISA names if that is less.
 #pragma once
 
-#include <span>
-#include <string_view>
-
 namespace penstock::vec {
 
 enum class Isa { kBase, kSse4, kAvx2, kAvx512 };  // kBase: loops for any x86-64; NEON on ARM
-
-// "sse4", as PENSTOCK_ISA takes it; "base".
-std::string_view NameOf(Isa isa);
-
-// What the processor has, in ascending order. The first element is kBase.
-std::span<const Isa> IsasOfProcessor();
 
 // Kernels use no more than `most` from now on. Call it while no kernel runs.
 void CapIsa(Isa most);
 // The set that kernels use.
 Isa IsaInUse();
 
-// Applies PENSTOCK_ISA, once in a process. A value that the setting does not take is ignored here:
+// Applies PENSTOCK_ISA. A value that the setting does not take is ignored here:
 // env::CheckAll reports it.
 void CapIsaBySetting();
 

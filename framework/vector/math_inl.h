@@ -1,9 +1,8 @@
 // Functions of vectors of floats, on the functions of Highway's contrib/math, for all arguments: NaN gives
 // NaN, infinities and zeros give the limits. Compiled once per instruction set, as lanes_inl.h.
 //
-// Errors are at most 2 ulp (Exp), 4 ulp (Log, Log1p, Tanh, Sigmoid), counted in tests/unit/vector. AVX2 and
-// AVX-512 give the same bytes; instruction sets without fused multiply-add (SSE4, base) differ within these
-// bounds.
+// Errors are at most 4 ulp, counted in tests/unit/vector. AVX2 and AVX-512 give the same bytes; instruction
+// sets without fused multiply-add (SSE4, base) differ within this bound.
 #if defined(PENSTOCK_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PENSTOCK_VECTOR_MATH_INL_H_
 #undef PENSTOCK_VECTOR_MATH_INL_H_

@@ -39,8 +39,9 @@ struct AdagradStep {
   float *param_out, *moment_out;
 };
 
-// s = decay * square + (1 - decay) * g * g;  if `mean` is given, a = decay * mean + (1 - decay) * g, else a =
-// 0 m = momentum * moment + rate * g / sqrt(s - a * a + epsilon),  param - m
+// s = decay * square + (1 - decay) * g * g
+// a = decay * mean + (1 - decay) * g if `mean` is given, else 0
+// m = momentum * moment + rate * g / sqrt(s - a * a + epsilon),  param - m
 struct RmspropStep {
   float decay, epsilon, momentum, rate;
   const float *param, *square, *moment, *mean;

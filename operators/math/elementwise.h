@@ -135,15 +135,13 @@ struct Elementwise {
       const T* const y = k[y_].template Data<T>();
       const T* const out = k[out_].template Data<T>();
       const T* const dout = k[dout_].template Data<T>();
-      if (dx_ && !IsDout<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats(), dout) &&
-          !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
+      if (dx_ && !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
         Reduce(k[dx_], loops_.x_repeats(), loops_.x_moves(), true, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dx(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
         });
       }
-      if (dy_ && !IsDout<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats(), dout) &&
-          !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
+      if (dy_ && !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
         Reduce(k[dy_], loops_.y_repeats(), loops_.y_moves(), false, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dy(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
@@ -154,12 +152,6 @@ struct Elementwise {
 
    private:
     static Dim Step(Dim i, bool moves) { return moves ? i : 0; }
-
-    // Whether the gradient is dout already, because it has its memory.
-    template <Slope kSlope>
-    static bool IsDout(Tensor& grad, bool repeats, const T* dout) {
-      return kSlope == Slope::kDout && !repeats && grad.Data<T>() == dout;
-    }
 
     // Sums the slopes of rows by vectors, if it can. `other` is Y in the gradient of X, and the reverse.
     template <Slope kSlope>

@@ -16,11 +16,26 @@ namespace penstock::vec {
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
+inline std::string NameOf(Isa isa) {
+  constexpr const char* kNames[] = {"base", "sse4", "avx2", "avx512"};
+  return kNames[static_cast<std::size_t>(isa)];
+}
+
+// Those that the processor has, in ascending order.
+inline std::vector<Isa> IsasOfProcessor() {
+  std::vector<Isa> all;
+  for (const Isa isa : {Isa::kBase, Isa::kSse4, Isa::kAvx2, Isa::kAvx512}) {
+    CapIsa(isa);
+    if (IsaInUse() == isa) all.push_back(isa);
+  }
+  return all;
+}
+
 template <typename Test>
 void OnEachIsa(Test test) {
   for (const Isa isa : IsasOfProcessor()) {
     CapIsa(isa);
-    const testing::ScopedTrace trace(__FILE__, __LINE__, std::string(NameOf(isa)));
+    const testing::ScopedTrace trace(__FILE__, __LINE__, NameOf(isa));
     test(isa);
   }
   CapIsa(Isa::kAvx512);

@@ -117,6 +117,35 @@ void MaxPool2x2Grad(std::size_t planes, std::size_t height, std::size_t width, c
   }
 }
 
+void MaxOfWindow(const ChannelsWindow& w, const float* x, float* out) {
+  EachVector(w.channels, [&](Floats d, std::size_t c, std::size_t n) {
+    Vector largest = Load(d, x + c, n);
+    for (std::size_t row = 0; row < w.rows; ++row) {
+      const float* at = x + row * w.stride + c;
+      for (std::size_t i = 0; i < w.columns; ++i, at += w.channels)
+        largest = LargerOrNaN(d, largest, Load(d, at, n));
+    }
+    Store(d, largest, out + c, n);
+  });
+}
+
+void AddMaxGradOfWindow(const ChannelsWindow& w, const float* x, const float* out, const float* dout,
+                        float* dx) {
+  EachVector(w.channels, [&](Floats d, std::size_t c, std::size_t n) {
+    const Vector largest = Load(d, out + c, n);
+    Vector slope = Load(d, dout + c, n);  // 0 once it is given away
+    for (std::size_t row = 0; row < w.rows; ++row) {
+      std::size_t at = row * w.stride + c;
+      for (std::size_t i = 0; i < w.columns; ++i, at += w.channels) {
+        const Vector value = Load(d, x + at, n);
+        const auto same = hn::Or(hn::Eq(value, largest), hn::And(hn::IsNaN(value), hn::IsNaN(largest)));
+        Store(d, hn::Add(Load(d, dx + at, n), hn::IfThenElseZero(same, slope)), dx + at, n);
+        slope = hn::IfThenZeroElse(same, slope);
+      }
+    }
+  });
+}
+
 }  // namespace penstock::vec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -125,6 +154,8 @@ namespace penstock::vec {
 
 HWY_EXPORT(MaxPool2x2);
 HWY_EXPORT(MaxPool2x2Grad);
+HWY_EXPORT(MaxOfWindow);
+HWY_EXPORT(AddMaxGradOfWindow);
 
 void MaxPool2x2(std::size_t planes, std::size_t height, std::size_t width, const float* x, float* out) {
   HWY_DYNAMIC_DISPATCH(MaxPool2x2)(planes, height, width, x, out);
@@ -132,6 +163,13 @@ void MaxPool2x2(std::size_t planes, std::size_t height, std::size_t width, const
 void MaxPool2x2Grad(std::size_t planes, std::size_t height, std::size_t width, const float* x,
                     const float* out, const float* dout, float* dx) {
   HWY_DYNAMIC_DISPATCH(MaxPool2x2Grad)(planes, height, width, x, out, dout, dx);
+}
+void MaxOfWindow(const ChannelsWindow& window, const float* x, float* out) {
+  HWY_DYNAMIC_DISPATCH(MaxOfWindow)(window, x, out);
+}
+void AddMaxGradOfWindow(const ChannelsWindow& window, const float* x, const float* out, const float* dout,
+                        float* dx) {
+  HWY_DYNAMIC_DISPATCH(AddMaxGradOfWindow)(window, x, out, dout, dx);
 }
 
 }  // namespace penstock::vec

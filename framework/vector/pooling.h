@@ -1,7 +1,8 @@
-// Max pooling with windows of 2 x 2 at distance 2, and its gradient, of planes of floats [height, width].
+// Max pooling and its gradient. The results have the same bytes on every instruction set. The largest element
+// of a window with a NaN is NaN.
 //
-// Windows are height / 2 x width / 2, rounded down: an odd last row or column is in none. Results have the
-// same bytes on every instruction set. The largest element of a window with a NaN is NaN.
+// With windows of 2 x 2 at distance 2, of planes of floats [height, width]. Windows are height / 2 x
+// width / 2, rounded down: an odd last row or column is in none.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +15,15 @@ void MaxPool2x2(std::size_t planes, std::size_t height, std::size_t width, const
 // window come first. Arrays must not overlap.
 void MaxPool2x2Grad(std::size_t planes, std::size_t height, std::size_t width, const float* x,
                     const float* out, const float* dout, float* dx);
+
+// The same for one window of any size, of images [height, width, channels]: `columns` points at x in each of
+// `rows` rows that are `stride` floats apart. The largest element of each channel goes to out.
+struct ChannelsWindow {
+  std::size_t rows, columns, stride, channels;
+};
+void MaxOfWindow(const ChannelsWindow& window, const float* x, float* out);
+// Adds dout[c] to dx at the first element of channel c that is out[c]; dx has the form of x.
+void AddMaxGradOfWindow(const ChannelsWindow& window, const float* x, const float* out, const float* dout,
+                        float* dx);
 
 }  // namespace penstock::vec

@@ -63,5 +63,36 @@ TEST(MaxPool2x2, GradientOfAnElementThatIsNotOfItsWindowIsZero) {
   });
 }
 
+TEST(MaxOfWindow, IsItsDefinitionForEachChannelWithTiesAndNaN) {
+  for (const std::size_t channels : {1, 5, 16, 20, 70}) {
+    const ChannelsWindow window = {3, 2, 4 * channels, channels};
+    std::vector<float> x = Random(3 * 4 * channels, 2);
+    for (float& each : x) each = std::round(each);  // ties
+    for (std::size_t i = 3; i < x.size(); i += 11) x[i] = kNaN;
+    for (std::size_t i = 5; i < x.size(); i += 13) x[i] = -kInfinity;
+    const std::vector<float> dout = Random(channels, 1), start = Random(x.size(), 1);
+    std::vector<float> wanted(channels), slopes = start;
+    for (std::size_t c = 0; c < channels; ++c) {
+      std::size_t best = c;
+      for (std::size_t row = 0; row < 3; ++row) {
+        for (std::size_t i = 0; i < 2; ++i) {
+          const std::size_t at = (row * 4 + i) * channels + c;
+          if (!std::isnan(x[best]) && (x[at] > x[best] || std::isnan(x[at]))) best = at;
+        }
+      }
+      wanted[c] = x[best];
+      slopes[best] += dout[c];
+    }
+    OnEachIsa([&](Isa) {
+      std::vector<float> out(channels), dx = start;
+      MaxOfWindow(window, x.data(), out.data());
+      for (std::size_t c = 0; c < channels; ++c)
+        EXPECT_TRUE(out[c] == wanted[c] || (std::isnan(out[c]) && std::isnan(wanted[c])));
+      AddMaxGradOfWindow(window, x.data(), out.data(), dout.data(), dx.data());
+      EXPECT_EQ(dx, slopes) << channels;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace penstock::vec

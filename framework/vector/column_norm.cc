@@ -1,0 +1,110 @@
+#include "framework/vector/column_norm.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/vector/column_norm.cc"
+#include <hwy/foreach_target.h>  // must stand before the headers below
+
+#include "framework/vector/lanes_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace penstock::vec::HWY_NAMESPACE {
+
+// Calls part(first, count) for some rows at a time, which stay in the cache while the columns are visited.
+template <typename Part>
+HWY_INLINE void EachRows(std::size_t rows, Part part) {
+  constexpr std::size_t kTogether = 16;
+  for (std::size_t first = 0; first < rows; first += kTogether)
+    part(first, std::min(kTogether, rows - first));
+}
+
+void AddSquaredDistances(const Matrix& m, const float* x, const float* mean, float* sums) {
+  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+    EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
+      const Vector middle = Load(d, mean + j, n);
+      const float* at = x + first * m.columns + j;
+      Vector sum = Load(d, sums + j, n);
+      for (std::size_t i = 0; i < rows; ++i, at += m.columns) {
+        const Vector distance = hn::Sub(Load(d, at, n), middle);
+        sum = hn::MulAdd(distance, distance, sum);
+      }
+      Store(d, sum, sums + j, n);
+    });
+  });
+}
+
+void NormalizeColumns(const Matrix& m, const float* x, const float* mean, const float* factor,
+                      const float* bias, float* y) {
+  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+    EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
+      const Vector middle = Load(d, mean + j, n), by = Load(d, factor + j, n), offset = Load(d, bias + j, n);
+      std::size_t at = first * m.columns + j;
+      for (std::size_t i = 0; i < rows; ++i, at += m.columns)
+        Store(d, hn::MulAdd(hn::Sub(Load(d, x + at, n), middle), by, offset), y + at, n);
+    });
+  });
+}
+
+void AddSlopes(const Matrix& m, const float* x, const float* dy, const float* mean, float* sums,
+               float* alongs) {
+  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+    EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
+      const Vector middle = Load(d, mean + j, n);
+      std::size_t at = first * m.columns + j;
+      Vector sum = Load(d, sums + j, n), along = Load(d, alongs + j, n);
+      for (std::size_t i = 0; i < rows; ++i, at += m.columns) {
+        const Vector slope = Load(d, dy + at, n);
+        sum = hn::Add(sum, slope);
+        along = hn::MulAdd(slope, hn::Sub(Load(d, x + at, n), middle), along);
+      }
+      Store(d, sum, sums + j, n);
+      Store(d, along, alongs + j, n);
+    });
+  });
+}
+
+void DifferentiateColumns(const Matrix& m, const float* x, const float* dy, const ColumnSlopes& slopes,
+                          float* dx) {
+  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+    EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
+      const Vector middle = Load(d, slopes.mean + j, n), steep = Load(d, slopes.steep + j, n),
+                   along = Load(d, slopes.along + j, n), constant = Load(d, slopes.constant + j, n);
+      std::size_t at = first * m.columns + j;
+      for (std::size_t i = 0; i < rows; ++i, at += m.columns) {
+        const Vector rest = hn::MulAdd(along, hn::Sub(Load(d, x + at, n), middle), constant);
+        Store(d, hn::MulAdd(steep, Load(d, dy + at, n), rest), dx + at, n);
+      }
+    });
+  });
+}
+
+}  // namespace penstock::vec::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace penstock::vec {
+
+HWY_EXPORT(AddSquaredDistances);
+HWY_EXPORT(NormalizeColumns);
+HWY_EXPORT(AddSlopes);
+HWY_EXPORT(DifferentiateColumns);
+
+void AddSquaredDistances(const Matrix& m, const float* x, const float* mean, float* sums) {
+  HWY_DYNAMIC_DISPATCH(AddSquaredDistances)(m, x, mean, sums);
+}
+void NormalizeColumns(const Matrix& m, const float* x, const float* mean, const float* factor,
+                      const float* bias, float* y) {
+  HWY_DYNAMIC_DISPATCH(NormalizeColumns)(m, x, mean, factor, bias, y);
+}
+void AddSlopes(const Matrix& m, const float* x, const float* dy, const float* mean, float* sums,
+               float* alongs) {
+  HWY_DYNAMIC_DISPATCH(AddSlopes)(m, x, dy, mean, sums, alongs);
+}
+void DifferentiateColumns(const Matrix& m, const float* x, const float* dy, const ColumnSlopes& slopes,
+                          float* dx) {
+  HWY_DYNAMIC_DISPATCH(DifferentiateColumns)(m, x, dy, slopes, dx);
+}
+
+}  // namespace penstock::vec
+#endif  // HWY_ONCE

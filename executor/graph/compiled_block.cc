@@ -23,6 +23,8 @@ namespace {
 // a feed binds the variable and a fetch reads it.
 constexpr char kFeedOp[] = "feed";
 constexpr char kFetchOp[] = "fetch";
+// Marks the last use of temporaries. It becomes no instruction: the executor finds their last uses itself.
+constexpr char kDeleteVarOp[] = "delete_var";
 
 // Whether `op` is the send by which geo-SGD's startup program tells the communicator that it has ended. The
 // op needs no instruction: the communicator begins right before the first step.
@@ -58,8 +60,7 @@ class Compiler {
         continue;
       }
       if (TellsStart(op)) continue;
-      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entry.op, ordered.position));
-      out_->instructions.back().ahead = ordered.ahead;
+      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entry.op, ordered));
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
@@ -129,7 +130,8 @@ class Compiler {
     columns.emplace_back(number ? std::get<std::int32_t>(*number) : 0, name);
   }
 
-  Status AddInstruction(const OpRef& op, int position) {
+  Status AddInstruction(const OpRef& op, const OrderedOp& ordered) {
+    const int position = ordered.position;
     const auto explain = [&](Status status) {
       return ExplainOp(std::move(status), out_->program, out_->block, position);
     };
@@ -145,8 +147,10 @@ class Compiler {
     instruction.op = conformed ? std::make_shared<const Op>(*std::move(conformed)) : op;
     instruction.def = *def;
     instruction.position = position;
+    instruction.ahead = ordered.ahead;
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->outputs(), position, instruction.outputs));
+    if (op->type() == kDeleteVarOp) return OkStatus();
     const int at = static_cast<int>(out_->instructions.size());
     const bool starts_blocks = StartsBlocks(**def, *op);
     instruction.starts_blocks = starts_blocks;

@@ -19,8 +19,8 @@ struct MemoryPlan {
 };
 
 // Goes through the instructions in order and gives each new temporary the smallest free gap that holds it (of
-// equal gaps the lowest), so the result depends only on the lifetimes. An instruction's outputs never overlap
-// its inputs.
+// equal gaps the lowest), so the result depends only on the lifetimes. Two lifetimes that have an
+// instruction in common never overlap; in_place.h joins those that may.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace penstock::exec

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/in_place.h"
 #include "executor/graph/memory_plan.h"
 #include "framework/base/flat_index.h"
 
@@ -30,8 +32,9 @@ bool IsSame(const VarInfo& a, const VarInfo& b) {
 class Specialiser {
  public:
   Specialiser(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
-              const Services& services)
+              const Services& services, bool in_place)
       : services_(services),
+        in_place_(in_place),
         known_(std::move(known)),
         place_of_(block->slots.size(), -1),
         view_of_(block->slots.size(), -1),
@@ -287,22 +290,44 @@ class Specialiser {
   }
 
   void PlacePlaces() {
+    const std::vector<int> from = in_place_ ? PlacesToTakeOver(*out_, place_of_) : std::vector<int>();
     std::vector<Lifetime> lifetimes;
-    std::vector<Place*> placed;
-    for (Place& place : out_->places) {
+    std::vector<int> lifetime_of(out_->places.size(), -1);  // places that take over others' memory share one
+    for (const std::size_t p : ByFirstWrite()) {
+      Place& place = out_->places[p];
       const auto s = static_cast<std::size_t>(place.slot);
       place.sent = sent_[s] || whole_sent_[s];
       if (place.own_buffer) continue;
       const SlotInfo& slot = out_->block->slots[s];
+      if (!from.empty() && from[p] >= 0) {
+        lifetime_of[p] = lifetime_of[static_cast<std::size_t>(from[p])];
+        int& last = lifetimes[static_cast<std::size_t>(lifetime_of[p])].last;
+        last = std::max(last, slot.last_use);
+        continue;
+      }
+      lifetime_of[p] = static_cast<int>(lifetimes.size());
       lifetimes.push_back({place.bytes, slot.first_write, slot.last_use});
-      placed.push_back(&place);
     }
     const MemoryPlan plan = PlanMemory(lifetimes);
-    for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = plan.offsets[i];
+    for (std::size_t p = 0; p < out_->places.size(); ++p) {
+      if (lifetime_of[p] >= 0)
+        out_->places[p].offset = plan.offsets[static_cast<std::size_t>(lifetime_of[p])];
+    }
     out_->arena_bytes = plan.arena_bytes;
   }
 
+  // The places; one whose memory another takes over stands before it.
+  std::vector<std::size_t> ByFirstWrite() const {
+    std::vector<std::size_t> order(out_->places.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [this](std::size_t p) {
+      return out_->block->slots[static_cast<std::size_t>(out_->places[p].slot)].first_write;
+    });
+    return order;
+  }
+
   const Services& services_;
+  const bool in_place_;
   FlatIndex type_index_;  // of out_->types
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
@@ -321,8 +346,9 @@ class Specialiser {
 }  // namespace
 
 Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
-                                                   std::vector<VarInfo> known, const Services& services) {
-  return Specialiser(std::move(block), std::move(known), services).Run();
+                                                   std::vector<VarInfo> known, const Services& services,
+                                                   bool in_place) {
+  return Specialiser(std::move(block), std::move(known), services, in_place).Run();
 }
 
 }  // namespace penstock::exec

@@ -113,8 +113,10 @@ struct Specialisation {
   }
 };
 
-// `known`: the state of each slot before the run; for slots not in block->key, their declaration.
+// `known`: the state of each slot before the run; for slots not in block->key, their declaration. `in_place`:
+// outputs take over the memory of inputs (in_place.h).
 Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
-                                                   std::vector<VarInfo> known, const Services& services);
+                                                   std::vector<VarInfo> known, const Services& services,
+                                                   bool in_place = true);
 
 }  // namespace penstock::exec

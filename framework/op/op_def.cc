@@ -245,6 +245,21 @@ OpDef& OpDef::Elementwise() {
   return *this;
 }
 
+OpDef& OpDef::InPlace(std::string output, std::string input) {
+  in_place_.emplace_back(std::move(output), std::move(input));
+  return *this;
+}
+
+bool OpDef::computes_in_place(std::string_view output, std::string_view input) const {
+  return std::ranges::any_of(in_place_,
+                             [&](const auto& pair) { return pair.first == output && pair.second == input; });
+}
+
+OpDef& OpDef::ChannelsLast(penstock::ChannelsLast how) {
+  channels_last_ = std::move(how);
+  return *this;
+}
+
 OpDef& OpDef::WhenSliced(SliceRule rule) {
   slice_rule_ = std::move(rule);
   return *this;
@@ -312,6 +327,13 @@ OnSlices OpDef::on_slices(const Op& op) const {
 
 // Derives the gradient op's schema from the spec: slots that it reads keep their names, slots that it yields
 // get "@GRAD".
+void OpDef::PassLayoutsToGrad() {
+  if (!grad_) return;
+  OpDef& def = GradDef();
+  def.grad_of_elementwise_ = elementwise_;
+  if (!def.channels_last_ && grad_->copies_attrs) def.channels_last_ = channels_last_;
+}
+
 void OpDef::BuildGradDef() {
   if (!grad_) return;
   OpDef& def = GradDef();

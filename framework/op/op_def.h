@@ -25,6 +25,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/attr.h"
 #include "framework/ir/op.h"
+#include "framework/op/channels_last.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
 #include "framework/op/kinds.h"
@@ -240,6 +241,11 @@ class OpDef {
   // on inputs of one element), so the op may run on a row range. For an optimizer, call it after Optimizes;
   // it then describes the update.
   OpDef& Elementwise();
+  // Declares that the kernel computes `output` as well in the memory of `input`, if both have as many elements,
+  // whatever else the op computes. An elementwise op with one output needs no such declaration.
+  OpDef& InPlace(std::string output, std::string input);
+  // Declares how the op computes images that are stored channels last.
+  OpDef& ChannelsLast(penstock::ChannelsLast how);
   // Declares the op's result on slices if Elementwise does not describe it. For example, an op that merges
   // duplicate rows is kByRows, and an op that sums all elements is kAddsUp.
   OpDef& WhenSliced(SliceRule rule);
@@ -274,6 +280,11 @@ class OpDef {
   const std::string& not_built() const { return not_built_; }  // "": the op has kernels
   bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
+  bool computes_in_place(std::string_view output, std::string_view input) const;
+  // Null: the op takes images in the plain layout only, unless it keeps their layout.
+  const penstock::ChannelsLast* channels_last() const { return channels_last_ ? &*channels_last_ : nullptr; }
+  // Whether the op, if all its arguments have one shape or one element, computes elements in any order.
+  bool keeps_layout() const { return elementwise_ || grad_of_elementwise_; }
   // Null if the declaration has none, or if its condition excludes this op.
   const RowParts* row_parts(const Op& op) const;
   OnSlices on_slices(const Op& op) const;
@@ -305,6 +316,7 @@ class OpDef {
   OpDef& AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check, bool implicit);
   OpDef& AddKernel(DeviceKind device, std::optional<DType> type, KernelFactory factory);
   void BuildGradDef();
+  void PassLayoutsToGrad();
   void NoteUpdates();
 
   std::string type_, summary_, doc_, nan_, not_built_;
@@ -322,6 +334,9 @@ class OpDef {
   bool side_effect_ = false;
   bool reads_only_some_ = false;
   bool elementwise_ = false;
+  bool grad_of_elementwise_ = false;
+  std::vector<std::pair<std::string, std::string>> in_place_;  // output, input
+  std::optional<penstock::ChannelsLast> channels_last_;
   std::optional<RowParts> row_parts_;
   SliceRule slice_rule_;  // null: follows from `elementwise_`
 };

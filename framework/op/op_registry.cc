@@ -72,6 +72,7 @@ std::vector<const OpDef*> OpRegistry::All() const {
 Status OpRegistry::Finish() {
   for (const auto& [type, def] : defs_) {
     def->BuildGradDef();
+    def->PassLayoutsToGrad();
     if (def->grad_def_ == nullptr) continue;
     if (!def->grad_) return InternalError("E-registry-grad", type, ": a gradient kernel without a gradient");
     const std::shared_ptr<OpDef>& grad = def->grad_def_;

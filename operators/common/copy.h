@@ -16,17 +16,17 @@ inline void PutInShape(KernelRun& k, const Operand& x, const Operand& out, const
     return;
   }
   MakeShaped(k[out], x.dtype, shape);
-  if (k[x].bytes() > 0) k[out].CopyFrom(k[x]);
+  if (k[x].bytes() > 0 && k[x].raw() != k[out].raw()) k[out].CopyFrom(k[x]);
 }
 
-// Does the same in the shape that Out had in Prepare.
+// Does the same in the shape that Out had in Prepare. Out may have the memory of X.
 inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
   if (x.index == out.index) {
     k[out] = k[x].Reshaped(out.shape);
     return;
   }
   const Tensor& from = k[x];
-  if (from.bytes() > 0) CopyBytes(k[out].raw(), from.raw(), from.bytes());
+  if (from.bytes() > 0 && from.raw() != k[out].raw()) CopyBytes(k[out].raw(), from.raw(), from.bytes());
 }
 
 // A kernel that only copies, from slot `from` to slot `to`. It does nothing if the output is absent.

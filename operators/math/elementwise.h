@@ -135,13 +135,15 @@ struct Elementwise {
       const T* const y = k[y_].template Data<T>();
       const T* const out = k[out_].template Data<T>();
       const T* const dout = k[dout_].template Data<T>();
-      if (dx_ && !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
+      if (dx_ && !IsDout<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats(), dout) &&
+          !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
         Reduce(k[dx_], loops_.x_repeats(), loops_.x_moves(), true, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dx(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
         });
       }
-      if (dy_ && !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
+      if (dy_ && !IsDout<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats(), dout) &&
+          !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
         Reduce(k[dy_], loops_.y_repeats(), loops_.y_moves(), false, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dy(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
@@ -152,6 +154,12 @@ struct Elementwise {
 
    private:
     static Dim Step(Dim i, bool moves) { return moves ? i : 0; }
+
+    // Whether the gradient is dout already, because it has its memory.
+    template <Slope kSlope>
+    static bool IsDout(Tensor& grad, bool repeats, const T* dout) {
+      return kSlope == Slope::kDout && !repeats && grad.Data<T>() == dout;
+    }
 
     // Sums the slopes of rows by vectors, if it can. `other` is Y in the gradient of X, and the reverse.
     template <Slope kSlope>
@@ -228,12 +236,16 @@ OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summ
   if (Math::kReadsOut) grad.reads_outputs = {"Out"};
   // The kernel computes the gradient of X and then that of Y, from the same inputs. Only for sums and
   // differences may these outputs name input variables, because their gradients need nothing but Out@GRAD.
-  if (type != "elementwise_add" && type != "elementwise_sub") grad.apart = {"X", "Y"};
-  return DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
-                            kScalesRows<Math> ? TensorOrRows() : SlotFlags{})
-      .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
-      .Grad(std::move(grad))
-      .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();
+  const bool linear = type == "elementwise_add" || type == "elementwise_sub";
+  if (!linear) grad.apart = {"X", "Y"};
+  OpDef& op = DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
+                                 kScalesRows<Math> ? TensorOrRows() : SlotFlags{})
+                  .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t,
+                                   std::int64_t>()
+                  .Grad(std::move(grad))
+                  .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();
+  if (linear) op.GradDef().InPlace("X@GRAD", "Out@GRAD");
+  return op;
 }
 
 }  // namespace penstock

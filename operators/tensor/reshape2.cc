@@ -136,7 +136,11 @@ OpDef& Finish(OpDef& def) {
       .Output("XShape", "no elements; its shape is [0] followed by that of X, for the gradient",
               SameTypeAs("X"), Intermediate())
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
-  def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
+  def.InPlace("Out", "X");
+  def.GradDef()
+      .InferShape(InferFromXShape)
+      .KernelForAnyType<Cpu, CopyGradKernel>()
+      .InPlace("X@GRAD", "Out@GRAD");
   return def;
 }
 
@@ -144,7 +148,8 @@ OpDef& Finish(OpDef& def) {
 OpDef& FinishOld(OpDef& def) {
   def.Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
+  def.InPlace("Out", "X");
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>().InPlace("X@GRAD", "Out@GRAD");
   return def;
 }
 

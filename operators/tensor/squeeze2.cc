@@ -116,7 +116,11 @@ OpDef& Finish(OpDef& def) {
               SameTypeAs("X"), Intermediate())
       .Attr("axes", std::vector<std::int32_t>(), "the axes")
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
-  def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
+  def.InPlace("Out", "X");
+  def.GradDef()
+      .InferShape(InferFromXShape)
+      .KernelForAnyType<Cpu, CopyGradKernel>()
+      .InPlace("X@GRAD", "Out@GRAD");
   return def;
 }
 
@@ -126,7 +130,8 @@ OpDef& FinishOld(OpDef& def, std::string_view type) {
       .Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Attr("axes", std::vector<std::int32_t>(), "the axes")
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
+  def.InPlace("Out", "X");
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>().InPlace("X@GRAD", "Out@GRAD");
   return def.Doc(StrCat(type == "squeeze" ? "Removes" : "Inserts", " dimensions of 1; without XShape."),
                  type == "squeeze" ? kSqueezeDoc : kOldUnsqueezeDoc);
 }

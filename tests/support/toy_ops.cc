@@ -163,6 +163,7 @@ void RegisterToyOps(OpRegistry& ops) {
       .Input("Y", "", SameTypeAs("X"))
       .Output("Out", "", SameTypeAs("X"))
       .InferShape(InferAdd)
+      .Elementwise()
       .Kernel<Cpu, Add, float>()
       .NoGrad();
   ops.Add("toy_fill")

@@ -12,7 +12,7 @@ namespace penstock::exec {
 namespace {
 
 std::unique_ptr<Specialisation> SpecialiseToy(const test::ToyProgram& toy, std::vector<std::string> feeds,
-                                              Dim rows) {
+                                              Dim rows, bool in_place = true) {
   auto block = CompileBlock(test::ToyOps(), toy.program, {.feeds = feeds, .fetches = {"out"}});
   PENSTOCK_CHECK(block.ok(), block.status().ToString());
   std::vector<VarInfo> known;
@@ -20,7 +20,7 @@ std::unique_ptr<Specialisation> SpecialiseToy(const test::ToyProgram& toy, std::
     known.push_back(InfoOf(*slot.var));
     if (slot.home == Home::kFeed) known.back().shape.Set(0, rows);
   }
-  auto made = Specialise(*block, std::move(known), Services());
+  auto made = Specialise(*block, std::move(known), Services(), in_place);
   PENSTOCK_CHECK(made.ok(), made.status().ToString());
   return *std::move(made);
 }
@@ -48,6 +48,36 @@ TEST(Specialise, StoresEachTypeOnce) {
   const auto made = SpecialiseToy(test::TwoAdds(), {"x", "y"}, 3);
   ASSERT_EQ(made->types.size(), 1u);
   EXPECT_EQ(made->types.front().shape, Shape({3, 2}));
+}
+
+// a = x + y; b = a + x; c = b + a; d = c + x; out = d + x
+TEST(Specialise, OutputsTakeOverTheMemoryOfInputsThatAreNotReadAgain) {
+  test::ToyProgram toy;
+  toy.Data("x", {-1, 16});
+  toy.Data("y", {-1, 16});
+  for (const char* name : {"a", "b", "c", "d", "out"}) toy.Temporary(name, {-1, 16});
+  const auto add = [&toy](const char* out, const char* x, const char* y) {
+    toy.Add("toy_add", {{"X", x}, {"Y", y}}, {{"Out", out}});
+  };
+  add("a", "x", "y");
+  add("b", "a", "x");  // a is read again
+  add("c", "b", "a");  // the memory of b, the first of two that end here
+  add("d", "c", "x");
+  add("out", "d", "x");  // is fetched
+  const auto offsets = [](const Specialisation& made) {
+    std::string all;
+    for (const Place& place : made.places) {
+      if (!place.own_buffer)
+        all += StrCat(made.block->slots[static_cast<std::size_t>(place.slot)].name, " ", place.offset, " ");
+    }
+    return all;
+  };
+  const auto made = SpecialiseToy(toy, {"x", "y"}, 1);
+  EXPECT_EQ(offsets(*made), "a 0 b 64 c 64 d 64 ");
+  EXPECT_EQ(made->arena_bytes, 128u);
+  const auto apart = SpecialiseToy(toy, {"x", "y"}, 1, /*in_place=*/false);
+  EXPECT_EQ(offsets(*apart), "a 0 b 64 c 128 d 0 ");
+  EXPECT_EQ(apart->arena_bytes, 192u);
 }
 
 TEST(Specialise, ALateStepHasAnEmptyPart) {

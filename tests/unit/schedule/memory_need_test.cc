@@ -31,11 +31,11 @@ TEST(MemoryNeed, IsThatOfThePlanForTheBatch) {
   ASSERT_TRUE(need.ok()) << need.status().ToString();
   EXPECT_EQ(need->persistable, 16 * sizeof(float));
   EXPECT_EQ(need->fed, (32 * 2 + 16) * sizeof(float));
-  // Three temporaries of 256 bytes, of which two are alive at once.
+  // Three temporaries of 256 bytes, each computed in the memory of the one before.
   EXPECT_EQ(need->temporaries, 3u * 256);
-  EXPECT_EQ(need->arena, 2u * 256);
+  EXPECT_EQ(need->arena, 256u);
   EXPECT_EQ(need->workspace, 64u);  // of toy_step
-  EXPECT_EQ(need->Planned(), 64u + 320 + 512 + 64);
+  EXPECT_EQ(need->Planned(), 64u + 320 + 256 + 64);
   EXPECT_EQ(need->Unshared(), 64u + 320 + 768 + 64);
   EXPECT_EQ(need->late_ops, 0);
 }

@@ -1,9 +1,13 @@
 // penstock plan: reports the memory, traffic and expected speed of a job, from a folder of role programs or
-// from the source programs, which it transpiles first.
+// from the source programs, which it transpiles first; or prints the plan by which the executor runs one
+// program.
 #include <gflags/gflags.h>
 
 #include <iostream>
 
+#include "executor/plan/plan_text.h"
+#include "executor/schedule/memory_need.h"
+#include "framework/text/program_file.h"
 #include "operators/all_ops.h"
 #include "tools/case/role_files.h"
 #include "tools/command.h"
@@ -20,6 +24,9 @@ DEFINE_string(net, "", "bandwidth of a link each way, as 10Gbit or 1.2GB (per se
 DEFINE_double(step_ms, 0, "time of a step of one trainer alone, in milliseconds; requires --net");
 DEFINE_double(message_us, 20, "cost of a message besides its bytes, in microseconds");
 DEFINE_bool(pieces, false, "list the pieces of each pserver");
+DEFINE_string(exec, "",
+              "print the plan by which the executor runs this program, with --batch examples; "
+              "PENSTOCK_LAYOUTS=plain turns off the choice of layouts");
 DEFINE_bool(json, false, "print JSON; tools/plan/README.md lists its keys");
 DEFINE_bool(dot, false, "print a graph in the dot language of Graphviz");
 
@@ -94,9 +101,26 @@ Result<JobReport> Report(const Arguments& arguments) {
   return MakeJobReport(std::move(job), question);
 }
 
+Result<std::string> ExecPlan() {
+  if (FLAGS_batch <= 0) return InvalidArgument("E-usage", "plan: --exec requires --batch, at least 1");
+  PENSTOCK_ASSIGN_OR_RETURN(const Program program, ReadProgramFile(FLAGS_exec, &Threads()));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<exec::Specialisation> plan,
+                            exec::PlanForBatch(AllOps(), program, FLAGS_batch, exec::PlanOptionsBySetting()));
+  return exec::PlanText(*plan);
+}
+
+int RunExecPlan(const Arguments& arguments) {
+  if (!arguments.empty()) return BadUsage("plan", "--exec F --batch N");
+  const Result<std::string> text = ExecPlan();
+  if (!text.ok()) return BadInput(text.status());
+  std::cout << *text;
+  return kExitOk;
+}
+
 }  // namespace
 
 int RunPlan(const Arguments& arguments) {
+  if (IsGiven("exec")) return RunExecPlan(arguments);
   if (arguments.size() != (HasSourcePrograms() ? 0 : 1)) {
     return BadUsage("plan", "DIR, or --main F --startup F --config F");
   }

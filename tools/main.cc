@@ -36,8 +36,10 @@ const std::vector<Command>& Commands() {
        {"keep"},
        RunReleaseMemory},
       {"plan",
-       "DIR | --main F --startup F --config F",
-       "reports the memory, traffic and balance of a job's processes, and its expected speed on a network",
+       "DIR | --main F --startup F --config F | --exec F --batch N",
+       "reports the memory, traffic and balance of a job's processes, and its expected speed on a network; "
+       "or "
+       "prints the plan by which the executor runs program F",
        {"main",          "startup",
         "facts",         "config",
         "compat",        "split_method",
@@ -49,7 +51,8 @@ const std::vector<Command>& Commands() {
         "batch",         "steps_per_exchange",
         "net",           "step_ms",
         "message_us",    "pieces",
-        "json",          "dot"},
+        "json",          "dot",
+        "exec"},
        RunPlan},
       {"check",
        "DIR [--main F --startup F [--facts F]]",

@@ -102,8 +102,8 @@ std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& 
   return facts;
 }
 
-Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
-                                  std::span<const VarInfo> slots) {
+Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& instruction,
+                                 std::span<const VarInfo> slots) {
   InferContext context(*instruction.def, *instruction.op,
                        [&](const std::string& name) -> std::optional<VarInfo> {
                          const int slot = SlotNamed(instruction, name);
@@ -114,6 +114,12 @@ Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction&
     return ExplainOp(std::move(status), block.program, block.block, instruction.position,
                      FactsOf(block, instruction, slots));
   }
+  return context;
+}
+
+Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
+                                  std::span<const VarInfo> slots) {
+  PENSTOCK_ASSIGN_OR_RETURN(const InferContext context, InferenceOf(block, instruction, slots));
   return Inferred{context.outputs(), instruction.def->KernelType(context), context.lod_shares()};
 }
 

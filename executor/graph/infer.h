@@ -40,6 +40,10 @@ struct Inferred {
 };
 
 // `slots`: the information on each slot of the block, by index. Errors name the op.
+//
+// The context after shape inference: it refers to the instruction.
+Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& instruction,
+                                 std::span<const VarInfo> slots);
 Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
                                   std::span<const VarInfo> slots);
 

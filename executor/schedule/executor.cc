@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "executor/graph/compiled_block.h"
+#include "executor/plan/plan.h"
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame_pool.h"
 #include "executor/schedule/sequential.h"
@@ -123,7 +124,8 @@ thread_local const Running* Running::innermost_ = nullptr;
 }  // namespace
 
 struct Executor::Impl {
-  Impl(const OpRegistry& registry, const ExecutorOptions& given) : ops(registry), options(given) {
+  Impl(const OpRegistry& registry, const ExecutorOptions& given)
+      : ops(registry), options(given), passes(given.passes.value_or(PlanOptionsBySetting())) {
     services.threads = given.threads > 0 ? given.threads : omp_get_max_threads();
     services.rpc = given.rpc;
     services.server = given.server;
@@ -227,7 +229,7 @@ struct Executor::Impl {
     std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
     if (runnable == nullptr) {
       PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
-      auto made = Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services);
+      auto made = MakePlan(ops, entry.block, KnownTypes(*entry.block, feeds, binding), services, passes);
       if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, feeds);
       specialised_count.fetch_add(1, std::memory_order_relaxed);
       late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);
@@ -310,6 +312,7 @@ struct Executor::Impl {
 
   const OpRegistry& ops;
   const ExecutorOptions options;
+  const PlanOptions passes;
   Services services;
   CancellationSource cancel;
   std::atomic<int> running{0};

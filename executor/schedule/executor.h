@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/plan/plan.h"
 #include "executor/schedule/frame.h"
 #include "executor/schedule/op_timer.h"
 #include "framework/base/status.h"
@@ -37,6 +38,8 @@ namespace penstock::exec {
 struct ExecutorOptions {
   // Changes results: reductions are split by threads.
   int threads = 0;  // in the compute team; 0: OMP_NUM_THREADS, else all cores
+  // Change results within the bounds of the ops; absent: as PENSTOCK_LAYOUTS says.
+  std::optional<PlanOptions> passes = std::nullopt;
   // Serves communication ops; null: such ops return an error.
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;

@@ -182,7 +182,8 @@ bool Frame::Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) co
 void Frame::Bind(const ScopeBinding& binding) {
   binding_ = binding;
   for (std::size_t s = 0; s < variables_.size(); ++s) {
-    Variable* found = binding_.variables[s];
+    // Slots that a pass has added are temporaries.
+    Variable* found = s < binding_.variables.size() ? binding_.variables[s] : nullptr;
     variables_[s] = found != nullptr ? found : &own_[s];
   }
   imports_.reset();

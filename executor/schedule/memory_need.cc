@@ -57,7 +57,8 @@ std::size_t BytesOf(const VarInfo& info) {
 
 }  // namespace
 
-Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch) {
+Result<std::unique_ptr<Specialisation>> PlanForBatch(const OpRegistry& ops, const Program& program, Dim batch,
+                                                     const PlanOptions& options) {
   if (batch <= 0) {
     return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", batch);
   }
@@ -65,23 +66,29 @@ Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, D
   request.feeds = FedNames(program.main());
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
                             CompileBlock(ops, program, std::move(request)));
-  MemoryNeed need;
   std::vector<VarInfo> known;
-  for (const SlotInfo& slot : block->slots) {
-    known.push_back(InfoOf(*slot.var));
-    if (slot.home == Home::kScope) need.persistable += BytesOf(known.back());
-  }
+  for (const SlotInfo& slot : block->slots) known.push_back(InfoOf(*slot.var));
   for (const int slot : block->feeds) {
-    if (slot < 0) continue;
-    VarInfo& info = known[static_cast<std::size_t>(slot)];
-    PENSTOCK_ASSIGN_OR_RETURN(info, FedInfo(*block->slots[static_cast<std::size_t>(slot)].var, batch));
-    need.fed += BytesOf(info);
+    const auto s = static_cast<std::size_t>(slot);
+    PENSTOCK_ASSIGN_OR_RETURN(known[s], FedInfo(*block->slots[s].var, batch));
   }
   Executor blocks(ops);
   Services services;
   services.blocks = &blocks;
+  return MakePlan(ops, std::move(block), std::move(known), services, options);
+}
+
+Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Specialisation> made,
-                            Specialise(block, std::move(known), services));
+                            PlanForBatch(ops, program, batch, PlanOptionsBySetting()));
+  MemoryNeed need;
+  for (const SlotInfo& slot : made->block->slots) {
+    if (slot.home == Home::kScope) need.persistable += BytesOf(InfoOf(*slot.var));
+  }
+  for (std::size_t k = 0; k < made->key.size(); ++k) {
+    const SlotInfo& slot = made->block->slots[static_cast<std::size_t>(made->block->key[k])];
+    if (slot.home == Home::kFeed) need.fed += BytesOf(made->key[k]);
+  }
   for (const Place& place : made->places) {
     need.temporaries += place.bytes;
     if (place.own_buffer) need.own_buffers += place.bytes;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
+#include "executor/plan/plan.h"
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
@@ -27,11 +29,15 @@ struct MemoryNeed {
   std::size_t Unshared() const { return persistable + fed + temporaries + workspace; }
 };
 
-// Compiles block 0 and prepares its kernels for feeds with `batch` as their unknown extents; runs nothing.
-// The feeds are the non-persistable variables that the block reads before any op writes them.
+// The plan of block 0 for feeds with `batch` as their unknown extents; runs nothing. The feeds are the
+// non-persistable variables that the block reads before any op writes them.
 //
 // kInvalidArgument E-memory-batch: `batch` is not positive, or a feed has two unknown extents. Errors of
-// CompileBlock and Specialise.
+// CompileBlock and MakePlan.
+Result<std::unique_ptr<Specialisation>> PlanForBatch(const OpRegistry& ops, const Program& program, Dim batch,
+                                                     const PlanOptions& options);
+
+// The memory of that plan.
 Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch);
 
 }  // namespace penstock::exec

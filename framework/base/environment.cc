@@ -70,6 +70,7 @@ constexpr std::array kSettings = {
     Plain("PENSTOCK_JOB_ID"),
     Plain("PENSTOCK_JOB_TOKEN"),
     Plain("PENSTOCK_LAUNCH_FD"),
+    OneOf("PENSTOCK_LAYOUTS", "chosen plain"),
     Plain("PENSTOCK_LOG_DIR"),
     Whole("PENSTOCK_METRICS", 0, 65535),
     YesNo("PENSTOCK_MOVE_THREADS"),

@@ -180,6 +180,14 @@ Status InferElementwise(InferContext& c) {
   return c.SetShape("Out", shapes->out);
 }
 
+// One value of Y for each channel of X.
+bool MoveChannelAxis(const InferContext& plain, Op& op) {
+  const int rank = plain.ShapeOf("X").rank();
+  if (plain.ShapeOf("Y").rank() != 1 || plain.Attr<int>("axis") != 1) return false;
+  op.Set("axis", AxisChannelsLast(1, rank));
+  return true;
+}
+
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
                           const std::string& formula, TypeRule types, SlotFlags x_kinds) {
   return ops.Add(type)
@@ -195,7 +203,8 @@ OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string 
       .Attr("x_data_format", "", kNoEffect)
       .Attr("y_data_format", "", kNoEffect)
       .InferShape(InferElementwise)
-      .Elementwise();
+      .Elementwise()
+      .ChannelsLast({.images = {"X", "Out"}, .convert = MoveChannelAxis});
 }
 
 void RegisterElementwise(OpRegistry& ops) {

@@ -48,23 +48,24 @@ class BatchNormKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
     if constexpr (std::is_same_v<T, float>) {
-      if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
-      return OnednnTry(k, [&] { AddPrimitive(k); });
+      if (!a_.shape.channels_last) return OkStatus();
+      factors_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * sizeof(float));
+      sums_.Prepare(k, a_.shape, 1);
     }
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     if (CopiesOnly()) {
-      std::memcpy(k[a_.y].raw(), k[a_.x].raw(), k[a_.x].bytes());
+      if (k[a_.y].raw() != k[a_.x].raw()) std::memcpy(k[a_.y].raw(), k[a_.x].raw(), k[a_.x].bytes());
       a_.KeepRunning<T>(k);
       return OkStatus();
     }
     if constexpr (std::is_same_v<T, float>) {
-      if (!a_.shape.channels_last) {
-        NormalizePlanes(k);
+      if (a_.shape.channels_last) {
+        NormalizeRows(k);
       } else {
-        PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
+        NormalizePlanes(k);
       }
     } else {
       Normalize(k);
@@ -80,26 +81,8 @@ class BatchNormKernel : public Kernel {
  private:
   bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
 
-  // SavedVariance holds the variance until MoveRunning converts it to the form that the gradient reads.
-  void AddPrimitive(KernelSetup& k) {
-    const dnnl::memory::desc data = ChannelDesc(a_.shape);
-    const dnnl::memory::desc channel = OnednnPlain({a_.shape.channels});
-    const auto kind =
-        a_.uses_running ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
-    const auto flags = BatchNormFlags(a_.uses_running);
-    const dnnl::batch_normalization_forward::primitive_desc pd({kind, data, a_.epsilon, flags}, OnednnAttr(),
-                                                               OnednnEngine());
-    steps_.Add(
-        k, dnnl::batch_normalization_forward(pd), pd.scratchpad_desc(),
-        {{DNNL_ARG_SRC, steps_.Tensor(a_.x, data)},
-         {DNNL_ARG_SCALE, steps_.Tensor(a_.scale, channel)},
-         {DNNL_ARG_SHIFT, steps_.Tensor(a_.bias, channel)},
-         {DNNL_ARG_MEAN, steps_.Tensor(a_.uses_running ? a_.mean : a_.saved_mean, channel)},
-         {DNNL_ARG_VARIANCE, steps_.Tensor(a_.uses_running ? a_.variance : a_.saved_variance, channel)},
-         {DNNL_ARG_DST, steps_.Tensor(a_.y, data)}});
-  }
-
-  // Writes mean and variance as oneDNN would.
+  // This and the next write the moments of the batch to SavedMean and SavedVariance, which holds the variance
+  // until MoveRunning converts it to the form that the gradient reads.
   void NormalizePlanes(KernelRun& k) const {
     const float* const x = std::as_const(k[a_.x]).template Data<float>();
     const vec::ChannelNorm norm = {std::as_const(k[a_.scale]).template Data<float>(),
@@ -117,7 +100,37 @@ class BatchNormKernel : public Kernel {
     });
   }
 
-  // f64, by plain loops. In training it writes mean and variance where oneDNN would.
+  void NormalizeRows(KernelRun& k) const {
+    const float* const x = std::as_const(k[a_.x]).template Data<float>();
+    const float* const scale = std::as_const(k[a_.scale]).template Data<float>();
+    const float* const bias = std::as_const(k[a_.bias]).template Data<float>();
+    float* const mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<float>();
+    float* const variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<float>();
+    float* const y = k[a_.y].template Data<float>();
+    const std::size_t columns = MatrixOf(a_.shape).columns;
+    if (!a_.uses_running) MomentsOfRows(k, x, mean, variance);
+    auto* const factors = reinterpret_cast<float*>(k.Workspace(factors_));
+    for (std::size_t c = 0; c < columns; ++c) factors[c] = scale[c] / std::sqrt(variance[c] + a_.epsilon);
+    EachPartOfRows(a_.shape, [&](std::size_t first, std::size_t rows) {
+      const std::size_t at = first * columns;
+      vec::NormalizeColumns({rows, columns}, x + at, mean, factors, bias, y + at);
+    });
+  }
+
+  void MomentsOfRows(KernelRun& k, const float* x, float* mean, float* variance) const {
+    const auto [all, columns] = MatrixOf(a_.shape);
+    const float size = static_cast<float>(all);
+    const float* sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+      vec::AddRows(x + first * columns, columns, rows, columns, own);
+    });
+    for (std::size_t c = 0; c < columns; ++c) mean[c] = sums[c] / size;
+    sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+      vec::AddSquaredDistances({rows, columns}, x + first * columns, mean, own);
+    });
+    for (std::size_t c = 0; c < columns; ++c) variance[c] = sums[c] / size;
+  }
+
+  // f64, by plain loops. In training it writes mean and variance as the functions above.
   void Normalize(KernelRun& k) {
     const T* x = k[a_.x].template Data<T>();
     const T* scale = k[a_.scale].template Data<T>();
@@ -142,7 +155,8 @@ class BatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
-  OnednnSequence steps_;
+  RowBlockSums sums_;
+  WorkspaceId factors_;
 };
 
 template <typename T>
@@ -161,16 +175,6 @@ ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout) {
   s.points = s.channels_last ? x.Product(1, x.rank() - 1) : x.Product(2, x.rank());
   if (s.points == 1) return {.images = 1, .channels = s.channels, .points = s.images, .channels_last = true};
   return s;
-}
-
-dnnl::memory::desc ChannelDesc(const ChannelShape& s) {
-  return OnednnStrided({s.images, s.channels, s.points, 1},
-                       {s.channels * s.points, 1, s.channels, s.channels});
-}
-
-dnnl::normalization_flags BatchNormFlags(bool uses_running) {
-  const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
-  return uses_running ? flags | dnnl::normalization_flags::use_global_stats : flags;
 }
 
 Status BatchNormArguments::Prepare(KernelSetup& k) {
@@ -251,14 +255,15 @@ OpDef& DeclareBatchNorm(OpDef& op) {
       .Attr("fuse_with_relu", false, kNoEffect, OnlyValue(false))
       .Attr("use_global_stats", false, "whether to use the running moments in training too")
       .Attr("trainable_statistics", false, "whether to train even with is_test")
-      .InferShape(InferBatchNorm);
+      .InferShape(InferBatchNorm)
+      .ChannelsLast(ByAttr("data_layout", "NHWC", {"X", "Y"}));
 }
 
 void RegisterBatchNorm(OpRegistry& ops) {
   OpDef& batch_norm =
       ops.Add("batch_norm")
           .Doc("Normalises each channel by its mean and variance, then scales and shifts it.", kDoc);
-  DeclareBatchNorm(batch_norm).Kernel<Cpu, BatchNormKernel, float, double>();
+  DeclareBatchNorm(batch_norm).Kernel<Cpu, BatchNormKernel, float, double>().InPlace("Y", "X");
   AddBatchNormGrad(batch_norm);
 }
 

@@ -21,10 +21,9 @@ class BatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    moment_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * sizeof(T));
     if constexpr (std::is_same_v<T, float>) {
-      if (CopiesOnly() || !a_.shape.channels_last) return OkStatus();
-      return OnednnTry(k, [&] { AddPrimitive(k); });
+      slopes_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * kNumbers * sizeof(float));
+      if (a_.shape.channels_last) sums_.Prepare(k, a_.shape, 2);
     }
     return OkStatus();
   }
@@ -32,78 +31,83 @@ class BatchNormGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (CopiesOnly()) return CopyDy(k);
     if constexpr (std::is_same_v<T, float>) {
-      if (!a_.shape.channels_last) {
+      if (a_.shape.channels_last) {
+        DifferentiateRows(k);
+      } else {
         DifferentiatePlanes(k);
-        return OkStatus();
       }
-      RecoverVariance(k);
-      return steps_.Run(k);
+    } else {
+      Differentiate(k);
     }
-    Differentiate(k);
     return OkStatus();
   }
 
  private:
   bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
 
-  void AddPrimitive(KernelSetup& k) {
-    const dnnl::memory::desc data = ChannelDesc(a_.shape);
-    const dnnl::memory::desc channel = OnednnPlain({a_.shape.channels});
-    const auto flags = BatchNormFlags(a_.uses_running);
-    const dnnl::batch_normalization_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, data, a_.epsilon, flags}, OnednnAttr(), OnednnEngine());
-    const dnnl::batch_normalization_backward::primitive_desc pd(
-        {dnnl::prop_kind::backward, data, data, a_.epsilon, flags}, OnednnAttr(), OnednnEngine(), forward);
-    // The primitive writes all three gradients; those that are not requested go to scratch memory.
-    const auto wanted = [&](const Operand& operand, const dnnl::memory::desc& desc) {
-      return operand ? steps_.Tensor(operand, desc) : steps_.Scratch(k, desc);
-    };
-    steps_.Add(k, dnnl::batch_normalization_backward(pd), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, steps_.Tensor(a_.x, data)},
-                {DNNL_ARG_SCALE, steps_.Tensor(a_.scale, channel)},
-                {DNNL_ARG_SHIFT, steps_.Tensor(a_.bias, channel)},  // required by the primitive, not used
-                {DNNL_ARG_MEAN, steps_.Tensor(a_.mean, channel)},
-                {DNNL_ARG_VARIANCE, steps_.InWorkspace(moment_, channel)},
-                {DNNL_ARG_DIFF_DST, steps_.Tensor(a_.dy, data)},
-                {DNNL_ARG_DIFF_SRC, wanted(a_.dx, data)},
-                {DNNL_ARG_DIFF_SCALE, wanted(a_.dscale, channel)},
-                {DNNL_ARG_DIFF_SHIFT, wanted(a_.dbias, channel)}});
+  // Of each channel, in the workspace.
+  static constexpr std::size_t kNumbers = 4;
+  float* Numbers(KernelRun& k, std::size_t i) const {
+    return reinterpret_cast<float*>(k.Workspace(slopes_)) + i * static_cast<std::size_t>(a_.shape.channels);
   }
 
-  // oneDNN expects the variance; SavedVariance holds 1 / sqrt(variance + epsilon).
-  void RecoverVariance(KernelRun& k) {
-    const T* given = k[a_.variance].template Data<T>();
-    T* variance = reinterpret_cast<T*>(k.Workspace(moment_));
-    for (Dim c = 0; c < a_.shape.channels; ++c) {
-      variance[c] = a_.uses_running
-                        ? given[c]
-                        : std::max(T(1) / (given[c] * given[c]) - static_cast<T>(a_.epsilon), T(0));
-    }
-  }
-
-  void DifferentiatePlanes(KernelRun& k) const {
+  // The arguments for framework/vector.
+  vec::ChannelNormGrad Arguments(KernelRun& k) const {
     const auto in = [&](const Operand& operand) { return std::as_const(k[operand]).template Data<float>(); };
     const auto out = [&](const Operand& operand) {
       return operand ? k[operand].template Data<float>() : nullptr;
     };
     const float* inverse_deviation = in(a_.variance);
     if (a_.uses_running) {
-      auto* const computed = reinterpret_cast<float*>(k.Workspace(moment_));
+      float* const computed = Numbers(k, 0);
       for (Dim c = 0; c < a_.shape.channels; ++c)
         computed[c] = 1.0f / std::sqrt(inverse_deviation[c] + a_.epsilon);
       inverse_deviation = computed;
     }
-    const vec::ChannelNormGrad grad = {.x = in(a_.x),
-                                       .dy = in(a_.dy),
-                                       .scale = in(a_.scale),
-                                       .mean = in(a_.mean),
-                                       .inverse_deviation = inverse_deviation,
-                                       .moments_of_x = !a_.uses_running,
-                                       .dx = out(a_.dx),
-                                       .dscale = out(a_.dscale),
-                                       .dbias = out(a_.dbias)};
+    return {.x = in(a_.x),
+            .dy = in(a_.dy),
+            .scale = in(a_.scale),
+            .mean = in(a_.mean),
+            .inverse_deviation = inverse_deviation,
+            .moments_of_x = !a_.uses_running,
+            .dx = out(a_.dx),
+            .dscale = out(a_.dscale),
+            .dbias = out(a_.dbias)};
+  }
+
+  void DifferentiatePlanes(KernelRun& k) const {
+    const vec::ChannelNormGrad grad = Arguments(k);
     EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
       vec::BatchNormGrad(PlanesOf(a_.shape), first, count, grad);
+    });
+  }
+
+  void DifferentiateRows(KernelRun& k) const {
+    const vec::ChannelNormGrad g = Arguments(k);
+    const auto [all, columns] = MatrixOf(a_.shape);
+    const float* const sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+      const std::size_t at = first * columns;
+      vec::AddSlopes({rows, columns}, g.x + at, g.dy + at, g.mean, own, own + columns);
+    });
+    const float* const alongs = sums + columns;
+    const float size = static_cast<float>(all);
+    float *const steep = Numbers(k, 1), *const along = Numbers(k, 2), *const constant = Numbers(k, 3);
+    float* const mean = Numbers(k, 0);
+    for (std::size_t c = 0; c < columns; ++c) {
+      // All of the channel's numbers are read here, before gradients that may have their memory are written.
+      const float r = g.inverse_deviation[c], weighted = alongs[c] * r;
+      steep[c] = g.scale[c] * r;
+      along[c] = g.moments_of_x ? -steep[c] * (weighted / size) * r : 0;
+      constant[c] = g.moments_of_x ? -steep[c] * (sums[c] / size) : 0;
+      mean[c] = g.mean[c];
+      if (g.dbias != nullptr) g.dbias[c] = sums[c];
+      if (g.dscale != nullptr) g.dscale[c] = weighted;
+    }
+    if (g.dx == nullptr) return;
+    EachPartOfRows(a_.shape, [&](std::size_t first, std::size_t rows) {
+      const std::size_t at = first * columns;
+      vec::DifferentiateColumns({rows, columns}, g.x + at, g.dy + at, {mean, steep, along, constant},
+                                g.dx + at);
     });
   }
 
@@ -136,7 +140,8 @@ class BatchNormGradKernel : public Kernel {
 
   // The gradient of Y = X.
   Status CopyDy(KernelRun& k) {
-    if (a_.dx) std::memcpy(k[a_.dx].raw(), k[a_.dy].raw(), k[a_.dy].bytes());
+    if (a_.dx && k[a_.dx].raw() != k[a_.dy].raw())
+      std::memcpy(k[a_.dx].raw(), k[a_.dy].raw(), k[a_.dy].bytes());
     for (const Operand& zero : {a_.dscale, a_.dbias}) {
       if (zero) std::fill_n(k[zero].template Data<T>(), a_.shape.channels, T(0));
     }
@@ -144,8 +149,8 @@ class BatchNormGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
-  WorkspaceId moment_;
-  OnednnSequence steps_;
+  WorkspaceId slopes_;
+  RowBlockSums sums_;
 };
 
 }  // namespace
@@ -213,6 +218,7 @@ OpDef& DeclareBatchNormGrad(OpDef& op) {
 void AddBatchNormGrad(OpDef& batch_norm) {
   DeclareBatchNormGrad(batch_norm);
   batch_norm.GradKernel<Cpu, BatchNormGradKernel, float, double>();
+  batch_norm.GradDef().InPlace("X@GRAD", "Y@GRAD");
 }
 
 }  // namespace penstock

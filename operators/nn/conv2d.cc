@@ -145,7 +145,8 @@ OpDef& AddConvolution(OpRegistry& ops, const char* type, const char* summary, in
   op.Input("ResidualData", "used by a fused backend; not read", SameTypeAs("Input"), Optional())
       .Output("Output", "one channel per filter", SameTypeAs("Input"), Apart())
       .InferShape(InferConv2d)
-      .Kernel<Cpu, Conv2dKernel, float, double>();
+      .Kernel<Cpu, Conv2dKernel, float, double>()
+      .ChannelsLast(ByAttr("data_format", axes == 2 ? "NHWC" : "NDHWC", {"Input", "Output"}, ConvLayoutCost));
   AddConv2dGrad(AddAttrs(op, axes));
   return op;
 }

@@ -60,8 +60,12 @@ inline std::vector<Dim> KernelOf(const Shape& filter) { return SpatialExtents(fi
 // Returns the arguments of a convolution, or of its gradient with Output@GRAD as `output`.
 Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output);
 
-// oneDNN's descriptors for f32. Where blocked layouts pay, each primitive chooses its fastest layouts, and
-// the kernel includes the reorders from and to the plain layout of the op's arguments.
+// The time of a convolution or of its gradient in both layouts. Without AVX2 they cost the same.
+LayoutCost ConvLayoutCost(const InferContext& plain);
+
+// oneDNN's descriptors for f32. Channels last are used as they are. Of plain images, where blocked layouts
+// pay, each primitive chooses its fastest layouts, and the kernel includes the reorders from and to the plain
+// layout of the op's arguments.
 struct ConvDescs {
   explicit ConvDescs(const ConvArguments& a);
   ConvDescs OfImages(Dim images) const;  // the same convolution of some of the images

@@ -1,7 +1,9 @@
 // The f32 convolution by oneDNN: forward, and the gradients of input and filter.
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
+#include "framework/vector/isa.h"
 #include "operators/nn/conv2d.h"
 
 namespace penstock {
@@ -10,11 +12,15 @@ namespace {
 // Whether blocked layouts are worth the reorders from and to plain memory. They store 8 or 16 channels side
 // by side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8
 // channels 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x
-// slower.
+// slower. Channels last need no reorders: oneDNN has kernels for them as fast as for blocked layouts.
+bool BlockedFormsPay(Dim groups, Dim group_channels, Dim filters, bool points) {
+  if (groups > 1) return true;  // plain layouts have no fast path
+  return group_channels % 8 == 0 && filters % 8 == 0 && !points;
+}
 bool BlockedFormsPay(const ConvArguments& a) {
-  if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain layouts have no fast path
+  if (a.geometry.channels_last) return false;
   const bool points = std::ranges::all_of(a.kernel, [](Dim extent) { return extent == 1; });
-  return a.group_channels % 8 == 0 && a.filters % 8 == 0 && !points;
+  return BlockedFormsPay(a.geometry.groups, a.group_channels, a.filters, points);
 }
 
 }  // namespace
@@ -30,7 +36,7 @@ ConvDescs::ConvDescs(const ConvArguments& a)
   const bool blocked = BlockedFormsPay(a);
   input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
   output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
-  this->filter = blocked ? OnednnAny(filter) : filter_plain;
+  this->filter = blocked || a.geometry.channels_last ? OnednnAny(filter) : filter_plain;
   for (int axis = 0; axis < a.geometry.window.axes(); ++axis) {
     const WindowAxis& w = a.geometry.window[axis];
     strides.push_back(w.stride);
@@ -38,6 +44,23 @@ ConvDescs::ConvDescs(const ConvArguments& a)
     pad_begin.push_back(w.pad_begin);
     pad_end.push_back(w.pad_end);
   }
+}
+
+LayoutCost ConvLayoutCost(const InferContext& plain) {
+  const Shape& filter = plain.ShapeOf("Filter");
+  const bool forward = plain.OutputCount("Output") > 0;
+  const Shape& input = plain.ShapeOf("Input");
+  const Shape& output = forward ? plain.Output("Output").shape : plain.ShapeOf("Output@GRAD");
+  const int passes = forward ? 1 : plain.OutputCount("Input@GRAD") + plain.OutputCount("Filter@GRAD");
+  const Dim window = filter.Product(2, filter.rank());
+  const double ns =
+      passes * FlopsNs(2.0 * static_cast<double>(output.Count()) * static_cast<double>(filter[1] * window));
+  if (vec::IsaInUse() < vec::Isa::kAvx2) return {ns, ns};
+  if (BlockedFormsPay(plain.Attr<std::int32_t>("groups"), filter[1], filter[0], window == 1)) {
+    constexpr double kReorderNs = 0.2;
+    return {ns + kReorderNs * passes * static_cast<double>(input.Count() + output.Count()), ns};
+  }
+  return {ns * (window == 1 ? 1.2 : 1.6), ns};
 }
 
 ConvDescs ConvDescs::OfImages(Dim images) const {

@@ -151,6 +151,29 @@ class PoolKernelBase : public Kernel {
       return w.kernel == 2 && w.stride == 2 && w.pad_begin == 0 && w.out == w.in / 2;
     });
   }
+  // Whether the maxima of several channels are found at once.
+  bool IsMaxChannelsLast() const {
+    return std::is_same_v<T, float> && g_.is_max && g_.channels_last && g_.window.axes() == 2;
+  }
+  // Calls visit(window, index in X, index in Out) for each window of each image that is not empty.
+  template <typename Visit>
+  void EachChannelsWindow(Dim begin, Dim end, const Visit& visit) const {
+    for (Dim n = begin; n < end; ++n) {
+      EachPoolWindow(g_, [&](const std::array<Dim, 3>& at, const PoolRanges& r) {
+        const vec::ChannelsWindow window = {
+            static_cast<std::size_t>(r[1].size()), static_cast<std::size_t>(r[2].size()),
+            static_cast<std::size_t>(x_shape_.strides[1]), static_cast<std::size_t>(x_shape_.channels)};
+        visit(window, x_shape_.At(n, 0, 0, r[1].begin, r[2].begin), out_shape_.At(n, 0, 0, at[1], at[2]));
+      });
+    }
+  }
+  // Calls images(begin, end) for parts of the images.
+  template <typename Images>
+  void EachPartOfImages(const Images& images) const {
+    constexpr double kPointNs = 0.4;
+    const Dim points = x_shape_.points() + out_shape_.points();
+    ForRows(x_shape_.images, kPointNs * static_cast<double>(x_shape_.channels * points), images);
+  }
   std::size_t height() const { return static_cast<std::size_t>(x_shape_.extents[1]); }
   std::size_t width() const { return static_cast<std::size_t>(x_shape_.extents[2]); }
 
@@ -176,7 +199,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, out_));
-    if (!std::is_same_v<T, float> || this->IsMaxOf2x2() || !OnednnCanPool(this->g_, this->x_shape_))
+    if (!std::is_same_v<T, float> || this->IsMaxOf2x2() || this->IsMaxChannelsLast() ||
+        !OnednnCanPool(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
       this->EachShare(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
@@ -200,6 +224,10 @@ class Pool2dKernel : public PoolKernelBase<T> {
         });
         return OkStatus();
       }
+      if (this->IsMaxChannelsLast()) {
+        MaxOfChannels(x, out);
+        return OkStatus();
+      }
     }
     this->EachPlane([&](Dim n, Dim c) {
       this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
@@ -215,6 +243,15 @@ class Pool2dKernel : public PoolKernelBase<T> {
   }
 
  private:
+  void MaxOfChannels(const float* x, float* out) const {
+    this->EachPartOfImages([&](Dim begin, Dim end) {
+      this->EachChannelsWindow(begin, end, [&](const vec::ChannelsWindow& window, Dim from, Dim to) {
+        if (window.rows * window.columns > 0) return vec::MaxOfWindow(window, x + from, out + to);
+        std::fill_n(out + to, window.channels, std::numeric_limits<float>::lowest());
+      });
+    });
+  }
+
   // The loop has no branch, so that it is vectorised; it takes a small part of the pooling's time.
   bool HoldsNan(const Tensor& x) const {
     const T* const data = x.Data<T>();
@@ -264,6 +301,12 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     const T* out = k[out_].template Data<T>();
     const T* dout = k[dout_].template Data<T>();
     T* dx = k[dx_].template Data<T>();
+    if constexpr (std::is_same_v<T, float>) {
+      if (this->IsMaxChannelsLast()) {
+        OfMaximaOfChannels(x, out, dout, dx);
+        return OkStatus();
+      }
+    }
     this->EachPlane([&](Dim n, Dim c) {
       const Dim at = this->x_shape_.At(n, c, 0, 0, 0), o = this->out_shape_.At(n, c, 0, 0, 0);
       if constexpr (std::is_same_v<T, float>) {
@@ -288,6 +331,16 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
   PoolRanges Plane() const {
     const std::array<Dim, 3>& extents = this->x_shape_.extents;
     return {PoolRange{0, extents[0]}, PoolRange{0, extents[1]}, PoolRange{0, extents[2]}};
+  }
+
+  void OfMaximaOfChannels(const float* x, const float* out, const float* dout, float* dx) const {
+    const Dim image = this->x_shape_.image_stride;
+    this->EachPartOfImages([&](Dim begin, Dim end) {
+      std::fill(dx + begin * image, dx + end * image, 0.0f);
+      this->EachChannelsWindow(begin, end, [&](const vec::ChannelsWindow& window, Dim from, Dim to) {
+        vec::AddMaxGradOfWindow(window, x + from, out + to, dout + to, dx + from);
+      });
+    });
   }
 
   // Of one plane.
@@ -369,7 +422,8 @@ void RegisterPool2d(OpRegistry& ops) {
       .Attr("use_quantizer", false, kNoEffect)
       .Attr("data_format", "NCHW", "the memory layout of X and Out; AnyLayout is NCHW",
             OneOf({"AnyLayout", "NCHW", "NHWC"}))
-      .Attr("is_test", false, kNoEffect);
+      .Attr("is_test", false, kNoEffect)
+      .ChannelsLast(ByAttr("data_format", "NHWC", {"X", "Out"}));
   DeclarePooling(ops.Add("pool3d").Doc(summary, kDoc), 3)
       .Attr("data_format", "NCDHW", "the memory layout of X and Out; AnyLayout is NCDHW",
             OneOf({"AnyLayout", "NCDHW", "NDHWC"}));

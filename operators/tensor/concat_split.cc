@@ -373,6 +373,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .InferShape(InferConcat)
       .PartsAreRows({.whole = "Out", .parts = "X", .when = JoinsRows})
       .KernelForAnyType<Cpu, ConcatKernel>()
+      .ChannelsLast(ByAxis({"X", "Out"}))
       .Grad({.reads = {"X", "AxisTensor"}, .yields = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, ConcatGradKernel>();
@@ -388,6 +389,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Attr("axis", 0, "the axis to split")
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel<false>>()
+      .ChannelsLast(ByAxis({"X", "Out"}))
       .GradMadeBy(SplitGrad);
   ops.Add("split_byref")
       .Doc("Splits a tensor by rows, to send the parts to several pservers.", kSplitRowsDoc)

@@ -37,6 +37,9 @@ Result<GoldenOutputs> RunCost(const GoldenFile& file, const GoldenCase& one);
 
 // memory/: reuses the buffers of `-- in`, or releases them with {"release": true}, as `-- options` says.
 Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);
+// exec_plan/: prints the plan by which the executor runs `-- in`; `-- options` has the batch (default 8),
+// {"layouts": "plain"} turns off the choice of layouts.
+Result<GoldenOutputs> RunExecPlan(const GoldenFile& file, const GoldenCase& one);
 // check/: makes the set for `-- in`, `-- startup` and `-- config` (of this case, or of the last case above
 // that has them), applies the edits of each `-- damage (FILE)`, and prints the findings of check. `-- without
 // source`: checks only the role programs. `-- config (fluid-1.8)`: compat.

@@ -1,0 +1,26 @@
+#include "executor/plan/plan.h"
+
+#include <utility>
+
+#include "executor/plan/channels_last.h"
+#include "framework/base/environment.h"
+
+namespace penstock::exec {
+
+PlanOptions PlanOptionsBySetting() {
+  const Result<std::string> layouts = env::Choice("PENSTOCK_LAYOUTS");
+  return {.channels_last = !layouts.ok() || *layouts != "plain"};
+}
+
+Result<std::unique_ptr<Specialisation>> MakePlan(const OpRegistry& ops,
+                                                 std::shared_ptr<const CompiledBlock> block,
+                                                 std::vector<VarInfo> known, const Services& services,
+                                                 const PlanOptions& options) {
+  if (options.channels_last) block = StoreChannelsLast(ops, block, known);
+  // The slots that a pass has added are temporaries.
+  for (std::size_t s = known.size(); s < block->slots.size(); ++s)
+    known.push_back(InfoOf(*block->slots[s].var));
+  return Specialise(std::move(block), std::move(known), services, options.in_place);
+}
+
+}  // namespace penstock::exec

@@ -1,0 +1,31 @@
+// From a compiled block and the types of a run to the plan that the run follows. The passes, in their order:
+//
+//   channels last   stores images in the layout that costs least       channels_last.h
+//   specialise      infers shapes, prepares kernels, places temporaries   executor/graph/specialise.h
+//   in place        outputs take over the memory of inputs              executor/graph/in_place.h
+//
+//   penstock plan --exec main.pb --batch 64    prints the plan of a program
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/graph/specialise.h"
+
+namespace penstock::exec {
+
+struct PlanOptions {
+  bool channels_last = true;
+  bool in_place = true;  // outputs take over the memory of inputs; bytes are the same
+};
+
+// The options that PENSTOCK_LAYOUTS asks for: `plain` turns the pass off.
+PlanOptions PlanOptionsBySetting();
+
+// `known`: the state of each slot of `block` before the run, as for Specialise. Errors of Specialise.
+Result<std::unique_ptr<Specialisation>> MakePlan(const OpRegistry& ops,
+                                                 std::shared_ptr<const CompiledBlock> block,
+                                                 std::vector<VarInfo> known, const Services& services,
+                                                 const PlanOptions& options);
+
+}  // namespace penstock::exec

@@ -1,0 +1,38 @@
+#include "executor/plan/plan_text.h"
+
+#include "executor/graph/explain.h"
+#include "framework/base/strings.h"
+#include "framework/text/printer.h"
+
+namespace penstock::exec {
+namespace {
+
+std::string PlaceText(const Specialisation& plan, const OutputSlot& output) {
+  if (output.view >= 0) {
+    const RowView& view = plan.views[static_cast<std::size_t>(output.view)];
+    return StrCat("rows ", view.begin, " to ", view.end, " of ",
+                  plan.block->slots[static_cast<std::size_t>(view.of)].name);
+  }
+  if (output.place < 0) return "in the scope";
+  const Place& place = plan.places[static_cast<std::size_t>(output.place)];
+  if (place.own_buffer) return StrCat("in its own buffer, ", place.bytes, " B");
+  return StrCat("at ", place.offset, ", ", place.bytes, " B");
+}
+
+}  // namespace
+
+std::string PlanText(const Specialisation& plan) {
+  std::string text = StrCat("plan of block ", plan.block->block, ": ", plan.steps.size(), " steps, arena ",
+                            plan.arena_bytes, " B\n");
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    text += StrCat(i, "  ", PrintOp(*plan.block->instructions[i].op),
+                   plan.steps[i].kernel == nullptr ? "  late\n" : "\n");
+    for (const OutputSlot& output : plan.OutputsOf(i)) {
+      text += StrCat("     ", plan.block->slots[static_cast<std::size_t>(output.slot)].name, " : ",
+                     TypeText(plan.type(output.type)), " ", PlaceText(plan, output), "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace penstock::exec

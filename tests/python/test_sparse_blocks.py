@@ -1,5 +1,5 @@
-"""Ops with sparse gradients in jobs with pservers, in any block: lookups, hsigmoid and nce, in the main block, in
-loops, branches and recurrent layers. A job of two trainers ends with the parameters of one machine."""
+"""Ops with sparse gradients in jobs with pservers, in any block: lookups, pooled ones too, hsigmoid and nce, in the
+main block, in loops, branches and recurrent layers. A job of two trainers ends with the parameters of one machine."""
 
 import textwrap
 
@@ -78,6 +78,15 @@ NETS = '''
         large = L.greater_than(L.reduce_max(L.cast(b, 'float32')), L.fill_constant([1], 'float32', 25.0))
         return L.cond(large, lambda: word(b),
                       lambda: L.fill_constant_batch_size_like(b, [-1, 4], 'float32', 0.5))
+
+
+    def pooled(w, b):
+        return fluid.contrib.layers.fused_embedding_seq_pool(w, [30, 4], is_sparse=True, param_attr='emb')
+
+
+    def pooled_in_branches(w, b):
+        few = L.less_than(L.reduce_max(L.cast(b, 'float32')), L.fill_constant([1], 'float32', 99.0))
+        return L.cond(few, lambda: pooled(w, b), lambda: L.scale(pooled(w, b), 2.0))
 
 
     def hsigmoid(w, b):
@@ -196,8 +205,8 @@ def close(got, want, name=''):
 
 
 CASES = [(kind, 'sparse') for kind in ('dynamic', 'dynamic_and_outside', 'static', 'loop', 'branches', 'rarely',
-                                       'hsigmoid', 'hsigmoid_alone', 'hsigmoid_in_branches',
-                                       'hsigmoid_in_steps', 'both')]
+                                       'pooled', 'pooled_in_branches', 'hsigmoid', 'hsigmoid_alone',
+                                       'hsigmoid_in_branches', 'hsigmoid_in_steps', 'both')]
 CASES += [(kind, 'distributed') for kind in ('dynamic', 'dynamic_and_outside', 'rarely', 'both')]
 
 

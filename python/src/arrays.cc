@@ -53,6 +53,11 @@ class PinnedArray {
   bool pinned_ = false;
 };
 
+StatusError NoTensor(std::string_view of) {
+  return StatusError(InvalidArgument("E-array-dtype", "an array of ", of,
+                                     " cannot be a tensor; use bool, int8/16/32/64, uint8 or float16/32/64"));
+}
+
 DType TypeOf(const BufferView& view) {
   switch (view.element()) {
     case '?':
@@ -78,9 +83,7 @@ DType TypeOf(const BufferView& view) {
     default:
       break;
   }
-  throw StatusError(InvalidArgument("E-array-dtype", "an array of element format ",
-                                    Quote((*view).format == nullptr ? "B" : (*view).format),
-                                    " cannot be a tensor; use bool, int8/16/32/64, uint8 or float16/32/64"));
+  throw NoTensor(StrCat("element format ", Quote((*view).format == nullptr ? "B" : (*view).format)));
 }
 
 // The memory of a masked array has values where elements are masked, and a copy has lost the mask. Subclasses
@@ -134,6 +137,12 @@ void RequireUnmasked(py::handle array, std::string_view what) {
   throw StatusError(InvalidArgument("E-array-masked", what, std::string(py::str(first)),
                                     " is masked; choose the values of masked elements, for example with "
                                     "array.filled(0)"));
+}
+
+void ThrowWithoutBuffer(py::handle array) {
+  const py::error_already_set error;  // takes Python's error
+  if (!py::hasattr(array, "dtype")) throw error;
+  throw NoTensor(std::string(py::str(array.attr("dtype"))));
 }
 
 Tensor BorrowArray(py::handle array) {

@@ -14,6 +14,10 @@ namespace penstock::python {
 // buffer has other values there. `what` begins the error, such as "feed: x".
 void RequireUnmasked(pybind11::handle array, std::string_view what);
 
+// Replaces Python's error about an array that has no buffer, such as one of dates, by ProgramError
+// E-array-dtype. Another object's error is thrown as it is.
+[[noreturn]] void ThrowWithoutBuffer(pybind11::handle array);
+
 // What offers no buffer, such as a list, is converted by numpy.
 class BufferView {
  public:
@@ -24,7 +28,7 @@ class BufferView {
     if (PyObject_CheckBuffer(object.ptr()) == 0)
       source = py::module_::import("numpy").attr("asarray")(object);
     if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-      throw py::error_already_set();
+      ThrowWithoutBuffer(source);
   }
   ~BufferView() {
     const PyGILState_STATE gil = PyGILState_Ensure();  // pybind11's own may throw, a destructor may not

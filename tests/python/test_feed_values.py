@@ -104,6 +104,15 @@ def test_what_is_no_array_of_numbers_is_an_error(value):
     assert caught.value.id == 'E-feed-type' and 'x' in str(caught.value)
 
 
+@pytest.mark.parametrize('value', [np.array(['2020-01-01'], 'datetime64[D]'), np.array([1], 'timedelta64[s]'),
+                                   np.array([1 + 2j]), np.array(['a']), None])
+def test_tensors_take_only_their_element_types(fluid, value):
+    for tensor in (fluid.LoDTensor(), fluid.global_scope().var('w').get_tensor()):
+        with pytest.raises(penstock.ProgramError, match='cannot be a tensor; use bool, int8') as caught:
+            tensor.set(value, fluid.CPUPlace())
+        assert caught.value.id == 'E-array-dtype'
+
+
 def test_lists_of_python_numbers():
     assert converted([[1, 2.5], [True, 0]], 'float32').tolist() == [[1, 2.5], [1, 0]]
     assert converted([1, 2.0], 'int64').tolist() == [1, 2]

@@ -66,7 +66,7 @@ void MaxOfRows(const T* x, Dim begin, Dim end, Dim width, T* out, std::int32_t* 
     const T* const row = x + r * width;
     const auto number = static_cast<std::int32_t>(r);
     for (Dim j = 0; j < width; ++j) {
-      const bool larger = (row[j] > out[j]) | (IsNan(row[j]) & !IsNan(out[j]));
+      const bool larger = !(row[j] <= out[j]) & !IsNan(out[j]);  // also a NaN where out has a number
       out[j] = larger ? row[j] : out[j];
       rows[j] = larger ? number : rows[j];
     }

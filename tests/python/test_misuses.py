@@ -90,8 +90,27 @@ def test_rates_are_finite(fluid, rate):
                  lambda: fluid.regularizer.L1Decay(rate), lambda: fluid.ParamAttr(learning_rate=rate),
                  lambda: layers.exponential_decay(rate, 10, 0.5), lambda: layers.natural_exp_decay(0.1, 10, rate),
                  lambda: layers.piecewise_decay([10], [0.1, rate]), lambda: layers.cosine_decay(rate, 10, 10),
-                 lambda: layers.linear_lr_warmup(0.1, 10, rate, 0.1)):
+                 lambda: layers.linear_lr_warmup(0.1, 10, rate, 0.1), lambda: fluid.initializer.Normal(0.0, rate),
+                 lambda: fluid.initializer.TruncatedNormal(rate), lambda: fluid.initializer.Uniform(rate, rate)):
         refused(call, 'E-hyperparameter', 'must be finite, not %r' % rate)
+
+
+@pytest.mark.parametrize('steps', [0, -5, 0.0])
+def test_a_period_of_a_schedule_has_steps(fluid, steps):
+    layers = fluid.layers
+    for name, call in (('decay_steps', lambda: layers.exponential_decay(0.1, steps, 0.5)),
+                       ('decay_steps', lambda: layers.natural_exp_decay(0.1, decay_steps=steps, decay_rate=0.5)),
+                       ('decay_steps', lambda: layers.inverse_time_decay(0.1, steps, 0.5)),
+                       ('decay_steps', lambda: layers.polynomial_decay(0.1, steps)),
+                       ('d_model', lambda: layers.noam_decay(steps, 10)),
+                       ('warmup_steps', lambda: layers.noam_decay(512, steps)),
+                       ('step_each_epoch', lambda: layers.cosine_decay(0.1, steps, 10)),
+                       ('epochs', lambda: layers.cosine_decay(0.1, 10, steps)),
+                       ('warmup_steps', lambda: layers.linear_lr_warmup(0.1, steps, 0.0, 0.1))):
+        refused(call, 'E-hyperparameter', '%s must be above 0, not %r' % (name, steps))
+    refused(lambda: layers.piecewise_decay([10, 5], [0.1, 0.2, 0.3]), 'E-hyperparameter',
+            'boundaries must ascend, but 5 comes after 10')
+    layers.piecewise_decay([0, 0, 5], [0.4, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize('beta', [2, 1.0, -0.1, math.nan])

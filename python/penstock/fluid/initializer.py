@@ -9,7 +9,7 @@ import numpy
 from penstock.fluid import unique_name
 from penstock.fluid._array_conversion import to_array
 from penstock.fluid._basics import nearest_float32, require_equal_in
-from penstock.fluid.core import VarType, require_numbers
+from penstock.fluid.core import VarType, require_finite, require_numbers
 
 __all__ = [
     'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
@@ -121,7 +121,7 @@ class UniformInitializer(Initializer):
     """
 
     def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
-        require_numbers('Uniform', low=low, high=high, seed=seed)
+        require_finite('Uniform', low=low, high=high, seed=seed)
         if low > high:
             raise ValueError('Uniform: low (%s) must not be above high (%s)' % (low, high))
         self._low = low
@@ -156,7 +156,7 @@ class NormalInitializer(Initializer):
     """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_numbers('Normal', loc=loc, scale=scale, seed=seed)
+        require_finite('Normal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
@@ -183,7 +183,7 @@ class TruncatedNormalInitializer(Initializer):
     """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_numbers('TruncatedNormal', loc=loc, scale=scale, seed=seed)
+        require_finite('TruncatedNormal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed

@@ -8,7 +8,9 @@ Each schedule counts steps in a variable of the program and returns the rate as 
 import functools
 import inspect
 import math
+import numbers
 
+from penstock._errors import program_error
 from penstock.fluid import framework
 from penstock.fluid.core import require_finite
 from penstock.fluid.framework import Variable
@@ -20,6 +22,7 @@ __all__ = [
 ]
 
 _COUNTER = '@LR_DECAY_COUNTER@'
+_DIVISORS = ('d_model', 'decay_steps', 'epochs', 'step_each_epoch', 'warmup_steps')
 
 
 def _schedule(layer):
@@ -34,6 +37,9 @@ def _schedule(layer):
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(one, float):
                     require_finite(layer.__name__, **{name: one})
+            if name in _DIVISORS and isinstance(value, numbers.Real) and not value > 0:
+                raise program_error('E-hyperparameter', '%s: %s must be above 0, not %r' %
+                                    (layer.__name__, name, value))
         with framework.default_main_program()._lr_schedule_guard():
             return layer(*args, **kwargs)
 
@@ -184,6 +190,7 @@ def piecewise_decay(boundaries, values):
 
     Raises:
         ValueError: the number of values is not the number of boundaries plus 1.
+        penstock.ProgramError: E-hyperparameter: the boundaries descend.
 
     Example:
         rate = fluid.layers.piecewise_decay(boundaries=[1000, 2000], values=[0.1, 0.01, 0.001])
@@ -191,6 +198,10 @@ def piecewise_decay(boundaries, values):
     if len(values) - len(boundaries) != 1:
         raise ValueError('there must be one value more than boundaries; there are %d values and %d boundaries' %
                          (len(values), len(boundaries)))
+    for before, after in zip(boundaries, boundaries[1:]):
+        if after < before:
+            raise program_error('E-hyperparameter', 'piecewise_decay: boundaries must ascend, but %r comes after %r' %
+                                (after, before))
     step = _decay_step_counter()
     rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True, name='learning_rate')
     with control_flow.Switch() as switch:

@@ -125,6 +125,8 @@ ARRAYS = """
     refuses(penstock.ProgramError, 'E-hvd-op', lambda: hvd.allreduce(np.ones(2), op='sum'))
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allreduce(np.ones(2, 'int16'), op=hvd.Sum))
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allreduce(np.ones(2, 'bool'), op=hvd.Sum))
+    for value in (None, 'a', np.ones(2, 'int16'), np.ones(2, 'bool'), np.ones(2, 'complex64')):    # have no sum either
+        refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allreduce(value))
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allreduce_(np.ones((2, 3)).T))
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allgather(np.float32(1)))
     refuses(penstock.ProgramError, 'E-hvd-root', lambda: hvd.broadcast(np.ones(2), size))

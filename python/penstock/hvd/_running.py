@@ -192,7 +192,7 @@ def reduction_of(function, average, op):
 
 
 def check_mean(function, op, array):
-    if op is Average and array.dtype.kind != 'f':
+    if op is Average and array.dtype.kind in 'iu' and array.dtype in _BY_DTYPE:    # others have no sum either
         raise program_error('E-hvd-op', 'hvd.%s: the mean of %s may not be one of them; use op=hvd.Sum' %
                             (function, array.dtype.name))
 

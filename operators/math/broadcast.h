@@ -84,7 +84,8 @@ class BroadcastLoops {
     if (d == kMaxDepth) return part(*this);
     const Dim elements = rows_ * inner();
     if (elements == 0) return;
-    const double step_ns = element_ns * static_cast<double>(elements / extent_[d]);
+    const Dim of_step = elements / extent_[d];
+    const double step_ns = element_ns * static_cast<double>(of_step);
     const auto of_range = [&](Dim begin, Dim end) { part(Range(d, begin, end)); };
     d == 0 ? ForElements(extent_[d], step_ns, of_range) : ForRows(extent_[d], step_ns, of_range);
   }

@@ -87,7 +87,7 @@ class OnednnProduct : public MatrixProduct {
     constexpr Dim kGranule = 16;  // rows or columns that a kernel of oneDNN computes at once
     const double flops = 2.0 * static_cast<double>(out.batch * out.rows) * static_cast<double>(out.columns) *
                          static_cast<double>(a.columns);
-    const bool by_batch = out.batch_stride != 0 && out.batch >= kPerThread * k.threads();
+    const bool by_batch = out.batch_stride != 0 && out.batch >= Dim{kPerThread} * k.threads();
     const bool by_rows = out.rows >= out.columns;
     const Dim count = by_batch ? out.batch : by_rows ? out.rows : out.columns;
     const Shares shares = DivideIntoShares(count, FlopsNs(flops) / static_cast<double>(count),

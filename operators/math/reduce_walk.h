@@ -94,7 +94,8 @@ class ReduceWalk {
   void RunsInParallel(double element_ns, const Visit& visit) const {
     const std::size_t d = LevelToDivide();
     if (d == levels_.size() || count_ == 0) return Walk(0, 0, 0, levels_.size(), 0, 0, visit);
-    ForRows(levels_[d].extent, element_ns * static_cast<double>(count_ / levels_[d].extent),
+    const Dim row = count_ / levels_[d].extent;  // elements of each step of the level
+    ForRows(levels_[d].extent, element_ns * static_cast<double>(row),
             [&](Dim begin, Dim end) { Walk(0, 0, 0, d, begin, end, visit); });
   }
 

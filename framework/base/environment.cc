@@ -82,6 +82,7 @@ constexpr std::array kSettings = {
     Plain("PENSTOCK_TLS_CERT"),
     Plain("PENSTOCK_TLS_KEY"),
     YesNo("PENSTOCK_TLS_MUTUAL"),
+    Plain("PENSTOCK_TRACE"),
     Plain("PENSTOCK_TRANSPORT"),
     OneOf("PENSTOCK_VERIFY", "roundtrip"),
     Plain("PENSTOCK_WIRE"),

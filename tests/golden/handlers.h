@@ -48,6 +48,9 @@ Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one);
 // diff/: compares `-- a` and `-- b` op by op.
 Result<GoldenOutputs> RunDiff(const GoldenFile& file, const GoldenCase& one);
 
+// trace/: merges the traces of `-- in`, a line per process, thread and event, and prints the file's packets.
+Result<GoldenOutputs> RunTrace(const GoldenFile& file, const GoldenCase& one);
+
 // The text of an input section; an error if the case does not have it.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
 

@@ -35,7 +35,7 @@ ORDER = {
     "transpiler/passes": ["spell", {"trainer", "pserver", "ranks"}],
     "transpiler/check": ["facts", {"rules", "meaning"}],
     "executor": [
-        "dataset", "graph", "plan", "schedule", "table", "observe", "protocol", "transport",
+        "dataset", "observe", "graph", "plan", "schedule", "table", "protocol", "transport",
         {"pserver", "client", "collective"},
         "communicator", "process",
     ],

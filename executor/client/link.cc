@@ -17,6 +17,8 @@ Link::Link(const LinkEnvironment& environment, std::string address, int trainer,
     : environment_(environment),
       address_(std::move(address)),
       notes_(environment.options.observer, StrCat("pserver ", address_)),
+      trace_(environment.options.observer == nullptr ? nullptr : environment.options.observer->tracer(),
+             address_, static_cast<std::uint32_t>(trainer)),
       sender_{.job = Fnv1a64(environment.options.job),
               .contract = contract.Hash(),
               .incarnation = environment.options.incarnation,
@@ -68,7 +70,10 @@ void Link::Number(const protocol::Contract& before) {
   for (const protocol::ContractPiece& table : contract_.tables) number(before.FindTable(table.name));
   for (const protocol::ContractPiece& grad : contract_.grads)
     variables_[number(before.FindGrad(grad.name))].is_gradient = true;
-  for (Variable& variable : variables_) variable.name = notes_.Name(PieceOf(variable).name);
+  for (Variable& variable : variables_) {
+    variable.name = notes_.Name(PieceOf(variable).name);
+    variable.traced = trace_.NameOf(PieceOf(variable).name);
+  }
   tables_by_id_ = MayHaveAnyRow(contract_);
 }
 

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/client/link_trace.h"
 #include "executor/client/push_bytes.h"
 #include "executor/client/retention_log.h"
 #include "executor/client/session_options.h"
@@ -165,6 +166,7 @@ class Link final : public ConnectionHandler {
   struct Variable {
     std::uint32_t position = 0;  // in the contract
     observe::NameId name = 0;
+    LinkTrace::Name traced;
     bool is_gradient = false;
     bool pushed = false;       // in the open step
     bool has_start = false;    // its initial value has been sent
@@ -278,6 +280,7 @@ class Link final : public ConnectionHandler {
   const LinkEnvironment environment_;
   const std::string address_;
   const observe::PeerNotes notes_;
+  const LinkTrace trace_;
   mutable std::mutex mutex_;
   protocol::Sender sender_;
   protocol::Contract contract_;

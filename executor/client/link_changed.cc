@@ -44,6 +44,7 @@ Status Link::On(const protocol::ChangedRows& rows) {
   if (part.size > 0) rows.bytes.CopyTo(arriving.to.data + part.begin);
   arriving.have[rows.part] = PartIs::kThere;
   if (--arriving.parts_left.front() > 0) return OkStatus();
+  trace_.Arrived(trace::FlowKind::kChanged, variable->traced, 0, rows.version, BytesOf(piece, arriving.rows));
   PENSTOCK_RETURN_IF_ERROR(LandChanged(*variable, arriving));
   EndPull(arriving);
   Acknowledge(KeyOf(protocol::PullChanged{.variable = rows.variable, .version = rows.version}));

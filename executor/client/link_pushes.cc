@@ -314,6 +314,12 @@ bool Link::SendAllowed(PendingPush& push) {
 // A gradient without rows is sent too, as one empty part: the server waits for every trainer's gradient.
 void Link::SendParts(const Variable& variable, const PendingPush& push) {
   const std::size_t parts = push.value.PartsOf(variable.cut, push.chunk);
+  if (trace_.on()) {
+    std::size_t bytes = 0;
+    for (std::uint32_t part = 0; part < parts; ++part)
+      bytes += push.value.PartOf(variable.cut, push.chunk, part).size();
+    trace_.Sends(variable.traced, push.chunk, push.step, bytes);
+  }
   for (std::uint32_t part = 0; part < parts; ++part) {
     Payload bytes = push.value.PartOf(variable.cut, push.chunk, part);
     const std::size_t size = bytes.size();
@@ -333,6 +339,7 @@ void Link::Send(PendingPull& pull) {
   Arriving& arriving = variable.arriving;
   notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.cut.bytes);
   if (arriving.changed != nullptr) {  // the answer gives the number of parts
+    trace_.Asks(trace::FlowKind::kChanged, variable.traced, 0, arriving.version);
     arriving.chunks_left = 1;
     arriving.parts_left.assign(1, 1);
     arriving.have.clear();
@@ -345,6 +352,7 @@ void Link::Send(PendingPull& pull) {
   arriving.have.assign(cut.chunks * cut.parts(), PartIs::kMissing);
   for (std::uint32_t chunk = 0; chunk < cut.chunks; ++chunk) {
     arriving.parts_left[chunk] = static_cast<std::uint32_t>(PartsOf(cut.ChunkOf(chunk).size));
+    trace_.Asks(trace::FlowKind::kPull, variable.traced, chunk, arriving.version);
     SendKept(protocol::Pull{.at = {variable.position, chunk}, .version = arriving.version});
   }
 }
@@ -355,6 +363,7 @@ void Link::Send(PendingRows& rows) {
                 arriving.bytes);
   arriving.parts_left = PartsOf(arriving.bytes);
   arriving.have.assign(arriving.parts_left, false);
+  trace_.Asks(trace::FlowKind::kRows, variables_[arriving.slot].traced, rows.request, arriving.version);
   SendKept(protocol::PullRows{.variable = variables_[arriving.slot].position,
                               .version = arriving.version,
                               .request = rows.request,

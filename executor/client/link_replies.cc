@@ -229,6 +229,8 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
   }
   awaited->is = PartIs::kThere;
   if (--arriving.parts_left[at.chunk] > 0) return OkStatus();
+  trace_.Arrived(trace::FlowKind::kPull, variable.traced, at.chunk, version,
+                 variable.cut.ChunkOf(at.chunk).size);
   if (--arriving.chunks_left == 0) {
     notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.cut.bytes);
     EndPull(arriving);
@@ -287,6 +289,8 @@ Status Link::On(const protocol::Rows& rows) {
   arriving->to = {};
   notes_.Record(observe::EventKind::kPullAnswered, rows.version, variables_[arriving->slot].name,
                 arriving->bytes);
+  trace_.Arrived(trace::FlowKind::kRows, variables_[arriving->slot].traced, rows.request, rows.version,
+                 arriving->bytes);
   for (; !rows_.empty() && rows_.front().whole; ++first_request_) rows_.pop_front();
   if (environment_.steps.End(Work::kRows)) changed_ = true;
   Acknowledge(KeyOf(protocol::PullRows{.request = rows.request, .ids = {}}));

@@ -42,6 +42,8 @@ std::string DescribeElements(const Signature& signature) {
 
 }  // namespace
 
+std::string_view NameOf(OperationKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
 Signature SignatureOf(const Operation& op) {
   Signature signature = SignatureWithLabel(op);
   signature.count = op.kind == OperationKind::kAllGather ? op.out.count : op.in.count;
@@ -80,7 +82,7 @@ bool SameOperation(const Signature& a, const Signature& b) {
 
 std::string Describe(const Signature& signature, const RankNames& names) {
   if (!IsReadable(signature)) return "an operation that this version does not know";
-  const std::string_view name = kKindNames[static_cast<std::size_t>(signature.kind)];
+  const std::string_view name = NameOf(signature.kind);
   std::string text(name);
   if (signature.kind == OperationKind::kMessage) {
     AppendTo(text, StrCat(" from rank ", names(signature.root), " to rank ", names(signature.to)));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/collective/rank_names.h"
@@ -39,6 +40,8 @@ struct Operation {
   std::uint64_t tag = 0;                  // identifies what is exchanged
   std::string label = {};
 };
+
+std::string_view NameOf(OperationKind kind);  // "all_reduce"
 
 constexpr std::size_t kLabelBytes = 160;
 

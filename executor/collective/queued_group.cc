@@ -1,5 +1,6 @@
 #include "executor/collective/queued_group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/collective/check_operation.h"
@@ -144,7 +145,7 @@ Status QueuedGroup::RunOne(const Operation& op) {
     status = error_;
     now_ = &op;
   }
-  if (status.ok()) status = backend_->Run(op);
+  if (status.ok()) status = tracer_ == nullptr ? backend_->Run(op) : RunTraced(op);
   {
     const std::lock_guard lock(mutex_);
     running_ = false;
@@ -156,6 +157,18 @@ Status QueuedGroup::RunOne(const Operation& op) {
     if (queue_.empty()) return status;
   }
   changed_.notify_one();
+  return status;
+}
+
+Status QueuedGroup::RunTraced(const Operation& op) {
+  const Nanoseconds begin = tracer_->Now();
+  Status status = backend_->Run(op);
+  tracer_->Record({.begin_ns = begin.count(),
+                   .end_ns = tracer_->Now().count(),
+                   .name = tracer_->InternInPlace(NameOf(op.kind)),
+                   .step = op.number,
+                   .bytes = std::max(op.in.bytes(), op.out.bytes()),
+                   .kind = trace::EventKind::kCollective});
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "executor/collective/backend.h"
+#include "executor/observe/trace/tracer.h"
 #include "framework/runtime/collective_group.h"
 
 namespace penstock::collective {
@@ -48,9 +49,11 @@ class QueuedGroup : public CollectiveGroup {
 
   Completion Start(Operation op, const CollectiveOptions& options);
   Status RunOne(const Operation& op);
+  Status RunTraced(const Operation& op);
   void ServeQueue();
 
   const std::unique_ptr<Backend> backend_;
+  trace::Tracer* const tracer_ = trace::Tracer::OfThisProcess();  // null: nothing is traced
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;

@@ -41,15 +41,16 @@ std::uint64_t Counts::staleness_count() const {
   return std::accumulate(staleness.begin(), staleness.end(), std::uint64_t{0});
 }
 
-Observer::Observer(Recorder& recorder, const Clock& clock)
-    : recorder_(recorder), clock_(clock), began_(clock.Now()) {}
+Observer::Observer(Recorder& recorder, const Clock& clock, trace::Tracer* tracer)
+    : recorder_(recorder), clock_(clock), tracer_(tracer), began_(clock.Now()) {}
 
 Peer& Observer::PeerNamed(const std::string& name) {
   const std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (peer.name == name) return peer;
   }
-  return peers_.emplace_back(*this, name, recorder_.Intern(name));
+  return peers_.emplace_back(*this, name, recorder_.Intern(name),
+                             tracer_ == nullptr ? 0 : tracer_->Intern(name));
 }
 
 void Observer::SetSteps(std::uint64_t steps) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "executor/observe/recorder.h"
+#include "executor/observe/trace/tracer.h"
 
 namespace penstock::observe {
 
@@ -65,20 +66,24 @@ class Observer;
 
 // The atomic form of PeerCounts. Its address is stable.
 struct Peer {
-  Peer(Observer& observer, std::string name, NameId id) : observer(observer), name(std::move(name)), id(id) {}
+  Peer(Observer& observer, std::string name, NameId id, trace::NameId traced)
+      : observer(observer), name(std::move(name)), id(id), traced(traced) {}
 
   Observer& observer;
   const std::string name;
   const NameId id;
+  const trace::NameId traced;  // in the trace, if there is one
   std::atomic<std::uint64_t> messages_out{0}, messages_in{0}, bytes_out{0}, bytes_in{0}, resent{0},
       repeats{0}, connects{0}, compressed{0}, compressed_from{0}, waits{0}, waited_ns{0}, heard_ns{0};
 };
 
 class Observer {
  public:
-  explicit Observer(Recorder& recorder, const Clock& clock = CoarseClock());
+  explicit Observer(Recorder& recorder, const Clock& clock = CoarseClock(), trace::Tracer* tracer = nullptr);
 
   Recorder& recorder() { return recorder_; }
+  // The trace of this process; null if there is none.
+  trace::Tracer* tracer() const { return tracer_; }
   const Clock& clock() const { return clock_; }
   Peer& PeerNamed(const std::string& name);  // the same for the same name
   void SetSteps(std::uint64_t steps);        // never decreases
@@ -94,6 +99,7 @@ class Observer {
  private:
   Recorder& recorder_;
   const Clock& clock_;
+  trace::Tracer* const tracer_;
   const Nanoseconds began_;
   std::atomic<std::uint64_t> steps_{0}, updates_{0}, staleness_sum_{0};
   std::atomic<std::int64_t> exposed_ns_{0}, in_background_ns_{0};

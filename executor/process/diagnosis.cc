@@ -40,12 +40,15 @@ Diagnosis& Diagnosis::OfThisProcess() {
   return *made;
 }
 
-Diagnosis::Diagnosis() : recorder_(observe::FlightMemory::FromEnvironment()), observer_(recorder_) {}
+Diagnosis::Diagnosis()
+    : recorder_(observe::FlightMemory::FromEnvironment()),
+      observer_(recorder_, CoarseClock(), trace::Tracer::OfThisProcess()) {}
 
 void Diagnosis::Begin(const std::string& role) {
   const std::lock_guard lock(mutex_);
   if (!role_.empty()) return;
   role_ = role;
+  if (observer_.tracer() != nullptr) observer_.tracer()->SetRole(role);
   StartMetrics();
 }
 

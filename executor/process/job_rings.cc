@@ -6,6 +6,7 @@
 #include "executor/collective/rendezvous/contract.h"
 #include "executor/collective/threads.h"
 #include "executor/observe/report_times.h"
+#include "executor/observe/trace/tracer.h"
 #include "executor/process/launcher.h"
 #include "executor/process/ring_backend.h"
 #include "executor/process/start_deadline.h"
@@ -66,6 +67,7 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
     PENSTOCK_RETURN_IF_ERROR(board_->Open());
   }
   TellLauncherOfMeeting();
+  if (trace::Tracer* const tracer = trace::Tracer::OfThisProcess()) tracer->SetRole(StrCat("trainer ", rank));
   const std::lock_guard lock(mutex_);
   job_ = std::move(job);
   facts_ = std::move(facts);

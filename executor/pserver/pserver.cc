@@ -58,6 +58,8 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   }
   server->notes_ = JobNotes(server->options_.observer, config.trainers, config.params,
                             server->facts_.mode == roles::ServeMode::kSync);
+  if (observe::Observer* const observer = server->options_.observer)
+    server->trace_ = ServerTrace(observer->tracer(), server->facts_);
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   config.backup_trainers = policies.backup_trainers;
   if (config.backup_trainers >= config.trainers) {

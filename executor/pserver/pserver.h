@@ -31,6 +31,7 @@
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/job_notes.h"
 #include "executor/pserver/other_servers.h"
+#include "executor/pserver/server_trace.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
 #include "executor/pserver/wire.h"
@@ -204,6 +205,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void ReplyNewest(int trainer, const PulledReply& reply, const protocol::ChunkRef& at,
                    const std::shared_ptr<Caller>& to, const protocol::Sender& sender);
   void ReplyRows(int trainer, const RowsReply& reply);
+  std::string TracedName(int trainer, const RowsEvent& asked) const;
   void ReplyChanged(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   void SendLater(int trainer, protocol::Reply reply);
@@ -237,6 +239,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   std::map<const Caller*, int> trainer_of_;
   std::set<const Caller*> refused_;  // callers still connected
   JobNotes notes_;
+  ServerTrace trace_;
   LineLimiter strangers_;
   CheckpointFolder checkpoints_;
   std::optional<Status> ended_;

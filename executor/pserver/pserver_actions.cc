@@ -86,8 +86,10 @@ void Pserver::Start(MergeAction merge) {
   std::size_t bytes = 0;
   for (const Payload& part : merge.parts) bytes += part.size();
   const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
-  queues_->Push(queue, SizeOf(bytes), [this, merge = std::move(merge)]() mutable {
+  queues_->Push(queue, SizeOf(bytes), [this, bytes, merge = std::move(merge)]() mutable {
+    const Nanoseconds begin = trace_.Now();
     const Status status = store_->Merge(merge);
+    trace_.Merged(merge, bytes, begin);
     merge.parts.clear();  // frees the received memory
     Done([&](Actions& next) {
       if (status.ok()) {
@@ -102,7 +104,9 @@ void Pserver::Start(MergeAction merge) {
 void Pserver::Start(const RunAction& run) {
   notes_.Started(run);
   queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
+    const Nanoseconds begin = trace_.Now();
     const Status status = store_->Run(run, blocks_);
+    trace_.Ran(run, begin);
     notes_.Ran(run);
     Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
   });
@@ -146,7 +150,10 @@ void Pserver::CopyForSave(const SaveEvent& save) {
 }
 
 void Pserver::WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy) {
-  Saved(save, store_->SaveTable(save, std::move(copy), blocks_));
+  const Nanoseconds begin = trace_.Now();
+  Status status = store_->SaveTable(save, std::move(copy), blocks_);
+  trace_.Saved(save, begin);
+  Saved(save, std::move(status));
 }
 
 // Each chunk is copied between its other jobs; the last copy continues with WriteState.
@@ -164,7 +171,12 @@ void Pserver::CopyState(const SaveEvent& save) {
 void Pserver::WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy) {
   queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kLarge, [this, save, copy] {
     store_->CopyRates(*copy);
-    options_.run([this, save, copy] { Saved(save, ChunkStore::WriteState(save.file, copy->tensors)); });
+    options_.run([this, save, copy] {
+      const Nanoseconds begin = trace_.Now();
+      Status status = ChunkStore::WriteState(save.file, copy->tensors);
+      trace_.Saved(save, begin);
+      Saved(save, std::move(status));
+    });
   });
 }
 
@@ -218,8 +230,9 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
                     return;
                   }
-                  notes_.Published(trainer, reply.at, reply.version,
-                                   store_->ChunkBytes(reply.at.param, reply.at.chunk));
+                  const std::size_t bytes = store_->ChunkBytes(reply.at.param, reply.at.chunk);
+                  notes_.Published(trainer, reply.at, reply.version, bytes);
+                  trace_.Replies(trainer, reply.at, reply.version, bytes);
                   for (std::uint32_t part = 0; part < published->part_count(); ++part) {
                     to->Reply(sender, protocol::Pulled{.at = at,
                                                        .version = reply.version,
@@ -236,7 +249,9 @@ void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol:
   const auto [value, updates] = store_->PublishNewest(reply.at.param, reply.at.chunk, trainer, reply.version,
                                                       to != nullptr && to->ReadsChecksums());
   if (to == nullptr) return;
-  notes_.Published(trainer, reply.at, reply.version, store_->ChunkBytes(reply.at.param, reply.at.chunk));
+  const std::size_t bytes = store_->ChunkBytes(reply.at.param, reply.at.chunk);
+  notes_.Published(trainer, reply.at, reply.version, bytes);
+  trace_.Replies(trainer, reply.at, reply.version, bytes);
   for (std::uint32_t part = 0; part < value->part_count(); ++part) {
     to->Reply(sender, protocol::PulledNewest{.at = at,
                                              .version = reply.version,
@@ -246,35 +261,43 @@ void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol:
   }
 }
 
+// The name of a request for rows in the trainer's contract; empty if it is not traced.
+std::string Pserver::TracedName(int trainer, const RowsEvent& asked) const {
+  return trace_.on() ? admission_.terms(trainer).contract().Variable(asked.variable).name : std::string();
+}
+
 void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
   const RowsEvent& asked = reply.asked;
   if (reply.newest) notes_.Answered(trainer, {asked.param, 0});
-  queues_->Push(
-      store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
-      [this, trainer, asked, newest = reply.newest, to = At(trainer).caller, sender = SenderOf(trainer)] {
-        if (to == nullptr) return;
-        notes_.Published(trainer, {asked.param, 0}, asked.version, store_->GatheredBytes(asked));
-        protocol::Rows part{.variable = asked.variable,
-                            .request = static_cast<std::uint32_t>(asked.request),
-                            .version = asked.version,
-                            .bytes = {}};
-        if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
-        ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
-          part.bytes = std::move(bytes);
-          to->Reply(sender, part);
-          ++part.part;
-        });
-      });
+  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
+                [this, trainer, asked, newest = reply.newest, to = At(trainer).caller,
+                 sender = SenderOf(trainer), name = TracedName(trainer, asked)] {
+                  if (to == nullptr) return;
+                  notes_.Published(trainer, {asked.param, 0}, asked.version, store_->GatheredBytes(asked));
+                  trace_.RepliesRows(trainer, asked, name, store_->GatheredBytes(asked));
+                  protocol::Rows part{.variable = asked.variable,
+                                      .request = static_cast<std::uint32_t>(asked.request),
+                                      .version = asked.version,
+                                      .bytes = {}};
+                  if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
+                  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
+                    part.bytes = std::move(bytes);
+                    to->Reply(sender, part);
+                    ++part.part;
+                  });
+                });
 }
 
 void Pserver::ReplyChanged(int trainer, const RowsReply& reply) {
   const RowsEvent& asked = reply.asked;
   notes_.Answered(trainer, {asked.param, 0});
   queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->ChunkBytes(asked.param, 0)),
-                [this, trainer, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                [this, trainer, asked, to = At(trainer).caller, sender = SenderOf(trainer),
+                 name = TracedName(trainer, asked)] {
                   if (to == nullptr) return;
                   const ChunkStore::Changed changed = store_->GatherChanged(asked);
                   notes_.Published(trainer, {asked.param, 0}, asked.version, changed.bytes.bytes());
+                  trace_.RepliesRows(trainer, asked, name, changed.bytes.bytes());
                   protocol::ChangedRows part{
                       .variable = asked.variable,
                       .version = asked.version,

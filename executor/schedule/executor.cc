@@ -265,7 +265,9 @@ struct Executor::Impl {
     Frame& frame = runnable->frame;
     frame.BeginRun(feeds);
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
+    const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     Status status = RunSequential(frame, runnable->late, scope, services, cancellation, timer);
+    if (timer != nullptr) timer->AddRun(entry.block->block, begin);
     // Collective operations in progress may use the frame's memory or a parameter's: ends them.
     if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
       services.rings->GiveUp(status);

@@ -13,8 +13,29 @@ void OpTimer::Reset() {
   threads_.clear();
 }
 
-void OpTimer::Add(const std::string& type, Nanoseconds begin) {
+Nanoseconds OpTimer::Add(const std::string& type, Nanoseconds begin, int block, int position) {
   const Nanoseconds end = clock_.Now();
+  if (tracer_ != nullptr) {
+    tracer_->Record({.begin_ns = begin.count(),
+                     .end_ns = end.count(),
+                     .name = tracer_->InternInPlace(type),
+                     .at = static_cast<std::uint32_t>(position),
+                     .of = static_cast<std::uint32_t>(block),
+                     .kind = trace::EventKind::kOp});
+  }
+  if (tracer_ == nullptr || profiles()) AddToProfile(type, begin, end);
+  return end;
+}
+
+void OpTimer::AddRun(int block, Nanoseconds begin) {
+  if (tracer_ == nullptr) return;
+  tracer_->Record({.begin_ns = begin.count(),
+                   .end_ns = clock_.Now().count(),
+                   .of = static_cast<std::uint32_t>(block),
+                   .kind = trace::EventKind::kRun});
+}
+
+void OpTimer::AddToProfile(const std::string& type, Nanoseconds begin, Nanoseconds end) {
   const Nanoseconds took = end - begin;
   const std::lock_guard lock(mutex_);
   const auto [found, added] = index_.try_emplace(type, times_.size());

@@ -43,6 +43,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
                      const Cancellation& cancellation, OpTimer* timer) {
   const std::vector<Step>& steps = frame.specialisation().steps;
   const bool watched = CheckNanInf();
+  Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     const Instruction& instruction = frame.block().instructions[i];
@@ -52,7 +53,6 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (step.kernel != nullptr && step.has_uncertain) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
     }
-    const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
     // longest sequence), and a nested block or a late op may have produced another type.
     if (step.kernel == nullptr || !frame.HasInputs(i)) [[unlikely]] {
@@ -61,11 +61,12 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, i, scope));
     }
     if (timer != nullptr) [[unlikely]]
-      timer->Add(instruction.op->type(), begin);
+      begin = timer->Add(instruction.op->type(), begin, frame.block().block, instruction.position);
     if (watched && !instruction.ahead) [[unlikely]] {  // a recv ahead is checked after its fetch_barrier
       // A collective operation in progress may still write the outputs.
       if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
+      if (timer != nullptr) begin = timer->Now();
     }
   }
   return OkStatus();

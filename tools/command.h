@@ -34,6 +34,7 @@ int RunPlan(const Arguments& arguments);
 int RunPlot(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTop(const Arguments& arguments);
+int RunTrace(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);
 
 // The first word of the command line, argv[0].

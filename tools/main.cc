@@ -71,6 +71,12 @@ const std::vector<Command>& Commands() {
        "(launch --metrics 0) or at the given addresses, repeated until no process answers",
        {"once", "every_s"},
        RunTop},
+      {"trace",
+       "DIR [FILE]",
+       "merges the traces in DIR (launch --trace DIR) into FILE, by default DIR/job.pftrace, for "
+       "https://ui.perfetto.dev",
+       {},
+       RunTrace},
   };
   return commands;
 }

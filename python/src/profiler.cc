@@ -1,11 +1,13 @@
-// Bindings of the op timer, which fluid.profiler uses.
+// Bindings of the op timer, which fluid.profiler uses, and of the merging of traces, which the launcher uses.
 #include "python/src/profiler.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "executor/observe/trace/merge.h"
 #include "framework/runtime/clock.h"
 #include "python/src/bind.h"
+#include "python/src/errors.h"
 
 namespace penstock::python {
 namespace {
@@ -33,10 +35,19 @@ py::tuple Events() {
   return py::make_tuple(std::move(out), TimerOfThisProcess().events_left_out());
 }
 
+// Merges the traces in `folder` into the file `out`. [(role, file, events, events left out)]
+py::list Merge(const std::string& folder, const std::string& out) {
+  const trace::MergedTrace merged = Take(trace::MergeTraces(folder, out));
+  py::list processes;
+  for (const trace::MergedTrace::Process& one : merged.processes)
+    processes.append(py::make_tuple(one.role, one.file, one.events, one.left_out));
+  return processes;
+}
+
 }  // namespace
 
 exec::OpTimer& TimerOfThisProcess() {
-  static auto* timer = new exec::OpTimer(SystemClock());
+  static auto* timer = new exec::OpTimer(SystemClock(), trace::Tracer::OfThisProcess());
   return *timer;
 }
 
@@ -44,9 +55,10 @@ void BindProfiler(py::module_& m) {
   m.def("start_op_timer", [] { TimerOfThisProcess().Start(); });
   m.def("stop_op_timer", [] { TimerOfThisProcess().Stop(); });
   m.def("reset_op_timer", [] { TimerOfThisProcess().Reset(); });
-  m.def("op_timer_runs", [] { return TimerOfThisProcess().on(); });
+  m.def("op_timer_runs", [] { return TimerOfThisProcess().profiles(); });
   m.def("op_times", &Times);
   m.def("op_events", &Events);
+  m.def("merge_traces", &Merge);
 }
 
 }  // namespace penstock::python

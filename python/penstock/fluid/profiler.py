@@ -4,7 +4,8 @@
         for batch in batches:
             exe.run(feed=batch, fetch_list=[loss])
 
-All runs of this process are timed, in all its threads. The timeline is a file for chrome://tracing or Perfetto.
+All runs of this process are timed, in all its threads. The timeline is a file for chrome://tracing or Perfetto. A trace
+of the whole job (PENSTOCK_TRACE; `--trace` of the launcher) has the same times, and what is sent and awaited besides.
 """
 
 import contextlib

@@ -238,6 +238,8 @@ def _settings(options):
         if not options.start_s > 0:
             raise JobError(f"--start_s is {options.start_s:g}; it must be a number of seconds above 0")
         settings["PENSTOCK_START_S"] = f"{options.start_s:.3f}"
+    if options.trace is not None:
+        settings["PENSTOCK_TRACE"] = os.path.abspath(options.trace)
     if options.progress is not None:
         if not 0 < options.progress <= SECONDS_MAX:
             raise JobError(f"--progress is {options.progress:g}; it must be a number of seconds above 0")

@@ -12,29 +12,32 @@ from penstock.distributed.launch.logs import say
 from penstock.distributed.launch.messages import Facts
 from penstock.distributed.launch.options import parse_options
 from penstock.distributed.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
+from penstock.distributed.launch.traces import clear
 
 EXIT_BAD_INPUT = 2
 
 
-def _require_log_dir(folder):
-    """Creates the folder of the logs, and checks that it is writable."""
+def _require_folder(option, folder):
+    """Creates the folder of an option, and checks that it is writable."""
     try:
         os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:
-        raise JobError(f"--log_dir {folder}: not a folder") from error
+        raise JobError(f"{option} {folder}: not a folder") from error
     except OSError as error:
-        raise JobError(f"--log_dir {folder}: {error.strerror or error}") from error
+        raise JobError(f"{option} {folder}: {error.strerror or error}") from error
     probe = os.path.join(folder, f".penstock-{os.getpid()}")
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         os.unlink(probe)
     except OSError as error:
-        raise JobError(f"--log_dir {folder}: cannot create a file there: {error.strerror or error}") from error
+        raise JobError(f"{option} {folder}: cannot create a file there: {error.strerror or error}") from error
 
 
 def _run_once(plan, options, stop, registry, attempt):
     """Starts this machine's part of the job and waits for its end; returns the exit code."""
     cluster, facts = None, Facts((plan.own,), plan.job_id, plan.token)
+    if options.trace is not None:
+        clear(options.trace)
     if len(plan.nodes) > 1:
         try:
             cluster, facts = join(plan, plan.control_port, options.join_s, lambda: stop.signal is not None)
@@ -85,7 +88,9 @@ def main(argv):
         if options.dry_run:
             _print_plan(plan)
             return 0
-        _require_log_dir(plan.log_dir)
+        _require_folder("--log_dir", plan.log_dir)
+        if options.trace is not None:
+            _require_folder("--trace", options.trace)
     except JobError as error:
         say(f"error: launch: {error}")
         return EXIT_BAD_INPUT

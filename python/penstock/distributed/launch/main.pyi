@@ -14,6 +14,7 @@ from penstock.distributed.launch.messages import Facts as Facts
 from penstock.distributed.launch.options import parse_options as parse_options
 from penstock.distributed.launch.supervisor import Stop as Stop
 from penstock.distributed.launch.supervisor import run_job as run_job
+from penstock.distributed.launch.traces import clear as clear
 
 EXIT_BAD_INPUT: int
 EXIT_ROLE_FAILED: int

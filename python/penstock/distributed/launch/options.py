@@ -116,6 +116,9 @@ def _add_output(output):
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
                         help="folder of the logs serverlog.N and workerlog.N and of each process's receipt; after a "
                         "failure or a hang also of its last events (default: %(default)s)")
+    output.add_argument("--trace", metavar="DIR",
+                        help="record what each process does into the folder DIR, and at the job's end merge it into "
+                        "DIR/job.pftrace for https://ui.perfetto.dev, as `penstock trace DIR` does (PENSTOCK_TRACE)")
     output.add_argument("--console", choices=("first", "all"), default="first",
                         help="whose output the terminal shows: first: trainer 0's; all: that of all processes of "
                         "this machine, each line with its process's name (default: %(default)s)")

@@ -21,6 +21,7 @@ from penstock.distributed.launch.logs import last_lines, say
 from penstock.distributed.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
 from penstock.distributed.launch.receipts import read_receipts, table
 from penstock.distributed.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
+from penstock.distributed.launch.traces import merge
 
 EXIT_ROLE_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -44,6 +45,7 @@ class _Supervisor:
         self._grace_s = options.grace_s
         self._hang_timeout = options.hang_timeout
         self._quiet = options.quiet
+        self._trace = options.trace
         self._recordings = None  # recordings of all roles of this machine at the first failure
         self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
@@ -67,6 +69,7 @@ class _Supervisor:
         for echo in self._echoes:
             echo.pump(last=True)
         self._finish()
+        self._merge_traces()
         return self._report()
 
     def _start_all(self):
@@ -258,6 +261,16 @@ class _Supervisor:
         self._hear()
         self._cluster.leave()
 
+    def _merge_traces(self):
+        """With --trace: merges the roles' traces, however the job ended. Never fails the launcher."""
+        if self._trace is None or self._not_started is not None:
+            return
+        lines, error = merge(self._trace, self._job.rank)
+        if error:
+            say(error)
+        for line in lines if not self._quiet else ():
+            say(line, sys.stdout)
+
     def _where(self, node):
         return f" on node {node} ({self._job.nodes[node]})" if len(self._job.nodes) > 1 else ""
 
@@ -331,6 +344,6 @@ def run_job(job, stop, cluster, registry, options):
     registry  a descriptor that receives the number of each process group (guard.py)
     options   grace_s: seconds that the other roles have after the first failure, and pservers after the last trainer
               has ended; quiet: print neither trainer 0's output nor the receipt; hang_timeout: seconds without progress
-              after which the job ends, 0 for never
+              after which the job ends, 0 for never; trace: the folder of the roles' traces, or None
     """
     return _Supervisor(job, stop, cluster, registry, options).run()

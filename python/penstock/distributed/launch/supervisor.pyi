@@ -18,6 +18,7 @@ from penstock.distributed.launch.role_process import flight_path as flight_path
 from penstock.distributed.launch.role_process import is_stopped as is_stopped
 from penstock.distributed.launch.role_process import name_of as name_of
 from penstock.distributed.launch.role_process import start as start
+from penstock.distributed.launch.traces import merge as merge
 
 ENDED: str
 EXIT_NOT_STARTED: int

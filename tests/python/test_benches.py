@@ -167,6 +167,11 @@ def test_the_peak_memory_of_a_training_is_measured(tmp_path):
     assert line['peak_mb'] > line['imported_mb'] > 0 and 'MB were needed to import it' in text, text
 
 
+def test_the_cost_of_a_trace_is_measured(tmp_path):
+    text, (one,) = trained(tmp_path, 'word2vec', '--trace')
+    assert one['ratio'] > 0 and [line['system'] for line in one['systems']] == ['without', 'with a trace'], text
+
+
 def test_a_servers_peak_is_measured():
     if not (BUILD / 'tests/dist/dist_memory_test').exists():
         pytest.skip('dist_memory_test is not built')

@@ -234,6 +234,7 @@ struct Executor::Impl {
       specialised_count.fetch_add(1, std::memory_order_relaxed);
       late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);
       runnable = std::make_unique<Runnable>(*std::move(made));
+      entry.pool.Lend(*runnable);
     }
     runnable->frame.Bind(binding);
     return runnable;

@@ -135,10 +135,6 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
       own_(block().slots.size()),
       variables_(block().slots.size()) {
   for (std::size_t s = 0; s < own_.size(); ++s) variables_[s] = &own_[s];
-  arena_ = Buffer::Allocate(specialisation_->arena_bytes);
-  workspace_ = Buffer::Allocate(specialisation_->workspace_bytes);
-  for (const std::size_t offset : specialisation_->workspaces)
-    workspace_pointers_.push_back(workspace_->data() + offset);
   for (const int slot : block().key) {
     const auto& feeds = block().feeds;
     const auto it = std::find(feeds.begin(), feeds.end(), slot);
@@ -148,20 +144,37 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
   for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
     const Place& place = specialisation_->places[p];
     has_place[static_cast<std::size_t>(place.slot)] = true;
-    planned_.push_back(place.own_buffer ? nullptr : arena_->data() + place.offset);
-    if (place.own_buffer) {
-      kept_.push_back({place, static_cast<int>(p), {}});
-    } else {
-      const VarInfo& type = specialisation_->type(place.type);
-      own_[static_cast<std::size_t>(place.slot)].As<Tensor>() =
-          Tensor(type.dtype, type.shape, arena_, place.offset);
-    }
+    planned_.push_back(nullptr);
+    if (place.own_buffer) kept_.push_back({place, static_cast<int>(p), {}});
   }
   for (std::size_t s = 0; s < own_.size(); ++s) {
     const SlotInfo& slot = block().slots[s];
     const bool grows = slot.var->kind == VarKind::kTensorArray;
     if (slot.home == Home::kFrame && !has_place[s] && (grows || slot.written_by_block))
       cleared_.push_back(static_cast<int>(s));
+  }
+}
+
+void Frame::UseMemory(const FrameMemory& memory) {
+  if (memory.arena == memory_.arena && memory.workspace == memory_.workspace) return;
+  memory_ = memory;
+  workspace_pointers_.clear();
+  for (const std::size_t offset : specialisation_->workspaces)
+    workspace_pointers_.push_back(memory_.workspace->data() + offset);
+  for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
+    const Place& place = specialisation_->places[p];
+    if (place.own_buffer) continue;
+    planned_[p] = memory_.arena->data() + place.offset;
+    const VarInfo& type = specialisation_->type(place.type);
+    own_[static_cast<std::size_t>(place.slot)].As<Tensor>() =
+        Tensor(type.dtype, type.shape, memory_.arena, place.offset);
+  }
+}
+
+void Frame::ReleaseMemory() {
+  memory_ = {};
+  for (const Place& place : specialisation_->places) {
+    if (!place.own_buffer) own_[static_cast<std::size_t>(place.slot)].As<Tensor>() = kNoTensor;
   }
 }
 
@@ -338,7 +351,7 @@ void Frame::Remake(const OutputSlot& output) {
     return;
   }
   const Place& place = specialisation_->places[static_cast<std::size_t>(output.place)];
-  std::shared_ptr<Buffer> buffer = arena_;
+  std::shared_ptr<Buffer> buffer = memory_.arena;
   if (place.own_buffer) {
     const auto kept = std::ranges::find(kept_, output.place, &Kept::index);
     buffer =

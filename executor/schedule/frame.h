@@ -1,5 +1,5 @@
-// The memory of one run of a specialised block: the variable of each slot, the arena of the temporaries, the
-// workspace. A frame serves one run at a time and is reused for later runs with the same shapes.
+// One run of a specialised block: the variable of each slot, and where the temporaries lie in the memory that
+// the frame is lent. A frame serves one run at a time and is reused for later runs with the same shapes.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,16 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
 // `refused`.
 Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<const Feed> feeds);
 
+// The arena of the temporaries, and the workspace of the kernels. Frames of other shapes use it too, one after
+// the other: between runs it holds no values.
+struct FrameMemory {
+  std::shared_ptr<Buffer> arena, workspace;
+  bool Holds(const Specialisation& plan) const {
+    return arena != nullptr && arena->bytes() >= plan.arena_bytes &&
+           workspace->bytes() >= plan.workspace_bytes;
+  }
+};
+
 class Frame {
  public:
   explicit Frame(std::unique_ptr<Specialisation> specialisation);
@@ -52,6 +62,13 @@ class Frame {
   const ScopeBinding& binding() const { return binding_; }
   // Whether feeds and scope variables have the types that this frame was made for. Allocates nothing.
   bool Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const;
+
+  // Puts the temporaries and the workspace into `memory`, which must hold the plan. Does nothing if they are
+  // there already. Required before the first run.
+  void UseMemory(const FrameMemory& memory);
+  // Lets go of the memory, so that it can be freed.
+  void ReleaseMemory();
+  const FrameMemory& memory() const { return memory_; }
 
   void Bind(const ScopeBinding& binding);
   void BeginRun(std::span<const Feed> feeds);
@@ -98,8 +115,7 @@ class Frame {
   ScopeBinding binding_;
   std::unique_ptr<Scope> imports_;  // null: no nested block uses a temporary
   std::vector<int> cleared_;        // slots: growing arrays, and variables that a block may leave unwritten
-  std::shared_ptr<Buffer> arena_;
-  std::shared_ptr<Buffer> workspace_;
+  FrameMemory memory_;
   std::vector<std::byte*> workspace_pointers_;
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;

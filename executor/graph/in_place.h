@@ -13,11 +13,12 @@ namespace penstock::exec {
 
 // For each place, the place whose memory it takes over; -1: none. `place_of`: the place of each slot, or -1.
 // An output takes over an input's place if
-//   * both are temporaries in the arena, of one element type and size, and the op first writes the output and last
-//     uses the input;
+//   * both are temporaries in the arena, of one element type and size, and the op first writes the output and
+//     last uses the input;
 //   * the op declares it (OpDef::InPlace), or is elementwise, has no other output, and both have one shape;
 //   * no other place has taken over the input's, and no other output of the op takes over a place;
-//   * neither is fetched, viewed, or named by a nested block, and the op has no side effect and runs no block.
+//   * neither is fetched, viewed, or named by a nested block, and the op has no side effect and runs no
+//     block.
 std::vector<int> PlacesToTakeOver(const Specialisation& specialisation, const std::vector<int>& place_of);
 
 }  // namespace penstock::exec

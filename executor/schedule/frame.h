@@ -41,8 +41,8 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
 // `refused`.
 Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<const Feed> feeds);
 
-// The arena of the temporaries, and the workspace of the kernels. Frames of other shapes use it too, one after
-// the other: between runs it holds no values.
+// The arena of the temporaries, and the workspace of the kernels. Frames of other shapes use it too, one
+// after the other: between runs it holds no values.
 struct FrameMemory {
   std::shared_ptr<Buffer> arena, workspace;
   bool Holds(const Specialisation& plan) const {

@@ -241,8 +241,8 @@ class OpDef {
   // on inputs of one element), so the op may run on a row range. For an optimizer, call it after Optimizes;
   // it then describes the update.
   OpDef& Elementwise();
-  // Declares that the kernel computes `output` as well in the memory of `input`, if both have as many elements,
-  // whatever else the op computes. An elementwise op with one output needs no such declaration.
+  // Declares that the kernel computes `output` as well in the memory of `input`, if both have as many
+  // elements, whatever else the op computes. An elementwise op with one output needs no such declaration.
   OpDef& InPlace(std::string output, std::string input);
   // Declares how the op computes images that are stored channels last.
   OpDef& ChannelsLast(penstock::ChannelsLast how);

@@ -6,7 +6,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 No later op reads the variables X. Fluid's executor frees them here. The executor of this project knows the
-last reader of each temporary and reuses its memory after that, so it checks this op and runs nothing for it.)";
+last reader of each temporary and reuses its memory after that, so it checks this op and runs nothing for
+it.)";
 
 class DeleteVarKernel : public Kernel {
  public:

@@ -73,8 +73,7 @@ const std::vector<Command>& Commands() {
        RunTop},
       {"trace",
        "DIR [FILE]",
-       "merges the traces in DIR (launch --trace DIR) into FILE, by default DIR/job.pftrace, for "
-       "https://ui.perfetto.dev",
+       "merges a job's traces (launch --trace DIR) into FILE, or DIR/job.pftrace, for ui.perfetto.dev",
        {},
        RunTrace},
   };

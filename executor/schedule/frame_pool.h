@@ -34,8 +34,8 @@ class FramePool {
   std::unique_ptr<Runnable> TakeAccepting(std::span<const Feed> feeds, const ScopeBinding& binding);
   // Lends memory to a new frame.
   void Lend(Runnable& runnable);
-  // Returns a frame to the pool, and its memory. If more than idle_max are idle, drops the least recently used
-  // one.
+  // Returns a frame to the pool, and its memory. If more than idle_max are idle, drops the one that was used
+  // longest ago.
   void Give(std::unique_ptr<Runnable> runnable);
 
  private:

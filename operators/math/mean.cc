@@ -26,8 +26,7 @@ class MeanKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     const std::int64_t count = k[x_].count();
-    const double sum = SumOf<double>(count, [x](std::int64_t i) { return x[i]; });
-    *k[out_].template Data<T>() = static_cast<T>(sum / static_cast<double>(count));
+    *k[out_].template Data<T>() = static_cast<T>(TotalOf(x, count) / static_cast<double>(count));
     return OkStatus();
   }
 

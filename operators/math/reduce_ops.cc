@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/sums.h"
 #include "operators/common/convert.h"
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/linear_grad.h"
 #include "operators/common/nan.h"
+#include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 #include "operators/math/reduce_walk.h"
 
@@ -24,7 +26,9 @@ in the element type of Out: with out_dtype, X is cast first and its gradient is 
 maximum or minimum goes to every element that equals it. The mean of no integers is an error.)";
 
 // Each provides the initial value, the step, how two partial results are joined, and the final operation;
-// and the gradient for one element of X.
+// and the gradient for one element of X. Partial results of floats are f64, unless the result is one of the
+// elements (kIsElement). OfFloats and kOfFloatRows, if present, reduce a run of floats, and the columns of
+// rows.
 struct Sum {
   static constexpr bool kDivides = false;
   template <typename T>
@@ -45,6 +49,8 @@ struct Sum {
   static T Dx(T, T, T dout, Dim) {
     return dout;
   }
+  static double OfFloats(const float* x, std::size_t count) { return vec::Sum(x, count); }
+  static constexpr auto kOfFloatRows = vec::AddRowsInDouble;
 };
 struct Mean : Sum {
   static constexpr bool kDivides = true;
@@ -58,9 +64,10 @@ struct Mean : Sum {
   }
 };
 struct Max {
-  static constexpr bool kDivides = false;
+  static constexpr bool kDivides = false, kIsElement = true;
   template <typename T>
-  static constexpr T kStart = std::numeric_limits<T>::lowest();
+  static constexpr T kStart = std::is_integral_v<T> ? std::numeric_limits<T>::lowest()
+                                                    : -std::numeric_limits<T>::infinity();
   template <typename T>
   static T Step(T so_far, T x) {
     return MaxOrNan(so_far, x);
@@ -77,10 +84,13 @@ struct Max {
   static T Dx(T x, T out, T dout, Dim) {
     return Choose(x == out, dout, T{0}, x, out);
   }
+  static float OfFloats(const float* x, std::size_t count) { return vec::Largest(x, count); }
+  static constexpr auto kOfFloatRows = vec::LargestOfRows;
 };
 struct Min : Max {
   template <typename T>
-  static constexpr T kStart = std::numeric_limits<T>::max();
+  static constexpr T kStart = std::is_integral_v<T> ? std::numeric_limits<T>::max()
+                                                    : std::numeric_limits<T>::infinity();
   template <typename T>
   static T Step(T so_far, T x) {
     return MinOrNan(so_far, x);
@@ -89,6 +99,8 @@ struct Min : Max {
   static T Join(T a, T b) {
     return MinOrNan(a, b);
   }
+  static float OfFloats(const float* x, std::size_t count) { return vec::Smallest(x, count); }
+  static constexpr auto kOfFloatRows = vec::SmallestOfRows;
 };
 struct Prod {
   static constexpr bool kDivides = false;
@@ -133,6 +145,8 @@ struct FrobeniusNorm {
   static T Dx(T x, T out, T dout, Dim) {
     return x / (out + static_cast<T>(1e-12)) * dout;
   }
+  static double OfFloats(const float* x, std::size_t count) { return vec::SumOfSquares(x, count); }
+  static constexpr auto kOfFloatRows = vec::AddSquaresInDouble;
 };
 
 Result<DType> OutType(const InferContext& c) {
@@ -192,23 +206,49 @@ struct Reduce {
       T* const out = k[out_].template Data<T>();
       auto* const sums = reinterpret_cast<Wide*>(k.Workspace(sums_));
       std::fill_n(sums, walk_.outputs(), Math::template kStart<Wide>);
-      walk_.RunsInParallel(kElementNs, [&, moves = walk_.moves()](Dim i, Dim o, Dim count) {
-        if (moves) {
-          for (Dim j = 0; j < count; ++j) sums[o + j] = Math::Step(sums[o + j], static_cast<Wide>(x[i + j]));
-        } else {
-          sums[o] = Math::Join(sums[o], OfRun(x + i, count));
+      constexpr double kNs = kByVectors ? StreamNs<float>(2) : kElementNs;
+      if constexpr (kByVectors && !kIsElement) {
+        if (walk_.outputs() == 1) {
+          sums[0] = SumOfParts(walk_.each(), kNs,
+                               [x](Dim begin, Dim end) { return OfRun(x + begin, end - begin); });
+          out[0] = static_cast<T>(Math::End(sums[0], walk_.each()));
+          return OkStatus();
         }
+      }
+      walk_.BlocksInParallel(kNs, [=, moves = walk_.moves()](Dim i, Dim o, const ReduceWalk::Block& block) {
+        if (moves) return AddRuns(x + i, block, sums + o);
+        sums[o] = Math::Join(sums[o], OfRun(x + i, block.count));
       });
       for (Dim o = 0; o < walk_.outputs(); ++o) out[o] = static_cast<T>(Math::End(sums[o], walk_.each()));
       return OkStatus();
     }
 
    private:
+    static constexpr bool kIsElement = requires { Math::kIsElement; };
+    static constexpr bool kByVectors = std::is_same_v<T, float> && requires { Math::kOfFloatRows; };
     // Sums of f32 are computed in double precision.
-    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+    using Wide = std::conditional_t<std::is_floating_point_v<T> && !kIsElement, double, T>;
 
+    // Reduces each column of a block's runs.
+    static void AddRuns(const T* x, const ReduceWalk::Block& block, Wide* sums) {
+      if constexpr (kByVectors) {
+        Math::kOfFloatRows(x, static_cast<std::size_t>(block.stride), static_cast<std::size_t>(block.runs),
+                           static_cast<std::size_t>(block.count), sums);
+      } else {
+        for (Dim run = 0; run < block.runs; ++run, x += block.stride) {
+          for (Dim j = 0; j < block.count; ++j) sums[j] = Math::Step(sums[j], static_cast<Wide>(x[j]));
+        }
+      }
+    }
     // Reduces a run in eight partial results, so that steps need not wait for each other.
     static Wide OfRun(const T* x, Dim count) {
+      if constexpr (kByVectors) {
+        return Math::OfFloats(x, static_cast<std::size_t>(count));
+      } else {
+        return OfRunInLanes(x, count);
+      }
+    }
+    static Wide OfRunInLanes(const T* x, Dim count) {
       constexpr Dim kLanes = 8;
       std::array<Wide, kLanes> lanes;
       lanes.fill(Math::template kStart<Wide>);

@@ -98,6 +98,28 @@ class ReduceWalk {
     ForRows(levels_[d].extent, element_ns * static_cast<double>(row),
             [&](Dim begin, Dim end) { Walk(0, 0, 0, d, begin, end, visit); });
   }
+  // The same by blocks of runs: calls visit(i, o, block), where the runs of a block begin block.stride
+  // elements apart and belong to the same elements of Out.
+  struct Block {
+    Dim runs, stride, count;
+  };
+  template <typename Visit>
+  void BlocksInParallel(double element_ns, const Visit& visit) const {
+    if (!moves() || levels_.size() < 2) {
+      return RunsInParallel(element_ns, [&](Dim i, Dim o, Dim count) {
+        visit(i, o, Block{1, count, count});
+      });
+    }
+    const std::size_t d = LevelToDivide(), last = levels_.size() - 1;
+    if (count_ == 0) return;
+    const auto walk = [&](Dim begin, Dim end) {
+      const Dim first = d == last ? begin : 0, size = d == last ? end - begin : levels_[last].extent;
+      const Block block = {levels_[last - 1].extent, levels_[last - 1].x_stride, size};
+      const auto visit_block = [&](Dim i, Dim o) { visit(i + first, o + first, block); };
+      WalkTo(last - 1, 0, 0, 0, d, begin, end, visit_block);
+    };
+    ForRows(levels_[d].extent, element_ns * static_cast<double>(count_ / levels_[d].extent), walk);
+  }
 
  private:
   struct Level {  // adjacent axes that are all reduced or all kept
@@ -135,6 +157,17 @@ class ReduceWalk {
       return visit(x + first * l.x_stride, out + first * l.out_stride, last - first);
     for (Dim i = first; i < last; ++i)
       Walk(level + 1, x + i * l.x_stride, out + i * l.out_stride, divided, begin, end, visit);
+  }
+
+  // Visits the beginnings of the steps of the levels before `stop`, of level `divided` only [begin, end).
+  template <typename Visit>
+  void WalkTo(std::size_t stop, std::size_t level, Dim x, Dim out, std::size_t divided, Dim begin, Dim end,
+              const Visit& visit) const {
+    if (level == stop) return visit(x, out);
+    const Level& l = levels_[level];
+    const Dim first = level == divided ? begin : 0, last = level == divided ? end : l.extent;
+    for (Dim i = first; i < last; ++i)
+      WalkTo(stop, level + 1, x + i * l.x_stride, out + i * l.out_stride, divided, begin, end, visit);
   }
 
   std::vector<Level> levels_;  // outermost first

@@ -29,8 +29,7 @@ class SquaredNormKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
-    *k[out_].template Data<T>() = static_cast<T>(SumOf<double>(
-        k[x_].count(), [x](Dim i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); }));
+    *k[out_].template Data<T>() = static_cast<T>(TotalOfSquares(x, k[x_].count()));
     return OkStatus();
   }
 

@@ -187,8 +187,7 @@ class DgcClipKernel : public Kernel {
     const std::int64_t count = k[x_].count();
     const bool begun =
         std::trunc(static_cast<double>(*k[step_].template Data<float>())) >= std::trunc(begin_);
-    const double norm = std::sqrt(SumOf<double>(
-        count, [x](std::int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); }));
+    const double norm = std::sqrt(TotalOfSquares(x, count));
     const T factor = !begun || norm <= max_norm_ ? T{1} : static_cast<T>(max_norm_ / norm);
     for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] * factor;
     return OkStatus();

@@ -14,11 +14,7 @@ namespace penstock {
 // the number of elements.
 template <typename T>
 T Norm(std::span<const T> values) {
-  const double squares = SumOf<double>(static_cast<std::int64_t>(values.size()), [values](std::int64_t i) {
-    const double value = static_cast<double>(values[static_cast<std::size_t>(i)]);
-    return value * value;
-  });
-  return static_cast<T>(std::sqrt(squares));
+  return static_cast<T>(std::sqrt(TotalOfSquares(values.data(), static_cast<Dim>(values.size()))));
 }
 
 }  // namespace penstock

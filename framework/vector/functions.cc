@@ -10,19 +10,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace penstock::vec::HWY_NAMESPACE {
 
-template <typename Function>
-HWY_INLINE void Map(const float* x, float* y, std::size_t count, Function function) {
-  EachVector(count, [&](Floats d, std::size_t i, std::size_t n) {
-    Store(d, function(d, Load(d, x + i, n)), y + i, n);
-  });
-}
-template <typename Function>
-HWY_INLINE void Map(const float* x, const float* dy, float* dx, std::size_t count, Function function) {
-  EachVector(count, [&](Floats d, std::size_t i, std::size_t n) {
-    Store(d, function(d, Load(d, x + i, n), Load(d, dy + i, n)), dx + i, n);
-  });
-}
-
 void ExpOf(const float* x, float* y, std::size_t count) {
   Map(x, y, count, [](Floats d, Vector v) { return Exp(d, v); });
 }
@@ -34,6 +21,9 @@ void TanhOf(const float* x, float* y, std::size_t count) {
 }
 void SigmoidOf(const float* x, float* y, std::size_t count) {
   Map(x, y, count, [](Floats d, Vector v) { return Sigmoid(d, v); });
+}
+void ErfOf(const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [](Floats d, Vector v) { return Erf(d, v); });
 }
 
 void Softplus(float sign, const float* x, float* y, std::size_t count) {
@@ -67,6 +57,51 @@ void Elu(float alpha, const float* x, float* y, std::size_t count) {
   });
 }
 
+void EluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [alpha](Floats d, Vector v, Vector dv) {
+    const Vector below = hn::Mul(hn::Mul(dv, hn::Set(d, alpha)), Exp(d, v));
+    return hn::IfThenElse(hn::Gt(v, hn::Zero(d)), dv, below);
+  });
+}
+
+// 1 + erf(x / sqrt(2)): twice the standard normal distribution function.
+HWY_INLINE Vector TwiceNormal(Floats d, Vector x) {
+  return hn::Add(hn::Set(d, 1.0f), Erf(d, hn::Mul(x, hn::Set(d, 0.70710678118654752f))));
+}
+void Gelu(const float* x, float* y, std::size_t count) {
+  Map(x, y, count,
+      [](Floats d, Vector v) { return hn::Mul(hn::Mul(hn::Set(d, 0.5f), v), TwiceNormal(d, v)); });
+}
+void GeluGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [](Floats d, Vector v, Vector dv) {
+    const Vector half = hn::Set(d, 0.5f), root = hn::Set(d, 0.39894228040143268f);  // 1 / sqrt(2 pi)
+    const Vector density = hn::Mul(Exp(d, hn::Mul(hn::Mul(hn::Neg(half), v), v)), root);
+    return hn::Mul(dv, hn::MulAdd(v, density, hn::Mul(half, TwiceNormal(d, v))));
+  });
+}
+
+constexpr float kGeluFactor = 0.79788456080286536f, kGeluCubic = 0.044715f;
+
+HWY_INLINE Vector GeluTanhOf(Floats d, Vector x, Vector square) {
+  const Vector slope = hn::MulAdd(square, hn::Set(d, kGeluCubic), hn::Set(d, 1.0f));
+  return Tanh(d, hn::Mul(hn::Mul(hn::Set(d, kGeluFactor), x), slope));
+}
+void GeluByTanh(const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [](Floats d, Vector v) {
+    const Vector tanh = GeluTanhOf(d, v, hn::Mul(v, v));
+    return hn::Mul(hn::Mul(hn::Set(d, 0.5f), v), hn::Add(hn::Set(d, 1.0f), tanh));
+  });
+}
+void GeluByTanhGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [](Floats d, Vector v, Vector dv) {
+    const Vector one = hn::Set(d, 1.0f), square = hn::Mul(v, v), tanh = GeluTanhOf(d, v, square);
+    const Vector inner =
+        hn::Mul(hn::Set(d, kGeluFactor), hn::MulAdd(square, hn::Set(d, 3 * kGeluCubic), one));
+    const Vector bend = hn::Mul(hn::Mul(v, hn::NegMulAdd(tanh, tanh, one)), inner);
+    return hn::Mul(hn::Mul(dv, hn::Set(d, 0.5f)), hn::Add(hn::Add(one, tanh), bend));
+  });
+}
+
 }  // namespace penstock::vec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -77,16 +112,23 @@ HWY_EXPORT(ExpOf);
 HWY_EXPORT(LogOf);
 HWY_EXPORT(TanhOf);
 HWY_EXPORT(SigmoidOf);
+HWY_EXPORT(ErfOf);
 HWY_EXPORT(Softplus);
 HWY_EXPORT(SoftplusGrad);
 HWY_EXPORT(Swish);
 HWY_EXPORT(SwishGrad);
 HWY_EXPORT(Elu);
+HWY_EXPORT(EluGrad);
+HWY_EXPORT(Gelu);
+HWY_EXPORT(GeluGrad);
+HWY_EXPORT(GeluByTanh);
+HWY_EXPORT(GeluByTanhGrad);
 
 void Exp(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(ExpOf)(x, y, count); }
 void Log(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(LogOf)(x, y, count); }
 void Tanh(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(TanhOf)(x, y, count); }
 void Sigmoid(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(SigmoidOf)(x, y, count); }
+void Erf(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(ErfOf)(x, y, count); }
 
 void Softplus(float sign, const float* x, float* y, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(Softplus)(sign, x, y, count);
@@ -102,6 +144,20 @@ void SwishGrad(float beta, const float* x, const float* dy, float* dx, std::size
 }
 void Elu(float alpha, const float* x, float* y, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(Elu)(alpha, x, y, count);
+}
+void EluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(EluGrad)(alpha, x, dy, dx, count);
+}
+
+void Gelu(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(Gelu)(x, y, count); }
+void GeluGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(GeluGrad)(x, dy, dx, count);
+}
+void GeluByTanh(const float* x, float* y, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(GeluByTanh)(x, y, count);
+}
+void GeluByTanhGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(GeluByTanhGrad)(x, dy, dx, count);
 }
 
 }  // namespace penstock::vec

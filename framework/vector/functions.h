@@ -14,6 +14,7 @@ void Exp(const float* x, float* y, std::size_t count);
 void Log(const float* x, float* y, std::size_t count);
 void Tanh(const float* x, float* y, std::size_t count);
 void Sigmoid(const float* x, float* y, std::size_t count);
+void Erf(const float* x, float* y, std::size_t count);  // the error function
 
 // sign * log(1 + exp(sign * x)) for sign 1 or -1: softplus, or the logarithm of the sigmoid.
 void Softplus(float sign, const float* x, float* y, std::size_t count);
@@ -28,5 +29,15 @@ void SwishGrad(float beta, const float* x, const float* dy, float* dx, std::size
 
 // x, or alpha * (exp(x) - 1) below 0
 void Elu(float alpha, const float* x, float* y, std::size_t count);
+// dy above 0, dy * alpha * exp(x) elsewhere
+void EluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count);
+
+// x / 2 * (1 + erf(x / sqrt(2))), and with tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)) in place of erf. Far
+// below 0 the sum cancels: the error is 4 ulp above -1, and up to 2e-7 * |x| below.
+void Gelu(const float* x, float* y, std::size_t count);
+void GeluByTanh(const float* x, float* y, std::size_t count);
+// Their derivatives times dy, with errors up to 1e-6 * |dy| and 3e-6 * |dy|. At infinities they are NaN.
+void GeluGrad(const float* x, const float* dy, float* dx, std::size_t count);
+void GeluByTanhGrad(const float* x, const float* dy, float* dx, std::size_t count);
 
 }  // namespace penstock::vec

@@ -68,6 +68,20 @@ HWY_INLINE void EachVector(std::size_t count, Step step) {
   if (i < count) step(d, i, count - i);
 }
 
+// y[i] = function(d, x[i]) and dx[i] = function(d, x[i], dy[i]), by vectors
+template <typename Function>
+HWY_INLINE void Map(const float* x, float* y, std::size_t count, Function function) {
+  EachVector(count, [&](Floats d, std::size_t i, std::size_t n) {
+    Store(d, function(d, Load(d, x + i, n)), y + i, n);
+  });
+}
+template <typename Function>
+HWY_INLINE void Map(const float* x, const float* dy, float* dx, std::size_t count, Function function) {
+  EachVector(count, [&](Floats d, std::size_t i, std::size_t n) {
+    Store(d, function(d, Load(d, x + i, n), Load(d, dy + i, n)), dx + i, n);
+  });
+}
+
 // Calls step(d, i, n, part) for each vector: its elements belong to lanes [part * kWidth, (part + 1) *
 // kWidth).
 template <typename Step>

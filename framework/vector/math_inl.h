@@ -50,6 +50,32 @@ HWY_INLINE Vector SigmoidTimes(Floats d, Vector factor, Vector x) {
 }
 HWY_INLINE Vector Sigmoid(Floats d, Vector x) { return SigmoidTimes(d, hn::Set(d, 1.0f), x); }
 
+// The error function.
+HWY_INLINE Vector Erf(Floats d, Vector x) {
+  const auto at = [d](float value) { return hn::Set(d, value); };
+  const Vector t = hn::Min(hn::Abs(x), at(4.0f));  // erf is 1 in float from 3.92 on
+  // Near 0, t + t * p(t^2), p fitted to erf(t) / t - 1.
+  const Vector s = hn::Mul(t, t);
+  Vector p = hn::MulAdd(at(-0.00059721024f), s, at(0.0049899444f));
+  p = hn::MulAdd(p, s, at(-0.026764784f));
+  p = hn::MulAdd(p, s, at(0.11281779f));
+  p = hn::MulAdd(p, s, at(-0.37612492f));
+  p = hn::MulAdd(p, s, at(0.12837915f));
+  const Vector near = hn::MulAdd(t, p, t);
+  // Beyond, 1 - exp(q(t) - t), q fitted to log(erfc(t)) + t on [0.9, 4].
+  Vector q = hn::MulAdd(at(1.6102405e-06f), t, at(-4.5512774e-05f));
+  q = hn::MulAdd(q, t, at(0.00059209275f));
+  q = hn::MulAdd(q, t, at(-0.0047369506f));
+  q = hn::MulAdd(q, t, at(0.026355121f));
+  q = hn::MulAdd(q, t, at(-0.10996080f));
+  q = hn::MulAdd(q, t, at(-0.63195622f));
+  q = hn::MulAdd(q, t, at(-0.13015510f));
+  q = hn::MulAdd(q, t, at(0.00030026883f));
+  const Vector far = hn::Sub(at(1.0f), hn::Exp(d, hn::Sub(q, t)));
+  const Vector y = hn::CopySign(hn::IfThenElse(hn::Lt(t, at(0.92f)), near, far), x);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
 }  // namespace penstock::vec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

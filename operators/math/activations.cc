@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "framework/vector/functions.h"
+#include "framework/vector/piecewise.h"
 #include "operators/common/float_attr.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
@@ -23,6 +24,10 @@ struct Relu {
   template <typename T>
   static T Dx(T out, T dout) {
     return Choose(out > T{0}, dout, T{0}, out);
+  }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Relu(x, out, count); }
+  static void DxOf(const float* out, const float* dout, float* dx, std::size_t count) {
+    vec::AboveGrad(0, out, dout, dx, count);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "framework/vector/functions.h"
+#include "framework/vector/piecewise.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
 #include "operators/math/second_order.h"
@@ -37,6 +38,10 @@ struct LeakyRelu {
   T Dx(T out, T dout) const {
     return Choose(out > T{0}, dout, static_cast<T>(alpha) * dout, out);
   }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::LeakyRelu(alpha, x, out, count); }
+  void DxOf(const float* out, const float* dout, float* dx, std::size_t count) const {
+    vec::LeakyReluGrad(alpha, out, dout, dx, count);
+  }
   float alpha = 0;
 };
 
@@ -57,6 +62,9 @@ struct Elu {
   }
   float alpha = 1;
   void OutOf(const float* x, float* out, std::size_t count) const { vec::Elu(alpha, x, out, count); }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::EluGrad(alpha, x, dout, dx, count);
+  }
 };
 
 struct Relu6 {
@@ -69,6 +77,10 @@ struct Relu6 {
   template <typename T>
   T Dx(T out, T dout) const {
     return Choose(out > T{0} && out < static_cast<T>(threshold), dout, T{0}, out);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Clip(0, threshold, x, out, count); }
+  void DxOf(const float* out, const float* dout, float* dx, std::size_t count) const {
+    vec::BetweenGrad(0, threshold, 1, out, dout, dx, count);
   }
   float threshold = 6;
 };
@@ -104,6 +116,12 @@ struct Gelu {
   static T Inner(T x) {
     return Factor<T>() * (x + Cubic<T>() * x * x * x);
   }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    approximate ? vec::GeluByTanh(x, out, count) : vec::Gelu(x, out, count);
+  }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    approximate ? vec::GeluByTanhGrad(x, dout, dx, count) : vec::GeluGrad(x, dout, dx, count);
+  }
   bool approximate = false;
 };
 
@@ -120,6 +138,12 @@ struct HardSigmoid {
   template <typename T>
   T Dx(T out, T dout) const {
     return Choose(out > T{0} && out < T{1}, dout * static_cast<T>(slope), T{0}, out);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    vec::HardSigmoid(slope, offset, x, out, count);
+  }
+  void DxOf(const float* out, const float* dout, float* dx, std::size_t count) const {
+    vec::BetweenGrad(0, 1, slope, out, dout, dx, count);
   }
   float slope = 0, offset = 0;
 };
@@ -142,6 +166,12 @@ struct HardSwish {
     if (ramp <= T{0}) return T{0};
     const T slope = Choose(ramp < static_cast<T>(threshold), x + ramp, static_cast<T>(threshold), ramp);
     return dout * slope / static_cast<T>(scale);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    vec::HardSwish(offset, threshold, scale, x, out, count);
+  }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::HardSwishGrad(offset, threshold, scale, x, dout, dx, count);
   }
   float threshold = 0, scale = 1, offset = 0;
 };

@@ -1,8 +1,11 @@
 // clip: limits each element to an interval. clip_by_norm: limits the norm of a tensor.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/piecewise.h"
 #include "operators/common/merge_rows.h"
 #include "operators/common/nan.h"
 #include "operators/common/parallel.h"
@@ -69,7 +72,11 @@ class ClipKernel : public Kernel {
     const T low = bounds_.Min(k), high = bounds_.Max(k);
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
-    ForElements(x.count(), StreamNs<T>(2), [&](Dim begin, Dim end) {
+    ForElements(x.count(), StreamNs<T>(2), [=](Dim begin, Dim end) {
+      if constexpr (std::is_same_v<T, float>) {
+        const auto count = static_cast<std::size_t>(end - begin);
+        if (!IsNan(low) && !IsNan(high)) return vec::Clip(low, high, from + begin, to + begin, count);
+      }
       for (Dim i = begin; i < end; ++i) to[i] = MinOrNan(MaxOrNan(from[i], low), high);
     });
     return OkStatus();
@@ -96,7 +103,12 @@ class ClipGradKernel : public Kernel {
     const T* const x = k[x_].template Data<T>();
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    ForElements(k[x_].count(), StreamNs<T>(3), [&](Dim begin, Dim end) {
+    ForElements(k[x_].count(), StreamNs<T>(3), [=](Dim begin, Dim end) {
+      if constexpr (std::is_same_v<T, float>) {
+        const auto count = static_cast<std::size_t>(end - begin);
+        if (!IsNan(low) && !IsNan(high))
+          return vec::BetweenGrad(low, high, 1, x + begin, dout + begin, dx + begin, count);
+      }
       for (Dim i = begin; i < end; ++i)
         dx[i] = Choose(x[i] > low && x[i] < high, dout[i], T{0}, x[i], low, high);
     });
@@ -123,9 +135,7 @@ class ClipByNormKernel : public Kernel {
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
     const std::int64_t count = x.count();
-    const double norm = std::sqrt(SumOf<double>(count, [from](std::int64_t i) {
-      return static_cast<double>(from[i]) * static_cast<double>(from[i]);
-    }));
+    const double norm = std::sqrt(TotalOfSquares(from, count));
     const T factor = norm <= max_norm_ ? T{1} : static_cast<T>(max_norm_ / norm);
     ForElements(count, StreamNs<T>(2), [&](Dim begin, Dim end) {
       for (Dim i = begin; i < end; ++i) to[i] = from[i] * factor;

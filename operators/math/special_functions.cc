@@ -1,7 +1,9 @@
 // acos, asin, erf, log1p: further functions of one element without attributes.
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 
+#include "framework/vector/functions.h"
 #include "operators/math/activation.h"
 
 namespace penstock {
@@ -37,6 +39,7 @@ struct Erf {
   static T Out(T x) {
     return std::erf(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Erf(x, out, count); }
   template <typename T>
   static T Dx(T x, T dout) {
     return dout * static_cast<T>(2 * std::numbers::inv_sqrtpi) * std::exp(-x * x);

@@ -2,7 +2,9 @@
 // change where it passes a threshold.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
+#include "framework/vector/piecewise.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
 
@@ -51,6 +53,12 @@ struct ThresholdedRelu {
   T Out(T x) const {
     return Dx(x, x);
   }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    vec::AboveGrad(threshold, x, x, out, count);
+  }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::AboveGrad(threshold, x, dout, dx, count);
+  }
   float threshold = 0;
 };
 
@@ -67,6 +75,10 @@ struct BoundedRelu {
   template <typename T>
   T Dx(T x, T dout) const {
     return Choose(x > static_cast<T>(least) && x < static_cast<T>(most), dout, T{0}, x);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Clip(least, most, x, out, count); }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::BetweenGrad(least, most, 1, x, dout, dx, count);
   }
   float least = 0, most = 0;
 };

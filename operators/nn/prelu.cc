@@ -1,9 +1,13 @@
 // prelu: multiplies negative elements by a learned slope.
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/piecewise.h"
 #include "operators/common/nan.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -38,13 +42,21 @@ struct SlopeRuns {
     if (mode == "all") run = count;
     if (mode == "channel") run = x.Product(2, x.rank());
   }
-  // Calls visit(element, slope) for each element.
+  // Calls visit(first element, slope) for each run of `run` elements.
   template <typename Visit>
-  void ForEach(Visit visit) const {
-    for (Dim begin = 0, number = 0; begin < count; begin += run, ++number) {
-      for (Dim i = 0; i < run; ++i) visit(begin + i, number % period);
-    }
+  void ForEach(const Visit& visit) const {
+    if (count == 0) return;
+    ForRows(count / run, kElementNs * static_cast<double>(run), [&](Dim begin, Dim end) {
+      for (Dim number = begin; number < end; ++number) visit(number * run, number % period);
+    });
   }
+  // The same, in order and on this thread.
+  template <typename Visit>
+  void ForEachInOrder(const Visit& visit) const {
+    for (Dim begin = 0, number = 0; begin < count; begin += run, ++number) visit(begin, number % period);
+  }
+  std::size_t size() const { return static_cast<std::size_t>(run); }
+  static constexpr double kElementNs = 0.5;
   Dim period = 1, run = 1, count = 0;
 };
 
@@ -62,7 +74,11 @@ class PreluKernel : public Kernel {
     const T* const x = k[x_].template Data<T>();
     const T* const alpha = k[alpha_].template Data<T>();
     T* const out = k[out_].template Data<T>();
-    runs_.ForEach([&](Dim i, Dim slope) { out[i] = x[i] > T{0} ? x[i] : alpha[slope] * x[i]; });
+    runs_.ForEach([&](Dim begin, Dim slope) {
+      if constexpr (std::is_same_v<T, float>)
+        return vec::LeakyRelu(alpha[slope], x + begin, out + begin, runs_.size());
+      for (Dim i = begin; i < begin + runs_.run; ++i) out[i] = x[i] > T{0} ? x[i] : alpha[slope] * x[i];
+    });
     return OkStatus();
   }
 
@@ -93,14 +109,23 @@ class PreluGradKernel : public Kernel {
     const T* const dout = k[dout_].template Data<T>();
     if (dx_) {
       T* const dx = k[dx_].template Data<T>();
-      runs_.ForEach(
-          [&](Dim i, Dim slope) { dx[i] = Choose(x[i] > T{0}, dout[i], alpha[slope] * dout[i], x[i]); });
+      runs_.ForEach([&](Dim begin, Dim slope) {
+        if constexpr (std::is_same_v<T, float>)
+          return vec::LeakyReluGrad(alpha[slope], x + begin, dout + begin, dx + begin, runs_.size());
+        for (Dim i = begin; i < begin + runs_.run; ++i)
+          dx[i] = Choose(x[i] > T{0}, dout[i], alpha[slope] * dout[i], x[i]);
+      });
     }
     if (dalpha_) {
       T* const dalpha = k[dalpha_].template Data<T>();
       std::ranges::fill(k[dalpha_].template Span<T>(), T{0});
-      runs_.ForEach([&](Dim i, Dim slope) {
-        if (!(x[i] > T{0})) dalpha[slope] += x[i] * dout[i];
+      runs_.ForEachInOrder([&](Dim begin, Dim slope) {
+        if constexpr (std::is_same_v<T, float>) {
+          dalpha[slope] += vec::LeakyReluAlphaGrad(x + begin, dout + begin, runs_.size());
+        } else {
+          for (Dim i = begin; i < begin + runs_.run; ++i)
+            if (!(x[i] > T{0})) dalpha[slope] += x[i] * dout[i];
+        }
       });
     }
     return OkStatus();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "tests/unit/vector/each_isa.h"
 
@@ -23,6 +24,11 @@ struct Case {
 
 double DefinedSoftplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
+double Normal(double x) { return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2); }
+double DefinedGeluByTanh(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
+}
+
 const std::vector<Case>& Cases() {
   static const std::vector<Case> all = {
       {"exp", Exp, [](double x) { return std::exp(x); }},
@@ -36,6 +42,9 @@ const std::vector<Case>& Cases() {
        [](double x) { return x / (1 + std::exp(-x)); }, -87},
       {"elu", [](auto x, auto y, auto n) { Elu(1, x, y, n); },
        [](double x) { return x < 0 ? std::expm1(x) : x; }},
+      {"erf", Erf, [](double x) { return std::erf(x); }},
+      {"gelu", Gelu, [](double x) { return x * Normal(x); }, -1},
+      {"gelu by tanh", GeluByTanh, DefinedGeluByTanh, -1},
   };
   return all;
 }
@@ -100,6 +109,9 @@ TEST(Functions, HaveTheirLimitsAtInfinitiesAndKeepNaN) {
     EXPECT_EQ(of(Cases()[4].function)[0], kInfinity);  // softplus
     EXPECT_EQ(y[1], 0);
     EXPECT_EQ(of(Cases()[7].function)[1], -1);  // elu
+    EXPECT_EQ(of(Erf)[0], 1);
+    EXPECT_EQ(y[1], -1);
+    EXPECT_EQ(of(Gelu)[0], kInfinity);
   });
 }
 
@@ -135,6 +147,41 @@ TEST(Functions, GiveTheSameBytesWithAvx2AndAvx512) {
   });
 }
 
+// Below -1 the sum of 1 and erf, or tanh, cancels.
+TEST(Functions, GeluIsWithinItsBoundBelowZero) {
+  std::vector<float> x;
+  for (int i = 0; i < 4000; ++i) x.push_back(-0.005f * static_cast<float>(i));
+  std::vector<float> exact(x.size()), by_tanh(x.size());
+  OnEachIsa([&](Isa) {
+    Gelu(x.data(), exact.data(), x.size());
+    GeluByTanh(x.data(), by_tanh.data(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(exact[i], x[i] * Normal(x[i]), 2e-7 * std::abs(x[i]));
+      EXPECT_NEAR(by_tanh[i], DefinedGeluByTanh(x[i]), 2e-7 * std::abs(x[i]));
+    }
+  });
+}
+
+TEST(Functions, GeluHasGradients) {
+  std::vector<float> x, dy, exact(4001), by_tanh(4001);
+  for (int i = 0; i <= 4000; ++i) {
+    x.push_back(0.005f * static_cast<float>(i - 2000));
+    dy.push_back(0.5f + static_cast<float>(i % 3));
+  }
+  OnEachIsa([&](Isa) {
+    GeluGrad(x.data(), dy.data(), exact.data(), x.size());
+    GeluByTanhGrad(x.data(), dy.data(), by_tanh.data(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double v = x[i], density = std::exp(-0.5 * v * v) / std::sqrt(2 * std::numbers::pi);
+      EXPECT_NEAR(exact[i], dy[i] * (Normal(v) + v * density), 1e-6 * dy[i]) << v;
+      const double factor = std::sqrt(2 * std::numbers::inv_pi);
+      const double tanh = std::tanh(factor * (v + 0.044715 * v * v * v));
+      const double slope = factor * (1 + 3 * 0.044715 * v * v);
+      EXPECT_NEAR(by_tanh[i], dy[i] * 0.5 * (1 + tanh + v * (1 - tanh * tanh) * slope), 3e-6 * dy[i]) << v;
+    }
+  });
+}
+
 TEST(Functions, HaveGradients) {
   std::vector<float> x, dy;
   for (int i = 0; i < 41; ++i) {
@@ -142,13 +189,15 @@ TEST(Functions, HaveGradients) {
     dy.push_back(0.5f + static_cast<float>(i % 3));
   }
   OnEachIsa([&](Isa) {
-    std::vector<float> soft(x.size()), log(x.size()), swish(x.size());
+    std::vector<float> soft(x.size()), log(x.size()), swish(x.size()), elu(x.size());
     SoftplusGrad(1, x.data(), dy.data(), soft.data(), x.size());
     SoftplusGrad(-1, x.data(), dy.data(), log.data(), x.size());
     SwishGrad(2, x.data(), dy.data(), swish.data(), x.size());
+    EluGrad(0.7f, x.data(), dy.data(), elu.data(), x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(soft[i], dy[i] / (1 + std::exp(-x[i])), 1e-6);
       EXPECT_NEAR(log[i], dy[i] / (1 + std::exp(x[i])), 1e-6);
+      EXPECT_NEAR(elu[i], x[i] > 0 ? dy[i] : dy[i] * 0.7 * std::exp(x[i]), 1e-6);
       const double s = 1 / (1 + std::exp(-2.0 * x[i]));
       EXPECT_NEAR(swish[i], dy[i] * s * (1 + 2 * x[i] * (1 - s)), 1e-5);
     }

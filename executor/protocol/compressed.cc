@@ -1,13 +1,14 @@
 #include "executor/protocol/compressed.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "framework/base/strings.h"
-#include "framework/tensor/half.h"
+#include "framework/vector/half.h"
 
 namespace penstock::protocol {
 namespace {
@@ -36,38 +37,41 @@ std::uint16_t BfloatOf(float value) {
 }
 float FloatOfBfloat(std::uint16_t value) { return std::bit_cast<float>(std::uint32_t{value} << 16); }
 
-void CompressHalf(std::span<const float> gradient, std::byte* out) {
-  for (std::size_t i = 0; i < gradient.size(); ++i) Store(HalfOf(gradient[i]).bits, out, i);
-}
-
 void CompressBfloat(std::span<const float> gradient, std::byte* out) {
   for (std::size_t i = 0; i < gradient.size(); ++i) Store(BfloatOf(gradient[i]), out, i);
 }
 
-// --- two_bit: element i is in bits 6 - 2 (i % 4) of byte i / 4.
+// --- two_bit: element i is in bits 6 - 2 (i % 4) of byte i / 4. Which code an element has is random, so the
+// loops have no branch.
 
 constexpr unsigned kPlus = 3, kMinus = 2;
+constexpr unsigned kCodes[] = {kMinus, 0, kPlus};  // of signs -1, 0, 1
+constexpr unsigned kHighBits = 0xaa;               // of the four codes of a byte
 
 void CompressTwoBit(float threshold, std::span<const float> gradient, std::span<float> residual,
                     std::byte* out) {
   std::memset(out, 0, (gradient.size() + 15) / 16 * 4);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const float whole = residual[i] + gradient[i];
-    const bool plus = whole >= threshold, minus = whole <= -threshold;
-    residual[i] = plus ? whole - threshold : minus ? whole + threshold : whole;
-    const unsigned code = plus ? kPlus : minus ? kMinus : 0;
-    out[i / 4] |= static_cast<std::byte>(code << (6 - 2 * (i % 4)));
+    const int sign = static_cast<int>(whole >= threshold) - static_cast<int>(whole <= -threshold);
+    residual[i] = whole - static_cast<float>(sign) * threshold;
+    out[i / 4] |= static_cast<std::byte>(kCodes[sign + 1] << (6 - 2 * (i % 4)));
   }
 }
 
 bool ExpandTwoBit(float threshold, const std::byte* bytes, std::span<float> out) {
   const std::size_t coded = (out.size() + 15) / 16 * 16;
-  for (std::size_t i = 0; i < coded; ++i) {
-    const unsigned code = std::to_integer<unsigned>(bytes[i / 4]) >> (6 - 2 * (i % 4)) & 3u;
-    if (code == 1 || (i >= out.size() && code != 0)) return false;
-    if (i < out.size()) out[i] = code == kPlus ? threshold : code == kMinus ? -threshold : 0.0f;
+  const float values[] = {0, 0, -threshold, threshold};  // of the codes
+  unsigned wrong = 0;  // low bits of code 1, and codes behind the last element
+  for (std::size_t first = 0; first < coded; first += 4) {
+    const auto byte = std::to_integer<unsigned>(bytes[first / 4]);
+    wrong |= byte & (~(byte & kHighBits) >> 1) & (kHighBits >> 1);
+    for (std::size_t i = first; i < first + 4; ++i) {
+      const unsigned code = byte >> (6 - 2 * (i % 4)) & 3u;
+      i < out.size() ? static_cast<void>(out[i] = values[code]) : static_cast<void>(wrong |= code);
+    }
   }
-  return true;
+  return wrong == 0;
 }
 
 // --- top_k.
@@ -75,19 +79,38 @@ bool ExpandTwoBit(float threshold, const std::byte* bytes, std::span<float> out)
 // Orders elements by magnitude. A NaN is larger than any number, so it is sent and noticed.
 std::uint32_t MagnitudeOf(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
 
+// The least of the `sent` largest magnitudes, and how many of these have it.
+struct Bound {
+  std::uint32_t magnitude = 0;
+  std::size_t count = 0;
+};
+// Counts the values of the highest bits, then those of the next bits among magnitudes that begin like the
+// bound.
+Bound BoundOf(std::span<const float> values, std::size_t sent) {
+  constexpr int kBits = 31, kDigitBits = 11;
+  Bound bound{.count = sent};
+  std::uint32_t known = 0;  // bits of the bound that are found
+  for (int shift = kBits - kDigitBits; known != 0x7fffffffu; shift = std::max(0, shift - kDigitBits)) {
+    const std::uint32_t digit_mask = ((1u << kDigitBits) - 1) << shift & ~known;
+    std::array<std::size_t, 1u << kDigitBits> counts{};
+    for (const float value : values) {
+      const std::uint32_t magnitude = MagnitudeOf(value);
+      if ((magnitude & known) == bound.magnitude) ++counts[(magnitude & digit_mask) >> shift];
+    }
+    std::uint32_t digit = digit_mask >> shift;
+    while (counts[digit] < bound.count) bound.count -= counts[digit--];
+    bound.magnitude |= digit << shift;
+    known |= digit_mask;
+  }
+  return bound;
+}
+
 void CompressTopK(std::size_t sent, std::span<const float> gradient, std::span<float> residual,
                   std::byte* out) {
   if (sent == 0) return;
-  std::vector<std::uint32_t> magnitudes(gradient.size());
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    residual[i] += gradient[i];
-    magnitudes[i] = MagnitudeOf(residual[i]);
-  }
-  const auto least = magnitudes.begin() + static_cast<std::ptrdiff_t>(sent - 1);
-  std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater());
-  const std::uint32_t bound = *least;
+  for (std::size_t i = 0; i < gradient.size(); ++i) residual[i] += gradient[i];
   // Sends all elements above the bound, and the first of those equal to it.
-  auto at_bound = static_cast<std::size_t>(std::count(magnitudes.begin(), least + 1, bound));
+  auto [bound, at_bound] = BoundOf(residual, sent);
   std::size_t written = 0;
   for (std::size_t i = 0; i < residual.size() && written < sent; ++i) {
     const std::uint32_t magnitude = MagnitudeOf(residual[i]);
@@ -129,7 +152,7 @@ bool ExpandBytes(const Compression& how, const std::byte* bytes, std::span<float
       std::memcpy(out.data(), bytes, out.size_bytes());
       return true;
     case Kind::kFp16:
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = FloatOf(Half{Load<std::uint16_t>(bytes, i)});
+      vec::FloatsOf(bytes, out.data(), out.size());
       return true;
     case Kind::kBf16:
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = FloatOfBfloat(Load<std::uint16_t>(bytes, i));
@@ -162,7 +185,7 @@ void Compress(const Compression& how, std::span<const float> gradient, std::span
       std::memcpy(out, gradient.data(), gradient.size_bytes());
       return;
     case Kind::kFp16:
-      return CompressHalf(gradient, out);
+      return vec::HalvesOf(gradient.data(), out, gradient.size());
     case Kind::kBf16:
       return CompressBfloat(gradient, out);
     case Kind::kTwoBit:

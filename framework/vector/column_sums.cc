@@ -38,6 +38,21 @@ void AddRowsOfProducts(const float* x, std::size_t x_stride, const float* y, std
   });
 }
 
+float SumOfRow(const float* x, std::size_t count) {
+  Lanes lanes(0);
+  EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
+    lanes.parts[part] = hn::Add(lanes.parts[part], Load(d, x + i, n));
+  });
+  return Sum(lanes);
+}
+float SumOfRowOfProducts(const float* x, const float* y, std::size_t count) {
+  Lanes lanes(0);
+  EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
+    lanes.parts[part] = hn::Add(lanes.parts[part], hn::Mul(Load(d, x + i, n), Load(d, y + i, n)));
+  });
+  return Sum(lanes);
+}
+
 }  // namespace penstock::vec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -46,6 +61,8 @@ namespace penstock::vec {
 
 HWY_EXPORT(AddRows);
 HWY_EXPORT(AddRowsOfProducts);
+HWY_EXPORT(SumOfRow);
+HWY_EXPORT(SumOfRowOfProducts);
 
 void AddRows(const float* x, std::size_t stride, std::size_t rows, std::size_t columns, float* sums) {
   HWY_DYNAMIC_DISPATCH(AddRows)(x, stride, rows, columns, sums);
@@ -53,6 +70,10 @@ void AddRows(const float* x, std::size_t stride, std::size_t rows, std::size_t c
 void AddRowsOfProducts(const float* x, std::size_t x_stride, const float* y, std::size_t y_stride,
                        std::size_t rows, std::size_t columns, float* sums) {
   HWY_DYNAMIC_DISPATCH(AddRowsOfProducts)(x, x_stride, y, y_stride, rows, columns, sums);
+}
+float SumOfRow(const float* x, std::size_t count) { return HWY_DYNAMIC_DISPATCH(SumOfRow)(x, count); }
+float SumOfRowOfProducts(const float* x, const float* y, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(SumOfRowOfProducts)(x, y, count);
 }
 
 }  // namespace penstock::vec

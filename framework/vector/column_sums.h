@@ -1,7 +1,9 @@
-// Sums of rows, column by column: gradients of what was added to, or multiplied with, each row.
+// Sums of rows, column by column, and along a row: gradients of what was added to, or multiplied with, each
+// row, or with all elements of a row.
 //
-// Rows are added one after the other, and products are not fused: bytes are the same on every instruction
-// set, and for every split of rows (in their order) and of columns. NaN and infinities take their course.
+// Rows are added one after the other, the elements of a row in 32 lanes (lanes_inl.h), and products are not
+// fused: bytes are the same on every instruction set, and for every split of rows (in their order) and of
+// columns. NaN and infinities take their course.
 #pragma once
 
 #include <cstddef>
@@ -13,5 +15,8 @@ void AddRows(const float* x, std::size_t stride, std::size_t rows, std::size_t c
 // The same of x * y, with a stride for each, which may be 0.
 void AddRowsOfProducts(const float* x, std::size_t x_stride, const float* y, std::size_t y_stride,
                        std::size_t rows, std::size_t columns, float* sums);
+// x[0] + x[1] + ..., and the same of x * y
+float SumOfRow(const float* x, std::size_t count);
+float SumOfRowOfProducts(const float* x, const float* y, std::size_t count);
 
 }  // namespace penstock::vec

@@ -136,14 +136,14 @@ struct Elementwise {
       const T* const out = k[out_].template Data<T>();
       const T* const dout = k[dout_].template Data<T>();
       if (dx_ && !IsDout<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats(), dout) &&
-          !SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_repeats() && loops_.x_moves(), true, dout, y)) {
+          !(loops_.x_repeats() && SumRows<kSlopeOfX<Math>>(k[dx_], loops_.x_moves(), true, dout, y))) {
         Reduce(k[dx_], loops_.x_repeats(), loops_.x_moves(), true, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dx(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
         });
       }
       if (dy_ && !IsDout<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats(), dout) &&
-          !SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_repeats() && loops_.y_moves(), false, dout, x)) {
+          !(loops_.y_repeats() && SumRows<kSlopeOfY<Math>>(k[dy_], loops_.y_moves(), false, dout, x))) {
         Reduce(k[dy_], loops_.y_repeats(), loops_.y_moves(), false, [&](Dim o, Dim xo, Dim yo, Dim i) {
           return Math::Dy(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
                           dout[o + i]);
@@ -163,19 +163,20 @@ struct Elementwise {
 
     // Sums the slopes of rows by vectors, if it can. `other` is Y in the gradient of X, and the reverse.
     template <Slope kSlope>
-    bool SumRows(Tensor& grad, bool repeats_rows, bool of_x, const T* dout, const T* other) const {
+    bool SumRows(Tensor& grad, bool moves, bool of_x, const T* dout, const T* other) const {
       if constexpr (!std::is_same_v<T, float> || kSlope == Slope::kComputed) {
         return false;
       } else {
         constexpr bool kProduct = kSlope == Slope::kDoutTimesOther;
         const bool other_moves = of_x ? loops_.y_moves() : loops_.x_moves();
-        if (!repeats_rows || (kProduct && !other_moves)) return false;
+        if (kProduct && !other_moves) return false;
         const std::span<float> to = grad.Span<float>();
         std::ranges::fill(to, 0.0f);
         const auto apart = of_x ? BroadcastLoops::Apart::kX : BroadcastLoops::Apart::kY;
         loops_.InParallel(StreamNs<float>(kProduct ? 2 : 1), apart, [&](const BroadcastLoops& loops) {
           loops.ForEachBlock([&](const BroadcastLoops::RowBlock& b) {
-            AddBlock<kProduct>(b, loops.inner(), of_x, dout, other, to.data());
+            moves ? AddBlock<kProduct>(b, loops.inner(), of_x, dout, other, to.data())
+                  : AddAlongRows<kProduct>(b, loops.inner(), of_x, dout, other, to.data());
           });
         });
         if constexpr (kSlope == Slope::kMinusDout)
@@ -198,6 +199,19 @@ struct Elementwise {
         } else {
           vec::AddRows(terms, Size(b.out_row), Size(together), Size(columns), sums + r * row);
         }
+      }
+    }
+    // All elements of a row belong to one element of the gradient.
+    template <bool kProduct>
+    static void AddAlongRows(const BroadcastLoops::RowBlock& b, Dim columns, bool of_x, const float* dout,
+                             const float* other, float* to) {
+      const Dim row = of_x ? b.x_row : b.y_row, other_row = of_x ? b.y_row : b.x_row;
+      float* const sums = to + (of_x ? b.x : b.y);
+      const float* const factor = other + (of_x ? b.y : b.x);
+      for (Dim r = 0; r < b.rows; ++r) {
+        const float* const terms = dout + b.out + r * b.out_row;
+        sums[r * row] += kProduct ? vec::SumOfRowOfProducts(terms, factor + r * other_row, Size(columns))
+                                  : vec::SumOfRow(terms, Size(columns));
       }
     }
     static std::size_t Size(Dim count) { return static_cast<std::size_t>(count); }

@@ -52,5 +52,26 @@ TEST(ColumnSums, NaNStaysInItsColumn) {
   });
 }
 
+float InLanes(const std::vector<float>& terms) {
+  float lanes[32] = {};
+  for (std::size_t i = 0; i < terms.size(); ++i) lanes[i % 32] += terms[i];
+  for (std::size_t width = 16; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+TEST(ColumnSums, ARowIsAddedInLanes) {
+  for (const std::size_t count : {0, 1, 5, 31, 32, 33, 64, 100, 1000}) {
+    const std::vector<float> x = Random(count, 1, 1), y = Random(count + 1, 1);
+    std::vector<float> products(count);
+    std::transform(x.begin(), x.end(), y.begin(), products.begin(), Times);
+    OnEachIsa([&](Isa) {
+      EXPECT_EQ(SumOfRow(x.data(), count), InLanes(x)) << count;
+      EXPECT_EQ(SumOfRowOfProducts(x.data(), y.data(), count), InLanes(products)) << count;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace penstock::vec

@@ -63,6 +63,47 @@ void SoftmaxGrad(const float* y, const float* dy, float* dx, std::size_t rows, s
   }
 }
 
+// The sum of term(i) of all i, in four lanes.
+template <typename Term>
+HWY_INLINE Vector SumInFour(std::size_t count, Term term) {
+  const Floats d;
+  Vector sums[4];
+#pragma GCC unroll 4
+  for (Vector& sum : sums) sum = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+#pragma GCC unroll 4
+    for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] = hn::Add(sums[lane], term(i + lane));
+  }
+  for (; i < count; ++i) sums[0] = hn::Add(sums[0], term(i));
+  return hn::Add(hn::Add(sums[0], sums[2]), hn::Add(sums[1], sums[3]));
+}
+
+void SoftmaxOfColumns(const float* x, float* y, std::size_t count, std::size_t stride, std::size_t columns) {
+  EachVector(columns, [=](Floats d, std::size_t j, std::size_t n) {
+    Vector largest = Load(d, x + j, n);
+    for (std::size_t i = 1; i < count; ++i) largest = hn::Max(largest, Load(d, x + i * stride + j, n));
+    const Vector sum = SumInFour(count, [=](std::size_t i) {
+      const Vector e = Exp(d, Score(d, Load(d, x + i * stride + j, n), largest));
+      Store(d, e, y + i * stride + j, n);
+      return e;
+    });
+    const Vector share = hn::Div(hn::Set(d, 1.0f), sum);
+    for (float* to = y + j; to != y + j + count * stride; to += stride)
+      Store(d, hn::Mul(Load(d, to, n), share), to, n);
+  });
+}
+void SoftmaxGradOfColumns(const float* y, const float* dy, float* dx, std::size_t count, std::size_t stride,
+                          std::size_t columns) {
+  EachVector(columns, [=](Floats d, std::size_t j, std::size_t n) {
+    const Vector along = SumInFour(count, [=](std::size_t i) {
+      return hn::Mul(Load(d, dy + i * stride + j, n), Load(d, y + i * stride + j, n));
+    });
+    for (std::size_t at = j; at != j + count * stride; at += stride)
+      Store(d, hn::Mul(Load(d, y + at, n), hn::Sub(Load(d, dy + at, n), along)), dx + at, n);
+  });
+}
+
 void SoftCrossEntropy(const float* x, const float* share, const RowScale* scales, float* loss,
                       std::size_t rows, std::size_t count) {
   for (std::size_t row = 0; row < rows; ++row, x += count, share += count) {
@@ -77,6 +118,22 @@ void SoftCrossEntropy(const float* x, const float* share, const RowScale* scales
   }
 }
 
+void CrossEntropyOfShares(const float* p, const float* share, float* loss, std::size_t rows,
+                          std::size_t count) {
+  constexpr float kBound = 1e20f;
+  for (std::size_t row = 0; row < rows; ++row, p += count, share += count) {
+    Lanes sum(0);
+    EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
+      const Vector least = hn::Set(d, -kBound), most = hn::Set(d, kBound);
+      Vector log = Log(d, Load(d, p + i, n, 1.0f));
+      log = hn::IfThenElse(hn::Lt(log, least), least, log);  // NaN stays
+      log = hn::IfThenElse(hn::Gt(log, most), most, log);
+      sum.parts[part] = hn::MulAdd(Load(d, share + i, n), log, sum.parts[part]);
+    });
+    loss[row] = -Sum(sum);
+  }
+}
+
 }  // namespace penstock::vec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -85,7 +142,10 @@ namespace penstock::vec {
 
 HWY_EXPORT(Softmax);
 HWY_EXPORT(SoftmaxGrad);
+HWY_EXPORT(SoftmaxOfColumns);
+HWY_EXPORT(SoftmaxGradOfColumns);
 HWY_EXPORT(SoftCrossEntropy);
+HWY_EXPORT(CrossEntropyOfShares);
 
 void Softmax(const float* x, float* y, std::size_t rows, std::size_t count, RowScale* scales) {
   HWY_DYNAMIC_DISPATCH(Softmax)(x, y, rows, count, scales);
@@ -93,9 +153,20 @@ void Softmax(const float* x, float* y, std::size_t rows, std::size_t count, RowS
 void SoftmaxGrad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(SoftmaxGrad)(y, dy, dx, rows, count);
 }
+void SoftmaxOfColumns(const float* x, float* y, std::size_t count, std::size_t stride, std::size_t columns) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxOfColumns)(x, y, count, stride, columns);
+}
+void SoftmaxGradOfColumns(const float* y, const float* dy, float* dx, std::size_t count, std::size_t stride,
+                          std::size_t columns) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxGradOfColumns)(y, dy, dx, count, stride, columns);
+}
 void SoftCrossEntropy(const float* x, const float* share, const RowScale* scales, float* loss,
                       std::size_t rows, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(SoftCrossEntropy)(x, share, scales, loss, rows, count);
+}
+void CrossEntropyOfShares(const float* p, const float* share, float* loss, std::size_t rows,
+                          std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(CrossEntropyOfShares)(p, share, loss, rows, count);
 }
 
 }  // namespace penstock::vec

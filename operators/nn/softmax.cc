@@ -2,10 +2,7 @@
 #include "framework/vector/softmax.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <numbers>
 #include <type_traits>
 #include <utility>
 
@@ -62,26 +59,19 @@ void EachRows(const AxisShape& s, Visit&& visit) {
           [&](Dim begin, Dim end) { visit(begin, end - begin); });
 }
 
-// Returns exp(x) for x in [-64, 0], and NaN for NaN. In f32 it is the series of the exponential in f64,
-// rounded once: nearly always the correctly rounded result. It has no branches.
-inline double Exponential(double x) { return std::exp(x); }
-inline float Exponential(float x) {
-  constexpr double kToWhole = 0x1.8p52;  // adding it to a number rounds the number to an integer
-  const double shifted = static_cast<double>(x) * std::numbers::log2e + kToWhole;
-  const double r = static_cast<double>(x) - (shifted - kToWhole) * std::numbers::ln2;
-  // 1 + r + r^2 / 2! + ... + r^8 / 8!, for |r| <= ln 2 / 2
-  double series = 1.0 / 40320;
-  series = series * r + 1.0 / 5040;
-  series = series * r + 1.0 / 720;
-  series = series * r + 1.0 / 120;
-  series = series * r + 1.0 / 24;
-  series = series * r + 1.0 / 6;
-  series = series * r + 1.0 / 2;
-  series = series * r + 1;
-  series = series * r + 1;
-  // The lowest bits of `shifted` are the exponent of the power of two.
-  const std::uint64_t power = (std::bit_cast<std::uint64_t>(shifted) + 1023) << 52;
-  return static_cast<float>(series * std::bit_cast<double>(power));
+// Calls visit(first element, number of lines) for adjacent lines, whose elements are `inner` apart.
+template <typename Visit>
+void EachColumns(const AxisShape& s, Visit&& visit) {
+  constexpr double kElementNs = 0.5;
+  const double line_ns = kElementNs * static_cast<double>(s.axis);
+  const auto visit_range = [&](Dim outer, Dim begin, Dim end) {
+    visit(outer * s.axis * s.inner + begin, static_cast<std::size_t>(end - begin));
+  };
+  if (s.outer == 1)
+    return ForElements(s.inner, line_ns, [&](Dim begin, Dim end) { visit_range(0, begin, end); });
+  ForRows(s.outer, line_ns * static_cast<double>(s.inner), [&](Dim begin, Dim end) {
+    for (Dim i = begin; i < end; ++i) visit_range(i, 0, s.inner);
+  });
 }
 
 // The elements of a line minus their maximum, at least -64.
@@ -94,7 +84,7 @@ void Shift(const T* x, T* out, Dim count, Dim step) {
 
 template <typename T>
 void Exponentials(T* out, Dim count, Dim step) {
-  for (Dim i = 0; i < count; ++i) out[i * step] = Exponential(out[i * step]);
+  for (Dim i = 0; i < count; ++i) out[i * step] = std::exp(out[i * step]);
 }
 
 // The sum is f64, so that rows of many thousand elements still add up to 1.
@@ -127,6 +117,13 @@ class SoftmaxKernel : public Kernel {
         });
         return OkStatus();
       }
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      EachColumns(shape_, [&](Dim first, std::size_t columns) {
+        vec::SoftmaxOfColumns(x + first, out + first, static_cast<std::size_t>(shape_.axis),
+                              static_cast<std::size_t>(shape_.inner), columns);
+      });
+      return OkStatus();
     }
     EachLine(shape_, [&](Dim first) {
       Shift(x + first, out + first, shape_.axis, shape_.inner);
@@ -169,6 +166,14 @@ class SoftmaxGradKernel : public Kernel {
         });
         return OkStatus();
       }
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      EachColumns(shape_, [&](Dim first, std::size_t columns) {
+        vec::SoftmaxGradOfColumns(out + first, dout + first, dx + first,
+                                  static_cast<std::size_t>(shape_.axis),
+                                  static_cast<std::size_t>(shape_.inner), columns);
+      });
+      return OkStatus();
     }
     EachLine(shape_, [&](Dim first) { Line(out + first, dout + first, dx + first); });
     return OkStatus();

@@ -1,8 +1,14 @@
 // cross_entropy, cross_entropy2: the negative logarithm of each row's probability of its label.
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/softmax.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
+#include "operators/common/try_rows.h"
 #include "operators/loss/labels.h"
 
 namespace penstock {
@@ -83,12 +89,7 @@ class CrossEntropyKernel : public Kernel {
     T* const y = k[y_].template Data<T>();
     const Dim rows = k[y_].count();
     if (soft_) {
-      const T* label = k[label_].template Data<T>();
-      for (Dim r = 0; r < rows; ++r, x += classes_, label += classes_) {
-        T sum = 0;
-        for (Dim c = 0; c < classes_; ++c) sum += label[c] * FiniteLog(x[c]);
-        y[r] = -sum;
-      }
+      OfShares(x, k[label_].template Data<T>(), rows, y);
       return OkStatus();
     }
     labels_.Attach(k);
@@ -103,6 +104,22 @@ class CrossEntropyKernel : public Kernel {
   }
 
  private:
+  void OfShares(const T* x, const T* label, Dim rows, T* y) const {
+    constexpr double kElementNs = 1;
+    ForRows(rows, kElementNs * static_cast<double>(classes_), [=, this](Dim begin, Dim end) {
+      if constexpr (std::is_same_v<T, float>) {
+        vec::CrossEntropyOfShares(x + begin * classes_, label + begin * classes_, y + begin,
+                                  static_cast<std::size_t>(end - begin), static_cast<std::size_t>(classes_));
+      } else {
+        for (Dim r = begin; r < end; ++r) {
+          T sum = 0;
+          for (Dim c = r * classes_; c < (r + 1) * classes_; ++c) sum += label[c] * FiniteLog(x[c]);
+          y[r] = -sum;
+        }
+      }
+    });
+  }
+
   Operand x_, label_, y_, match_;
   ClassLabels labels_;
   bool soft_ = false;
@@ -114,12 +131,16 @@ class CrossEntropyKernel : public Kernel {
 template <typename T, typename Probability>
 Status FillClassGrad(const ClassLabels& labels, Dim rows, Dim classes, const T* dy, T* dx,
                      const Probability& probability) {
-  for (Dim r = 0; r < rows; ++r, dx += classes) {
-    std::fill_n(dx, classes, T{0});
-    PENSTOCK_ASSIGN_OR_RETURN(const Dim label, labels.ClassOf(r));
-    if (label != ClassLabels::kIgnored) dx[label] = -dy[r] / probability(r, label);
-  }
-  return OkStatus();
+  const double row_ns = StreamNs<T>(1) * static_cast<double>(classes);
+  return TryForRows(rows, row_ns, [&](Dim begin, Dim end) -> Status {
+    for (Dim r = begin; r < end; ++r) {
+      PENSTOCK_ASSIGN_OR_RETURN(const Dim label, labels.ClassOf(r));
+      const T slope = -dy[r];  // dX may be dY, if there is one class
+      std::fill_n(dx + r * classes, classes, T{0});
+      if (label != ClassLabels::kIgnored) dx[r * classes + label] = slope / probability(r, label);
+    }
+    return OkStatus();
+  });
 }
 
 template <typename Device, typename T>
@@ -141,15 +162,18 @@ class CrossEntropyGradKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
-    const T* x = k[x_].template Data<T>();
+    const T* const x = k[x_].template Data<T>();
     const T* const dy = k[dy_].template Data<T>();
-    T* dx = k[dx_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
     const Dim rows = k[dy_].count();
     if (soft_) {
-      const T* label = k[label_].template Data<T>();
-      for (Dim r = 0; r < rows; ++r, x += classes_, label += classes_, dx += classes_) {
-        for (Dim c = 0; c < classes_; ++c) dx[c] = -dy[r] * label[c] / x[c];
-      }
+      const T* const label = k[label_].template Data<T>();
+      ForRows(rows, StreamNs<T>(3) * static_cast<double>(classes_), [=, this](Dim begin, Dim end) {
+        for (Dim r = begin; r < end; ++r) {
+          const T slope = -dy[r];
+          for (Dim c = r * classes_; c < (r + 1) * classes_; ++c) dx[c] = slope * label[c] / x[c];
+        }
+      });
       return OkStatus();
     }
     labels_.Attach(k);

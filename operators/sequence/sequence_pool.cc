@@ -1,13 +1,17 @@
 // sequence_pool: pools each sequence to one row.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/column_sums.h"
 #include "operators/common/lod.h"
 #include "operators/common/nan.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/sequence/recurrent.h"
 
@@ -73,6 +77,14 @@ void MaxOfRows(const T* x, Dim begin, Dim end, Dim width, T* out, std::int32_t* 
   }
 }
 
+// The cost of a sequence, as if all had the same length.
+template <typename T>
+double SequenceNs(const Offsets& x, Dim width) {
+  const Dim rows = x.total();
+  return StreamNs<T>(2) * static_cast<double>(rows * width) /
+         static_cast<double>(std::max<Dim>(x.count(), 1));
+}
+
 template <typename Device, typename T>
 class SequencePoolKernel : public Kernel {
  public:
@@ -102,14 +114,21 @@ class SequencePoolKernel : public Kernel {
     std::int32_t* const unread = pool_ == Pool::kMax && !max_index_ ? unread_index_.At(k) : nullptr;
     const T* const from = std::as_const(k[x_.operand()]).template Data<T>();
     const Dim width = out_.width();
-    for (Dim s = 0; s < x.count(); ++s) {
-      std::int32_t* const rows = index == nullptr ? unread : index + s * width;
-      if (x.length(s) > 0) {
-        PoolOne(from, x.begin(s), x.end(s), to + s * width, rows);
-      } else {
-        std::fill_n(to + s * width, width, pad_);
-        if (index != nullptr) std::fill_n(rows, width, -1);
+    const auto pool = [&](Dim first, Dim last) {
+      for (Dim s = first; s < last; ++s) {
+        std::int32_t* const rows = index == nullptr ? unread : index + s * width;
+        if (x.length(s) > 0) {
+          PoolOne(from, x.begin(s), x.end(s), to + s * width, rows);
+        } else {
+          std::fill_n(to + s * width, width, pad_);
+          if (index != nullptr) std::fill_n(rows, width, -1);
+        }
       }
+    };
+    if (unread != nullptr) {
+      pool(0, x.count());  // all sequences share its memory
+    } else {
+      ForRows(x.count(), SequenceNs<T>(x, width), pool);
     }
     return OkStatus();
   }
@@ -121,8 +140,13 @@ class SequencePoolKernel : public Kernel {
     const Dim first = pool_ == Pool::kLast ? end - 1 : begin;
     std::copy_n(x + first * width, width, out);
     if (pool_ == Pool::kFirst || pool_ == Pool::kLast) return;
-    for (Dim r = begin + 1; r < end; ++r) {
-      for (Dim j = 0; j < width; ++j) out[j] += x[r * width + j];
+    if constexpr (std::is_same_v<T, float>) {
+      const auto columns = static_cast<std::size_t>(width);
+      vec::AddRows(x + (begin + 1) * width, columns, static_cast<std::size_t>(end - begin - 1), columns, out);
+    } else {
+      for (Dim r = begin + 1; r < end; ++r) {
+        for (Dim j = 0; j < width; ++j) out[j] += x[r * width + j];
+      }
     }
     const T scale = ScaleOf<T>(pool_, end - begin);
     for (Dim j = 0; j < width; ++j) out[j] *= scale;
@@ -164,14 +188,17 @@ class SequencePoolGradKernel : public Kernel {
     if (max_index_) PENSTOCK_RETURN_IF_ERROR(CheckRows(max_index_name_, k[max_index_], x.count(), width));
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    for (Dim s = 0; s < x.count(); ++s) {
-      if (x.length(s) == 0) continue;
-      if (pool_ == Pool::kMax) {
-        PENSTOCK_RETURN_IF_ERROR(SpreadToMaxima(k, x, s, dout + s * width, dx, width));
-      } else {
-        Spread(x.begin(s), x.end(s), dout + s * width, dx, width);
+    if (pool_ == Pool::kMax) {
+      for (Dim s = 0; s < x.count(); ++s) {
+        if (x.length(s) > 0) PENSTOCK_RETURN_IF_ERROR(SpreadToMaxima(k, x, s, dout + s * width, dx, width));
       }
+      return OkStatus();
     }
+    ForRows(x.count(), SequenceNs<T>(x, width), [&](Dim first, Dim last) {
+      for (Dim s = first; s < last; ++s) {
+        if (x.length(s) > 0) Spread(x.begin(s), x.end(s), dout + s * width, dx, width);
+      }
+    });
     return OkStatus();
   }
 

@@ -187,22 +187,31 @@ class LookupGradKernel : public Kernel {
     listed_.Set(0, static_cast<Dim>(dw.rows.size()));
     dw.ResetValue(DTypeOfT<T>::kValue, listed_);
     T* to = dw.value.Data<T>();
+    if (dw.rows.size() == ids.size())
+      return CopyBytes(dw.value.raw(), reinterpret_cast<const std::byte*>(dout), dw.value.bytes());
     for (const std::int64_t id : ids) {
       if (!IsPadding(id, padding_)) to = std::copy_n(dout, width, to);
       dout += width;
     }
   }
 
+  // Each thread clears rows of the table and adds what their ids have, in the order of the ids.
   void Add(std::span<const std::int64_t> ids, const T* dout, Tensor& dw) const {
-    const Dim width = table_.RowWidth();
-    std::ranges::fill(dw.Span<T>(), T{0});
-    for (const std::int64_t id : ids) {
-      if (!IsPadding(id, padding_)) {
-        T* const row = dw.Data<T>() + id * width;
-        for (Dim j = 0; j < width; ++j) row[j] += dout[j];
+    const Dim width = table_.RowWidth(), rows = table_[0];
+    T* const to = dw.Data<T>();
+    const double row_ns = StreamNs<T>(1) * static_cast<double>(width),
+                 ids_ns = 2 * row_ns * static_cast<double>(ids.size());
+    ForRows(rows, row_ns + ids_ns / static_cast<double>(std::max<Dim>(rows, 1)), [&](Dim begin, Dim end) {
+      std::fill(to + begin * width, to + end * width, T{0});
+      const T* from = dout;
+      for (const std::int64_t id : ids) {
+        if (id >= begin && id < end && !IsPadding(id, padding_)) {
+          T* const row = to + id * width;
+          for (Dim j = 0; j < width; ++j) row[j] += from[j];
+        }
+        from += width;
       }
-      dout += width;
-    }
+    });
   }
 
   std::string type_;
@@ -232,7 +241,7 @@ void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_
       .InferShape(InferLookup)
       .KernelTypeFrom("W")
       .Kernel<Cpu, LookupKernel, float, double, std::int8_t>()
-      .Grad({.reads = {"Ids", "W"}, .yields = {"W"}, .sparse = {"W"}})
+      .Grad({.reads = {"Ids", "W"}, .yields = {"W"}, .sparse = {"W"}, .apart = {"W"}})
       .GradKernel<Cpu, LookupGradKernel, float, double>();
   def.GradDef().KernelTypeFrom("Out@GRAD").InferShape(InferLookupGrad);
 }

@@ -17,12 +17,11 @@
 // (framework/runtime/compute_pool.h). Shares are preferred: the end of a team waits for its last thread, even
 // if the system has not started it.
 //
-//   for (int s = 0; s < shares; ++s) {
-//     const OnednnShare share(steps, s);
-//     ... as above, for the images of the share
-//   }
+//   EachShare(k, steps, DivideIntoShares(images, image_ns, 1, k.threads(), 2), images,
+//             [&](Dim first, Dim count) { ... as above, for the images of the share ... });
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <dnnl.hpp>
 #include <string>
@@ -168,5 +167,20 @@ class OnednnShare {
   const OnednnTeam team_;
   OnednnSequence& steps_;
 };
+
+// Calls add(first item, number of items) for each share of `count` items. The steps that it adds belong to
+// the share. One share has a team of threads, unless the work is small.
+template <typename Add>
+void EachShare(const KernelSetup& k, OnednnSequence& steps, const Shares& shares, Dim count, const Add& add) {
+  if (shares.count == 1) {
+    const OnednnTeam team(shares.small ? 1 : k.threads());
+    return add(Dim{0}, count);
+  }
+  for (int i = 0; i < shares.count; ++i) {
+    const OnednnShare share(steps, i);
+    const Dim first = i * shares.items;
+    add(first, std::min(shares.items, count - first));
+  }
+}
 
 }  // namespace penstock

@@ -92,21 +92,17 @@ class OnednnProduct : public MatrixProduct {
     const Dim count = by_batch ? out.batch : by_rows ? out.rows : out.columns;
     const Shares shares = DivideIntoShares(count, FlopsNs(flops) / static_cast<double>(count),
                                            by_batch ? 1 : kGranule, k.threads(), kPerThread);
-    if (shares.count == 1) {
-      const OnednnTeam team(shares.small ? 1 : k.threads());
-      return AddProducts(k, a, b, out, alpha);
-    }
-    for (int i = 0; i < shares.count; ++i) {
-      const OnednnShare share(steps_, i);
-      const Dim first = i * shares.items, n = std::min(shares.items, count - first);
-      if (by_batch) {
+    EachShare(k, steps_, shares, count, [&](Dim first, Dim n) {
+      if (n == count) {
+        AddProducts(k, a, b, out, alpha);
+      } else if (by_batch) {
         AddProducts(k, BatchOf(a, first, n), BatchOf(b, first, n), BatchOf(out, first, n), alpha);
       } else if (by_rows) {
         AddProducts(k, RowsOf(a, first, n), b, RowsOf(out, first, n), alpha);
       } else {
         AddProducts(k, a, ColumnsOf(b, first, n), ColumnsOf(out, first, n), alpha);
       }
-    }
+    });
   }
 
   void AddProducts(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,

@@ -51,21 +51,14 @@ dnnl::normalization_flags Flags(bool scale, bool bias) {
 
 // Calls add(part, offset of its elements, offset of its rows) for each share of the rows, offsets in bytes.
 template <typename Add>
-void EachShare(KernelSetup& k, OnednnSequence& steps, const RowShape& shape, const Add& add) {
+void EachShareOfRows(const KernelSetup& k, OnednnSequence& steps, const RowShape& shape, const Add& add) {
   constexpr double kElementNs = 0.4;
   const Shares shares =
       DivideIntoShares(shape.rows, kElementNs * static_cast<double>(shape.columns), 1, k.threads(), 1);
-  if (shares.count == 1) {
-    const OnednnTeam team(shares.small ? 1 : k.threads());
-    return add(shape, 0, 0);
-  }
-  for (int i = 0; i < shares.count; ++i) {
-    const OnednnShare share(steps, i);
-    const Dim first = i * shares.items;
+  EachShare(k, steps, shares, shape.rows, [&](Dim first, Dim rows) {
     const auto rows_before = static_cast<std::size_t>(first) * sizeof(float);
-    add({std::min(shares.items, shape.rows - first), shape.columns},
-        rows_before * static_cast<std::size_t>(shape.columns), rows_before);
-  }
+    add({rows, shape.columns}, rows_before * static_cast<std::size_t>(shape.columns), rows_before);
+  });
 }
 
 // Calls visit(row, first index) for each row.
@@ -108,21 +101,22 @@ class LayerNormKernel : public Kernel {
 
  private:
   void AddPrimitives(KernelSetup& k) {
-    EachShare(k, steps_, shape_, [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
-      const dnnl::memory::desc data = OnednnPlain({part.rows, part.columns});
-      const dnnl::memory::desc row = OnednnPlain({part.rows}), column = OnednnPlain({part.columns});
-      const dnnl::layer_normalization_forward::primitive_desc pd(
-          {dnnl::prop_kind::forward_training, data, row, epsilon_, Flags(bool(scale_), bool(bias_))},
-          OnednnAttr(), OnednnEngine());
-      std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-          {DNNL_ARG_SRC, steps_.Tensor(x_, data, data_offset)},
-          {DNNL_ARG_DST, steps_.Tensor(y_, data, data_offset)},
-          {DNNL_ARG_MEAN, steps_.Tensor(mean_, row, row_offset)},
-          {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row, row_offset)}};
-      if (scale_) arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
-      if (bias_) arguments.emplace_back(DNNL_ARG_SHIFT, steps_.Tensor(bias_, column));
-      steps_.Add(k, dnnl::layer_normalization_forward(pd), pd.scratchpad_desc(), arguments);
-    });
+    EachShareOfRows(
+        k, steps_, shape_, [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
+          const dnnl::memory::desc data = OnednnPlain({part.rows, part.columns});
+          const dnnl::memory::desc row = OnednnPlain({part.rows}), column = OnednnPlain({part.columns});
+          const dnnl::layer_normalization_forward::primitive_desc pd(
+              {dnnl::prop_kind::forward_training, data, row, epsilon_, Flags(bool(scale_), bool(bias_))},
+              OnednnAttr(), OnednnEngine());
+          std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
+              {DNNL_ARG_SRC, steps_.Tensor(x_, data, data_offset)},
+              {DNNL_ARG_DST, steps_.Tensor(y_, data, data_offset)},
+              {DNNL_ARG_MEAN, steps_.Tensor(mean_, row, row_offset)},
+              {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row, row_offset)}};
+          if (scale_) arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
+          if (bias_) arguments.emplace_back(DNNL_ARG_SHIFT, steps_.Tensor(bias_, column));
+          steps_.Add(k, dnnl::layer_normalization_forward(pd), pd.scratchpad_desc(), arguments);
+        });
   }
 
   void Normalize(KernelRun& k) const {
@@ -202,9 +196,10 @@ class LayerNormGradKernel : public Kernel {
   // The gradients of Scale and Bias are sums over the shares, in their order.
   void AddPrimitives(KernelSetup& k) {
     std::vector<OnednnSequence::MemoryId> dscales, dbiases;
-    EachShare(k, steps_, shape_, [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
-      AddShare(k, part, data_offset, row_offset, dscales, dbiases);
-    });
+    EachShareOfRows(k, steps_, shape_,
+                    [&](const RowShape& part, std::size_t data_offset, std::size_t row_offset) {
+                      AddShare(k, part, data_offset, row_offset, dscales, dbiases);
+                    });
     if (dscale_ && dscales.size() > 1) steps_.AddSum(dscales);
     if (dbias_ && dbiases.size() > 1) steps_.AddSum(dbiases);
   }
@@ -301,7 +296,8 @@ void RegisterLayerNorm(OpRegistry& ops) {
       .Kernel<Cpu, LayerNormKernel, float, double>()
       .Grad({.reads = {"X", "Scale", "Bias"},
              .reads_outputs = {"Mean", "Variance"},
-             .yields = {"X", "Scale", "Bias"}})
+             .yields = {"X", "Scale", "Bias"},
+             .apart = {"Scale", "Bias"}})
       .GradKernel<Cpu, LayerNormGradKernel, float, double>();
 }
 

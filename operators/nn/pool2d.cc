@@ -13,6 +13,7 @@
 #include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/pool.h"
+#include "operators/nn/pool_means.h"
 
 namespace penstock {
 namespace {
@@ -44,8 +45,19 @@ Status InferPool2d(InferContext& c) {
   return c.SetShape("Out", ImagesOf(x[0], channels, OutsOf(g.window), g.channels_last));
 }
 
-// oneDNN requires windows of one size, each of which touches the image.
-bool OnednnCanPool(const PoolGeometry& g, const ImageShape& x) {
+// Adaptive windows of one size that divide the image are ordinary ones.
+void MakeOrdinary(PoolGeometry& g) {
+  for (int axis = 0; axis < g.window.axes(); ++axis) {
+    const WindowAxis& w = g.window[axis];
+    if (!g.adaptive || w.out == 0 || w.in == 0 || w.in % w.out != 0) return;
+  }
+  for (int axis = 0; axis < g.window.axes(); ++axis)
+    g.window[axis].kernel = g.window[axis].stride = g.window[axis].in / g.window[axis].out;
+  g.adaptive = false;
+}
+
+// Whether the windows have one size and each touches the image, which oneDNN and vec::MaxPool require.
+bool TouchesImage(const PoolGeometry& g, const ImageShape& x) {
   if (g.adaptive || x.images * x.channels == 0) return false;
   for (int axis = 0; axis < g.window.axes(); ++axis) {
     const WindowAxis& w = g.window[axis];
@@ -87,6 +99,7 @@ class PoolKernelBase : public Kernel {
   Status PrepareGeometry(KernelSetup& k, const Operand& out) {
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(g_, MakePoolGeometry(k, x));
+    MakeOrdinary(g_);
     x_shape_ = MakeImageShape(x, g_.channels_last);
     if (out.shape.rank() != x.rank())
       return k.Error("rank of ", out.name, " (", out.shape.rank(), ") must be ", x.rank());
@@ -99,28 +112,23 @@ class PoolKernelBase : public Kernel {
       return k.Error("shape of ", out.name, " (", out.shape, ") must have the images and channels of X (", x,
                      ")");
     }
+    way_ = WayOfPlanes();
     return OkStatus();
   }
 
   // Calls add(descs, x_offset, out_offset) for each share of the images, offsets in bytes.
   template <typename Add>
-  void EachShare(KernelSetup& k, const Add& add) {
+  void EachShareOfImages(const KernelSetup& k, const Add& add) {
     constexpr double kPointNs = 0.4;
     const Dim images = x_shape_.images, points = x_shape_.points() + out_shape_.points();
     const Shares shares = DivideIntoShares(images, kPointNs * static_cast<double>(x_shape_.channels * points),
                                            1, k.threads(), 2);
-    if (shares.count == 1) {
-      const OnednnTeam team(shares.small ? 1 : k.threads());
-      return add(PoolDescs(g_, x_shape_, out_shape_), 0, 0);
-    }
-    for (int i = 0; i < shares.count; ++i) {
-      const OnednnShare share(steps_, i);
-      const Dim first = i * shares.items;
+    EachShare(k, steps_, shares, images, [&](Dim first, Dim count) {
       ImageShape x = x_shape_, out = out_shape_;
-      x.images = out.images = std::min(shares.items, images - first);
+      x.images = out.images = count;
       add(PoolDescs(g_, x, out), static_cast<std::size_t>(first * x.image_stride) * sizeof(float),
           static_cast<std::size_t>(first * out.image_stride) * sizeof(float));
-    }
+    });
   }
 
   // Calls visit(n, c) for each plane; planes are divided among threads.
@@ -143,13 +151,23 @@ class PoolKernelBase : public Kernel {
     });
   }
 
-  // Whether the windows are those of vec::MaxPool2x2.
-  bool IsMaxOf2x2() const {
-    if (!std::is_same_v<T, float> || !g_.is_max || g_.adaptive || g_.channels_last || g_.window.axes() != 2)
-      return false;
-    return std::ranges::all_of(std::array{g_.window[0], g_.window[1]}, [](const WindowAxis& w) {
+  // How planes of contiguous rows are pooled.
+  enum class Way { kAny, kMaxOf2x2, kMaxByRows, kMeanByRows };
+  Way WayOfPlanes() const {
+    if (g_.channels_last || g_.window.axes() != 2) return Way::kAny;
+    if (!g_.is_max) return x_shape_.extents[2] <= kPoolMeansWidthMax ? Way::kMeanByRows : Way::kAny;
+    if (!std::is_same_v<T, float> || !TouchesImage(g_, x_shape_)) return Way::kAny;
+    const bool of_2x2 = std::ranges::all_of(std::array{g_.window[0], g_.window[1]}, [](const WindowAxis& w) {
       return w.kernel == 2 && w.stride == 2 && w.pad_begin == 0 && w.out == w.in / 2;
     });
+    if (of_2x2) return Way::kMaxOf2x2;
+    return vec::FitsPool(Axis(1)) ? Way::kMaxByRows : Way::kAny;
+  }
+  // Of rows (0) or columns (1).
+  vec::PoolAxis Axis(int axis) const {
+    const WindowAxis& w = g_.window[axis];
+    const auto size = [](Dim extent) { return static_cast<std::size_t>(extent); };
+    return {size(w.in), size(w.out), size(w.kernel), size(w.stride), size(w.pad_begin)};
   }
   // Whether the maxima of several channels are found at once.
   bool IsMaxChannelsLast() const {
@@ -174,8 +192,6 @@ class PoolKernelBase : public Kernel {
     const Dim points = x_shape_.points() + out_shape_.points();
     ForRows(x_shape_.images, kPointNs * static_cast<double>(x_shape_.channels * points), images);
   }
-  std::size_t height() const { return static_cast<std::size_t>(x_shape_.extents[1]); }
-  std::size_t width() const { return static_cast<std::size_t>(x_shape_.extents[2]); }
 
   // The divisor of a mean over these elements.
   T Divisor(const PoolRanges& ranges) const {
@@ -186,7 +202,12 @@ class PoolKernelBase : public Kernel {
     return static_cast<T>(std::max<Dim>(ranges[0].size() * ranges[1].size() * ranges[2].size(), 1));
   }
 
+  auto Divisors() const {
+    return [this](const PoolRanges& ranges) { return Divisor(ranges); };
+  }
+
   PoolGeometry g_;
+  Way way_ = Way::kAny;
   ImageShape x_shape_, out_shape_;
   OnednnSequence steps_;
 };
@@ -194,16 +215,18 @@ class PoolKernelBase : public Kernel {
 // oneDNN's maximum ignores NaN.
 template <typename Device, typename T>
 class Pool2dKernel : public PoolKernelBase<T> {
+  using Way = typename PoolKernelBase<T>::Way;
+
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, out_));
-    if (!std::is_same_v<T, float> || this->IsMaxOf2x2() || this->IsMaxChannelsLast() ||
-        !OnednnCanPool(this->g_, this->x_shape_))
+    const bool max_by_vectors = (this->g_.is_max && this->way_ != Way::kAny) || this->IsMaxChannelsLast();
+    if (!std::is_same_v<T, float> || max_by_vectors || !TouchesImage(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
-      this->EachShare(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
+      this->EachShareOfImages(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
         const auto pd = descs.Forward(dnnl::prop_kind::forward_inference);
         this->steps_.Add(k, dnnl::pooling_forward(pd), pd.scratchpad_desc(),
                          {{DNNL_ARG_SRC, this->steps_.Tensor(x_, descs.x, x_offset)},
@@ -217,27 +240,21 @@ class Pool2dKernel : public PoolKernelBase<T> {
     if (!this->steps_.empty() && !(this->g_.is_max && HoldsNan(k[x_]))) return this->steps_.Run(k);
     T* out = k[out_].template Data<T>();
     if constexpr (std::is_same_v<T, float>) {
-      if (this->IsMaxOf2x2()) {
-        this->EachPlane([&](Dim n, Dim c) {
-          vec::MaxPool2x2(1, this->height(), this->width(), x + this->x_shape_.At(n, c, 0, 0, 0),
-                          out + this->out_shape_.At(n, c, 0, 0, 0));
-        });
-        return OkStatus();
-      }
       if (this->IsMaxChannelsLast()) {
         MaxOfChannels(x, out);
         return OkStatus();
       }
     }
     this->EachPlane([&](Dim n, Dim c) {
-      this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
-        T value = this->g_.is_max ? std::numeric_limits<T>::lowest() : T(0);
-        EachUnderWindow(this->x_shape_, n, c, ranges, [&](Dim at) {
-          value = this->g_.is_max ? MaxOrNan(value, x[at]) : value + x[at];
-          return true;
-        });
-        out[o] = this->g_.is_max ? value : value / this->Divisor(ranges);
-      });
+      const Dim at = this->x_shape_.At(n, c, 0, 0, 0), o = this->out_shape_.At(n, c, 0, 0, 0);
+      if constexpr (std::is_same_v<T, float>) {
+        const vec::PoolAxis rows = this->Axis(0), columns = this->Axis(1);
+        if (this->way_ == Way::kMaxOf2x2)
+          return vec::MaxPool2x2(1, rows.extent, columns.extent, x + at, out + o);
+        if (this->way_ == Way::kMaxByRows) return vec::MaxPool(rows, columns, x + at, out + o);
+      }
+      if (this->way_ == Way::kMeanByRows) return MeansOfPlane(this->g_, x + at, this->Divisors(), out + o);
+      OfWindows(n, c, x, out);
     });
     return OkStatus();
   }
@@ -249,6 +266,16 @@ class Pool2dKernel : public PoolKernelBase<T> {
         if (window.rows * window.columns > 0) return vec::MaxOfWindow(window, x + from, out + to);
         std::fill_n(out + to, window.channels, std::numeric_limits<float>::lowest());
       });
+    });
+  }
+  void OfWindows(Dim n, Dim c, const T* x, T* out) const {
+    this->EachWindow(n, c, [&](Dim o, const PoolRanges& ranges) {
+      T value = this->g_.is_max ? std::numeric_limits<T>::lowest() : T(0);
+      EachUnderWindow(this->x_shape_, n, c, ranges, [&](Dim at) {
+        value = this->g_.is_max ? MaxOrNan(value, x[at]) : value + x[at];
+        return true;
+      });
+      out[o] = this->g_.is_max ? value : value / this->Divisor(ranges);
     });
   }
 
@@ -271,6 +298,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
 // positions of the maxima: they are found again from X and Out.
 template <typename Device, typename T>
 class Pool2dGradKernel : public PoolKernelBase<T> {
+  using Way = typename PoolKernelBase<T>::Way;
+
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
@@ -279,10 +308,10 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     dx_ = k.Output("X@GRAD");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, dout_));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", dout_.shape));
-    if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !OnednnCanPool(this->g_, this->x_shape_))
+    if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !TouchesImage(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
-      this->EachShare(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
+      this->EachShareOfImages(k, [&](const PoolDescs& descs, std::size_t x_offset, std::size_t out_offset) {
         const dnnl::pooling_backward::primitive_desc pd({descs.algorithm, descs.x, descs.out, descs.strides,
                                                          descs.kernel, descs.pad_begin, descs.pad_end},
                                                         OnednnAttr(), OnednnEngine(),
@@ -310,10 +339,14 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     this->EachPlane([&](Dim n, Dim c) {
       const Dim at = this->x_shape_.At(n, c, 0, 0, 0), o = this->out_shape_.At(n, c, 0, 0, 0);
       if constexpr (std::is_same_v<T, float>) {
-        if (this->IsMaxOf2x2()) {
-          return vec::MaxPool2x2Grad(1, this->height(), this->width(), x + at, out + o, dout + o, dx + at);
-        }
+        const vec::PoolAxis rows = this->Axis(0), columns = this->Axis(1);
+        if (this->way_ == Way::kMaxOf2x2)
+          return vec::MaxPool2x2Grad(1, rows.extent, columns.extent, x + at, out + o, dout + o, dx + at);
+        if (this->way_ == Way::kMaxByRows)
+          return vec::MaxPoolGrad(rows, columns, x + at, out + o, dout + o, dx + at);
       }
+      if (this->way_ == Way::kMeanByRows)
+        return SpreadMeansOfPlane(this->g_, dout + o, this->Divisors(), dx + at);
       EachUnderWindow(this->x_shape_, n, c, Plane(), [dx](Dim i) {
         dx[i] = T(0);
         return true;
@@ -410,7 +443,7 @@ OpDef& DeclarePooling(OpDef& op, int axes) {
           "window.")
       .InferShape(InferPool2d)
       .Kernel<Cpu, Pool2dKernel, float, double>()
-      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
+      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, Pool2dGradKernel, float, double>();
 }
 

@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/moments.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -28,15 +29,12 @@ class AdamKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
     rate_ = k.Input("LearningRate");
-    moment1_ = k.Input("Moment1");
-    moment2_ = k.Input("Moment2");
+    moments_.Prepare(k);
     beta1_pow_ = k.Input("Beta1Pow");
     beta2_pow_ = k.Input("Beta2Pow");
     beta1_given_ = k.Input("Beta1Tensor");
     beta2_given_ = k.Input("Beta2Tensor");
     param_out_ = k.Output("ParamOut");
-    moment1_out_ = k.Output("Moment1Out");
-    moment2_out_ = k.Output("Moment2Out");
     beta1_pow_out_ = k.Output("Beta1PowOut");
     beta2_pow_out_ = k.Output("Beta2PowOut");
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
@@ -44,7 +42,9 @@ class AdamKernel : public Kernel {
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
     const bool lazy = k.Attr<bool>("lazy_mode");
     return grad_.Prepare(k, lazy ? WithoutGradient::kStays : WithoutGradient::kMoves,
-                         {{param_, param_out_}, {moment1_, moment1_out_}, {moment2_, moment2_out_}});
+                         {{param_, param_out_},
+                          {moments_.moment1, moments_.moment1_out},
+                          {moments_.moment2, moments_.moment2_out}});
   }
 
   Status Run(KernelRun& k) override {
@@ -58,20 +58,13 @@ class AdamKernel : public Kernel {
     const T rate = *k[rate_].template Data<T>() * (std::sqrt(T{1} - power2) / (T{1} - power1));
     const T epsilon = epsilon_;
     const T* const param = k[param_].template Data<T>();
-    const T* const moment1 = k[moment1_].template Data<T>();
-    const T* const moment2 = k[moment2_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
-    T* const moment1_out = k[moment1_out_].template Data<T>();
-    T* const moment2_out = k[moment2_out_].template Data<T>();
+    const MomentArrays<T> moments = moments_.At(k, beta1, beta2);
     if constexpr (std::is_same_v<T, float>) {
-      const vec::Moments moments = {beta1, beta2, moment1, moment2, moment1_out, moment2_out};
-      grad_.Update(vec::AdamStep{moments, rate, epsilon, param, param_out});
+      grad_.Update(vec::AdamStep{moments.ForVectors(), rate, epsilon, param, param_out});
     } else {
       grad_.ForEach([=](std::int64_t i, T g) {
-        const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
-        const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
-        moment1_out[i] = m1;
-        moment2_out[i] = m2;
+        const auto [m1, m2] = moments.Move(i, g);
         param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
       });
     }
@@ -85,8 +78,9 @@ class AdamKernel : public Kernel {
     return grad_.by_rows() && power.index == power_out.index;
   }
 
-  Operand param_, rate_, moment1_, moment2_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
-  Operand param_out_, moment1_out_, moment2_out_, beta1_pow_out_, beta2_pow_out_;
+  Operand param_, rate_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
+  Operand param_out_, beta1_pow_out_, beta2_pow_out_;
+  MomentOperands moments_;
   Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
 };

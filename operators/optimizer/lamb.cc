@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/moments.h"
 #include "operators/optimizer/norm.h"
 #include "operators/optimizer/update.h"
 
@@ -26,11 +27,8 @@ class LambKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
     rate_ = k.Input("LearningRate");
-    moment1_ = k.Input("Moment1");
-    moment2_ = k.Input("Moment2");
+    moments_.Prepare(k);
     param_out_ = k.Output("ParamOut");
-    moment1_out_ = k.Output("Moment1Out");
-    moment2_out_ = k.Output("Moment2Out");
     decay_ = static_cast<T>(k.Attr<float>("weight_decay"));
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
@@ -41,23 +39,16 @@ class LambKernel : public Kernel {
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const moment1 = k[moment1_].template Data<T>();
-    const T* const moment2 = k[moment2_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
-    T* const moment1_out = k[moment1_out_].template Data<T>();
-    T* const moment2_out = k[moment2_out_].template Data<T>();
     T* const step = reinterpret_cast<T*>(k.Workspace(step_));
     const std::int64_t count = k[param_].count();
-    const T beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_, decay = decay_;
+    const T epsilon = epsilon_, decay = decay_;
+    const MomentArrays<T> moments = moments_.At(k, beta1_, beta2_);
     if constexpr (std::is_same_v<T, float>) {
-      const vec::Moments moments = {beta1, beta2, moment1, moment2, moment1_out, moment2_out};
-      grad_.Update(vec::LambStep{moments, epsilon, decay, param, step});
+      grad_.Update(vec::LambStep{moments.ForVectors(), epsilon, decay, param, step});
     } else {
       grad_.ForEach([=](std::int64_t i, T g) {
-        const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
-        const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
-        moment1_out[i] = m1;
-        moment2_out[i] = m2;
+        const auto [m1, m2] = moments.Move(i, g);
         step[i] = m1 / (std::sqrt(m2) + epsilon) + decay * param[i];
       });
     }
@@ -65,12 +56,15 @@ class LambKernel : public Kernel {
     const T step_norm = Norm<T>({step, static_cast<std::size_t>(count)});
     T rate = *k[rate_].template Data<T>();
     if (param_norm != 0 && step_norm != 0) rate *= param_norm / step_norm;
-    for (std::int64_t i = 0; i < count; ++i) param_out[i] = param[i] - rate * step[i];
+    ForElements(count, StreamNs<T>(3), [=](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) param_out[i] = param[i] - rate * step[i];
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, rate_, moment1_, moment2_, param_out_, moment1_out_, moment2_out_;
+  Operand param_, rate_, param_out_;
+  MomentOperands moments_;
   Gradient<T> grad_;
   WorkspaceId step_;
   T decay_ = 0, beta1_ = 0, beta2_ = 0, epsilon_ = 0;

@@ -94,5 +94,63 @@ TEST(MaxOfWindow, IsItsDefinitionForEachChannelWithTiesAndNaN) {
   }
 }
 
+// Of one plane, window by window.
+Pooled Defined(const PoolAxis& rows, const PoolAxis& columns, const std::vector<float>& x,
+               const std::vector<float>& dout) {
+  Pooled p{{}, std::vector<float>(x.size(), 0.0f)};
+  for (std::size_t o = 0; o < rows.windows; ++o) {
+    for (std::size_t w = 0; w < columns.windows; ++w) {
+      std::size_t best = x.size();
+      for (std::size_t i = o * rows.stride; i < o * rows.stride + rows.kernel; ++i) {
+        for (std::size_t j = w * columns.stride; j < w * columns.stride + columns.kernel; ++j) {
+          if (i < rows.padding || i - rows.padding >= rows.extent) continue;
+          if (j < columns.padding || j - columns.padding >= columns.extent) continue;
+          const std::size_t at = (i - rows.padding) * columns.extent + j - columns.padding;
+          if (best == x.size() || (!std::isnan(x[best]) && (x[at] > x[best] || std::isnan(x[at])))) best = at;
+        }
+      }
+      p.dx[best] += dout[p.out.size()];
+      p.out.push_back(x[best]);
+    }
+  }
+  return p;
+}
+
+// The most windows that touch the axis.
+std::size_t WindowsOf(const PoolAxis& axis) { return (axis.extent + axis.padding - 1) / axis.stride + 1; }
+
+void ExpectAsDefined(PoolAxis rows, PoolAxis columns) {
+  rows.windows = WindowsOf(rows);
+  columns.windows = WindowsOf(columns);
+  const std::size_t windows = rows.windows * columns.windows;
+  std::vector<float> x = Random(rows.extent * columns.extent, 2);
+  for (float& each : x) each = std::round(each);  // ties
+  for (std::size_t i = 3; i < x.size(); i += 31) x[i] = kNaN;
+  for (std::size_t i = 5; i < x.size(); i += 13) x[i] = -kInfinity;
+  const std::vector<float> dout = Random(windows, 1);
+  const Pooled wanted = Defined(rows, columns, x, dout);
+  OnEachIsa([&](Isa) {
+    std::vector<float> out(windows), dx(x.size(), 7);
+    MaxPool(rows, columns, x.data(), out.data());
+    for (std::size_t i = 0; i < windows; ++i)
+      EXPECT_TRUE(out[i] == wanted.out[i] || (std::isnan(out[i]) && std::isnan(wanted.out[i])));
+    MaxPoolGrad(rows, columns, x.data(), out.data(), dout.data(), dx.data());
+    EXPECT_EQ(dx, wanted.dx) << rows.extent << " x " << columns.extent << ", stride " << columns.stride;
+  });
+}
+
+TEST(MaxPool, IsItsDefinitionWithTiesAndNaN) {
+  for (std::size_t width = 1; width < 80; width += 3) {
+    for (std::size_t stride = 1; stride < 4; ++stride) {
+      for (std::size_t kernel = 1; kernel < 6; ++kernel) {
+        for (std::size_t padding = 0; padding < kernel; ++padding) {
+          const PoolAxis rows = {width % 7 + 1, 0, kernel, 3 - stride / 2, kernel / 2};
+          ExpectAsDefined(rows, {width, 0, kernel, stride, padding});
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace penstock::vec

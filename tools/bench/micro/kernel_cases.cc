@@ -30,6 +30,8 @@ Cases SoftmaxCases() {
   Cases cases;
   for (const Shape& x : {Shape{100, 2073}, Shape{16, 4, 64, 64}, Shape{1024, 10000}})
     cases.push_back({Named("softmax", {{"X", x}}, {"Out"}), {{"X", x}}, {"X"}});
+  const Shape planes = {4, 21, 128, 128};
+  cases.push_back({Named("softmax", {{"X", planes}}, {"Out"}).Set("axis", 1), {{"X", planes}}, {"X"}});
   for (const Shape& x : {Shape{64, 10}, Shape{100, 2073}, Shape{1024, 10000}}) {
     const std::vector<KernelInput> in = {{"Logits", x}, Ids("Label", {x[0], 1}, static_cast<double>(x[1]))};
     cases.push_back({Named("softmax_with_cross_entropy", in, {"Softmax", "Loss"}), in, {"Logits"}});
@@ -54,7 +56,7 @@ Cases SoftmaxCases() {
 
 Cases ElementwiseCases() {
   Cases cases;
-  for (const char* type : {"relu", "sigmoid", "tanh", "gelu", "leaky_relu", "exp"}) {
+  for (const char* type : {"relu", "relu6", "sigmoid", "tanh", "gelu", "leaky_relu", "hard_swish", "exp"}) {
     for (const Shape& x : {Shape{100, 256}, Shape{64, 16, 32, 32}})
       cases.push_back({Named(type, {{"X", x}}, {"Out"}), {{"X", x}}, {"X"}});
   }
@@ -65,6 +67,7 @@ Cases ElementwiseCases() {
   const std::vector<Pair> pairs = {{{100, 256}, {256}, 1},
                                    {{2560, 512}, {512}, 1},
                                    {{64, 20, 24, 24}, {20}, 1},
+                                   {{8, 64, 28, 28}, {8, 64}, 0},
                                    {{1024, 10000}, {10000}, 1},
                                    {{16, 64, 256}, {16, 64, 256}, -1},
                                    {{64, 16, 32, 32}, {64, 16, 32, 32}, -1}};
@@ -95,7 +98,16 @@ Cases ReduceCases() {
       }
     }
   }
-  cases.push_back({Named("mean", {{"X", {1024, 1}}}, {"Out"}), {{"X", {1024, 1}}}, {"X"}});
+  for (const char* type : {"reduce_sum", "reduce_max"}) {
+    const Shape x = {16, 64, 256};
+    Op op = Named(type, {{"X", x}}, {"Out"});
+    cases.push_back({op.Set("dim", std::vector<std::int32_t>{1}), {{"X", x}}, {"X"}});
+  }
+  for (const Shape& x : {Shape{1024, 1}, Shape{1024, 1024}})
+    cases.push_back({Named("mean", {{"X", x}}, {"Out"}), {{"X", x}}, {"X"}});
+  const Shape x = {1024, 1024};
+  cases.push_back({Named("squared_l2_norm", {{"X", x}}, {"Out"}), {{"X", x}}, {"X"}});
+  cases.push_back({Named("clip_by_norm", {{"X", x}}, {"Out"}).Set("max_norm", 1.0f), {{"X", x}}});
   return cases;
 }
 
@@ -157,7 +169,12 @@ Cases ImageCases() {
   for (const Shape& x : {Shape{64, 50, 8, 8}, Shape{64, 20, 24, 24}})
     cases.push_back({Pooling(x, "max", 2, 2, 0), {{"X", x}}, {"X"}});
   cases.push_back({Pooling({8, 64, 112, 112}, "max", 3, 2, 1), {{"X", {8, 64, 112, 112}}}, {"X"}});
+  cases.push_back({Pooling({64, 64, 28, 28}, "max", 3, 1, 1), {{"X", {64, 64, 28, 28}}}, {"X"}});
   cases.push_back({Pooling({64, 64, 8, 8}, "avg", 8, 1, 0), {{"X", {64, 64, 8, 8}}}, {"X"}});
+  for (const std::int32_t windows : {1, 6}) {
+    Op op = Pooling({8, 64, 28, 28}, "avg", windows, 1, 0).Set("adaptive", true);
+    cases.push_back({std::move(op), {{"X", {8, 64, 28, 28 + windows}}}, {"X"}});
+  }
   const Convolution convolutions[] = {{64, 1, 28, 20, 5, 1, 0, true}, {64, 20, 12, 50, 5},
                                       {64, 3, 32, 16, 3, 1, 1, true}, {64, 16, 32, 16, 3, 1, 1},
                                       {64, 16, 32, 32, 3, 2, 1},      {64, 32, 16, 32, 3, 1, 1},

@@ -266,7 +266,8 @@ void RegisterHierarchicalSigmoid(OpRegistry& ops) {
       .Grad({.reads = {"X", "W", "Label", "PathTable", "PathCode", "Bias"},
              .reads_outputs = {"PreOut"},
              .yields = {"X", "W", "Bias"},
-             .sparse = {"W"}})
+             .sparse = {"W"},
+             .apart = {"X", "W", "Bias"}})
       .GradKernel<Cpu, HsigmoidGradKernel, float, double>()
       .GradDef()
       .InferShape(InferHsigmoidGrad);

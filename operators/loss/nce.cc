@@ -307,7 +307,8 @@ void RegisterNce(OpRegistry& ops) {
                        "CustomDistAlias", "CustomDistAliasProbs"},
              .reads_outputs = {"SampleLogits", "SampleLabels"},
              .yields = {"Input", "Weight", "Bias"},
-             .sparse = {"Weight"}})
+             .sparse = {"Weight"},
+             .apart = {"Input", "Weight", "Bias"}})
       .GradKernel<Cpu, NceGradKernel, float, double>()
       .GradDef()
       .InferShape(InferNceGrad);

@@ -225,7 +225,8 @@ void RegisterSampleLogits(OpRegistry& ops) {
       .Kernel<Cpu, SampleLogitsKernel, float, double>()
       .Grad({.reads_outputs = {"Samples", "LogitsDim", "LabelsDim"},
              .yields = {"Logits"},
-             .of = {"SampledLogits"}})
+             .of = {"SampledLogits"},
+             .apart = {"Logits"}})
       .GradDef()
       .InferShape(InferSampleLogitsGrad)
       .KernelTypeFrom("SampledLogits@GRAD")

@@ -109,13 +109,14 @@ class SmoothL1GradKernel : public Kernel {
     T* const dy = dy_ ? k[dy_].template Data<T>() : nullptr;
     const Dim width = diff_.shape.RowWidth();
     for (Dim row = 0, i = 0; row < diff_.shape[0]; ++row) {
+      const T step = dout[row];  // dX may be dOut, if a row has one element
       for (Dim j = 0; j < width; ++j, ++i) {
         const T sign = Choose(diff[i] > T{0}, T{1}, T{-1}, diff[i]);
         T slope = std::abs(diff[i]) < T{1} / sigma2_ ? sigma2_ * diff[i] : sign;
         if (inside != nullptr) slope *= inside[i];
         if (outside != nullptr) slope *= outside[i];
-        if (dx != nullptr) dx[i] = slope * dout[row];
-        if (dy != nullptr) dy[i] = -slope * dout[row];
+        if (dx != nullptr) dx[i] = slope * step;
+        if (dy != nullptr) dy[i] = -slope * step;
       }
     }
     return OkStatus();

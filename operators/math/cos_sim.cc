@@ -134,7 +134,10 @@ void RegisterCosSim(OpRegistry& ops) {
       .Attr("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", true, kNoEffect)
       .InferShape(InferCosSim)
       .Kernel<Cpu, CosSimKernel, float, double>()
-      .Grad({.reads = {"X", "Y"}, .reads_outputs = {"XNorm", "YNorm", "Out"}, .yields = {"X", "Y"}})
+      .Grad({.reads = {"X", "Y"},
+             .reads_outputs = {"XNorm", "YNorm", "Out"},
+             .yields = {"X", "Y"},
+             .apart = {"X", "Y"}})
       .GradKernel<Cpu, CosSimGradKernel, float, double>();
 }
 

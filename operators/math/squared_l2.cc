@@ -152,7 +152,7 @@ void RegisterSquaredL2(OpRegistry& ops) {
       .Output("Out", "one distance per row of X", SameTypeAs("X"))
       .InferShape(InferDistance)
       .Kernel<Cpu, SquaredDistanceKernel, float, double>()
-      .Grad({.reads = {"X", "Y"}, .reads_outputs = {"sub_result"}, .yields = {"X", "Y"}})
+      .Grad({.reads = {"X", "Y"}, .reads_outputs = {"sub_result"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
       .GradKernel<Cpu, SquaredDistanceGradKernel, float, double>();
 }
 

@@ -156,6 +156,7 @@ void RegisterTopK(OpRegistry& ops) {
              .reads_outputs = {"Indices"},
              .yields = {"X"},
              .of = {"Out"},
+             .apart = {"X"},
              .copies_attrs = false})
       .GradKernel<Cpu, TopKGradKernel, float, double>();
 }

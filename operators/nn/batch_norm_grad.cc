@@ -206,7 +206,8 @@ OpDef& DeclareBatchNormGrad(OpDef& op) {
   op.Grad({.reads = {"X", "Scale", "Bias"},
            .reads_outputs = {"SavedMean", "SavedVariance"},
            .yields = {"X", "Scale", "Bias"},
-           .of = {"Y"}})
+           .of = {"Y"},
+           .apart = {"Scale", "Bias"}})
       .GradMadeBy(BatchNormGradReading("X"));
   return op.GradDef()
       .Input("Mean", "the running mean, if the forward op used it", AnyType(), Optional())

@@ -216,7 +216,8 @@ void RegisterInplaceAbn(OpRegistry& ops) {
   op.Grad({.reads = {"Scale", "Bias"},
            .reads_outputs = {"Y", "SavedMean", "SavedVariance"},
            .yields = {"X", "Scale", "Bias"},
-           .of = {"Y"}})
+           .of = {"Y"},
+           .apart = {"Scale", "Bias"}})
       .GradMadeBy(BatchNormGradReading("Y"))
       .GradKernel<Cpu, InplaceAbnGradKernel, float, double>();
   op.GradDef()

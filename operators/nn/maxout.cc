@@ -112,7 +112,7 @@ void RegisterMaxout(OpRegistry& ops) {
       .Nan("the maximum of a group with a NaN is NaN; its gradient goes to the first NaN of the group.")
       .InferShape(InferMaxout)
       .Kernel<Cpu, MaxoutKernel, float, double>()
-      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
+      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, MaxoutGradKernel, float, double>();
 }
 

@@ -275,7 +275,8 @@ void RegisterGru(OpRegistry& ops) {
       .Kernel<Cpu, GruKernel, float, double>()
       .Grad({.reads = {"Input", "H0", "Weight", "Bias"},
              .reads_outputs = {"BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden"},
-             .yields = {"Input", "H0", "Weight", "Bias"}})
+             .yields = {"Input", "H0", "Weight", "Bias"},
+             .apart = {"Input", "H0", "Weight", "Bias"}})
       .GradKernel<Cpu, GruGradKernel, float, double>()
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input", "H0", "Weight", "Bias"}));

@@ -208,7 +208,7 @@ void RegisterIm2Sequence(OpRegistry& ops) {
       .Attr("out_stride", std::vector<std::int32_t>{1, 1}, "the divisors of the sizes in Y", AtLeast(1))
       .InferShape(InferIm2Sequence)
       .Kernel<Cpu, Im2SequenceKernel, float, double>()
-      .Grad({.reads = {"X"}, .yields = {"X"}})
+      .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, Im2SequenceGradKernel, float, double>();
 }
 

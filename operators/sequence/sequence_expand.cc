@@ -185,7 +185,7 @@ void RegisterSequenceExpand(OpRegistry& ops) {
       .Attr("ref_level", -1, "the level of Y that gives the number of copies; -1: the innermost", AtLeast(-1))
       .InferShape(InferSequenceExpand)
       .KernelForAnyType<Cpu, SequenceExpandKernel>()
-      .Grad({.reads = {"X", "Y"}, .yields = {"X"}})
+      .Grad({.reads = {"X", "Y"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, SequenceExpandGradKernel, float, double, std::int32_t, std::int64_t>()
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"X"}));
@@ -196,7 +196,7 @@ void RegisterSequenceExpand(OpRegistry& ops) {
       .Output("Out", "the copies", SameTypeAs("X"))
       .InferShape(InferSequenceExpandAs)
       .KernelForAnyType<Cpu, SequenceExpandKernel>()
-      .Grad({.reads = {"X", "Y"}, .yields = {"X"}})
+      .Grad({.reads = {"X", "Y"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, SequenceExpandGradKernel, float, double, std::int32_t, std::int64_t>();
 }
 

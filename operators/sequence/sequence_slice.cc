@@ -146,7 +146,7 @@ void RegisterSequenceSlice(OpRegistry& ops) {
       .Output("Out", "the parts", SameTypeAs("X"))
       .InferShape(InferSequenceSlice)
       .Kernel<Cpu, SequenceSliceKernel, float, double, std::int32_t, std::int64_t>()
-      .Grad({.reads = {"X", "Offset", "Length"}, .yields = {"X"}})
+      .Grad({.reads = {"X", "Offset", "Length"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, SequenceSliceGradKernel, float, double, std::int32_t, std::int64_t>()
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"X"}));

@@ -295,7 +295,8 @@ void RegisterSlice(OpRegistry& ops) {
       .InferShape(InferSlice<false>)
       .KernelForAnyType<Cpu, SliceKernel<false>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
-             .yields = {"Input"}})
+             .yields = {"Input"},
+             .apart = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))
       .KernelForAnyType<Cpu, SliceGradKernel<false>>()
@@ -309,7 +310,8 @@ void RegisterSlice(OpRegistry& ops) {
       .KernelForAnyType<Cpu, SliceKernel<true>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StridesTensor", "StartsTensorList",
                        "EndsTensorList", "StridesTensorList"},
-             .yields = {"Input"}})
+             .yields = {"Input"},
+             .apart = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))
       .KernelForAnyType<Cpu, SliceGradKernel<true>>();

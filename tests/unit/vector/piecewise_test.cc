@@ -58,7 +58,7 @@ const std::vector<Gradient>& Gradients() {
 }
 
 // Numbers of all pieces, their ends, infinities, and NaN at the end.
-std::vector<float> Sample() {
+std::vector<float> AroundBounds() {
   std::vector<float> x = Random(101, 0.6f);
   for (const float end : {0.0f, -0.0f, -0.5f, 0.7f, 0.25f, -0.3f, 0.3f, kInfinity, -kInfinity, kNaN})
     x.push_back(end);
@@ -66,7 +66,7 @@ std::vector<float> Sample() {
 }
 
 TEST(Piecewise, FunctionsHaveTheBytesOfTheirDefinition) {
-  const std::vector<float> x = Sample();
+  const std::vector<float> x = AroundBounds();
   OnEachIsa([&](Isa) {
     for (const Forward& each : Forwards()) {
       std::vector<float> wanted(x.size()), whole(x.size()), parts(x.size()), self = x;
@@ -85,7 +85,7 @@ TEST(Piecewise, FunctionsHaveTheBytesOfTheirDefinition) {
 }
 
 TEST(Piecewise, GradientsHaveTheBytesOfTheirDefinition) {
-  const std::vector<float> x = Sample();
+  const std::vector<float> x = AroundBounds();
   std::vector<float> dy = Random(x.size(), 2);
   dy[3] = kInfinity;  // times 0 it would be NaN
   OnEachIsa([&](Isa) {

@@ -34,7 +34,7 @@ struct FailureRecord {
   enum State : std::uint32_t { kNone, kBeingWritten, kWritten };
   std::atomic<std::uint32_t> state;
   char id[40];
-  char message[2000];
+  char message[2000];  // its lines (error_lines.h)
 };
 
 // Messages from one rank to another: the number of pieces written, and the number read.

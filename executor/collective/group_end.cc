@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/collective/error_lines.h"
 #include "executor/collective/plain_data.h"
 
 namespace penstock::collective {
@@ -15,16 +16,16 @@ constexpr char kMismatch[] = "E-collective-mismatch";
 Notice NoticeOf(const Status& why) {
   Notice notice{.kind = Notice::kFailed};
   WriteText(notice.id, why.id());
-  WriteText(notice.message, why.message());
+  WriteText(notice.message, LinesOf(why));
   return notice;
 }
 
 // `notice` may have invalid contents, because another process wrote it.
 Status StatusOf(const Notice& notice) {
-  const std::string id = ReadText(notice.id), message = ReadText(notice.message);
-  if (id == kLost) return Unavailable(kLost, message);
-  if (id == kMismatch) return InvalidArgument(kMismatch, message);
-  return Unavailable(kLeft, message);
+  const std::string id = ReadText(notice.id), text = ReadText(notice.message);
+  if (id == kLost) return FromLines(StatusCode::kUnavailable, kLost, text);
+  if (id == kMismatch) return FromLines(StatusCode::kInvalidArgument, kMismatch, text);
+  return FromLines(StatusCode::kUnavailable, kLeft, text);
 }
 
 }  // namespace

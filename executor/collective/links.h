@@ -38,7 +38,7 @@ struct Notice {
   enum Kind : std::uint32_t { kLeft, kFailed };
   std::uint32_t kind = kLeft;
   char id[40] = {};         // kFailed: the id of the group's first error
-  char message[2000] = {};  // kFailed: its text
+  char message[2000] = {};  // kFailed: its lines (error_lines.h)
 };
 
 class Links {

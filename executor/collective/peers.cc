@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "executor/collective/error_lines.h"
 #include "executor/collective/plain_data.h"
 #include "framework/base/log.h"
 
@@ -85,11 +86,12 @@ Status Peers::Failure() const {
   }
   const FailureRecord& record = arena_.failure();
   if (record.state.load() != FailureRecord::kWritten) return OkStatus();
-  const std::string id = ReadText(record.id);
-  if (id == "E-collective-peer-lost") return Unavailable("E-collective-peer-lost", ReadText(record.message));
+  const std::string id = ReadText(record.id), text = ReadText(record.message);
+  if (id == "E-collective-peer-lost")
+    return FromLines(StatusCode::kUnavailable, "E-collective-peer-lost", text);
   if (id == "E-collective-mismatch")
-    return InvalidArgument("E-collective-mismatch", ReadText(record.message));
-  return Unavailable("E-collective-peer-left", ReadText(record.message));
+    return FromLines(StatusCode::kInvalidArgument, "E-collective-mismatch", text);
+  return FromLines(StatusCode::kUnavailable, "E-collective-peer-left", text);
 }
 
 Status Peers::Fail(const Status& why) {
@@ -97,7 +99,7 @@ Status Peers::Fail(const Status& why) {
   std::uint32_t state = FailureRecord::kNone;
   if (record.state.compare_exchange_strong(state, FailureRecord::kBeingWritten)) {
     WriteText(record.id, why.id());
-    WriteText(record.message, why.message());
+    WriteText(record.message, LinesOf(why));
     record.state.store(FailureRecord::kWritten);
     WakeAll();
     return why;

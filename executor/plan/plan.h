@@ -1,8 +1,6 @@
-// From a compiled block and the types of a run to the plan that the run follows. The passes, in their order:
-//
-//   channels last   stores images in the layout that costs least       channels_last.h
-//   specialise      infers shapes, prepares kernels, places temporaries   executor/graph/specialise.h
-//   in place        outputs take over the memory of inputs              executor/graph/in_place.h
+// From a compiled block and the types of a run to the plan that the run follows: first StoreChannelsLast
+// (channels_last.h) rewrites the block, then Specialise (executor/graph) infers shapes, prepares kernels and
+// places temporaries, outputs in the memory of inputs where that is possible (executor/graph/in_place.h).
 //
 //   penstock plan --exec main.pb --batch 64    prints the plan of a program
 #pragma once

@@ -1,6 +1,7 @@
 #include "executor/graph/compiled_block.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -66,6 +67,7 @@ class Compiler {
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
     std::erase_if(out_->imports, [this](int index) { return slot(index).home == Home::kScope; });
     AddRowViews(*out_);
+    NotePeeks();
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {
       const SlotInfo& slot = out_->slots[s];
       if (slot.home == Home::kFeed || (slot.home == Home::kScope && slot.required)) {
@@ -76,6 +78,31 @@ class Compiler {
   }
 
  private:
+  // An op can be asked before the run if its source has its value by then. Of several ops that take from one
+  // source, only the first one's answer is that of the run.
+  void NotePeeks() {
+    std::map<int, int> source_of;  // of the slots that stand for a source
+    std::set<int> asked;
+    for (std::size_t i = 0; i < out_->instructions.size(); ++i) {
+      Instruction& instruction = out_->instructions[i];
+      const bool peeks = instruction.def->output_peek() != nullptr;
+      if (!peeks && !instruction.def->passes_source_on()) continue;
+      if (instruction.inputs.empty() || instruction.inputs.front().size() != 1) continue;
+      const int named = instruction.inputs.front().front();
+      const auto passed_on = source_of.find(named);
+      const int source = passed_on == source_of.end() ? named : passed_on->second;
+      if (source < 0 || slot(source).home != Home::kScope || slot(source).written) continue;
+      if (!peeks) {
+        for (const std::vector<int>& args : instruction.outputs) {
+          for (const int out : args) source_of[out] = source;
+        }
+      } else if (asked.insert(source).second) {
+        instruction.peeked = true;
+        out_->peeks.push_back({static_cast<int>(i), source});
+      }
+    }
+  }
+
   const Block& block() const { return out_->program.block(out_->block); }
   SlotInfo& slot(int index) { return out_->slots[static_cast<std::size_t>(index)]; }
 

@@ -48,6 +48,8 @@ struct Instruction {
   const OpDef* def = nullptr;
   int position = 0;    // in the block
   bool ahead = false;  // a recv that runs before the send_barrier of its step (receive_order.h)
+  // The types of its outputs are asked for before the run (OpDef::PeekOutputs) and known when it is planned.
+  bool peeked = false;
   // Whether the op is declared to run other blocks. The inputs of those blocks are checked where they run.
   // Block attributes that the op does not declare are ignored.
   bool starts_blocks = false;
@@ -61,6 +63,12 @@ struct RowGroup {
   int instruction = 0;
   int whole = -1;          // slot
   std::vector<int> parts;  // slots, in the order of their rows
+};
+
+// An instruction whose outputs' types are asked for before the run, and the slot of its source in the scope.
+struct Peek {
+  int instruction = 0;
+  int source = -1;
 };
 
 // What a block is compiled for.
@@ -82,6 +90,8 @@ struct CompiledBlock {
   std::vector<int> imports;
   // Slots whose types before the run choose the specialisation: feeds, and required scope variables.
   std::vector<int> key;
+  // Ops whose outputs' types do so too.
+  std::vector<Peek> peeks;
   std::vector<std::string> feed_names;
   std::vector<std::string> fetch_names;
   bool has_side_effects = false;  // an op has side effects

@@ -102,6 +102,21 @@ std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& 
   return facts;
 }
 
+namespace {
+
+// The types that the op told before the run replace what is inferred from its inputs.
+void TakePeeked(const Instruction& instruction, std::span<const VarInfo> slots, InferContext& context) {
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
+      const int slot = instruction.outputs[i][j];
+      if (slot >= 0 && IsKnownTensor(slots[static_cast<std::size_t>(slot)]))
+        context.SetOutput(i, j, slots[static_cast<std::size_t>(slot)]);
+    }
+  }
+}
+
+}  // namespace
+
 Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& instruction,
                                  std::span<const VarInfo> slots) {
   InferContext context(*instruction.def, *instruction.op,
@@ -114,6 +129,7 @@ Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& 
     return ExplainOp(std::move(status), block.program, block.block, instruction.position,
                      FactsOf(block, instruction, slots));
   }
+  if (instruction.peeked) TakePeeked(instruction, slots, context);
   return context;
 }
 

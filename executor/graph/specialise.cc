@@ -50,6 +50,11 @@ class Specialiser {
   Result<std::unique_ptr<Specialisation>> Run() {
     const CompiledBlock& block = *out_->block;
     for (const int slot : block.key) out_->key.push_back(Known(slot));
+    for (const Peek& peek : block.peeks) {
+      for (const auto& args : block.instructions[static_cast<std::size_t>(peek.instruction)].outputs) {
+        for (const int slot : args) out_->peeked.push_back(slot < 0 ? VarInfo() : Known(slot));
+      }
+    }
     out_->steps.reserve(block.instructions.size());
     for (const Instruction& instruction : block.instructions) {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
@@ -103,7 +108,8 @@ class Specialiser {
   }
 
   Status AddStep(const Instruction& instruction) {
-    const bool guess = ReadsGuess(instruction);
+    // The op may supply something else than it told, and the errors of what it supplies are its own.
+    const bool guess = instruction.peeked || ReadsGuess(instruction);
     Result<Inferred> inferring = InferInstruction(*out_->block, instruction, known_);
     if (!inferring.ok() && !guess) return std::move(inferring).status();
     const Inferred inferred = inferring.ok() ? *inferring : AsDeclared(instruction);
@@ -120,7 +126,7 @@ class Specialiser {
         AddWorkspaces(prepared->workspaces);
       }
     }
-    if (step.kernel == nullptr) ++out_->late_steps;
+    if (step.kernel == nullptr) ++out_->steps_without_kernel;
     AddInputs(instruction, step);
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
       for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
@@ -138,15 +144,9 @@ class Specialiser {
     return OkStatus();
   }
 
-  // Lays out a kernel's workspaces one after the other. All kernels share this memory, because they run one
-  // at a time.
+  // All kernels share the memory of workspaces, because they run one at a time.
   void AddWorkspaces(const std::vector<std::size_t>& bytes) {
-    std::size_t end = 0;
-    for (const std::size_t size : bytes) {
-      out_->workspaces.push_back(end);
-      end += (size + kAlignment - 1) / kAlignment * kAlignment;
-    }
-    out_->workspace_bytes = std::max(out_->workspace_bytes, end);
+    out_->workspace_bytes = std::max(out_->workspace_bytes, LayOutWorkspaces(bytes, out_->workspaces));
   }
 
   void AddLodCopies(const Instruction& instruction, std::span<const LodShare> shares) {
@@ -208,7 +208,7 @@ class Specialiser {
     // A nested block makes its outputs itself, and may leave some unwritten.
     block_written_[static_cast<std::size_t>(slot)] = instruction.starts_blocks;
     if (!IsKnownTensor(info)) return OkStatus();
-    if (instruction.starts_blocks) return OkStatus();
+    if (instruction.starts_blocks || instruction.peeked) return OkStatus();
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
     if (bytes > kTemporaryBytesMax || temporary_bytes_ + bytes > kTemporaryBytesMax) {
       const SlotInfo& written = out_->block->slots[static_cast<std::size_t>(slot)];
@@ -224,12 +224,6 @@ class Specialiser {
                              .sent_before = unwritten_since_sent_[static_cast<std::size_t>(slot)]});
     unwritten_since_sent_[static_cast<std::size_t>(slot)] = false;
     return OkStatus();
-  }
-
-  static bool Reads(const Instruction& instruction, int slot) {
-    return std::ranges::any_of(instruction.inputs, [slot](const std::vector<int>& args) {
-      return std::ranges::find(args, slot) != args.end();
-    });
   }
 
   // The type of this slot in a prepared step; null if it is not known before the step runs.
@@ -344,6 +338,21 @@ class Specialiser {
 };
 
 }  // namespace
+
+bool Reads(const Instruction& instruction, int slot) {
+  return std::ranges::any_of(instruction.inputs, [slot](const std::vector<int>& args) {
+    return std::ranges::find(args, slot) != args.end();
+  });
+}
+
+std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std::size_t>& offsets) {
+  std::size_t end = 0;
+  for (const std::size_t size : bytes) {
+    offsets.push_back(end);
+    end += (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return end;
+}
 
 Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
                                                    std::vector<VarInfo> known, const Services& services,

@@ -1,8 +1,8 @@
 // Compilation, level 2: specialises a block for given shapes. Infers every op's shapes, prepares its kernel,
 // and gives every temporary its place in the arena.
 //
-// An op whose input shapes depend on values is marked late: the scheduler prepares it with the actual shapes
-// when it runs.
+// An op whose input shapes depend on values has no kernel in the plan: it is prepared for the actual shapes
+// when it runs (step_variant.h).
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct OutputSlot {
 // What a run reads of one prepared op. Its lists are parts of the specialisation's lists, which begin where
 // those of the step before end.
 struct Step {
-  std::unique_ptr<Kernel> kernel;  // null: late
+  std::unique_ptr<Kernel> kernel;  // null: the types of its inputs are not known before it runs
   std::uint32_t inputs_end = 0;
   std::uint32_t outputs_end = 0;
   std::uint32_t workspaces_end = 0;
@@ -73,13 +73,16 @@ struct RowView {
 
 struct Specialisation {
   std::shared_ptr<const CompiledBlock> block;
-  std::vector<VarInfo> key;    // types of the slots block->key
+  std::vector<VarInfo> key;  // types of the slots block->key
+  // Types of the outputs of the instructions block->peeks, one after the other; of unknown extents if the
+  // plan does not depend on them.
+  std::vector<VarInfo> peeked;
   std::vector<VarInfo> types;  // each type once: most values of a program share a few
   std::vector<Step> steps;     // one for each of block->instructions
   // The lists of all steps, in their order. The inputs and outputs are checked before each run of the kernel:
-  // the last writer of a variable may have left another size, type or kind than inferred. An input that
-  // differs makes the step late for this run; an output is reallocated. Ops that run blocks have no outputs
-  // here: the blocks make their outputs themselves.
+  // the last writer of a variable may have left another size, type or kind than inferred. If an input
+  // differs, the run uses a variant of the step; an output is reallocated. Ops that run blocks have no
+  // outputs here: the blocks make their outputs themselves.
   std::vector<InputSlot> inputs;
   std::vector<OutputSlot> outputs;      // dense ones of known shape
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
@@ -89,7 +92,7 @@ struct Specialisation {
   std::vector<RowView> views;
   std::size_t arena_bytes = 0;
   std::size_t workspace_bytes = 0;
-  int late_steps = 0;
+  int steps_without_kernel = 0;
 
   std::span<const InputSlot> InputsOf(std::size_t step) const {
     return Part(inputs, step, &Step::inputs_end);
@@ -112,6 +115,12 @@ struct Specialisation {
     return {list.data() + begin, steps[step].*end - begin};
   }
 };
+
+// Whether the instruction reads the slot.
+bool Reads(const Instruction& instruction, int slot);
+// Lays out a kernel's workspaces one after the other: appends the offset of each to `offsets`, and returns
+// their end.
+std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std::size_t>& offsets);
 
 // `known`: the state of each slot before the run; for slots not in block->key, their declaration. `in_place`:
 // outputs take over the memory of inputs (in_place.h).

@@ -353,6 +353,7 @@ class Rewriter {
       if (instruction >= 0) instruction = moved_to_[static_cast<std::size_t>(instruction)];
     };
     for (RowGroup& group : out_->row_groups) move(group.instruction);
+    for (Peek& peek : out_->peeks) move(peek.instruction);
     std::vector<bool> measured(out_->slots.size(), true);
     for (std::size_t s = 0; s < states_.size(); ++s) measured[s] = states_[s].last_slot >= 0;
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {

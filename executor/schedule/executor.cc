@@ -14,6 +14,7 @@
 #include "executor/plan/plan.h"
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame_pool.h"
+#include "executor/schedule/peeked.h"
 #include "executor/schedule/sequential.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
@@ -210,37 +211,37 @@ struct Executor::Impl {
   }
 
   // Returns a frame for a run in `scope`. `last` is the binding of the caller's previous run, to be updated.
-  Result<std::unique_ptr<Runnable>> Take(Entry& entry, Scope& scope, std::span<const Feed> feeds,
-                                         ScopeBinding& last) {
-    if (auto runnable = entry.pool.TakeBound(scope, feeds)) {
+  Result<std::unique_ptr<Frame>> Take(Entry& entry, Scope& scope, const Supplied& supplied,
+                                      ScopeBinding& last) {
+    if (auto frame = entry.pool.TakeBound(scope, supplied)) {
       fast_run_count.fetch_add(1, std::memory_order_relaxed);
-      return runnable;
+      return frame;
     }
     if (last.IsOf(scope)) {  // other scopes have used the frames since
-      if (auto runnable = entry.pool.TakeAccepting(feeds, last)) {
+      if (auto frame = entry.pool.TakeAccepting(supplied, last)) {
         fast_run_count.fetch_add(1, std::memory_order_relaxed);
-        runnable->frame.Bind(last);
-        return runnable;
+        frame->Bind(last);
+        return frame;
       }
     }
-    PENSTOCK_RETURN_IF_ERROR(CheckFeeds(*entry.block, feeds));
+    PENSTOCK_RETURN_IF_ERROR(CheckFeeds(*entry.block, supplied.feeds));
     PENSTOCK_ASSIGN_OR_RETURN(last, BindScope(*entry.block, scope));
     const ScopeBinding& binding = last;
-    std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
-    if (runnable == nullptr) {
+    std::unique_ptr<Frame> frame = entry.pool.TakeAccepting(supplied, binding);
+    if (frame == nullptr) {
       PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
-      auto made = MakePlan(ops, entry.block, KnownTypes(*entry.block, feeds, binding), services, passes);
-      if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, feeds);
+      auto made = MakePlan(ops, entry.block, KnownTypes(*entry.block, supplied, binding), services, passes);
+      if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, supplied.feeds);
       specialised_count.fetch_add(1, std::memory_order_relaxed);
-      late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);
-      runnable = std::make_unique<Runnable>(*std::move(made));
-      entry.pool.Lend(*runnable);
+      late_step_count.fetch_add((*made)->steps_without_kernel, std::memory_order_relaxed);
+      frame = std::make_unique<Frame>(*std::move(made));
+      entry.pool.Lend(*frame);
     }
-    runnable->frame.Bind(binding);
-    return runnable;
+    frame->Bind(binding);
+    return frame;
   }
 
-  static std::vector<VarInfo> KnownTypes(const CompiledBlock& block, std::span<const Feed> feeds,
+  static std::vector<VarInfo> KnownTypes(const CompiledBlock& block, const Supplied& supplied,
                                          const ScopeBinding& binding) {
     std::vector<VarInfo> known;
     known.reserve(block.slots.size());
@@ -249,9 +250,10 @@ struct Executor::Impl {
       const auto s = static_cast<std::size_t>(slot);
       if (binding.variables[s] != nullptr) known[s] = InfoOf(*binding.variables[s], *block.slots[s].var);
     }
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      known[static_cast<std::size_t>(block.feeds[i])] = InfoOf(feeds[i].tensor);
+    for (std::size_t i = 0; i < supplied.feeds.size(); ++i) {
+      known[static_cast<std::size_t>(block.feeds[i])] = InfoOf(supplied.feeds[i].tensor);
     }
+    SetPeeked(block, supplied.peeked, known);
     return known;
   }
 
@@ -262,20 +264,21 @@ struct Executor::Impl {
     if (entry.lands && services.rpc != nullptr && services.rpc->communicator() != nullptr) {
       PENSTOCK_RETURN_IF_ERROR(services.rpc->communicator()->BeginRun(scope));
     }
-    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds, last));
-    Frame& frame = runnable->frame;
-    frame.BeginRun(feeds);
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
+    std::vector<VarInfo> peeked;
+    PENSTOCK_RETURN_IF_ERROR(PeekBatches(*entry.block, scope, timer, peeked));
+    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(entry, scope, {feeds, peeked}, last));
+    frame->BeginRun(feeds);
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
-    Status status = RunSequential(frame, runnable->late, scope, services, cancellation, timer);
+    Status status = RunSequential(*frame, scope, services, cancellation, timer);
     if (timer != nullptr) timer->AddRun(entry.block->block, begin);
     // Collective operations in progress may use the frame's memory or a parameter's: ends them.
     if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
       services.rings->GiveUp(status);
-    if (status.ok() && out != nullptr) status = Collect(frame, *out);
-    frame.EndRun();
+    if (status.ok() && out != nullptr) status = Collect(*frame, *out);
+    frame->EndRun();
     // After a failed run the frame's state is unknown: drops it, and the next run makes a new one.
-    if (status.ok()) entry.pool.Give(std::move(runnable));
+    if (status.ok()) entry.pool.Give(std::move(frame));
     return status;
   }
 

@@ -56,7 +56,7 @@ struct ExecutorOptions {
 struct ExecutorStats {
   std::int64_t compiled_count = 0;
   std::int64_t specialised_count = 0;
-  std::int64_t late_step_count = 0;  // late ops of all specialisations
+  std::int64_t late_step_count = 0;  // steps without a kernel, of all specialisations
   std::int64_t fast_run_count = 0;   // runs that looked up no variable
 };
 

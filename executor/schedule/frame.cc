@@ -47,6 +47,13 @@ bool IsTensorOf(const Variable& variable, const VarInfo& type) {
          tensor->shape() == type.shape;
 }
 
+// Whether an op that told `told` before the run may do with a plan for `planned`. If it told nothing, it ends
+// the run.
+bool MayBe(const VarInfo& told, const VarInfo& planned) {
+  if (!IsKnownTensor(told)) return true;
+  return told.dtype == planned.dtype && told.lod_level == planned.lod_level && told.shape == planned.shape;
+}
+
 Status NotThere(const CompiledBlock& block, const SlotInfo& slot) {
   const bool fed_perhaps = !slot.var->persistable && block.use == BlockUse::kMain;
   Status status =
@@ -158,9 +165,7 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
 void Frame::UseMemory(const FrameMemory& memory) {
   if (memory.arena == memory_.arena && memory.workspace == memory_.workspace) return;
   memory_ = memory;
-  workspace_pointers_.clear();
-  for (const std::size_t offset : specialisation_->workspaces)
-    workspace_pointers_.push_back(memory_.workspace->data() + offset);
+  PlaceWorkspaces();
   for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
     const Place& place = specialisation_->places[p];
     if (place.own_buffer) continue;
@@ -178,13 +183,14 @@ void Frame::ReleaseMemory() {
   }
 }
 
-bool Frame::Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const {
+bool Frame::Accepts(const Supplied& supplied, const ScopeBinding& binding) const {
+  if (!std::ranges::equal(supplied.peeked, specialisation_->peeked, MayBe)) return false;
   const std::vector<int>& key = block().key;
   for (std::size_t k = 0; k < key.size(); ++k) {
     const VarInfo& info = specialisation_->key[k];
     const int feed = feed_of_key_[k];
     if (feed >= 0) {
-      if (!Holds(feeds[static_cast<std::size_t>(feed)].tensor, info)) return false;
+      if (!Holds(supplied.feeds[static_cast<std::size_t>(feed)].tensor, info)) return false;
     } else if (!Holds(*binding.variables[static_cast<std::size_t>(key[k])], info)) {
       return false;
     }
@@ -284,10 +290,12 @@ Result<Variable> Frame::Fetch(int i) const {
   return copy;
 }
 
-bool Frame::HasInputs(std::size_t step) const {
+bool Frame::IsAsPlanned(std::size_t step) const {
+  const Step& planned = specialisation_->steps[step];
+  if (planned.kernel == nullptr) return false;
   for (const InputSlot& input : specialisation_->InputsOf(step)) {
     const Variable& variable = *variables_[static_cast<std::size_t>(input.slot)];
-    if (specialisation_->steps[step].may_lack_inputs && !variable.initialized()) continue;
+    if (planned.may_lack_inputs && !variable.initialized()) continue;
     const VarInfo& type = specialisation_->type(input.type);
     if (type.kind == VarKind::kTensor) {
       if (!IsTensorOf(variable, type)) return false;
@@ -298,14 +306,48 @@ bool Frame::HasInputs(std::size_t step) const {
   return true;
 }
 
-bool Frame::IsAsInferred(const OutputSlot& output) const {
-  return IsTensorOf(*variables_[static_cast<std::size_t>(output.slot)], specialisation_->type(output.type));
+StepRun Frame::Planned(std::size_t step) const {
+  const Specialisation& plan = *specialisation_;
+  return {.kernel = plan.steps[step].kernel.get(),
+          .outputs = plan.OutputsOf(step),
+          .types = plan.types.data(),
+          .workspaces = workspace_pointers_.data() + plan.FirstWorkspace(step),
+          .lod_copies = plan.LodCopiesOf(step)};
 }
 
-void Frame::MakeOutputs(std::size_t step) {
-  for (const OutputSlot& output : specialisation_->OutputsOf(step)) {
-    if (output.sent_before || !IsAsInferred(output)) [[unlikely]]
-      Remake(output);
+Result<StepRun> Frame::Variant(std::size_t step, const Services& services) {
+  PENSTOCK_ASSIGN_OR_RETURN(StepVariant* const variant,
+                            variants_.For(*specialisation_, step, variables_.data(), services));
+  GrowWorkspace(variant->workspace_bytes);
+  variant_workspaces_.clear();
+  for (const std::size_t offset : variant->workspaces)
+    variant_workspaces_.push_back(memory_.workspace->data() + offset);
+  return StepRun{.kernel = variant->kernel.get(),
+                 .outputs = variant->outputs,
+                 .types = variant->types.data(),
+                 .workspaces = variant_workspaces_.data(),
+                 .lod_copies = variant->lod_copies};
+}
+
+// The next frame that is lent the memory finds it large enough.
+void Frame::GrowWorkspace(std::size_t bytes) {
+  if (memory_.workspace->bytes() >= bytes) return;
+  memory_.workspace = Buffer::Allocate(bytes);
+  PlaceWorkspaces();
+}
+
+void Frame::PlaceWorkspaces() {
+  workspace_pointers_.clear();
+  for (const std::size_t offset : specialisation_->workspaces)
+    workspace_pointers_.push_back(memory_.workspace->data() + offset);
+}
+
+void Frame::MakeOutputs(const StepRun& step) {
+  for (const OutputSlot& output : step.outputs) {
+    const VarInfo& type = step.types[output.type];
+    if (output.sent_before || !IsTensorOf(*variables_[static_cast<std::size_t>(output.slot)], type))
+        [[unlikely]]
+      Remake(output, type);
   }
 }
 
@@ -320,23 +362,21 @@ bool Frame::BindView(const OutputSlot& output, Tensor& tensor) const {
 
 // If a sender still reads the tensor, gives the variable other memory to write to: a copy if the step updates
 // it in place.
-void Frame::LeaveToSender(const OutputSlot& output, Tensor& tensor) const {
+void Frame::LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor& tensor) const {
   if (!tensor.initialized()) return;
   const bool planned = output.place >= 0 && tensor.raw() == planned_[static_cast<std::size_t>(output.place)];
   // The owners without a sender: this tensor and, for planned memory, the arena or the list of buffers.
   if (tensor.buffer().use_count() <= (planned ? 2 : 1)) {
     return SyncWithFormerOwners(tensor.buffer());
   }
-  const VarInfo& type = specialisation_->type(output.type);
   tensor = output.in_place ? tensor.Clone() : Tensor(type.dtype, type.shape);
 }
 
-void Frame::Remake(const OutputSlot& output) {
+void Frame::Remake(const OutputSlot& output, const VarInfo& info) {
   Tensor& tensor = variable(output.slot).As<Tensor>();
-  const VarInfo& info = specialisation_->type(output.type);
   if (output.sent_before) {
-    LeaveToSender(output, tensor);
-    if (IsAsInferred(output)) return;
+    LeaveToSender(output, info, tensor);
+    if (IsTensorOf(variable(output.slot), info)) return;
   }
   if (output.view >= 0 && BindView(output, tensor)) return;
   const bool fits =
@@ -347,7 +387,8 @@ void Frame::Remake(const OutputSlot& output) {
     return;
   }
   if (output.place < 0) {
-    tensor.Reset(info.dtype, info.shape);
+    // A kernel that reads the old content resizes the tensor itself.
+    if (!output.in_place) tensor.Reset(info.dtype, info.shape);
     return;
   }
   const Place& place = specialisation_->places[static_cast<std::size_t>(output.place)];

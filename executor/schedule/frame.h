@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/graph/specialise.h"
+#include "executor/schedule/step_variants.h"
 #include "framework/tensor/scope.h"
 #include "framework/tensor/variable.h"
 
@@ -18,6 +19,13 @@ namespace penstock::exec {
 struct Feed {
   std::string name;
   Tensor tensor;
+};
+
+// What the caller, and sources that were asked before the run, supply.
+struct Supplied {
+  std::span<const Feed> feeds;
+  // The types of the outputs of the block's `peeks`; of unknown extents if they are not known.
+  std::span<const VarInfo> peeked;
 };
 
 // The variables of a block's slots in a scope. Valid while the scope's generation is unchanged.
@@ -51,6 +59,15 @@ struct FrameMemory {
   }
 };
 
+// What a run does at one step.
+struct StepRun {
+  Kernel* kernel = nullptr;
+  std::span<const OutputSlot> outputs;
+  const VarInfo* types = nullptr;  // by OutputSlot::type
+  std::byte* const* workspaces = nullptr;
+  std::span<const LodCopy> lod_copies;
+};
+
 class Frame {
  public:
   explicit Frame(std::unique_ptr<Specialisation> specialisation);
@@ -60,8 +77,9 @@ class Frame {
   const CompiledBlock& block() const { return *specialisation_->block; }
   Specialisation& specialisation() { return *specialisation_; }
   const ScopeBinding& binding() const { return binding_; }
-  // Whether feeds and scope variables have the types that this frame was made for. Allocates nothing.
-  bool Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const;
+  // Whether what is supplied, and scope variables, have the types that this frame was made for. Allocates
+  // nothing.
+  bool Accepts(const Supplied& supplied, const ScopeBinding& binding) const;
 
   // Puts the temporaries and the workspace into `memory`, which must hold the plan. Does nothing if they are
   // there already. Required before the first run.
@@ -80,14 +98,14 @@ class Frame {
 
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
   Variable* const* variables() const { return variables_.data(); }
-  std::byte* const* workspaces(std::size_t step) const {
-    return workspace_pointers_.data() + specialisation_->FirstWorkspace(step);
-  }
-  // Whether the inputs match what the kernel was prepared for. Allocates nothing.
-  bool HasInputs(std::size_t step) const;
+  // Whether the step has a kernel, and its inputs match what that was prepared for. Allocates nothing.
+  bool IsAsPlanned(std::size_t step) const;
+  StepRun Planned(std::size_t step) const;
+  // The step for the types that its inputs have now. Errors of StepVariants::For.
+  Result<StepRun> Variant(std::size_t step, const Services& services);
   // Gives each output the inferred type and size that the kernel will write. Allocates nothing if they
   // already match.
-  void MakeOutputs(std::size_t step);
+  void MakeOutputs(const StepRun& step);
 
   // Adds to an error of an instruction: the op as printed, the current values of its inputs, the user's line.
   Status Explain(Status status, const Instruction& instruction) const;
@@ -103,10 +121,11 @@ class Frame {
   };
 
   void BindKept(Kept& kept);
-  bool IsAsInferred(const OutputSlot& output) const;
-  void Remake(const OutputSlot& output);
+  void PlaceWorkspaces();
+  void GrowWorkspace(std::size_t bytes);
+  void Remake(const OutputSlot& output, const VarInfo& type);
   bool BindView(const OutputSlot& output, Tensor& tensor) const;
-  void LeaveToSender(const OutputSlot& output, Tensor& tensor) const;
+  void LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor& tensor) const;
   bool SharesWithFeed(const Variable& variable) const;
 
   std::unique_ptr<Specialisation> specialisation_;
@@ -117,6 +136,8 @@ class Frame {
   std::vector<int> cleared_;        // slots: growing arrays, and variables that a block may leave unwritten
   FrameMemory memory_;
   std::vector<std::byte*> workspace_pointers_;
+  StepVariants variants_;
+  std::vector<std::byte*> variant_workspaces_;  // of the variant that runs
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
   std::vector<std::byte*> planned_;  // by place: its address in this run

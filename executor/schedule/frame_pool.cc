@@ -6,12 +6,12 @@
 namespace penstock::exec {
 
 template <typename Accepts>
-std::unique_ptr<Runnable> FramePool::TakeIf(Accepts accepts) {
-  std::unique_ptr<Runnable> taken;
+std::unique_ptr<Frame> FramePool::TakeIf(Accepts accepts) {
+  std::unique_ptr<Frame> taken;
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = idle_.size(); i-- > 0 && taken == nullptr;) {
-      if (!accepts(idle_[i]->frame)) continue;
+      if (!accepts(*idle_[i])) continue;
       taken = std::move(idle_[i]);
       idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -31,40 +31,40 @@ FrameMemory FramePool::TakeMemory(const FrameMemory& wanted) {
   return memory;
 }
 
-void FramePool::Lend(Runnable& runnable) {
-  const Specialisation& plan = runnable.frame.specialisation();
-  FrameMemory memory = TakeMemory(runnable.frame.memory());
+void FramePool::Lend(Frame& frame) {
+  const Specialisation& plan = frame.specialisation();
+  FrameMemory memory = TakeMemory(frame.memory());
   if (!memory.Holds(plan)) {
     const std::size_t arena = memory.arena == nullptr ? 0 : memory.arena->bytes();
     const std::size_t workspace = memory.workspace == nullptr ? 0 : memory.workspace->bytes();
     {
       const std::lock_guard lock(mutex_);
       for (const auto& idle : idle_) {
-        if (idle->frame.memory().arena == memory.arena) idle->frame.ReleaseMemory();
+        if (idle->memory().arena == memory.arena) idle->ReleaseMemory();
       }
     }
     memory = {};  // freed before more is allocated
     memory.arena = Buffer::Allocate(std::max(arena, plan.arena_bytes));
     memory.workspace = Buffer::Allocate(std::max(workspace, plan.workspace_bytes));
   }
-  runnable.frame.UseMemory(memory);
+  frame.UseMemory(memory);
 }
 
-std::unique_ptr<Runnable> FramePool::TakeBound(const Scope& scope, std::span<const Feed> feeds) {
+std::unique_ptr<Frame> FramePool::TakeBound(const Scope& scope, const Supplied& supplied) {
   return TakeIf([&](const Frame& frame) {
-    return frame.binding().IsOf(scope) && frame.Accepts(feeds, frame.binding());
+    return frame.binding().IsOf(scope) && frame.Accepts(supplied, frame.binding());
   });
 }
 
-std::unique_ptr<Runnable> FramePool::TakeAccepting(std::span<const Feed> feeds, const ScopeBinding& binding) {
-  return TakeIf([&](const Frame& frame) { return frame.Accepts(feeds, binding); });
+std::unique_ptr<Frame> FramePool::TakeAccepting(const Supplied& supplied, const ScopeBinding& binding) {
+  return TakeIf([&](const Frame& frame) { return frame.Accepts(supplied, binding); });
 }
 
-void FramePool::Give(std::unique_ptr<Runnable> runnable) {
-  std::unique_ptr<Runnable> dropped;  // destroyed outside the lock
+void FramePool::Give(std::unique_ptr<Frame> frame) {
+  std::unique_ptr<Frame> dropped;  // destroyed outside the lock
   const std::lock_guard lock(mutex_);
-  spare_.push_back(runnable->frame.memory());
-  idle_.push_back(std::move(runnable));
+  spare_.push_back(frame->memory());
+  idle_.push_back(std::move(frame));
   if (idle_.size() <= idle_max_) return;
   dropped = std::move(idle_.front());
   idle_.erase(idle_.begin());

@@ -95,7 +95,7 @@ Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, D
   }
   need.arena = made->arena_bytes;
   need.workspace = made->workspace_bytes;
-  need.late_ops = made->late_steps;
+  need.late_ops = made->steps_without_kernel;
   return need;
 }
 

@@ -25,22 +25,22 @@ Status CheckUncertain(Frame& frame, std::size_t step) {
   return OkStatus();
 }
 
-Status RunPrepared(Frame& frame, std::size_t i, Scope& scope) {
-  const Step& step = frame.specialisation().steps[i];
-  frame.MakeOutputs(i);
-  Scope& seen = step.starts_blocks ? frame.ImportScope(scope) : scope;
-  KernelRun run(frame.variables(), frame.workspaces(i), &seen);
+Status RunStep(Frame& frame, std::size_t i, const StepRun& step, Scope& scope) {
+  const Instruction& instruction = frame.block().instructions[i];
+  frame.MakeOutputs(step);
+  Scope& seen = frame.specialisation().steps[i].starts_blocks ? frame.ImportScope(scope) : scope;
+  KernelRun run(frame.variables(), step.workspaces, &seen);
   Status status = step.kernel->Run(run);
   if (!status.ok()) [[unlikely]]
-    return frame.Explain(std::move(status), frame.block().instructions[i]);
-  CopyLods(frame.specialisation().LodCopiesOf(i), frame.variables());
+    return frame.Explain(std::move(status), instruction);
+  CopyLods(step.lod_copies, frame.variables());
   return status;
 }
 
 }  // namespace
 
-Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
-                     const Cancellation& cancellation, OpTimer* timer) {
+Status RunSequential(Frame& frame, Scope& scope, const Services& services, const Cancellation& cancellation,
+                     OpTimer* timer) {
   const std::vector<Step>& steps = frame.specialisation().steps;
   const bool watched = CheckNanInf();
   Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
@@ -54,11 +54,12 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
     }
     // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
-    // longest sequence), and a nested block or a late op may have produced another type.
-    if (step.kernel == nullptr || !frame.HasInputs(i)) [[unlikely]] {
-      PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
+    // longest sequence), and a nested block or a variant may have produced another type.
+    if (frame.IsAsPlanned(i)) {
+      PENSTOCK_RETURN_IF_ERROR(RunStep(frame, i, frame.Planned(i), scope));
     } else {
-      PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, i, scope));
+      PENSTOCK_ASSIGN_OR_RETURN(const StepRun variant, frame.Variant(i, services));
+      PENSTOCK_RETURN_IF_ERROR(RunStep(frame, i, variant, scope));
     }
     if (timer != nullptr) [[unlikely]]
       begin = timer->Add(instruction.op->type(), begin, frame.block().block, instruction.position);

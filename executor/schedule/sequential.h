@@ -4,7 +4,6 @@
 
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame.h"
-#include "executor/schedule/late_steps.h"
 #include "executor/schedule/op_timer.h"
 #include "framework/runtime/services.h"
 
@@ -14,7 +13,7 @@ namespace penstock::exec {
 // ops. Errors of kernels name the op, its input values and the user's line.
 //
 //   timer  gets the duration of each op; may be null
-Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
-                     const Cancellation& cancellation, OpTimer* timer);
+Status RunSequential(Frame& frame, Scope& scope, const Services& services, const Cancellation& cancellation,
+                     OpTimer* timer);
 
 }  // namespace penstock::exec

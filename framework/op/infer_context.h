@@ -69,6 +69,8 @@ class InferContext {
   // the gradients of mul and similar ops.
   void ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
+  // Replaces what is inferred of argument i of output slot `slot`, by positions.
+  void SetOutput(std::size_t slot, std::size_t i, const VarInfo& info) { outputs_[slot][i] = info; }
   // Gives `out` the shape, type and LoD of `in`.
   Status ShareAll(std::string_view in, std::string_view out);
 

@@ -255,6 +255,16 @@ bool OpDef::computes_in_place(std::string_view output, std::string_view input) c
                              [&](const auto& pair) { return pair.first == output && pair.second == input; });
 }
 
+OpDef& OpDef::PeekOutputs(OutputPeek peek) {
+  output_peek_ = std::move(peek);
+  return *this;
+}
+
+OpDef& OpDef::PassesSourceOn() {
+  passes_source_on_ = true;
+  return *this;
+}
+
 OpDef& OpDef::ChannelsLast(penstock::ChannelsLast how) {
   channels_last_ = std::move(how);
   return *this;

@@ -183,6 +183,11 @@ struct RowParts {
   std::function<bool(const Op&)> when{};  // null: always
 };
 
+// The types that the outputs of an op will have in the coming run, in the order of op.outputs(); empty: they
+// are not known. The argument is the value of the op's source: of its first input, or, where an op that
+// passes its source on writes that, of the first input of this op. It may wait where the op would.
+using OutputPeek = std::function<Result<std::vector<VarInfo>>(const Variable&)>;
+
 class OpDef {
  public:
   explicit OpDef(std::string type) : type_(std::move(type)) {}
@@ -259,6 +264,11 @@ class OpDef {
   // Declares an op without a kernel: programs with it can be made, read, checked and exchanged, but not run.
   // `remedy` gives the reason and the alternative; the executor reports it with E-kernel-missing.
   OpDef& NotBuilt(std::string remedy);
+  // Declares that the types of the outputs, which the op supplies itself, can be asked for before a run. The
+  // executor then plans the run for them.
+  OpDef& PeekOutputs(OutputPeek peek);
+  // Declares that the output stands for the source that the first input stands for.
+  OpDef& PassesSourceOn();
   // Lets the executor make the parts views of the whole: a part's tensor then shares the memory of its rows.
   // The kernel copies only parts that are not views.
   OpDef& PartsAreRows(RowParts parts);
@@ -279,6 +289,8 @@ class OpDef {
   const std::string& nan() const { return nan_; }              // "": kNanRule
   const std::string& not_built() const { return not_built_; }  // "": the op has kernels
   bool reads_only_some() const { return reads_only_some_; }
+  const OutputPeek& output_peek() const { return output_peek_; }  // null: not declared
+  bool passes_source_on() const { return passes_source_on_; }
   bool elementwise() const { return elementwise_; }
   bool computes_in_place(std::string_view output, std::string_view input) const;
   // Null: the op takes images in the plain layout only, unless it keeps their layout.
@@ -333,6 +345,8 @@ class OpDef {
   std::optional<OptimizerDef> optimizer_;
   bool side_effect_ = false;
   bool reads_only_some_ = false;
+  OutputPeek output_peek_;
+  bool passes_source_on_ = false;
   bool elementwise_ = false;
   bool grad_of_elementwise_ = false;
   std::vector<std::pair<std::string, std::string>> in_place_;  // output, input

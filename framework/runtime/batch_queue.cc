@@ -77,8 +77,12 @@ void BatchQueue::Fail(Status error) {
   changed_.notify_all();
 }
 
-Result<std::optional<Batch>> BatchQueue::Pop() {
-  const ReadTurns::Turn turn(number_);
+Result<std::optional<Batch>> BatchQueue::Pop() { return Next(true); }
+
+Result<std::optional<Batch>> BatchQueue::Peek() { return Next(false); }
+
+Result<std::optional<Batch>> BatchQueue::Next(bool takes) {
+  const ReadTurns::Turn turn(number_, takes);
   std::unique_lock lock(mutex_);
   ++waiting_;
   changed_.wait(
@@ -95,6 +99,7 @@ Result<std::optional<Batch>> BatchQueue::Pop() {
     if (!error_.ok()) return error_;
     return std::optional<Batch>();
   }
+  if (!takes) return std::optional<Batch>(batches_.front());
   std::optional<Batch> batch = std::move(batches_.front());
   batches_.pop_front();
   changed_.notify_all();

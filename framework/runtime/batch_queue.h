@@ -32,7 +32,8 @@ class BatchQueue {
   static std::shared_ptr<BatchQueue> Make(std::size_t capacity);
   // Returns the queue with this number; null if it does not exist or was released.
   static std::shared_ptr<BatchQueue> Find(std::int64_t number);
-  // Makes the calls that now wait in Pop, on all queues, return kCancelled; later calls wait as usual.
+  // Makes the calls that now wait in Pop or Peek, on all queues, return kCancelled; later calls wait as
+  // usual.
   static void CancelWaits();
 
   BatchQueue(const BatchQueue&) = delete;
@@ -49,6 +50,9 @@ class BatchQueue {
   // For the program. Blocks until the queue has a batch. nullopt: the queue is at its end; later calls return
   // nullopt too. kFailedPrecondition E-read-not-started; kCancelled; the error given to Fail.
   Result<std::optional<Batch>> Pop();
+  // The same batch, error or end as the next Pop, but leaves the batch in the queue. A thread with a turn
+  // (read_turns.h) waits for its turn. If other threads pop meanwhile, its Pop returns a later batch.
+  Result<std::optional<Batch>> Peek();
   // Drops the batches in the queue. Until Open, Push returns false and Pop an error.
   void Close();
   void Open();
@@ -57,6 +61,8 @@ class BatchQueue {
   enum class State { kClosed, kOpen, kEnded };
   BatchQueue(std::size_t capacity, std::int64_t number) : capacity_(capacity), number_(number) {}
 
+  Result<std::optional<Batch>> Next(bool takes);
+
   const std::size_t capacity_;
   const std::int64_t number_;
   mutable std::mutex mutex_;
@@ -64,7 +70,7 @@ class BatchQueue {
   std::deque<Batch> batches_;
   State state_ = State::kClosed;
   Status error_;
-  int waiting_ = 0;    // calls that wait in Pop
+  int waiting_ = 0;    // calls that wait in Pop or Peek
   int cancelled_ = 0;  // how many of those calls must return
 };
 

@@ -21,7 +21,7 @@ ReadTurns::Member::~Member() {
   turns.changed_.notify_all();
 }
 
-ReadTurns::Turn::Turn(std::int64_t queue) : queue_(queue) {
+ReadTurns::Turn::Turn(std::int64_t queue, bool takes) : queue_(queue), takes_(takes) {
   if (turns_of_thread == nullptr) return;
   ReadTurns& turns = *turns_of_thread;
   std::unique_lock lock(turns.mutex_);
@@ -36,7 +36,7 @@ ReadTurns::Turn::Turn(std::int64_t queue) : queue_(queue) {
 }
 
 ReadTurns::Turn::~Turn() {
-  if (turns_of_thread == nullptr) return;
+  if (turns_of_thread == nullptr || !takes_) return;
   ReadTurns& turns = *turns_of_thread;
   const std::lock_guard lock(turns.mutex_);
   turns.TakenFrom(queue_)[number_of_thread] = true;

@@ -34,11 +34,11 @@ class ReadTurns {
   // notices the abort only when its queue changes. From any thread.
   void Abort();
 
-  // The calling thread's turn at this queue: the constructor waits for it, the destructor ends it. No effect
-  // on a thread that is not a member.
+  // The calling thread's turn at this queue: the constructor waits for it, the destructor ends it if the
+  // thread takes a batch. No effect on a thread that is not a member.
   class Turn {
    public:
-    explicit Turn(std::int64_t queue);
+    Turn(std::int64_t queue, bool takes);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -46,6 +46,7 @@ class ReadTurns {
 
    private:
     const std::int64_t queue_;
+    const bool takes_;
   };
 
  private:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/var_info.h"
 #include "framework/runtime/batch_queue.h"
 
 namespace penstock {
@@ -100,6 +101,27 @@ class ReaderKernel : public Kernel {
   std::vector<std::int64_t> declared_;  // of a reader that is made of a queue
 };
 
+// The queue whose number the variable of a reader holds; null if there is none.
+std::shared_ptr<BatchQueue> QueueOf(const Variable& reader) {
+  const Tensor* numbers = reader.If<Tensor>();
+  return HoldsNumbers(numbers) ? BatchQueue::Find(*numbers->Data<std::int64_t>()) : nullptr;
+}
+
+// Only a cancelled wait is an error here: any other becomes that of the op when it runs.
+Result<std::vector<VarInfo>> PeekBatch(const Variable& reader) {
+  std::vector<VarInfo> types;
+  const std::shared_ptr<BatchQueue> queue = QueueOf(reader);
+  if (queue == nullptr) return types;
+  const Result<std::optional<Batch>> batch = queue->Peek();
+  if (!batch.ok()) {
+    if (batch.status().code() == StatusCode::kCancelled) return batch.status();
+    return types;
+  }
+  if (!batch->has_value()) return types;
+  for (const Tensor& tensor : **batch) types.push_back(InfoOf(tensor));
+  return types;
+}
+
 class ReadKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -112,16 +134,15 @@ class ReadKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    const Tensor* numbers = k.Var(reader_).If<Tensor>();
-    std::shared_ptr<BatchQueue> queue;
-    if (HoldsNumbers(numbers)) queue = BatchQueue::Find(*numbers->Data<std::int64_t>());
+    const std::shared_ptr<BatchQueue> queue = QueueOf(k.Var(reader_));
     if (queue == nullptr) {
       return FailedPrecondition("E-reader-gone", "read: the reader behind ", reader_.name,
                                 " does not exist in this process any more");
     }
     PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> batch, queue->Pop());
     if (!batch.has_value()) return FailedPrecondition("E-read-end", "there is no next data");
-    PENSTOCK_RETURN_IF_ERROR(Check(*batch, numbers->Span<std::int64_t>().subspan(1)));
+    const Tensor& numbers = k[reader_];
+    PENSTOCK_RETURN_IF_ERROR(Check(*batch, numbers.Span<std::int64_t>().subspan(1)));
     for (std::size_t i = 0; i < out_.size(); ++i) k.Var(out_[i]).As<Tensor>() = std::move((*batch)[i]);
     return OkStatus();
   }
@@ -172,6 +193,7 @@ constexpr SlotFlags ReaderSlot() { return OfKind(VarKind::kReader, VarKind::kTen
 OpDef& FinishReader(OpDef& def) {
   return def.Output("Out", "the reader", AnyType(), ReaderSlot())
       .InferShape(InferReader)
+      .PassesSourceOn()
       .SideEffect()
       .NoGrad();
 }
@@ -211,6 +233,7 @@ void RegisterReaders(OpRegistry& ops) {
       .Attr("infer_out", true, "whether Fluid declares Out by the reader; they are declared here")
       .Attr("drop_last", true, "of Fluid's parallel executor; not used")
       .InferShape(InferRead)
+      .PeekOutputs(PeekBatch)
       .SideEffect()
       .NoGrad()
       .KernelForAnyType<Cpu, ReadKernel>();

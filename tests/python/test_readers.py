@@ -253,6 +253,37 @@ def test_a_py_reader_reads_and_trains(fluid):
     assert losses[0].shape == (4,) and losses[-1].mean() < 0.1 * losses[0].mean()
 
 
+def test_a_run_is_planned_for_the_batch_that_comes_next(fluid):
+    """Loss by loss, a program that reads its images equals one that is fed, in every batch size and layout."""
+    data = [(np.random.RandomState(i).rand(rows, 8, 12, 12).astype('float32'), np.full((rows, 1), i % 4))
+            for i, rows in enumerate([4, 4, 2, 4, 3, 2])]
+
+    def losses(read):
+        main, startup = fluid.Program(), fluid.Program()
+        startup.random_seed = 5
+        exe, got = fluid.Executor(), []
+        with fluid.scope_guard(fluid.Scope()), fluid.program_guard(main, startup):
+            image = fluid.data('image', [None, 8, 12, 12])
+            label = fluid.data('label', [None, 1], 'int64')
+            loader = io.DataLoader.from_generator([image, label], 2, iterable=False) if read else None
+            x = image
+            for filters in (16, 16):
+                x = fluid.layers.batch_norm(fluid.layers.conv2d(x, filters, 3, padding=1, bias_attr=False), act='relu')
+            x = fluid.layers.fc(fluid.layers.pool2d(x, global_pooling=True), 4)
+            loss = fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(x, label))
+            fluid.optimizer.SGD(0.1).minimize(loss)
+            exe.run(startup)
+            if read:
+                loader.set_batch_generator(lambda: iter(data))
+                return read_all(fluid, exe, [loss], loader)[0].tolist()
+            for image, label in data:
+                got.append(float(exe.run(main, {'image': image, 'label': label.astype('int64')}, [loss])[0][0]))
+        return got
+
+    fed, read = losses(False), losses(True)
+    assert len(read) == len(data) and read == fed
+
+
 def test_a_py_reader_of_variables_gives_others_like_them(fluid):
     reader = fluid.layers.create_py_reader_by_data(2, [fluid.data('x', [None, 2])], name='in')
     read = fluid.layers.read_file(reader)

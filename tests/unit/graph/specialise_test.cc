@@ -100,7 +100,7 @@ TEST(Specialise, ALateStepHasAnEmptyPart) {
   EXPECT_EQ(Names(*made, made->OutputsOf(1)), "");
   EXPECT_EQ(Names(*made, made->InputsOf(3)), "filled : [4], filled : [4]");
   EXPECT_EQ(Names(*made, made->OutputsOf(3)), "out : [4]");
-  EXPECT_EQ(made->late_steps, 1);
+  EXPECT_EQ(made->steps_without_kernel, 1);
 }
 
 }  // namespace

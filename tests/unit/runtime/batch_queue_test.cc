@@ -65,6 +65,31 @@ TEST(BatchQueue, IsRefusedUntilItIsOpenAndEmptyAfterClose) {
   EXPECT_EQ(queue->size(), 0u);
 }
 
+TEST(BatchQueue, PeekShowsWhatPopWillReturn) {
+  const auto queue = BatchQueue::Make(2);
+  EXPECT_EQ(queue->Peek().status().id(), "E-read-not-started");
+  queue->Open();
+  EXPECT_TRUE(queue->Push(Numbered(1)));
+  EXPECT_TRUE(queue->Push(Numbered(2)));
+  for (const int number : {1, 2}) {
+    EXPECT_EQ(NumberOf(**queue->Peek()), number);
+    EXPECT_EQ(NumberOf(**queue->Peek()), number);
+    EXPECT_EQ(NumberOf(**queue->Pop()), number);
+  }
+  queue->Fail(InvalidArgument("E-test", "the reader failed"));
+  EXPECT_EQ(queue->Peek().status().id(), "E-test");
+  EXPECT_EQ(queue->Pop().status().id(), "E-test");
+}
+
+TEST(BatchQueue, PeekWaitsForABatchThatComesLater) {
+  const auto queue = BatchQueue::Make(1);
+  queue->Open();
+  std::thread reader([&] { EXPECT_TRUE(queue->Push(Numbered(5))); });
+  EXPECT_EQ(NumberOf(**queue->Peek()), 5);
+  reader.join();
+  EXPECT_EQ(queue->size(), 1u);
+}
+
 TEST(BatchQueue, BoundsWhatWaits) {
   const auto queue = BatchQueue::Make(2);
   queue->Open();

@@ -260,6 +260,53 @@ TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   EXPECT_EQ(executor.stats().late_step_count, 1) << "only what reads the value-dependent shape";
 }
 
+TEST(Executor, StepsOfSeveralUnplannedShapesKeepTheirKernels) {
+  OpRegistry ops;
+  static std::atomic<int> prepared = 0;
+  class Counted : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      ++prepared;
+      x_ = k.Input("X");
+      out_ = k.Output("Out");
+      return OkStatus();
+    }
+    Status Run(KernelRun& k) override {
+      k[out_].CopyFrom(k[x_]);
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, out_;
+  };
+  test::RegisterToyOps(ops);
+  ops.Add("toy_counted")
+      .Doc("Copies.", "Copies.")
+      .Input("X", "any", AnyType())
+      .Output("Out", "X", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .KernelForAnyType<Cpu, Counted>();
+  exec::Executor executor(ops);
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("some", {-1});
+  p.Temporary("copy", {-1});
+  p.Add("toy_positive", {{"X", "x"}}, {{"Out", "some"}});
+  p.Add("toy_counted", {{"X", "some"}}, {{"Out", "copy"}});
+  const std::vector<std::string> fetches = {"copy"};
+  const std::vector<std::vector<float>> inputs = {{1, -1, -1}, {2, 3, -1}, {4, 5, 6}};
+  const std::vector<std::vector<float>> copies = {{1}, {2, 3}, {4, 5, 6}};
+  for (int round = 0; round < 4; ++round) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      auto out = executor.Run(p.program, scope, std::vector<exec::Feed>{{"x", Values(inputs[i])}}, fetches);
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      EXPECT_EQ(Floats((*out)[0]), copies[i]);
+    }
+  }
+  EXPECT_EQ(prepared, 3) << "once for each number of positive elements";
+}
+
 TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
   exec::Executor executor(ToyOps());
   Scope scope;

@@ -20,7 +20,7 @@ class Frames : public testing::Test {
     block_ = *std::move(block);
   }
 
-  std::unique_ptr<Runnable> Make(Dim rows) {
+  std::unique_ptr<Frame> Make(Dim rows) {
     std::vector<VarInfo> known;
     for (const SlotInfo& slot : block_->slots) {
       known.push_back(InfoOf(*slot.var));
@@ -28,39 +28,37 @@ class Frames : public testing::Test {
     }
     auto made = Specialise(block_, std::move(known), Services());
     PENSTOCK_CHECK(made.ok(), made.status().ToString());
-    auto runnable = std::make_unique<Runnable>(*std::move(made));
-    pool_.Lend(*runnable);
-    return runnable;
+    auto frame = std::make_unique<Frame>(*std::move(made));
+    pool_.Lend(*frame);
+    return frame;
   }
-  static const Buffer* ArenaOf(const std::unique_ptr<Runnable>& runnable) {
-    return runnable->frame.memory().arena.get();
-  }
+  static const Buffer* ArenaOf(const std::unique_ptr<Frame>& frame) { return frame->memory().arena.get(); }
 
   std::shared_ptr<const CompiledBlock> block_;
   FramePool pool_{16};
 };
 
 TEST_F(Frames, OfSmallerShapesUseTheMemoryOfTheLargest) {
-  std::unique_ptr<Runnable> large = Make(100);
+  std::unique_ptr<Frame> large = Make(100);
   const Buffer* const arena = ArenaOf(large);
   pool_.Give(std::move(large));
   for (const Dim rows : {1, 7, 99}) {
-    std::unique_ptr<Runnable> small = Make(rows);
+    std::unique_ptr<Frame> small = Make(rows);
     EXPECT_EQ(ArenaOf(small), arena) << rows;
     pool_.Give(std::move(small));
   }
 }
 
 TEST_F(Frames, InUseAtOnceHaveMemoryOfTheirOwn) {
-  const std::unique_ptr<Runnable> a = Make(3), b = Make(3);
+  const std::unique_ptr<Frame> a = Make(3), b = Make(3);
   EXPECT_NE(ArenaOf(a), ArenaOf(b));
 }
 
 TEST_F(Frames, LetGoOfMemoryThatHasBecomeTooSmall) {
-  std::unique_ptr<Runnable> small = Make(1);
-  const std::weak_ptr<Buffer> before = small->frame.memory().arena;
+  std::unique_ptr<Frame> small = Make(1);
+  const std::weak_ptr<Buffer> before = small->memory().arena;
   pool_.Give(std::move(small));
-  const std::unique_ptr<Runnable> large = Make(1000);
+  const std::unique_ptr<Frame> large = Make(1000);
   EXPECT_TRUE(before.expired());
 }
 

@@ -1,0 +1,66 @@
+#include "executor/graph/step_variant.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::exec {
+namespace {
+
+// The state of the block's slots as far as the instruction names them.
+std::vector<VarInfo> SlotsOf(const CompiledBlock& block, const Instruction& instruction,
+                             const std::vector<VarInfo>& inputs) {
+  std::vector<VarInfo> slots(block.slots.size());
+  for (const auto& args : instruction.outputs) {
+    for (const int slot : args) {
+      if (slot >= 0)
+        slots[static_cast<std::size_t>(slot)] = InfoOf(*block.slots[static_cast<std::size_t>(slot)].var);
+    }
+  }
+  std::size_t i = 0;
+  for (const auto& args : instruction.inputs) {
+    for (const int slot : args) {
+      if (slot >= 0) slots[static_cast<std::size_t>(slot)] = inputs[i];
+      ++i;
+    }
+  }
+  return slots;
+}
+
+void AddOutputs(const CompiledBlock& block, const Instruction& instruction, const Inferred& inferred,
+                StepVariant& out) {
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
+      const int slot = instruction.outputs[i][j];
+      const VarInfo& type = inferred.outputs[i][j];
+      if (slot < 0 || !IsKnownTensor(type)) continue;
+      const SlotInfo& written = block.slots[static_cast<std::size_t>(slot)];
+      const bool in_place = Reads(instruction, slot);
+      // The caller may hold the value that it fetched from the run before.
+      const bool leaves = written.kept && written.home == Home::kFrame && !in_place;
+      out.outputs.push_back({.slot = slot,
+                             .type = static_cast<int>(out.types.size()),
+                             .in_place = in_place,
+                             .sent_before = leaves});
+      out.types.push_back(type);
+    }
+  }
+}
+
+}  // namespace
+
+Result<StepVariant> MakeVariant(const CompiledBlock& block, const Instruction& instruction,
+                                std::vector<VarInfo> inputs, const Services& services) {
+  const std::vector<VarInfo> slots = SlotsOf(block, instruction, inputs);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(block, instruction, slots));
+  PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
+                            PrepareKernel(block, instruction, inferred, slots, services));
+  StepVariant out;
+  out.inputs = std::move(inputs);
+  out.kernel = std::move(prepared.kernel);
+  if (!instruction.starts_blocks) AddOutputs(block, instruction, inferred, out);
+  out.workspace_bytes = LayOutWorkspaces(prepared.workspaces, out.workspaces);
+  out.lod_copies = LodCopiesOf(instruction, inferred.lod_shares);
+  return out;
+}
+
+}  // namespace penstock::exec

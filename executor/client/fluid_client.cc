@@ -217,6 +217,8 @@ Status FluidClient::PullAhead(PullHandle handle, Variable& out) {
                message);
 }
 
+Status FluidClient::CompleteAhead() { return Wait(Kind::kFetch); }
+
 Status FluidClient::Pull(PullHandle handle, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(PullAhead(handle, out));
   const Piece& piece = pulls_[static_cast<std::size_t>(handle.index)];

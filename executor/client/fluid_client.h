@@ -64,6 +64,7 @@ class FluidClient : public RpcClient {
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
   Status PullAhead(PullHandle piece, Variable& out) override;
+  Status CompleteAhead() override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override;
   Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;

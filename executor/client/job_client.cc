@@ -145,6 +145,10 @@ Status JobClient::PullAhead(PullHandle piece, Variable& out) {
   return client.PullAhead(own, out);
 }
 
+Status JobClient::CompleteAhead() {
+  return ForEach([](RpcClient& client) { return client.CompleteAhead(); });
+}
+
 Status JobClient::PullNext(PullHandle piece, Variable& out) {
   const auto [client, own] = Of(piece);
   return client.PullNext(own, out);

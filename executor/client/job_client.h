@@ -46,6 +46,7 @@ class JobClient : public RpcClient {
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
   Status PullAhead(PullHandle piece, Variable& out) override;
+  Status CompleteAhead() override;
   Status PullNext(PullHandle piece, Variable& out) override;
   bool PullsNext() const override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override;

@@ -43,7 +43,9 @@ Status SessionClient::Pull(PullHandle piece, Variable& out) {
   return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
 }
 
-Status SessionClient::CompletePulls(PeersHandle) {
+Status SessionClient::CompletePulls(PeersHandle) { return CompleteAhead(); }
+
+Status SessionClient::CompleteAhead() {
   return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
 }
 

@@ -28,6 +28,7 @@ class SessionClient : public RpcClient {
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
   Status PullAhead(PullHandle piece, Variable& out) override;
+  Status CompleteAhead() override;
   Status PullNext(PullHandle piece, Variable& out) override;
   bool PullsNext() const override { return true; }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {

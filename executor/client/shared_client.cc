@@ -41,6 +41,7 @@ class SharedClient::User : public RpcClient {
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
   Status PullAhead(PullHandle piece, Variable& out) override { return client_.PullAhead(piece, out); }
+  Status CompleteAhead() override { return client_.CompleteAhead(); }
   Status PullNext(PullHandle piece, Variable& out) override { return client_.PullNext(piece, out); }
   bool PullsNext() const override { return client_.PullsNext(); }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {

@@ -180,6 +180,7 @@ class Compiler {
     if (op->type() == kDeleteVarOp) return OkStatus();
     const int at = static_cast<int>(out_->instructions.size());
     const bool starts_blocks = StartsBlocks(**def, *op);
+    const Effects effects = instruction.def->effects();
     instruction.starts_blocks = starts_blocks;
     for (const auto& args : instruction.inputs) {
       for (const int index : args) {
@@ -187,7 +188,7 @@ class Compiler {
         // A variable that an op's blocks carry from round to round has no value at the start, unless an
         // earlier op wrote it.
         const bool carried = starts_blocks && Names(instruction.outputs, index);
-        NoteRead(slot(index), at, starts_blocks, carried, instruction.def->side_effect());
+        NoteRead(slot(index), at, starts_blocks, carried, effects);
       }
     }
     for (const auto& args : instruction.outputs) {
@@ -196,14 +197,14 @@ class Compiler {
         NoteWrite(slot(index), at);
         // A recv's answer may arrive long after the op has ended, and blocks may replace the variables they
         // write.
-        slot(index).kept |= instruction.def->side_effect() || starts_blocks;
+        slot(index).kept |= effects.MayHoldArguments() || starts_blocks;
         slot(index).written_by_block |= starts_blocks;
       }
     }
     if (starts_blocks) {
       if (Status status = Import(*op, at); !status.ok()) return explain(std::move(status));
     }
-    out_->has_side_effects |= instruction.def->side_effect();
+    out_->effects |= effects;
     out_->instructions.push_back(std::move(instruction));
     return OkStatus();
   }
@@ -250,16 +251,16 @@ class Compiler {
     });
   }
 
-  void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool carried, bool side_effect) {
+  void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool carried, Effects effects) {
     slot.last_use = at;
     // A variable in use after the op's Run (a send in flight), or read by other blocks, cannot share the
     // arena.
-    slot.kept |= side_effect || starts_blocks;
+    slot.kept |= effects.MayHoldArguments() || starts_blocks;
     if (slot.written || slot.home == Home::kFeed || !HasValue(*slot.var)) return;
     if (slot.home == Home::kFrame && !carried) slot.home = Home::kScope;
     if (starts_blocks || slot.required) return;
     // A raw variable is state that a kernel keeps between its runs, and makes itself in the first run.
-    if (slot.var->kind == VarKind::kRaw && !side_effect) return NoteWrite(slot, at);
+    if (slot.var->kind == VarKind::kRaw && !effects.AreOutside()) return NoteWrite(slot, at);
     slot.required = true;
     slot.required_by = at;
   }

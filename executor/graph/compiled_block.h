@@ -33,7 +33,7 @@ struct SlotInfo {
   bool required = false;          // an op reads the value from before the block, so it must have one
   int required_by = -1;           // the first such instruction; -1 also if a fetch requires it
   // It has its own buffer instead of a part of the arena, because it may be in use after the run or after its
-  // last use: it is fetched, or an op with side effects (a send, a recv) reads or writes it.
+  // last use: it is fetched, or an op that may hold it (a send, a recv) reads or writes it.
   bool kept = false;
   int first_write = -1;  // instructions; -1 if never
   int last_use = -1;
@@ -94,7 +94,7 @@ struct CompiledBlock {
   std::vector<Peek> peeks;
   std::vector<std::string> feed_names;
   std::vector<std::string> fetch_names;
-  bool has_side_effects = false;  // an op has side effects
+  Effects effects;  // of all ops
 };
 
 struct CompileRequest {

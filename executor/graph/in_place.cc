@@ -24,7 +24,7 @@ class TakeOvers {
       const Step& prepared = specialisation_.steps[step];
       const OpDef& def = *block().instructions[step].def;
       const bool plain = prepared.kernel != nullptr && !prepared.starts_blocks && !prepared.may_lack_inputs &&
-                         !prepared.has_uncertain && !def.side_effect();
+                         !prepared.has_uncertain && !def.effects().MayHoldArguments();
       if (plain) AddOneOf(static_cast<int>(step));
     }
     return std::move(from_);

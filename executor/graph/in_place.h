@@ -17,8 +17,8 @@ namespace penstock::exec {
 //     last uses the input;
 //   * the op declares it (OpDef::InPlace), or is elementwise, has no other output, and both have one shape;
 //   * no other place has taken over the input's, and no other output of the op takes over a place;
-//   * neither is fetched, viewed, or named by a nested block, and the op has no side effect and runs no
-//     block.
+//   * neither is fetched, viewed, or named by a nested block, and the op holds no arguments (Effects) and
+//     runs no block.
 std::vector<int> PlacesToTakeOver(const Specialisation& specialisation, const std::vector<int>& place_of);
 
 }  // namespace penstock::exec

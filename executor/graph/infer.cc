@@ -211,7 +211,7 @@ Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
   const OpDef& def = *instruction.def;
   PENSTOCK_RETURN_IF_ERROR(RequireVariables(def, setup));
   if (!instruction.starts_blocks) {
-    if (!def.side_effect()) PENSTOCK_RETURN_IF_ERROR(RequireOutputs(def, *instruction.op));
+    if (!def.effects().AreOutside()) PENSTOCK_RETURN_IF_ERROR(RequireOutputs(def, *instruction.op));
     PENSTOCK_RETURN_IF_ERROR(RequireAliasing(def, setup));
     PENSTOCK_RETURN_IF_ERROR(RequireOneType(instruction, inferred, slots));
   }
@@ -274,8 +274,9 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   }
   Services of_kernel = services;
   of_kernel.threads = ThreadsFor(inputs, outputs, services.threads);
-  KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
-                    {.program = &block.program, .block = block.block, .ahead = instruction.ahead});
+  KernelSetup setup(
+      *instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
+      {.program = &block.program, .block = block.block, .ahead = instruction.ahead, .awaited = true});
   PreparedKernel prepared;
   prepared.kernel = factory();
   if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())

@@ -57,8 +57,8 @@ class Finder {
  private:
   SlotInfo& slot(int index) { return block_.slots[static_cast<std::size_t>(index)]; }
   Uses& uses(int slot) { return uses_[static_cast<std::size_t>(slot)]; }
-  bool HasEffect(int instruction) const {
-    return block_.instructions[static_cast<std::size_t>(instruction)].def->side_effect();
+  bool MayHoldArguments(int instruction) const {
+    return block_.instructions[static_cast<std::size_t>(instruction)].def->effects().MayHoldArguments();
   }
 
   void Note(const std::vector<std::vector<int>>& arguments, std::vector<int> Uses::*list, int at) {
@@ -98,7 +98,8 @@ class Finder {
 
   bool MayBeJoined(const RowGroup& group) {
     return slot(group.whole).home == Home::kScope &&
-           std::ranges::none_of(uses(group.whole).reads, [this](int reader) { return HasEffect(reader); });
+           std::ranges::none_of(uses(group.whole).reads,
+                                [this](int reader) { return MayHoldArguments(reader); });
   }
 
   bool IsJoinedPart(const RowGroup& group, int part) {
@@ -106,7 +107,8 @@ class Finder {
     const Uses& of_whole = uses(group.whole);
     if (!IsFreeTemporary(part) || !OnlyAt(of_part.reads, group.instruction)) return false;
     if (of_part.writes.empty() || of_part.writes.back() >= group.instruction) return false;
-    if (!std::ranges::all_of(of_part.writes, [this](int writer) { return HasEffect(writer); })) return false;
+    if (!std::ranges::all_of(of_part.writes, [this](int writer) { return MayHoldArguments(writer); }))
+      return false;
     const int first = of_part.writes.front();
     return !AnyWithin(of_whole.reads, first, group.instruction) &&
            !AnyWithin(of_whole.writes, first, group.instruction) &&

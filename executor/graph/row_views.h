@@ -23,9 +23,9 @@ namespace penstock::exec {
 //   * the whole is a temporary that is not written after the cut, and is not a view itself;
 //   * the part is a temporary that nothing else writes.
 // A part that an instruction joins is a view if
-//   * the whole lives in the scope, and no op with side effects reads it: a send of it may be in flight
+//   * the whole lives in the scope, and no op that may hold it reads it: a send of it may be in flight
 //     when the part arrives;
-//   * the part is a temporary that only the join reads, and that only ops with side effects write (recv and
+//   * the part is a temporary that only the join reads, and that only ops that may hold it write (recv and
 //     fetch_barrier);
 //   * from the first of these ops to the join, no op reads or writes the whole or runs a block.
 // A variable that is fetched, or that a nested block names, is never a view, nor viewed as a temporary.

@@ -59,6 +59,11 @@ class Specialiser {
     for (const Instruction& instruction : block.instructions) {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
     }
+    out_->awaits = FindAwaits(block);
+    for (const Await& await : out_->awaits) {
+      if (static_cast<std::size_t>(await.step) < out_->steps.size())
+        out_->steps[static_cast<std::size_t>(await.step)].awaits = true;
+    }
     for (const RowGroup& group : block.row_groups) AddViews(group);
     PlaceOutputs();
     PlacePlaces();
@@ -136,7 +141,7 @@ class Specialiser {
         guessed_[static_cast<std::size_t>(slot)] = guess;
       }
     }
-    if (instruction.def->side_effect()) NoteSent(instruction);
+    if (instruction.def->effects().MayHoldArguments()) NoteSent(instruction);
     step.inputs_end = static_cast<std::uint32_t>(out_->inputs.size());
     step.outputs_end = static_cast<std::uint32_t>(out_->outputs.size());
     step.workspaces_end = static_cast<std::uint32_t>(out_->workspaces.size());
@@ -328,11 +333,11 @@ class Specialiser {
   std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view
   std::vector<bool> guessed_;        // by slot: the run may produce another shape
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
-  std::vector<bool> sent_;           // by slot: an op with side effects has read it
+  std::vector<bool> sent_;           // by slot: an op that may hold it has read it
   // By slot: sent, and not written since. The first step that writes it uses other memory while the sender
   // holds this memory; later steps (a fetch_barrier, after the recv) keep that other memory and its value.
   std::vector<bool> unwritten_since_sent_;
-  std::vector<bool> whole_sent_;     // by slot: an op with side effects has read a view of it
+  std::vector<bool> whole_sent_;     // by slot: an op that may hold it has read a view of it
   std::size_t temporary_bytes_ = 0;  // of all outputs that are temporaries
   std::unique_ptr<Specialisation> out_;
 };

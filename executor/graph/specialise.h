@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/graph/awaits.h"
 #include "executor/graph/infer.h"
 
 namespace penstock::exec {
@@ -42,6 +43,7 @@ struct Step {
   bool may_lack_inputs = false;  // the kernel decides which inputs it reads
   bool starts_blocks = false;
   bool has_uncertain = false;  // some of its inputs are in Specialisation::uncertain
+  bool awaits = false;         // Specialisation::awaits names it
 };
 static_assert(sizeof(Step) == 32, "two steps in a cache line");
 
@@ -58,7 +60,7 @@ struct Place {
   std::size_t bytes = 0;    // the most that any of its writers needs
   std::size_t offset = 0;   // in the arena
   bool own_buffer = false;  // not in the arena
-  bool sent = false;        // an op with side effects reads it, or rows of it
+  bool sent = false;        // an op that may hold it reads it, or rows of it
 };
 
 // A temporary that is rows [begin, end) of another variable if that variable holds `whole` when the temporary
@@ -88,6 +90,7 @@ struct Specialisation {
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
   std::vector<LodCopy> lod_copies;
   std::vector<UncertainInput> uncertain;  // in the order of the steps
+  std::vector<Await> awaits;              // in the order of the steps
   std::vector<Place> places;
   std::vector<RowView> views;
   std::size_t arena_bytes = 0;

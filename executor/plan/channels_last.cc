@@ -99,7 +99,7 @@ class Analysis {
   const VarInfo& Known(int slot) const { return known_[static_cast<std::size_t>(slot)]; }
 
   std::optional<Form> FormOf(const Instruction& instruction, const InferContext& inferred) const {
-    if (instruction.starts_blocks || instruction.def->side_effect()) return std::nullopt;
+    if (instruction.starts_blocks || instruction.def->effects().AreOutside()) return std::nullopt;
     if (instruction.def->reads_only_some() && !AreWritten(instruction)) return std::nullopt;
     Form form;
     if (instruction.def->keeps_layout() && !instruction.def->optimizer().has_value()) {

@@ -43,10 +43,7 @@ struct Executor::Entry {
   FramePool pool;
 
  private:
-  static bool OpMayWait(const Instruction& instruction) {
-    const std::string& type = instruction.op->type();
-    return instruction.def->side_effect() && type != "feed" && type != "fetch";
-  }
+  static bool OpMayWait(const Instruction& instruction) { return instruction.def->effects().AreOutside(); }
   static bool OpLands(const Instruction& instruction) {
     return roles::CommOf(*instruction.op) == roles::Comm::kRecv &&
            roles::RecvView(*instruction.op).by_communicator();
@@ -136,7 +133,7 @@ struct Executor::Impl {
   // Kernels declare their pieces for the program that was attached last. Another program may have been since
   // this one was compiled.
   Status Attach(const CompiledBlock& block) const {
-    if (!block.has_side_effects || services.rpc == nullptr) return OkStatus();
+    if (!block.effects.AreOutside() || services.rpc == nullptr) return OkStatus();
     return services.rpc->Attach(block.program);
   }
 
@@ -273,7 +270,7 @@ struct Executor::Impl {
     Status status = RunSequential(*frame, scope, services, cancellation, timer);
     if (timer != nullptr) timer->AddRun(entry.block->block, begin);
     // Collective operations in progress may use the frame's memory or a parameter's: ends them.
-    if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
+    if (!status.ok() && entry.block->effects.AreOutside() && services.rings != nullptr)
       services.rings->GiveUp(status);
     if (status.ok() && out != nullptr) status = Collect(*frame, *out);
     frame->EndRun();

@@ -76,6 +76,7 @@ class Frame {
 
   const CompiledBlock& block() const { return *specialisation_->block; }
   Specialisation& specialisation() { return *specialisation_; }
+  const Specialisation& specialisation() const { return *specialisation_; }
   const ScopeBinding& binding() const { return binding_; }
   // Whether what is supplied, and scope variables, have the types that this frame was made for. Allocates
   // nothing.

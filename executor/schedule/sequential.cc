@@ -5,6 +5,7 @@
 #include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
 #include "framework/runtime/collective_rings.h"
+#include "framework/runtime/rpc_client.h"
 
 namespace penstock::exec {
 namespace {
@@ -21,6 +22,26 @@ Status CheckUncertain(Frame& frame, std::size_t step) {
         FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                            " has no value: the block that should have written it did not run or write it"),
         frame.block().instructions[step]);
+  }
+  return OkStatus();
+}
+
+// Waits for what operations in progress do to the variables of a step, or of the caller if there are no more
+// steps.
+Status AwaitBefore(const Frame& frame, std::size_t step, const Services& services) {
+  const std::vector<Await>& all = frame.specialisation().awaits;
+  const int of = static_cast<int>(step);
+  for (auto await = std::ranges::lower_bound(all, of, {}, &Await::step);
+       await != all.end() && await->step == of; ++await) {
+    Status status;
+    if (await->ring != Await::kPulls) {
+      if (services.rings != nullptr) status = services.rings->Await(await->ring);
+    } else if (services.rpc != nullptr) {
+      status = services.rpc->CompleteAhead();
+    }
+    const auto& instructions = frame.block().instructions;
+    if (!status.ok())
+      return frame.Explain(std::move(status), instructions[std::min(step, instructions.size() - 1)]);
   }
   return OkStatus();
 }
@@ -53,6 +74,8 @@ Status RunSequential(Frame& frame, Scope& scope, const Services& services, const
     if (step.kernel != nullptr && step.has_uncertain) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
     }
+    if (step.awaits) [[unlikely]]
+      PENSTOCK_RETURN_IF_ERROR(AwaitBefore(frame, i, services));
     // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
     // longest sequence), and a nested block or a variant may have produced another type.
     if (frame.IsAsPlanned(i)) {
@@ -70,7 +93,7 @@ Status RunSequential(Frame& frame, Scope& scope, const Services& services, const
       if (timer != nullptr) begin = timer->Now();
     }
   }
-  return OkStatus();
+  return AwaitBefore(frame, steps.size(), services);
 }
 
 }  // namespace penstock::exec

@@ -89,7 +89,7 @@ class Recomputer {
   bool GivesTheSameAgain(int position) const {
     const Op& forward = op(position);
     const OpDef* def = ops_.Find(forward.type());
-    if (def == nullptr || def->side_effect() || def->FindAttr("seed") != nullptr) return false;
+    if (def == nullptr || !def->effects().empty()) return false;
     if (!StartedBlocks(forward).empty()) return false;
     const std::vector<std::string> inputs = forward.InputNames();
     return std::none_of(inputs.begin(), inputs.end(), [&](const std::string& name) {

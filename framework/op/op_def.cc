@@ -317,8 +317,8 @@ const RowParts* OpDef::row_parts(const Op& op) const {
   return applies ? &*row_parts_ : nullptr;
 }
 
-OpDef& OpDef::SideEffect() {
-  side_effect_ = true;
+OpDef& OpDef::Affects(Effects effects) {
+  effects_ |= effects;
   return *this;
 }
 

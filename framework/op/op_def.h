@@ -26,6 +26,7 @@
 #include "framework/ir/attr.h"
 #include "framework/ir/op.h"
 #include "framework/op/channels_last.h"
+#include "framework/op/effects.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
 #include "framework/op/kinds.h"
@@ -272,8 +273,9 @@ class OpDef {
   // Lets the executor make the parts views of the whole: a part's tensor then shares the memory of its rows.
   // The kernel copies only parts that are not views.
   OpDef& PartsAreRows(RowParts parts);
-  // Declares effects beyond the outputs (sends, barriers, servers): the op is never removed nor reordered.
-  OpDef& SideEffect();
+  // Adds to what the op reads or writes beyond its arguments. An op with effects is never removed; one that
+  // affects more than random numbers keeps its place in the order of the program's ops.
+  OpDef& Affects(Effects effects);
 
   // Queries.
   const std::string& type() const { return type_; }
@@ -285,7 +287,7 @@ class OpDef {
   const SlotDef* FindInput(std::string_view name) const;
   const SlotDef* FindOutput(std::string_view name) const;
   const AttrDef* FindAttr(std::string_view name) const;
-  bool side_effect() const { return side_effect_; }
+  Effects effects() const { return effects_; }
   const std::string& nan() const { return nan_; }              // "": kNanRule
   const std::string& not_built() const { return not_built_; }  // "": the op has kernels
   bool reads_only_some() const { return reads_only_some_; }
@@ -343,7 +345,7 @@ class OpDef {
   bool no_grad_ = false;
   std::shared_ptr<OpDef> grad_def_;
   std::optional<OptimizerDef> optimizer_;
-  bool side_effect_ = false;
+  Effects effects_;
   bool reads_only_some_ = false;
   OutputPeek output_peek_;
   bool passes_source_on_ = false;

@@ -35,7 +35,7 @@ Status RequireVariables(const OpDef& def, const KernelSetup& k) {
     }
     return OkStatus();
   };
-  const bool looks_itself = def.side_effect() || StartsBlocks(def, k.op());
+  const bool looks_itself = def.effects().AreOutside() || StartsBlocks(def, k.op());
   for (const SlotDef& slot : def.inputs()) {
     const bool some = slot.repeated && (def.reads_only_some() || (slot.optional && looks_itself));
     if (some || (slot.optional && !slot.repeated)) continue;

@@ -22,7 +22,7 @@ Status RequireKinds(const OpDef& def, const KernelSetup& k);
 
 // Call before a kernel of `def` is prepared. kInvalidArgument E-op-slot: an argument has no variable and the
 // declaration does not allow that. In a slot of several inputs, some may be absent if the op reads only some
-// of them, or if the slot is optional and the op runs blocks or has side effects.
+// of them, or if the slot is optional and the op runs blocks or has effects outside (Effects::AreOutside).
 Status RequireVariables(const OpDef& def, const KernelSetup& k);
 
 // Call before a kernel of `def` is prepared. kInvalidArgument E-op-alias, to which the caller adds the op's

@@ -98,9 +98,10 @@ class RpcClient {
   // memory. In a program with fetch_barrier the bytes may arrive as late as CompletePulls: do not read or
   // write `out` before that call returns. After an error its bytes are undefined.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
-  // As Pull, but does not wait: the next Pull or CompletePulls waits for this one too. Do not read or write
-  // `out` before that call returns.
+  // As Pull, but does not wait: the next Pull, CompleteAhead or CompletePulls waits for this one too. Do not
+  // read or write `out` before that call returns.
   virtual Status PullAhead(PullHandle piece, Variable& out) { return Pull(piece, out); }
+  virtual Status CompleteAhead() { return OkStatus(); }
   // Requests the version after the open step before that step has ended; `out` holds it once CompletePulls
   // returns. Only for programs with both barriers, and only if PullsNext().
   virtual Status PullNext(PullHandle /*piece*/, Variable& /*out*/) {

@@ -76,7 +76,7 @@ OpDef& OnFirstRing(OpDef& def) {
       .Output("Out", "shaped as X", SameTypeAs("X"))
       .Attr("sync_mode", false, "whether the computation waits for it")
       .InferShape(SameShape("X", "Out"))
-      .SideEffect()
+      .Affects({Effect::kRing})
       .NoGrad();
 }
 
@@ -98,7 +98,7 @@ OpDef& OnRing(OpDef& def) {
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .Attr("use_calc_stream", false, "whether it runs in the order of the computation")
       .InferShape(SameShape("X", "Out"))
-      .SideEffect();
+      .Affects({Effect::kRing});
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .RequiredAttr("rank", AttrKind::kInt, "this one", AtLeast(0))
       .Attr("ring_id", 0, "the communicator's number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kRing})
       .NoGrad()
       .KernelForAnyType<Cpu, InitRingKernel>();
   ops.Add("c_comm_init_all")
@@ -133,7 +133,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .Attr("devices", std::vector<std::int32_t>(), "their numbers; none: all there are")
       .Attr("ring_id", 0, "the communicators' number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kRing})
       .NoGrad()
       .KernelForAnyType<Cpu, InitOwnRingKernel>();
   ops.Add("c_gen_nccl_id")
@@ -143,7 +143,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .RequiredAttr("endpoint", AttrKind::kString, "this rank's address, host:port")
       .Attr("other_endpoints", std::vector<std::string>(), "the addresses of all other ranks")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kRing})
       .NoGrad()
       .KernelForAnyType<Cpu, JoinRingKernel>();
   ops.Add("gen_nccl_id")
@@ -156,7 +156,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .Attr("use_hierarchical_allreduce", false, "whether there are groups")
       .Attr("hierarchical_allreduce_inter_nranks", 0, "trainers of a group", AtLeast(0))
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kRing})
       .NoGrad()
       .KernelForAnyType<Cpu, JoinAllRingsKernel>();
 }

@@ -63,7 +63,7 @@ void RegisterShare(OpRegistry& ops) {
       .Attr("scale", 1.0f, "what the share is multiplied by")
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .InferShape(InferShare)
-      .SideEffect()
+      .Affects({Effect::kRing})
       .Kernel<Cpu, ShareKernel, float, double>()
       .NoGrad();
 }

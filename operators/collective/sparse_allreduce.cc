@@ -105,7 +105,7 @@ void RegisterSparseAllreduce(OpRegistry& ops) {
       .Output("Out", "shaped as X; usually X itself", SameTypeAs("X"))
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .InferShape(SameShape("X", "Out"))
-      .SideEffect()
+      .Affects({Effect::kRing})
       .Kernel<Cpu, SparseAllReduceKernel, float, double>()
       .NoGrad();
 }

@@ -69,7 +69,7 @@ OpDef& Finish(OpDef& def) {
   return def.Input("X", "orders the op; copied where Out is another variable", AnyType(), OfAnyKind())
       .Output("Out", "X itself", SameTypeAs("X"), OfAnyKind())
       .InferShape(SameShape("X", "Out"))
-      .SideEffect()
+      .Affects({Effect::kRing})
       .GradMadeBy(RefuseGradient);
 }
 

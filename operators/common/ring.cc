@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// What the block's walk found about the op; kept for the other ops of the block.
-RingSites::Site SiteOf(const KernelSetup& k, CollectiveRings& rings) {
+// Kept for the other ops of the block.
+std::string_view LineOf(const KernelSetup& k, CollectiveRings& rings) {
   if (k.site().program == nullptr) return {};
   const auto* known = static_cast<const RingSites*>(rings.sites().get());
   if (known == nullptr || known->Find(k.op()) == nullptr) {
@@ -21,8 +21,8 @@ RingSites::Site SiteOf(const KernelSetup& k, CollectiveRings& rings) {
     known = made.get();
     rings.sites() = std::move(made);
   }
-  const RingSites::Site* site = known->Find(k.op());
-  return site == nullptr ? RingSites::Site() : *site;
+  const std::string_view* line = known->Find(k.op());
+  return line == nullptr ? std::string_view() : *line;
 }
 
 }  // namespace
@@ -45,11 +45,11 @@ Status RingUse::Prepare(const KernelSetup& k, Order order) {
   tag_ = Fnv1a64(StrCat(op_, " ", what));
   label_ = StrCat(what, ", step ");
   label_begin_ = label_.size();
-  const RingSites::Site site = SiteOf(k, *rings_);
-  where_ = site.where.empty() ? "" : StrCat(", ", site.where);
+  const std::string_view line = LineOf(k, *rings_);
+  where_ = line.empty() ? "" : StrCat(", ", line);
   const bool in_order =
       order == Order::kInPlace || k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
-  beside_ = !in_order && site.awaited_before_use;
+  beside_ = !in_order && k.site().awaited;
   return OkStatus();
 }
 
@@ -58,7 +58,10 @@ Status RingUse::Begin() {
   const auto end = std::to_chars(step.data(), step.data() + step.size(), ++*runs_).ptr;
   label_.resize(label_begin_);  // keeps its memory
   label_.append(step.data(), end).append(where_);
-  if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_, ring_, label_));
+  if (begun_) return OkStatus();
+  if (program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_, ring_, label_));
+  // A ring that does not exist is an error of this op, not of the one that waits.
+  PENSTOCK_ASSIGN_OR_RETURN([[maybe_unused]] CollectiveGroup* const group, rings_->Ring(ring_));
   begun_ = true;
   return OkStatus();
 }

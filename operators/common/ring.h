@@ -33,7 +33,7 @@ class RingUse {
   // Reduces `values` in place. Small tensors that may overlap with computation share one operation with
   // others.
   Status AllReduce(const Elements& values, Reduction reduction);
-  // Waits for `started`, unless a c_sync_comm_stream waits for it before an op uses its variables.
+  // Waits for `started`, unless whoever runs the op does so before an op uses its variables.
   Status Finish(Completion started) const;
   Status Wait(const Completion& started) const { return rings_->Wait(started); }
   // kInvalidArgument E-collective-ranks: the op is for another number of ranks.

@@ -123,7 +123,7 @@ void RegisterConditionalBlock(OpRegistry& ops) {
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, ConditionalBlockKernel>()
-      .SideEffect()
+      .Affects({Effect::kScope})
       .GradOfBlock("sub_block")
       .GradMadeBy(MakeConditionalBlockGrad);
   ops.Add("conditional_block_grad")

@@ -386,7 +386,7 @@ void RegisterRecurrent(OpRegistry& ops) {
                   Optional() | OfKind(VarKind::kStepScopes)))
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, RecurrentKernel>()
-      .SideEffect()
+      .Affects({Effect::kScope})
       .GradOfBlock("sub_block")
       .GradMadeBy(MakeRecurrentGrad);
   DeclareAttrs(ops.Add("recurrent_grad")

@@ -143,7 +143,7 @@ void RegisterWhile(OpRegistry& ops) {
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, WhileKernel>()
-      .SideEffect()
+      .Affects({Effect::kScope})
       .GradOfBlock("sub_block")
       .GradMadeBy(MakeWhileGrad);
   ops.Add("while_grad")

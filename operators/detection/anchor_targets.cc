@@ -259,7 +259,8 @@ void RegisterAnchorTargets(OpRegistry& ops) {
       .Attr("rpn_positive_overlap", 0.7f, "the smallest overlap of a foreground anchor")
       .Attr("rpn_negative_overlap", 0.3f, "background anchors have smaller overlaps than this")
       .Attr("rpn_fg_fraction", 0.25f, "the largest fraction of foreground anchors", Between(0, 1))
-      .Attr("use_random", true, "whether to sample at random");
+      .Attr("use_random", true, "whether to sample at random")
+      .Affects({Effect::kRandom});
   AddAnchorTargets(ops, "retinanet_target_assign")
       .Attr("positive_overlap", 0.5f, "the smallest overlap of a foreground anchor")
       .Attr("negative_overlap", 0.4f, "background anchors have smaller overlaps than this");

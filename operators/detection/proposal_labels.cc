@@ -244,6 +244,7 @@ void RegisterProposalLabels(OpRegistry& ops) {
       .RequiredAttr("bbox_reg_weights", AttrKind::kFloats, "the divisors of the four offsets")
       .RequiredAttr("class_nums", AttrKind::kInt, "the number of classes including the background",
                     Between(1, 1 << 16))
+      .Affects({Effect::kRandom})
       .Attr("use_random", true, "whether to sample at random")
       .Attr("is_cascade_rcnn", false,
             "whether to keep all regions, which then begin with the ground-truth boxes")

@@ -48,7 +48,7 @@ OpDef& Finish(OpDef& def) {
       .Attr("trainer_id", 0, "who calls", AtLeast(0))
       .Attr("endpoints", std::vector<std::string>{"127.0.0.1:6164"}, "the servers")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
 }
 

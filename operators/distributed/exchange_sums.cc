@@ -23,7 +23,7 @@ void RegisterExchangeSums(OpRegistry& ops) {
       .RequiredAttr("epmap", AttrKind::kStrings, "the server of each Out")
       .RequiredAttr("endpoints", AttrKind::kStrings, "all servers that give and take")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad()
       // The runtime of a server does it in the op's place (executor/pserver): it never waits inside a block.
       .NotBuilt(

@@ -56,7 +56,7 @@ void RegisterListenAndServ(OpRegistry& ops) {
       .Attr("rpc_send_thread_num", 1, "of Fluid's server; no effect here")
       .Attr("rpc_prefetch_thread_num", 1, "of Fluid's server; no effect here")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad()
       .KernelForAnyType<Cpu, ListenAndServKernel>();
 }

@@ -120,7 +120,7 @@ void RegisterLookupSparseTable(OpRegistry& ops) {
       .Attr("is_test", false, "whether missing rows are zeros that are not kept")
       .InferShape(InferLookup)
       .Kernel<Cpu, LookupSparseTableKernel, float, double>()
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
 }
 

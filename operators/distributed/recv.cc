@@ -1,35 +1,18 @@
 // recv: fetches variables from the parameter servers that hold them.
-#include <algorithm>
-#include <iterator>
 #include <vector>
 
-#include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 #include "operators/common/comm.h"
 
 namespace penstock {
 namespace {
 
-// Whether the op after this one in its block receives by itself, so that one can wait for both.
-bool RecvFollows(const KernelSetup& k) {
-  if (k.site().program == nullptr) return false;
-  const std::vector<OpEntry>& ops = k.site().program->block(k.site().block).ops();
-  const auto is_this = [&](const OpEntry& entry) { return entry.op.get() == &k.op(); };
-  const auto here = std::find_if(ops.rbegin(), ops.rend(), is_this);  // programs receive at their end
-  if (here == ops.rend() || here == ops.rbegin()) return false;
-  const Op& next = *std::prev(here)->op;
-  if (roles::CommOf(next) != roles::Comm::kRecv) return false;
-  const roles::RecvView recv(next);
-  return !recv.by_communicator() && !recv.idle() && !recv.variables().empty();
-}
-
 constexpr char kDoc[] = R"(
 Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames is
 empty: the version after this trainer's last send_barrier, or the initial version if there was none yet. The
-value may arrive as late as the following fetch_barrier, or, without one, the last of several consecutive recv
-ops, which send all their requests at once. X, a control variable, orders the op after the sends. Between a
-send_barrier and a fetch_barrier, the executor may request a parameter earlier: once its gradient is sent and
-no later op reads its old value.
+value may arrive as late as the following fetch_barrier, or, without one, when an op first uses it. X, a
+control variable, orders the op after the sends. Between a send_barrier and a fetch_barrier, the executor may
+request a parameter earlier: once its gradient is sent and no later op reads its old value.
 
 With recv_varnames, Out is one whole parameter, of which servers hold rows under these names. The trainer's
 communicator requests them when its mode says so; this op copies the newest value that the communicator has to
@@ -56,7 +39,7 @@ class RecvKernel : public Kernel {
       pieces_.push_back({variables[i], handle});
     }
     ahead_ = k.site().ahead;
-    waits_ = !RecvFollows(k);
+    waits_ = !k.site().awaited;
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -91,7 +74,7 @@ class RecvKernel : public Kernel {
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
   bool ahead_ = false;                           // of its step's end
-  bool waits_ = true;                            // for its pieces, and those of the ops before it
+  bool waits_ = true;                            // for its pieces
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
   Operand param_;
   ParamHandle whole_;
@@ -113,7 +96,7 @@ void RegisterRecv(OpRegistry& ops) {
       .Attr("do_not_run", 0,
             "above 0: does nothing, unless recv_varnames says that the communicator receives")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad()
       .KernelForAnyType<Cpu, RecvKernel>();
 }

@@ -104,7 +104,7 @@ void RegisterRemoteLookup(OpRegistry& ops) {
             "element type of the rows, as Fluid numbers them")
       .InferShape(InferRemoteLookup)
       .KernelForAnyType<Cpu, RemoteLookupKernel>()
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
 }
 

@@ -174,7 +174,7 @@ void RegisterSend(OpRegistry& ops) {
       .Attr("use_send_handler", true,
             "false: tell the servers to count a step of the learning rate's schedule")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad()
       .KernelForAnyType<Cpu, SendKernel>();
 }

@@ -47,7 +47,7 @@ class NotifyKernel : public Kernel {
   std::vector<std::string> files_;
 };
 
-OpDef& Finish(OpDef& def) { return def.InferShape(OutputsAsDeclared()).SideEffect().NoGrad(); }
+OpDef& Finish(OpDef& def) { return def.InferShape(OutputsAsDeclared()).Affects({Effect::kStep}).NoGrad(); }
 
 }  // namespace
 

@@ -93,7 +93,7 @@ void RegisterTables(OpRegistry& ops) {
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, PrefetchKernel>()
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
   ops.Add("fake_init")
       .Doc("Declares a table that lives elsewhere.", kFakeInitDoc)

@@ -20,7 +20,7 @@ void RegisterFeedFetch(OpRegistry& ops) {
               OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kHost})
       .NoGrad();
   ops.Add("fetch")
       .Doc("An output of the program.", kFetchDoc)
@@ -29,7 +29,7 @@ void RegisterFeedFetch(OpRegistry& ops) {
       .Output("Out", "the variable that stands for all that is fetched", AnyType(), OfKind(VarKind::kFetch))
       .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kHost})
       .NoGrad();
 }
 

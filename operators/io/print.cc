@@ -148,7 +148,7 @@ void RegisterPrint(OpRegistry& ops) {
       .Attr("is_forward", true, "false in its gradient")
       .InferShape(SameShape("In", "Out"))
       .KernelForAnyType<Cpu, PrintKernel>()
-      .SideEffect()
+      .Affects({Effect::kHost})
       .GradMadeBy(PrintGrad);
 }
 

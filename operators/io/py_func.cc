@@ -115,7 +115,7 @@ void RegisterPyFunc(OpRegistry& ops) {
       .Attr("backward_skip_vars", std::vector<std::string>(), "of X and Out, what that one is not given")
       .InferShape(InferPyFunc)
       .KernelForAnyType<Cpu, PyFuncKernel>()
-      .SideEffect()
+      .Affects({Effect::kHost})
       .GradMadeBy(PyFuncGrad);
 }
 

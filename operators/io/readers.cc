@@ -194,7 +194,7 @@ OpDef& FinishReader(OpDef& def) {
   return def.Output("Out", "the reader", AnyType(), ReaderSlot())
       .InferShape(InferReader)
       .PassesSourceOn()
-      .SideEffect()
+      .Affects({Effect::kQueue})
       .NoGrad();
 }
 
@@ -234,7 +234,7 @@ void RegisterReaders(OpRegistry& ops) {
       .Attr("drop_last", true, "of Fluid's parallel executor; not used")
       .InferShape(InferRead)
       .PeekOutputs(PeekBatch)
-      .SideEffect()
+      .Affects({Effect::kQueue})
       .NoGrad()
       .KernelForAnyType<Cpu, ReadKernel>();
 }

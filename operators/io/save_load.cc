@@ -199,7 +199,7 @@ OpDef& FinishSave(OpDef& def) {
       .Attr("save_as_fp16", false, "whether tensors are saved in half precision")
       .RequiredAttr("file_path", AttrKind::kString, "the file")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kHost})
       .NoGrad()
       .KernelForAnyType<Cpu, SaveKernel>();
 }
@@ -208,7 +208,7 @@ OpDef& FinishLoad(OpDef& def) {
   return def.Attr("load_as_fp16", false, "whether tensors become half precision")
       .RequiredAttr("file_path", AttrKind::kString, "the file")
       .InferShape(OutputsAsDeclared())
-      .SideEffect()
+      .Affects({Effect::kHost})
       .NoGrad()
       .KernelForAnyType<Cpu, LoadKernel>();
 }

@@ -294,6 +294,7 @@ void RegisterNce(OpRegistry& ops) {
       .Attr("num_neg_samples", 10, "the number of samples per example", AtLeast(1))
       .Attr("sampler", 0, "the distribution of the samples", OneOf({"0", "1", "2"}))
       .Attr("seed", 0, "the seed; 0: a new seed for each run")
+      .Affects({Effect::kRandom})
       .Attr("is_sparse", false, "whether the gradient of Weight is selected rows")
       .Attr("remote_prefetch", false, "whether the transpiled program keeps Weight on pservers")
       .Attr("trainer_id", 0, "the number of the trainer that fetches rows")

@@ -221,6 +221,7 @@ void RegisterSampleLogits(OpRegistry& ops) {
       .Attr("remove_accidental_hits", true, "whether to suppress sampled classes that are true classes")
       .RequiredAttr("num_samples", AttrKind::kInt, "the number of classes to sample", AtLeast(1))
       .Attr("seed", 0, "the seed; 0: a new seed for each run")
+      .Affects({Effect::kRandom})
       .InferShape(InferSampleLogits)
       .Kernel<Cpu, SampleLogitsKernel, float, double>()
       .Grad({.reads_outputs = {"Samples", "LogitsDim", "LabelsDim"},

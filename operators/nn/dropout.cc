@@ -178,6 +178,7 @@ void RegisterDropout(OpRegistry& ops) {
       .Attr("is_test", false, "whether to drop nothing")
       .Attr("fix_seed", false, "whether each run uses the mask of `seed`")
       .Attr("seed", 0, "the seed of the mask, with fix_seed")
+      .Affects({Effect::kRandom})
       .Attr("dropout_implementation", "downgrade_in_infer",
             "when the scaling that compensates for dropped elements is applied",
             OneOf({"downgrade_in_infer", "upscale_in_train"}))

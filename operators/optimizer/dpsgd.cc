@@ -79,6 +79,7 @@ void RegisterDpsgd(OpRegistry& ops) {
       .Attr("batch_size", 16.0f, "how many examples a gradient is made of", AtLeast(1e-30))
       .Attr("sigma", 1.0f, "the noise's standard deviation", AtLeast(0))
       .Attr("seed", 0, "0: from the process")
+      .Affects({Effect::kRandom})
       .InferShape(InferUpdate)
       .Optimizes("Param", "Grad")
       .NoGrad()

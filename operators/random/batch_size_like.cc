@@ -21,6 +21,7 @@ OpDef& AddLike(OpRegistry& ops, const std::string& type, std::string summary, co
       .Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
       .KernelTypeFrom("Out")
+      .Affects({Effect::kRandom})
       .NoGrad();
 }
 

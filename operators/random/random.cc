@@ -45,6 +45,7 @@ OpDef& Finish(OpDef& def) {
       .Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
       .KernelTypeFrom("Out")
+      .Affects({Effect::kRandom})
       .NoGrad();
 }
 

@@ -116,7 +116,9 @@ class SamplingIdKernel : public Kernel {
 };
 
 OpDef& FinishDraw(OpDef& def) {
-  return def.Attr("seed", 0, "chooses the numbers; 0: a new seed at every run").NoGrad();
+  return def.Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
+      .Affects({Effect::kRandom})
+      .NoGrad();
 }
 OpDef& FinishIntegers(OpDef& def) {
   return FinishDraw(def.Output("Out", "the integers", TypeFromAttr("dtype")))

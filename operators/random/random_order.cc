@@ -186,6 +186,7 @@ OpDef& WithSeed(OpDef& def) {
   return def.Input("Seed", "[1]: the seed of this run; may hold nothing", Only(DType::kInt64))
       .Output("SeedOut", "[1]: the seed of the next run", Only(DType::kInt64), InPlaceInAnySize())
       .Attr("startup_seed", 0, "the seed as long as Seed holds nothing")
+      .Affects({Effect::kRandom})
       .ReadsOnlySome();
 }
 

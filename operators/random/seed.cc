@@ -40,6 +40,7 @@ void RegisterSeed(OpRegistry& ops) {
       .Doc("A seed for several ops.", kDoc)
       .Output("Out", "one element", Only(DType::kInt32))
       .Attr("seed", 0, "the seed; 0: one of chance")
+      .Affects({Effect::kRandom})
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .KernelForAnyType<Cpu, SeedKernel>()
       .NoGrad();

@@ -226,6 +226,7 @@ void RegisterTdm(OpRegistry& ops) {
       .Attr("neg_samples_num_list", Ints(), "the number of other nodes, for each layer")
       .Attr("layer_offset_lod", Ints(), "the beginning of each layer in Layer, and the end of the last one")
       .Attr("seed", 0, "the seed of the samples; 0: a new seed for each run")
+      .Affects({Effect::kRandom})
       .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "the element type of the outputs: i32 or i64")
       .InferShape(InferTdmSampler)
       .KernelTypeFrom("X")

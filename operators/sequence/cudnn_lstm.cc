@@ -322,6 +322,7 @@ void RegisterCudnnLstm(OpRegistry& ops) {
       .Attr("num_layers", 1, "the number of layers", AtLeast(1))
       .Attr("is_test", false, "whether to skip dropout")
       .Attr("seed", -1, "the seed of dropout; -1: a new seed for each run")
+      .Affects({Effect::kRandom})
       .InferShape(InferCudnnLstm)
       .Kernel<Cpu, CudnnLstmKernel, float, double>()
       .Grad({.reads = {"Input", "InitH", "InitC", "W", "Cache"},

@@ -346,24 +346,6 @@ block 0 {
   });
 }
 
-TEST(RingSites, TellFromTheOpsBehindWhetherAnOperationIsAwaited) {
-  const auto awaited = [](const std::string& behind) {
-    const Program program = Parsed(
-        "program\nblock 0 {\n  persist g : f32[2]\n  persist h : f32[2]\n"
-        "  g = c_allreduce_sum(X=g)\n" +
-        behind + "}\n");
-    return RingSites(program.main()).Find(*program.main().ops().front().op)->awaited_before_use;
-  };
-  EXPECT_FALSE(awaited(""));
-  EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g)\n"));
-  EXPECT_TRUE(awaited("  h = scale(X=h)\n  h = c_sync_comm_stream(X=h)\n"));
-  EXPECT_FALSE(awaited("  h = scale(X=g)\n  h = c_sync_comm_stream(X=h)\n"));
-  EXPECT_FALSE(awaited("  g = scale(X=h)\n  g = c_sync_comm_stream(X=g)\n"));
-  EXPECT_FALSE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n"));
-  EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
-  EXPECT_FALSE(awaited("  h = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
-}
-
 TEST(RingSites, GiveAPassesOpTheLineOfTheOpThatMadeItsInput) {
   const Program program = Parsed(R"(program
 block 0 {
@@ -378,7 +360,7 @@ block 0 {
 }
 )");
   const RingSites sites(program.main());
-  const auto where = [&](std::size_t op) { return sites.Find(*program.main().ops()[op].op)->where; };
+  const auto where = [&](std::size_t op) { return *sites.Find(*program.main().ops()[op].op); };
   EXPECT_EQ(where(2), "model.py:7 in net");
   EXPECT_EQ(where(3), "train.py:3");
   EXPECT_EQ(where(4), "");

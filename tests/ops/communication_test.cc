@@ -228,29 +228,14 @@ TEST(Recv, PullsUnderTheRemoteNameIntoItsOutput) {
   EXPECT_EQ(w.As<Tensor>().Data<float>()[1], 6.0f);
 }
 
-TEST(Recv, WaitsOnceForThoseThatFollowEachOther) {
-  Program program;
-  const auto recv = [&](const char* name, bool idle = false) {
-    program.MutableBlock(0).Append(Op("recv")
-                                       .AddOutput("Out", {name})
-                                       .Set("epmap", std::vector<std::string>{"a:1"})
-                                       .Set("do_not_run", idle ? 1 : 0));
-  };
-  recv("u");
-  recv("v");
-  recv("idle", true);
-  recv("w");
-  program.MutableBlock(0).Append(Op("concat").AddInput("X", {"u", "v"}).AddOutput("Out", {"x"}));
-  const auto call_of = [&](std::size_t position) {
+TEST(Recv, WaitsForItselfUnlessWhoeverRunsItDoes) {
+  const Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
+  for (const bool awaited : {false, true}) {
     RecordingClient client;
     Variable out;
-    const Op& op = *program.main().ops()[position].op;
-    EXPECT_TRUE(RunDeclared(op, {.rpc = &client}, out, {2}, {.program = &program}).ok());
-    return client.calls.back();
-  };
-  EXPECT_EQ(call_of(0), "PullAhead 0");
-  EXPECT_EQ(call_of(1), "Pull 0") << "the next one does nothing, and waits for nobody";
-  EXPECT_EQ(call_of(3), "Pull 0");
+    EXPECT_TRUE(RunDeclared(op, {.rpc = &client}, out, {2}, {.awaited = awaited}).ok());
+    EXPECT_EQ(client.calls.back(), awaited ? "PullAhead 0" : "Pull 0");
+  }
 }
 
 TEST(Recv, AheadOfItsStepsEndAsksForTheNextVersion) {

@@ -70,6 +70,19 @@ TEST(Declarations, EachOpSaysWhatItsGradientIs) {
   }
 }
 
+TEST(Declarations, SayWhichOpsDrawRandomNumbers) {
+  int drawing = 0;
+  for (const OpDef* def : AllOps().All()) {
+    if (def->type().ends_with("_grad")) continue;
+    const bool drawn = def->effects().Has(Effect::kRandom);
+    drawing += drawn ? 1 : 0;
+    for (const char* attr : {"seed", "startup_seed", "use_random"}) {
+      EXPECT_TRUE(drawn || def->FindAttr(attr) == nullptr) << def->type() << " has " << attr;
+    }
+  }
+  EXPECT_GT(drawing, 15);
+}
+
 TEST(Declarations, SayWhatBecomesOfSlices) {
   const auto on_slices = [](const Op& op) { return AllOps().Find(op.type())->on_slices(op); };
   EXPECT_EQ(on_slices(Op("relu")), OnSlices::kByRows);

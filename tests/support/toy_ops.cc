@@ -210,7 +210,7 @@ void RegisterToyOps(OpRegistry& ops) {
       .Input("X", "", Floats())
       .InferShape([](InferContext&) { return OkStatus(); })
       .KernelForAnyType<Cpu, Send>()
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
   ops.Add("toy_blocks")
       .Doc("Block.", "")
@@ -218,7 +218,7 @@ void RegisterToyOps(OpRegistry& ops) {
       .RequiredAttr("sub_block", AttrKind::kBlock, "")
       .InferShape([](InferContext&) { return OkStatus(); })
       .KernelForAnyType<Cpu, Blocks>()
-      .SideEffect()
+      .Affects({Effect::kStep})
       .NoGrad();
 }
 

@@ -108,7 +108,7 @@ class Reader {
   bool IsOpaque(const Op& op) const {
     constexpr Role kElsewhere = Role::kRpc | Role::kDist | Role::kOptimize | Role::kLrSched;
     const OpDef* def = ops_.Find(op.type());
-    return def == nullptr || def->side_effect() || Has(op.role(), kElsewhere);
+    return def == nullptr || def->effects().AreOutside() || Has(op.role(), kElsewhere);
   }
 
   void ReadOp(const Op& op, Place at) {

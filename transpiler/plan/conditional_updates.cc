@@ -34,8 +34,7 @@ bool MayAlwaysRun(const OpRegistry& ops, const Program& program, const Op& runne
     const Op& op = *entry.op;
     if (op.type() == kConditional) return MayAlwaysRun(ops, program, op);
     const OpDef* def = ops.Find(op.type());
-    return def != nullptr && !def->side_effect() && !def->optimizer() && def->FindAttr("seed") == nullptr &&
-           StartedBlocks(op).empty();
+    return def != nullptr && def->effects().empty() && !def->optimizer() && StartedBlocks(op).empty();
   });
 }
 

@@ -283,11 +283,11 @@ class SourceFinder {
   Status RequireMovable(const TrainedParam& param, OpId id, int position, bool own) const {
     const Op& op = OpOf(id);
     const OpDef* def = ops_.Find(op.type());
-    const char* why = def == nullptr                      ? "is not known"
-                      : def->FindAttr("seed") != nullptr  ? "draws random numbers"
-                      : own && !StartedBlocks(op).empty() ? "runs a block"
-                      : own && def->side_effect()         ? "has effects"
-                                                          : nullptr;
+    const char* why = def == nullptr                        ? "is not known"
+                      : def->effects().Has(Effect::kRandom) ? "draws random numbers"
+                      : own && !StartedBlocks(op).empty()   ? "runs a block"
+                      : own && def->effects().AreOutside()  ? "has effects"
+                                                            : nullptr;
     if (why == nullptr) return OkStatus();
     return AtOp(
         InvalidArgument("E-plan-update-op", "plan: the update of ", param.param, " needs the result of ",

@@ -172,7 +172,7 @@ std::string Communication(const Program& program) {
   std::string text;
   for (const OpEntry& entry : program.main().ops()) {
     const OpDef* def = AllOps().Find(entry.op->type());
-    if (def != nullptr && def->side_effect()) text += SerializeOp(*entry.op);
+    if (def != nullptr && def->effects().AreOutside()) text += SerializeOp(*entry.op);
   }
   return text;
 }

@@ -18,7 +18,7 @@ const OpRegistry& RecomputeOps() {
     ops->Add("draw")
         .Input("X", "", Floats())
         .Output("Out", "", SameTypeAs("X"))
-        .Attr("seed", 0, "")
+        .Affects({Effect::kRandom})
         .InferShape(SameShape("X", "Out"))
         .Grad({.reads = {"X"}, .yields = {"X"}, .copies_attrs = false});
     ops->Add("batch_norm")

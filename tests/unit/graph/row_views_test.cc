@@ -29,8 +29,12 @@ void Declare(OpRegistry& ops) {
       .Output("Out", "", AnyType())
       .PartsAreRows({.whole = "Out", .parts = "X"})
       .NoGrad();
-  ops.Add("send").Doc("Sends.", "").Input("X", "", AnyType(), Repeated()).SideEffect().NoGrad();
-  ops.Add("recv").Doc("Receives.", "").Output("Out", "", AnyType(), Repeated()).SideEffect().NoGrad();
+  ops.Add("send").Doc("Sends.", "").Input("X", "", AnyType(), Repeated()).Affects({Effect::kStep}).NoGrad();
+  ops.Add("recv")
+      .Doc("Receives.", "")
+      .Output("Out", "", AnyType(), Repeated())
+      .Affects({Effect::kStep})
+      .NoGrad();
   ops.Add("loop").Doc("Runs a block.", "").Attr("sub_block", BlockRef{}, "").NoGrad();
 }
 

@@ -3,10 +3,13 @@
 //   gen_op_docs operators/OPS.md            writes the file
 //   gen_op_docs --check operators/OPS.md    exit code 1 if the file is out of date
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/files.h"
@@ -85,6 +88,22 @@ std::string OptimizerText(const OpDef& def) {
   return out;
 }
 
+// "Affects a ring of ranks."; "" without effects.
+std::string EffectsText(Effects effects) {
+  constexpr std::array<std::pair<Effect, std::string_view>, 6> kTexts = {
+      {{Effect::kStep, "the trainer's step"},
+       {Effect::kRing, "a ring of ranks"},
+       {Effect::kScope, "variables that its blocks name"},
+       {Effect::kHost, "files, output or functions of the user"},
+       {Effect::kQueue, "a reader's batches"},
+       {Effect::kRandom, "random numbers"}}};
+  std::vector<std::string_view> all;
+  for (const auto& [effect, text] : kTexts) {
+    if (effects.Has(effect)) all.push_back(text);
+  }
+  return all.empty() ? "" : StrCat("Affects ", Join(all, ", "), ".");
+}
+
 std::string OpText(const OpDef& def) {
   std::string out = StrCat("## ", def.type(), "\n", def.summary(), "\n");
   if (!def.doc().empty()) out += StrCat("\n```\n", def.doc(), "\n```\n");
@@ -94,7 +113,7 @@ std::string OpText(const OpDef& def) {
   for (std::string note : {GradText(def), OptimizerText(def)}) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
-  if (def.side_effect()) notes.push_back("Has an effect beyond its outputs.");
+  if (const std::string text = EffectsText(def.effects()); !text.empty()) notes.push_back(text);
   if (!def.not_built().empty()) {
     notes.push_back(StrCat("Declared, not run: ", def.not_built(), "."));
   } else if (!def.has_kernel(DeviceKind::kCpu)) {

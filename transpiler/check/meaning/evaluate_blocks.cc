@@ -50,7 +50,7 @@ bool Evaluation::MayAlwaysRun(const Op& op) const {
   return std::ranges::all_of(program_.block(block->index).ops(), [&](const OpEntry& entry) {
     if (entry.op->type() == kConditional) return MayAlwaysRun(*entry.op);
     const OpDef* def = ops_.Find(entry.op->type());
-    return def != nullptr && !def->side_effect() && !def->optimizer() && !HasBlocks(*entry.op);
+    return def != nullptr && !def->effects().AreOutside() && !def->optimizer() && !HasBlocks(*entry.op);
   });
 }
 

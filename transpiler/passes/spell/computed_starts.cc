@@ -19,7 +19,7 @@ bool IsCut(const Var& var) {
   return slice && slice->whole_shape != var.shape();
 }
 
-bool DrawsRandomNumbers(const OpDef& def) { return def.FindAttr("seed") != nullptr; }
+bool DrawsRandomNumbers(const OpDef& def) { return def.effects().Has(Effect::kRandom); }
 
 std::tuple<Dim, Dim> RowsOf(const InitialSlice& slice) { return {slice.row_begin, slice.row_end}; }
 
@@ -82,7 +82,7 @@ Status ComputedStarts::NeedWhole(const std::string& name, int before, const Op& 
 Status ComputedStarts::RequireComputable(int position, const std::string& name, const Op& reader) const {
   const Op& op = OpAt(position);
   const OpDef* def = context_.ops.Find(op.type());
-  if (def == nullptr || def->side_effect() || !StartedBlocks(op).empty()) {
+  if (def == nullptr || def->effects().AreOutside() || !StartedBlocks(op).empty()) {
     return NotHere(reader, name)
         .With(StrCat("note: pservers cannot compute the result of ", op.type(), "; give ",
                      Join(reader.OutputNames(), ", "), " an initializer of its own"));

@@ -1,0 +1,110 @@
+#include "executor/graph/awaits.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "framework/roles/collective_views.h"
+#include "framework/roles/views.h"
+
+namespace penstock::exec {
+namespace {
+
+constexpr char kAwaitRingOp[] = "c_sync_comm_stream";
+constexpr char kAwaitComputationOp[] = "c_sync_calc_stream";
+
+bool OrdersStreamsInPlace(const Op& op) {
+  return (op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp) &&
+         op.InputName("X") == op.OutputName("Out");
+}
+
+class Walk {
+ public:
+  explicit Walk(const CompiledBlock& block) : block_(block) {}
+
+  std::vector<Await> Run() {
+    for (const Instruction& instruction : block_.instructions) {
+      Wait(instruction);
+      Start(instruction);
+      ++step_;
+    }
+    WaitForAll();
+    return std::move(awaits_);
+  }
+
+ private:
+  void Wait(const Instruction& instruction) {
+    const Op& op = *instruction.op;
+    const roles::Comm comm = roles::CommOf(op);
+    if (op.type() == kAwaitRingOp) Finish(roles::CollectiveView(op).ring());
+    if (comm == roles::Comm::kFetchBarrier) Finish(Await::kPulls);
+    if (OrdersStreamsInPlace(op)) return;
+    if (instruction.starts_blocks) return WaitForAll();
+    if (instruction.def->effects().Has(Effect::kStep) && comm != roles::Comm::kRecv) WaitFor(Await::kPulls);
+    for (const auto* arguments : {&instruction.inputs, &instruction.outputs}) {
+      for (const auto& args : *arguments) {
+        for (const int slot : args) WaitForUseOf(slot);
+      }
+    }
+  }
+
+  void Start(const Instruction& instruction) {
+    const Op& op = *instruction.op;
+    if (roles::CommOf(op) == roles::Comm::kRecv) {
+      // A recv ahead of its step's end is complete after the fetch_barrier, and nothing uses it before.
+      const roles::RecvView recv(op);
+      if (!instruction.ahead && !recv.by_communicator() && !recv.idle())
+        Use(instruction.outputs, Await::kPulls);
+    } else if (instruction.def->effects().Has(Effect::kRing) && op.type() != kAwaitRingOp &&
+               op.type() != kAwaitComputationOp) {
+      Use(instruction.inputs, roles::CollectiveView(op).ring());
+      Use(instruction.outputs, roles::CollectiveView(op).ring());
+    }
+  }
+
+  void Use(const std::vector<std::vector<int>>& arguments, int operation) {
+    for (const auto& args : arguments) {
+      for (const int slot : args) {
+        if (slot >= 0) users_[operation].insert(slot);
+      }
+    }
+  }
+
+  // The operations of a ring use few variables between two waits.
+  void WaitForUseOf(int slot) {
+    for (auto it = users_.begin(); it != users_.end();) {
+      const auto next = std::next(it);
+      if (it->second.contains(slot)) WaitFor(it->first);
+      it = next;
+    }
+  }
+  void WaitForAll() {
+    while (!users_.empty()) WaitFor(users_.begin()->first);
+  }
+  void WaitFor(int operation) {
+    if (!users_.contains(operation)) return;
+    awaits_.push_back({step_, operation});
+    Finish(operation);
+  }
+  void Finish(int operation) { users_.erase(operation); }
+
+  const CompiledBlock& block_;
+  int step_ = 0;
+  std::map<int, std::set<int>> users_;  // by ring, or kPulls: the slots that operations in progress use
+  std::vector<Await> awaits_;
+};
+
+bool StartsOperations(const Instruction& instruction) {
+  return instruction.def->effects().AnyOf({Effect::kRing, Effect::kStep});
+}
+
+}  // namespace
+
+std::vector<Await> FindAwaits(const CompiledBlock& block) {
+  if (std::ranges::none_of(block.instructions, StartsOperations)) return {};
+  return Walk(block).Run();
+}
+
+}  // namespace penstock::exec

@@ -1,6 +1,7 @@
 #include "executor/communicator/async_mode.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -80,9 +81,11 @@ class AsyncMode : public Mode {
   bool ends_steps() const override { return true; }
 
   // The servers count a pushed gradient among those of an ended step: a later pull waits for it.
+  // What was sent may still be on its way, or wait to be applied: a value received after it contains it.
   Status Flush() override {
     queues_.Drain();
-    return status();
+    PENSTOCK_RETURN_IF_ERROR(status());
+    return attached_ ? Receive() : OkStatus();
   }
 
   Status Stop() override {
@@ -92,7 +95,7 @@ class AsyncMode : public Mode {
 
  private:
   struct Received {
-    Tensor arriving, newest;  // `arriving` belongs to the receiving thread; the lock guards `newest`
+    Tensor arriving, newest;  // guarded by receiving_ and by the lock
     bool fresh = false;       // `newest` has not been landed yet
   };
 
@@ -245,6 +248,7 @@ class AsyncMode : public Mode {
 
   // Receives all parameters that have been landed so far: a program lands each in every step.
   Status Receive() {
+    const std::lock_guard one_at_a_time(receiving_);
     std::vector<std::pair<Param*, Received*>> all;
     std::vector<std::size_t> pushed;  // by queue; the servers answer with these gradients applied
     {
@@ -273,9 +277,10 @@ class AsyncMode : public Mode {
   const AsyncSettings settings_;
   const std::vector<std::string> addresses_;
   const int trainer_id_;
-  PeersHandle pservers_;   // set by the send thread in its first round, then constant
-  bool attached_ = false;  // used by the send thread only
+  PeersHandle pservers_;                // set by the send thread in its first round, then constant
+  std::atomic<bool> attached_ = false;  // set by the send thread after pservers_
   SendQueues queues_;
+  std::mutex receiving_;      // held while parameters are received; taken before the lock
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable rounds_changed_, received_changed_;
   Status status_;

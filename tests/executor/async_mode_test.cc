@@ -41,7 +41,10 @@ class CountingClient : public RpcClient {
   }
   Status PullRows(RowsHandle, std::span<const std::int64_t>, Tensor&) override { return OkStatus(); }
   Status CompleteRows() override { return OkStatus(); }
-  Status CompletePulls(PeersHandle) override { return OkStatus(); }
+  Status CompletePulls(PeersHandle) override {
+    pushes_there = pushes;
+    return OkStatus();
+  }
   Status SaveTable(PeersHandle, const std::string&, const std::vector<std::string>&) override {
     return OkStatus();
   }
@@ -49,6 +52,7 @@ class CountingClient : public RpcClient {
   void Cancel() override {}
 
   int pushes = 0, counts = 0;
+  std::atomic<int> pushes_there = 0;  // that the servers had when pulls were complete last
 
  private:
   bool counted_ = false;
@@ -94,6 +98,7 @@ TEST(AsyncMode, FlushSendsWhatWaitsForMore) {
   for (int step = 0; step < 5; ++step) ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
   ASSERT_TRUE(mode->Flush().ok());
   EXPECT_EQ(client.pushes, 3) << "two rounds of two gradients, and one of the last";
+  EXPECT_EQ(client.pushes_there, 3) << "it returns when the servers have them";
   ASSERT_TRUE(mode->Stop().ok());
   ASSERT_TRUE(mode->Flush().ok()) << "nothing is queued any more";
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,11 +15,6 @@ namespace {
 
 constexpr char kAwaitRingOp[] = "c_sync_comm_stream";
 constexpr char kAwaitComputationOp[] = "c_sync_calc_stream";
-
-bool OrdersStreamsInPlace(const Op& op) {
-  return (op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp) &&
-         op.InputName("X") == op.OutputName("Out");
-}
 
 class Walk {
  public:
@@ -36,13 +32,11 @@ class Walk {
 
  private:
   void Wait(const Instruction& instruction) {
-    const Op& op = *instruction.op;
-    const roles::Comm comm = roles::CommOf(op);
-    if (op.type() == kAwaitRingOp) Finish(roles::CollectiveView(op).ring());
-    if (comm == roles::Comm::kFetchBarrier) Finish(Await::kPulls);
-    if (OrdersStreamsInPlace(op)) return;
+    if (const std::optional<int> awaited = AwaitedBy(instruction)) Finish(*awaited);
+    if (OrdersStreamsInPlace(instruction)) return;
     if (instruction.starts_blocks) return WaitForAll();
-    if (instruction.def->effects().Has(Effect::kStep) && comm != roles::Comm::kRecv) WaitFor(Await::kPulls);
+    const bool receives = roles::CommOf(*instruction.op) == roles::Comm::kRecv;
+    if (instruction.def->effects().Has(Effect::kStep) && !receives) WaitFor(Await::kPulls);
     for (const auto* arguments : {&instruction.inputs, &instruction.outputs}) {
       for (const auto& args : *arguments) {
         for (const int slot : args) WaitForUseOf(slot);
@@ -51,17 +45,10 @@ class Walk {
   }
 
   void Start(const Instruction& instruction) {
-    const Op& op = *instruction.op;
-    if (roles::CommOf(op) == roles::Comm::kRecv) {
-      // A recv ahead of its step's end is complete after the fetch_barrier, and nothing uses it before.
-      const roles::RecvView recv(op);
-      if (!instruction.ahead && !recv.by_communicator() && !recv.idle())
-        Use(instruction.outputs, Await::kPulls);
-    } else if (instruction.def->effects().Has(Effect::kRing) && op.type() != kAwaitRingOp &&
-               op.type() != kAwaitComputationOp) {
-      Use(instruction.inputs, roles::CollectiveView(op).ring());
-      Use(instruction.outputs, roles::CollectiveView(op).ring());
-    }
+    const std::optional<int> operation = OperationOf(instruction);
+    if (!operation) return;
+    if (*operation != Await::kPulls) Use(instruction.inputs, *operation);
+    Use(instruction.outputs, *operation);
   }
 
   void Use(const std::vector<std::vector<int>>& arguments, int operation) {
@@ -101,6 +88,32 @@ bool StartsOperations(const Instruction& instruction) {
 }
 
 }  // namespace
+
+bool OrdersStreamsInPlace(const Instruction& instruction) {
+  const Op& op = *instruction.op;
+  return (op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp) &&
+         op.InputName("X") == op.OutputName("Out");
+}
+
+std::optional<int> AwaitedBy(const Instruction& instruction) {
+  const Op& op = *instruction.op;
+  if (op.type() == kAwaitRingOp) return roles::CollectiveView(op).ring();
+  if (roles::CommOf(op) == roles::Comm::kFetchBarrier) return Await::kPulls;
+  return std::nullopt;
+}
+
+std::optional<int> OperationOf(const Instruction& instruction) {
+  const Op& op = *instruction.op;
+  if (roles::CommOf(op) == roles::Comm::kRecv) {
+    // A recv ahead of its step's end is complete after the fetch_barrier, and nothing uses it before.
+    const roles::RecvView recv(op);
+    if (instruction.ahead || recv.by_communicator() || recv.idle()) return std::nullopt;
+    return Await::kPulls;
+  }
+  const bool orders = op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp;
+  if (orders || !instruction.def->effects().Has(Effect::kRing)) return std::nullopt;
+  return roles::CollectiveView(op).ring();
+}
 
 std::vector<Await> FindAwaits(const CompiledBlock& block) {
   if (std::ranges::none_of(block.instructions, StartsOperations)) return {};

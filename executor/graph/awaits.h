@@ -6,6 +6,7 @@
 //   p = sgd(Grad=g, ...)         waits for the ring
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "executor/graph/compiled_block.h"
@@ -24,5 +25,12 @@ struct Await {
 // that runs blocks uses all variables. Pulls are also awaited before the next op that affects the trainer's
 // step and is no recv.
 std::vector<Await> FindAwaits(const CompiledBlock& block);
+
+// The kind of the operation that the instruction may leave in progress, as Await::ring; nullopt: none.
+std::optional<int> OperationOf(const Instruction& instruction);
+// The kind of operation that the instruction itself waits for.
+std::optional<int> AwaitedBy(const Instruction& instruction);
+// Whether the instruction only orders the streams of computation and communication.
+bool OrdersStreamsInPlace(const Instruction& instruction);
 
 }  // namespace penstock::exec

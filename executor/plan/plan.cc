@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/plan/channels_last.h"
+#include "executor/plan/verify.h"
 #include "framework/base/environment.h"
 
 namespace penstock::exec {
@@ -20,7 +21,9 @@ Result<std::unique_ptr<Specialisation>> MakePlan(const OpRegistry& ops,
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)
     known.push_back(InfoOf(*block->slots[s].var));
-  return Specialise(std::move(block), std::move(known), services, options.in_place);
+  auto plan = Specialise(std::move(block), std::move(known), services, options.in_place);
+  if (plan.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(**plan));
+  return plan;
 }
 
 }  // namespace penstock::exec

@@ -1,6 +1,7 @@
 // From a compiled block and the types of a run to the plan that the run follows: first StoreChannelsLast
 // (channels_last.h) rewrites the block, then Specialise (executor/graph) infers shapes, prepares kernels and
-// places temporaries, outputs in the memory of inputs where that is possible (executor/graph/in_place.h).
+// places temporaries, outputs in the memory of inputs where that is possible (executor/graph/in_place.h). In
+// the end VerifyPlan (verify.h) checks the result.
 //
 //   penstock plan --exec main.pb --batch 64    prints the plan of a program
 #pragma once
@@ -20,7 +21,8 @@ struct PlanOptions {
 // The options that PENSTOCK_LAYOUTS asks for: `plain` turns the pass off.
 PlanOptions PlanOptionsBySetting();
 
-// `known`: the state of each slot of `block` before the run, as for Specialise. Errors of Specialise.
+// `known`: the state of each slot of `block` before the run, as for Specialise. Errors of Specialise and
+// VerifyPlan.
 Result<std::unique_ptr<Specialisation>> MakePlan(const OpRegistry& ops,
                                                  std::shared_ptr<const CompiledBlock> block,
                                                  std::vector<VarInfo> known, const Services& services,

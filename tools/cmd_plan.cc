@@ -104,8 +104,9 @@ Result<JobReport> Report(const Arguments& arguments) {
 Result<std::string> ExecPlan() {
   if (FLAGS_batch <= 0) return InvalidArgument("E-usage", "plan: --exec requires --batch, at least 1");
   PENSTOCK_ASSIGN_OR_RETURN(const Program program, ReadProgramFile(FLAGS_exec, &Threads()));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<exec::Specialisation> plan,
-                            exec::PlanForBatch(AllOps(), program, FLAGS_batch, exec::PlanOptionsBySetting()));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::unique_ptr<exec::Specialisation> plan,
+      exec::PlanForFeeds(AllOps(), program, {.batch = FLAGS_batch}, exec::PlanOptionsBySetting()));
   return exec::PlanText(*plan);
 }
 

@@ -8,8 +8,10 @@
 
 #include "executor/graph/explain.h"
 #include "executor/graph/specialise.h"
-#include "executor/schedule/executor.h"
+#include "executor/schedule/planning_services.h"
+#include "framework/base/strings.h"
 #include "framework/op/var_info.h"
+#include "framework/runtime/rpc_client.h"
 
 namespace penstock::exec {
 namespace {
@@ -35,18 +37,26 @@ std::vector<std::string> FedNames(const Block& block) {
   return fed;
 }
 
-// The type of a feed of `batch` examples.
-Result<VarInfo> FedInfo(const Var& var, Dim batch) {
+// The type of a feed.
+Result<VarInfo> FedInfo(const Var& var, const FedShapes& fed) {
   VarInfo info = InfoOf(var);
+  if (const auto given = fed.shapes.find(var.name); given != fed.shapes.end()) {
+    if (!given->second.IsKnown() || !Compatible(given->second, info.shape)) {
+      return InvalidArgument("E-memory-feed", "memory: ", var.name, " : ", TypeText(var),
+                             " cannot be fed a tensor of shape [", Join(given->second.dims(), ", "), "]");
+    }
+    info.shape = given->second;
+    return info;
+  }
   int unknown = 0;
   for (int i = 0; i < info.shape.rank(); ++i) {
     if (info.shape[i] >= 0) continue;
-    info.shape.Set(i, batch);
+    info.shape.Set(i, fed.batch);
     ++unknown;
   }
   if (unknown > 1) {
     return InvalidArgument("E-memory-batch", "memory: ", var.name, " : ", TypeText(var), " has ", unknown,
-                           " unknown extents, but the batch size stands for one");
+                           " unknown extents, but the batch size stands for one; give its shape");
   }
   return info;
 }
@@ -57,30 +67,33 @@ std::size_t BytesOf(const VarInfo& info) {
 
 }  // namespace
 
-Result<std::unique_ptr<Specialisation>> PlanForBatch(const OpRegistry& ops, const Program& program, Dim batch,
-                                                     const PlanOptions& options) {
-  if (batch <= 0) {
-    return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", batch);
-  }
+Result<std::unique_ptr<Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
+                                                     const FedShapes& fed, const PlanOptions& options) {
+  if (fed.batch <= 0)
+    return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", fed.batch);
+  const PlanningServices planning(ops);
   CompileRequest request;
+  request.receives_early = planning.services().rpc->PullsNext();
   request.feeds = FedNames(program.main());
+  for (const auto& [name, shape] : fed.shapes) {
+    if (std::ranges::find(request.feeds, name) != request.feeds.end()) continue;
+    return InvalidArgument("E-memory-feed", "memory: ", Quote(name), " is not fed; the program's feeds are ",
+                           Join(request.feeds, ", "));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
                             CompileBlock(ops, program, std::move(request)));
   std::vector<VarInfo> known;
   for (const SlotInfo& slot : block->slots) known.push_back(InfoOf(*slot.var));
   for (const int slot : block->feeds) {
     const auto s = static_cast<std::size_t>(slot);
-    PENSTOCK_ASSIGN_OR_RETURN(known[s], FedInfo(*block->slots[s].var, batch));
+    PENSTOCK_ASSIGN_OR_RETURN(known[s], FedInfo(*block->slots[s].var, fed));
   }
-  Executor blocks(ops);
-  Services services;
-  services.blocks = &blocks;
-  return MakePlan(ops, std::move(block), std::move(known), services, options);
+  return MakePlan(ops, std::move(block), std::move(known), planning.services(), options);
 }
 
-Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch) {
+Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, const FedShapes& fed) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Specialisation> made,
-                            PlanForBatch(ops, program, batch, PlanOptionsBySetting()));
+                            PlanForFeeds(ops, program, fed, PlanOptionsBySetting()));
   MemoryNeed need;
   for (const SlotInfo& slot : made->block->slots) {
     if (slot.home == Home::kScope) need.persistable += BytesOf(InfoOf(*slot.var));

@@ -1,11 +1,13 @@
 // Estimates a program's memory by the plan that a run would use.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(MemoryNeed need, MemoryNeedOf(AllOps(), main, 64));
+//   PENSTOCK_ASSIGN_OR_RETURN(MemoryNeed need, MemoryNeedOf(AllOps(), main, {.batch = 64}));
 //   need.Planned();   // bytes, for a batch of 64
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "executor/plan/plan.h"
 #include "framework/base/status.h"
@@ -29,15 +31,22 @@ struct MemoryNeed {
   std::size_t Unshared() const { return persistable + fed + temporaries + workspace; }
 };
 
-// The plan of block 0 for feeds with `batch` as their unknown extents; runs nothing. The feeds are the
-// non-persistable variables that the block reads before any op writes them.
+// The shapes of feeds.
+struct FedShapes {
+  Dim batch = 0;  // the unknown extent of a feed that is not in `shapes`
+  std::map<std::string, Shape> shapes = {};
+};
+
+// The plan of block 0 for these feeds; runs nothing. The feeds are the non-persistable variables that the
+// block reads before any op writes them.
 //
-// kInvalidArgument E-memory-batch: `batch` is not positive, or a feed has two unknown extents. Errors of
-// CompileBlock and MakePlan.
-Result<std::unique_ptr<Specialisation>> PlanForBatch(const OpRegistry& ops, const Program& program, Dim batch,
-                                                     const PlanOptions& options);
+// kInvalidArgument E-memory-batch: the batch is not positive, or a feed that is not in `shapes` has two
+// unknown extents; E-memory-feed: a shape of a variable that is not fed, or that its declaration excludes.
+// Errors of CompileBlock and MakePlan.
+Result<std::unique_ptr<Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
+                                                     const FedShapes& fed, const PlanOptions& options);
 
 // The memory of that plan.
-Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch);
+Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, const FedShapes& fed);
 
 }  // namespace penstock::exec

@@ -1,13 +1,25 @@
 #include "framework/tensor/tensor.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "framework/tensor/buffer_bytes.h"
 
 namespace penstock {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+
+std::atomic<std::size_t> bytes_now{0}, bytes_peak{0};  // of buffers that own their memory
+
+void AddToHeld(std::size_t bytes) {
+  const std::size_t now = bytes_now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::size_t peak = bytes_peak.load(std::memory_order_relaxed);
+  while (now > peak && !bytes_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
 
 void CheckReadable(const Tensor& tensor) {
   PENSTOCK_CHECK(tensor.buffer() == nullptr || tensor.buffer()->device() == DeviceKind::kCpu,
@@ -20,6 +32,7 @@ std::shared_ptr<Buffer> Buffer::Allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (data == nullptr) throw std::bad_alloc();
+  AddToHeld(bytes);
   return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, nullptr, DeviceKind::kCpu));
 }
 
@@ -30,7 +43,17 @@ std::shared_ptr<Buffer> Buffer::Borrow(void* data, std::size_t bytes, std::share
 }
 
 Buffer::~Buffer() {
-  if (owner_ == nullptr) std::free(data_);
+  if (owner_ != nullptr) return;
+  std::free(data_);
+  bytes_now.fetch_sub(bytes_, std::memory_order_relaxed);
+}
+
+BufferBytes HeldByBuffers() {
+  return {bytes_now.load(std::memory_order_relaxed), bytes_peak.load(std::memory_order_relaxed)};
+}
+
+void ResetPeakOfBuffers() {
+  bytes_peak.store(bytes_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Tensor::Tensor(DType type, const Shape& shape) { Reset(type, shape); }

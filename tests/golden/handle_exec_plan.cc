@@ -17,7 +17,7 @@ Result<GoldenOutputs> RunExecPlan(const GoldenFile&, const GoldenCase& one) {
   const auto options = nlohmann::json::parse(given == nullptr ? "{}" : given->text);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<exec::Specialisation> plan,
-      exec::PlanForBatch(AllOps(), program, options.value("batch", 8),
+      exec::PlanForFeeds(AllOps(), program, {.batch = options.value("batch", 8)},
                          {.channels_last = options.value("layouts", "chosen") != "plain"}));
   return GoldenOutputs{{"out", "", exec::PlanText(*plan)}};
 }

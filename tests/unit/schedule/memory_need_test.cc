@@ -27,7 +27,7 @@ ToyProgram Chain() {
 }
 
 TEST(MemoryNeed, IsThatOfThePlanForTheBatch) {
-  const auto need = MemoryNeedOf(ToyOps(), Chain().program, 32);
+  const auto need = MemoryNeedOf(ToyOps(), Chain().program, {.batch = 32});
   ASSERT_TRUE(need.ok()) << need.status().ToString();
   EXPECT_EQ(need->persistable, 16 * sizeof(float));
   EXPECT_EQ(need->fed, (32 * 2 + 16) * sizeof(float));
@@ -47,20 +47,38 @@ TEST(MemoryNeed, CountsOpsWhoseSizesDependOnValues) {
   p.Temporary("z", {-1});
   p.Add("toy_positive", {{"X", "x"}}, {{"Out", "y"}});
   p.Add("toy_add", {{"X", "y"}, {"Y", "y"}}, {{"Out", "z"}});
-  const auto need = MemoryNeedOf(ToyOps(), p.program, 8);
+  const auto need = MemoryNeedOf(ToyOps(), p.program, {.batch = 8});
   ASSERT_TRUE(need.ok()) << need.status().ToString();
   EXPECT_EQ(need->late_ops, 1);
 }
 
 TEST(MemoryNeed, OneUnknownExtentIsTheBatch) {
-  EXPECT_EQ(MemoryNeedOf(ToyOps(), Chain().program, 0).status().id(), "E-memory-batch");
+  EXPECT_EQ(MemoryNeedOf(ToyOps(), Chain().program, {.batch = 0}).status().id(), "E-memory-batch");
   ToyProgram p;
   p.Data("x", {-1, -1});
   p.Temporary("y", {-1, -1});
   p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "y"}});
-  const Status status = MemoryNeedOf(ToyOps(), p.program, 4).status();
+  const Status status = MemoryNeedOf(ToyOps(), p.program, {.batch = 4}).status();
   EXPECT_EQ(status.id(), "E-memory-batch");
   EXPECT_NE(status.ToString().find("x : f32[?, ?] has 2 unknown extents"), std::string::npos);
+}
+
+TEST(MemoryNeed, AFeedMayHaveAShapeOfItsOwn) {
+  ToyProgram p;
+  p.Data("x", {-1, -1});
+  p.Temporary("y", {-1, -1});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "y"}});
+  const auto need = MemoryNeedOf(ToyOps(), p.program, {.batch = 4, .shapes = {{"x", {4, 8}}}});
+  ASSERT_TRUE(need.ok()) << need.status().ToString();
+  EXPECT_EQ(need->fed, 4u * 8 * sizeof(float));
+  EXPECT_EQ(need->arena, 4u * 8 * sizeof(float));
+  for (const Shape& wrong : {Shape{4}, Shape{4, -1}}) {
+    const Status status = MemoryNeedOf(ToyOps(), p.program, {.batch = 4, .shapes = {{"x", wrong}}}).status();
+    EXPECT_EQ(status.id(), "E-memory-feed") << status.ToString();
+  }
+  const Status status =
+      MemoryNeedOf(ToyOps(), Chain().program, {.batch = 4, .shapes = {{"w", {16}}}}).status();
+  EXPECT_EQ(status.message(), "memory: \"w\" is not fed; the program's feeds are x, g");
 }
 
 }  // namespace

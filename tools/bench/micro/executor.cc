@@ -14,7 +14,7 @@
 #include "framework/base/strings.h"
 #include "operators/all_ops.h"
 #include "tools/bench/job/job.h"
-#include "tools/bench/micro/time.h"
+#include "tools/peaks/time.h"
 
 namespace penstock::bench {
 namespace {

@@ -8,11 +8,8 @@
 // fit into a cache are compared with the bandwidth of that cache. With one thread, times are the thread's CPU
 // time, which other processes disturb less; with two, wall-clock time.
 #include <benchmark/benchmark.h>
-#include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -27,65 +24,13 @@
 #include "operators/all_ops.h"
 #include "tools/bench/job/job.h"
 #include "tools/bench/micro/kernel_cases.h"
-#include "tools/bench/micro/time.h"
+#include "tools/peaks/peaks.h"
+#include "tools/peaks/time.h"
 
 namespace penstock::bench {
 namespace {
 
 double Now(int threads) { return threads == 1 ? ThreadSeconds() : WallSeconds(); }
-
-// The least seconds of one call, over about 20 ms of calls, at least three. Short calls are timed in groups.
-template <typename Work>
-double LeastSeconds(int threads, const Work& work) {
-  work();
-  int group = 1;
-  double least = std::numeric_limits<double>::infinity();
-  const double start = WallSeconds();
-  for (int i = 0; i < 3 || WallSeconds() - start < 0.02; ++i) {
-    const double began = Now(threads);
-    for (int k = 0; k < group; ++k) work();
-    const double seconds = (Now(threads) - began) / group;
-    least = std::min(least, seconds);
-    while (group < 1000 && seconds * group < 20e-6) group *= 2;
-  }
-  return least;
-}
-
-void CopyByTeam(const std::vector<char>& from, std::vector<char>& to, int threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const std::size_t part = from.size() / static_cast<std::size_t>(omp_get_num_threads());
-    const std::size_t begin = part * static_cast<std::size_t>(omp_get_thread_num());
-    std::memcpy(to.data() + begin, from.data() + begin, part);
-  }
-}
-
-// The seconds in which a copy moves that many bytes: half of them read, half written.
-double CopySeconds(double bytes, int threads) {
-  const std::size_t size = std::max<std::size_t>(64, static_cast<std::size_t>(bytes / 2));
-  std::vector<char> from(size, 1), to(size, 2);
-  return LeastSeconds(threads, [&] {
-    if (threads == 1) std::memcpy(to.data(), from.data(), size);
-    if (threads > 1) CopyByTeam(from, to, threads);
-    benchmark::DoNotOptimize(to.data());
-  });
-}
-
-// The seconds of a floating-point operation within a product of large matrices.
-double SecondsPerFlop(int threads) {
-  constexpr dnnl_dim_t kExtent = 768;
-  const std::vector<float> a(kExtent * kExtent, 0.5f), b(kExtent * kExtent, 0.25f);
-  std::vector<float> c(kExtent * kExtent);
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
-  const double seconds = LeastSeconds(threads, [&] {
-    dnnl_sgemm('N', 'N', kExtent, kExtent, kExtent, 1.0f, a.data(), kExtent, b.data(), kExtent, 0.0f,
-               c.data(), kExtent);
-    benchmark::DoNotOptimize(c.data());
-  });
-  omp_set_num_threads(before);
-  return seconds / (2.0 * kExtent * kExtent * kExtent);
-}
 
 template <typename T>
 void FillSpan(std::span<T> values, double low, double high, std::mt19937& random) {

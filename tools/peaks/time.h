@@ -1,4 +1,4 @@
-// Clocks of benchmarks that time parts of an iteration.
+// Clocks of measurements.
 #pragma once
 
 #include <ctime>

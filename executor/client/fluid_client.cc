@@ -91,10 +91,14 @@ FluidClient::Server& FluidClient::ServerAt(const std::string& address) {
 
 Result<FluidClient::Piece> FluidClient::Declare(const RemotePiece& piece) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const LinkTrace trace(options_.observer == nullptr ? nullptr : options_.observer->tracer(), piece.pserver,
+                        static_cast<std::uint32_t>(trainer_));
   return Piece{.remote = piece,
                .server = &ServerAt(piece.pserver),
                .first_value = first_values_.contains({piece.pserver, piece.name}),
-               .lands_at_barrier = lands_at_barrier_};
+               .lands_at_barrier = lands_at_barrier_,
+               .trace = trace,
+               .traced = trace.NameOf(piece.name)};
 }
 
 Result<PushHandle> FluidClient::DeclarePush(const RemotePiece& piece) {
@@ -142,6 +146,13 @@ Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, con
   return message;
 }
 
+// A variable of several chunks leads to the merge of its first one. Without barriers, messages have no number
+// that both sides know.
+void FluidClient::TraceSend(const Piece& piece, const protocol::VariableMessage& message) const {
+  if (async_ || !piece.trace.on()) return;
+  piece.trace.Sends(piece.traced, 0, piece.first_value ? 0 : step(), message.tensor->values.size());
+}
+
 Status FluidClient::Push(PushHandle handle, const Variable& value) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   Piece& piece = pushes_[static_cast<std::size_t>(handle.index)];
@@ -154,6 +165,7 @@ Status FluidClient::Push(PushHandle handle, const Variable& value) {
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::VariableMessage message, MessageOf(piece, value));
   sends_open_ = true;
   if (message.tensor->rows && message.tensor->values.size() == 0) return OkStatus();  // as in Fluid
+  TraceSend(piece, message);
   return Start(
       {.kind = Kind::kSend, .server = piece.server, .method = "SendVariable", .retries = options_.retries},
       message);

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/client/link_trace.h"
 #include "executor/observe/observer.h"
 #include "executor/observe/report_times.h"
 #include "executor/protocol/fluid_message.h"
@@ -88,6 +89,8 @@ class FluidClient : public RpcClient {
     bool first_value = false;       // pushed once, before training
     bool lands_at_barrier = false;  // pulls are complete at the fetch_barrier; false: the program has none
     bool pushed = false;            // in the open step
+    LinkTrace trace;                // of its pushes
+    LinkTrace::Name traced;
   };
   enum class Kind { kSend, kFetch, kRows, kSave, kControl };
   static constexpr std::size_t kKinds = 5;
@@ -110,6 +113,7 @@ class FluidClient : public RpcClient {
   Result<Piece> Declare(const RemotePiece& piece);
   Server& ServerAt(const std::string& address);
   Status CheckOpen() const;
+  void TraceSend(const Piece& piece, const protocol::VariableMessage& message) const;
   Result<protocol::VariableMessage> MessageOf(const Piece& piece, const Variable& value) const;
   Status Start(Flight flight, const protocol::VariableMessage& message);
   void Launch(Flight& flight);  // with the lock held

@@ -47,8 +47,8 @@ Result<std::unique_ptr<CollectiveGroup>> MakeGlooGroup(const GlooRendezvous& ren
   PENSTOCK_ASSIGN_OR_RETURN(const bool one_host, AreOnOneHost(rendezvous));
   RingOptions options{.report_after = rendezvous.report_after, .names = rendezvous.names};
   if (one_host) options.piece_bytes = kPieceBytesOfOneHost;
-  return std::unique_ptr<CollectiveGroup>(
-      std::make_unique<QueuedGroup>(std::make_unique<RingBackend>("gloo", std::move(links), options)));
+  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(
+      std::make_unique<RingBackend>("gloo", std::move(links), options), rendezvous.trace_name));
 }
 
 }  // namespace penstock::collective

@@ -40,6 +40,7 @@ struct GlooRendezvous {
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are connected
   Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: no reports
   RankNames names;                                     // in errors and reports of operations
+  std::string trace_name = {};                         // of the group (queued_group.h)
 };
 
 // Whether this build has Gloo.

@@ -52,8 +52,9 @@ Status CheckHierarchy(const Hierarchy& hierarchy) {
 
 Result<std::unique_ptr<CollectiveGroup>> MakeHierarchicalGroup(Hierarchy hierarchy) {
   PENSTOCK_RETURN_IF_ERROR(CheckHierarchy(hierarchy));
+  const std::string name = hierarchy.trace_name;
   return std::unique_ptr<CollectiveGroup>(
-      std::make_unique<QueuedGroup>(std::make_unique<HierarchyBackend>(std::move(hierarchy))));
+      std::make_unique<QueuedGroup>(std::make_unique<HierarchyBackend>(std::move(hierarchy)), name));
 }
 
 }  // namespace penstock::collective

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/collective/rank_names.h"
@@ -39,6 +40,7 @@ struct Hierarchy {
   std::unique_ptr<CollectiveGroup> inner;  // of this rank's host, in the order of its list
   std::unique_ptr<CollectiveGroup> outer;  // of the leaders, in the order of `hosts`; null on other ranks
   RankNames names = {};                    // of all ranks, for a hierarchy that is a part of a larger group
+  std::string trace_name = {};             // of the group (queued_group.h)
 };
 
 // Does not wait. kInvalidArgument E-collective-size: the hosts' ranks and the groups do not match.

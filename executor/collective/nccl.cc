@@ -15,9 +15,10 @@ Result<std::unique_ptr<CollectiveGroup>> MakeNcclGroup(const GpuApi& api, NcclRe
     return InvalidArgument("E-collective-size",
                            "a group over NCCL needs two others beside it, of the same ranks");
   }
+  const std::string name = rendezvous.trace_name;
   auto backend = std::make_unique<NcclBackend>(api, std::move(rendezvous));
   PENSTOCK_RETURN_IF_ERROR(backend->Connect());
-  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(std::move(backend)));
+  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(std::move(backend), name));
 }
 
 }  // namespace penstock::collective

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "executor/collective/gpu_api.h"
 #include "executor/observe/report_times.h"
@@ -36,6 +37,7 @@ struct NcclRendezvous {
   // Groups of the same ranks, in the same order, used by this group alone.
   std::unique_ptr<CollectiveGroup> agree, watch;
   Nanoseconds report_after = observe::kReportAfter;  // of operations that NCCL does not complete
+  std::string trace_name = {};                       // of the group (queued_group.h)
 };
 
 // Blocks until all ranks have called it. `api` outlives the group.

@@ -16,10 +16,18 @@ Status WithOperation(Status status, const Operation& op) {
   return status;
 }
 
+// Whether no rank ends the operation before all have begun it.
+bool EndsTogether(OperationKind kind) {
+  return kind == OperationKind::kAllReduce || kind == OperationKind::kReduceScatter ||
+         kind == OperationKind::kAllGather || kind == OperationKind::kBarrier;
+}
+
 }  // namespace
 
-QueuedGroup::QueuedGroup(std::unique_ptr<Backend> backend)
-    : backend_(std::move(backend)), thread_([this] { ServeQueue(); }) {}
+QueuedGroup::QueuedGroup(std::unique_ptr<Backend> backend, std::string_view name)
+    : backend_(std::move(backend)),
+      flows_(name.empty() ? std::nullopt : std::optional<trace::FlowBase>(std::in_place, name, 0)),
+      thread_([this] { ServeQueue(); }) {}
 
 QueuedGroup::~QueuedGroup() {
   {
@@ -160,14 +168,22 @@ Status QueuedGroup::RunOne(const Operation& op) {
   return status;
 }
 
+// Of the whole group; 0 for a message between two ranks, which the group does not number.
+std::uint64_t QueuedGroup::FlowOf(const Operation& op) const {
+  if (!flows_ || op.number == 0) return 0;
+  return flows_->Of(trace::FlowKind::kCollective, 0, 0, op.number);
+}
+
 Status QueuedGroup::RunTraced(const Operation& op) {
   const Nanoseconds begin = tracer_->Now();
   Status status = backend_->Run(op);
   tracer_->Record({.begin_ns = begin.count(),
                    .end_ns = tracer_->Now().count(),
                    .name = tracer_->InternInPlace(NameOf(op.kind)),
+                   .flow = status.ok() ? FlowOf(op) : 0,
                    .step = op.number,
                    .bytes = std::max(op.in.bytes(), op.out.bytes()),
+                   .of = EndsTogether(op.kind) ? 1U : 0U,
                    .kind = trace::EventKind::kCollective});
   return status;
 }

@@ -1,16 +1,18 @@
 // A CollectiveGroup over a Backend: checks arguments, runs operations in order on a thread of its own, and
 // keeps the first error.
 //
-//   return std::make_unique<QueuedGroup>(std::make_unique<ArenaBackend>(...));
+//   return std::make_unique<QueuedGroup>(std::make_unique<ArenaBackend>(...), "ring/0");
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "executor/collective/backend.h"
+#include "executor/observe/trace/flow.h"
 #include "executor/observe/trace/tracer.h"
 #include "framework/runtime/collective_group.h"
 
@@ -18,7 +20,9 @@ namespace penstock::collective {
 
 class QueuedGroup : public CollectiveGroup {
  public:
-  explicit QueuedGroup(std::unique_ptr<Backend> backend);
+  // `name` identifies the group in traces: the same on all ranks, another one for each group of the job.
+  // Without it, the traces of the ranks do not join its operations.
+  QueuedGroup(std::unique_ptr<Backend> backend, std::string_view name);
   ~QueuedGroup() override;
 
   int rank() const override { return backend_->rank(); }
@@ -52,8 +56,11 @@ class QueuedGroup : public CollectiveGroup {
   Status RunTraced(const Operation& op);
   void ServeQueue();
 
+  std::uint64_t FlowOf(const Operation& op) const;
+
   const std::unique_ptr<Backend> backend_;
   trace::Tracer* const tracer_ = trace::Tracer::OfThisProcess();  // null: nothing is traced
+  const std::optional<trace::FlowBase> flows_;                    // absent: the group has no name
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;

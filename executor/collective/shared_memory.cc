@@ -53,7 +53,8 @@ Result<std::unique_ptr<CollectiveGroup>> MakeSharedMemoryGroup(const SharedMemor
                                                   .owner = memory,
                                                   .gone = gone,
                                                   .report_after = rendezvous.report_after,
-                                                  .names = rendezvous.names})));
+                                                  .names = rendezvous.names}),
+      rendezvous.trace_name));
 }
 
 }  // namespace penstock::collective

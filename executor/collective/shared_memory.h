@@ -30,6 +30,7 @@ struct SharedMemoryRendezvous {
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are there
   Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: no reports
   RankNames names;                                     // in errors and reports of operations
+  std::string trace_name = {};                         // of the group (queued_group.h)
 };
 
 // Blocks until all ranks have called it. All ranks must run as the same user.

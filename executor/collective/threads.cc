@@ -26,7 +26,8 @@ Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(int ranks
                                                     .owner = pages,
                                                     .gone = [](int) { return false; },
                                                     .report_after = report_after,
-                                                    .names = names})));
+                                                    .names = names}),
+        ""));
   }
   return groups;
 }

@@ -158,7 +158,8 @@ class RingMaker {
                                               .size = static_cast<int>(ranks.size()),
                                               .meeting_point = meeting_point,
                                               .report_after = report_after,
-                                              .names = {MembersAt(ranks)}});
+                                              .names = {MembersAt(ranks)},
+                                              .trace_name = key});
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key, const std::vector<int>& ranks,
@@ -173,7 +174,8 @@ class RingMaker {
                         std::string value) { return store_.Set(StrCat(key, "/", name), std::move(value)); },
              .get = [&](const std::string& name) { return store_.Get(StrCat(key, "/", name)); }},
          .report_after = report_after,
-         .names = {MembersAt(ranks)}});
+         .names = {MembersAt(ranks)},
+         .trace_name = key});
   }
 
   Result<std::string> HostForOthers() const {
@@ -200,8 +202,12 @@ class RingMaker {
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& groups, const Hosts& hosts) const {
-    collective::Hierarchy parts{
-        .rank = ring_.rank, .hosts = groups, .inner = nullptr, .outer = nullptr, .names = {ring_.members}};
+    collective::Hierarchy parts{.rank = ring_.rank,
+                                .hosts = groups,
+                                .inner = nullptr,
+                                .outer = nullptr,
+                                .names = {ring_.members},
+                                .trace_name = StrCat(key_, "/hosts")};
     std::vector<int> leaders;
     for (const std::vector<int>& group : groups) leaders.push_back(group.front());
     const std::vector<int>& own = OwnHost(groups);
@@ -238,7 +244,8 @@ class RingMaker {
       const std::string key = StrCat(key_, "/nccl/", name);
       return hosts.size() == 1 ? MakeShared(key, all, report_after) : MakeTcp(key, all, report_after);
     };
-    collective::NcclRendezvous parts{.device = *device, .report_after = report_after_};
+    collective::NcclRendezvous parts{
+        .device = *device, .report_after = report_after_, .trace_name = StrCat(key_, "/gpus")};
     PENSTOCK_ASSIGN_OR_RETURN(parts.agree, beside("agree", report_after_));
     PENSTOCK_ASSIGN_OR_RETURN(parts.watch, beside("watch", Nanoseconds(0)));
     PENSTOCK_ASSIGN_OR_RETURN(const collective::GpuApi* const api, collective::LoadGpuApi());
@@ -252,7 +259,10 @@ class RingMaker {
     const std::string own = place.ok() && place->size >= size() ? StrCat(place->rank) : "";
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words, Gather("mpi", own));
     PENSTOCK_RETURN_IF_ERROR(place.status());
-    collective::MpiRanks ranks{.ranks = {}, .number = ring_.number, .report_after = report_after_};
+    collective::MpiRanks ranks{.ranks = {},
+                               .number = ring_.number,
+                               .report_after = report_after_,
+                               .trace_name = StrCat(key_, "/mpi")};
     for (int rank = 0; rank < size(); ++rank) {
       const std::string& word = words[static_cast<std::size_t>(rank)];
       if (word.empty())

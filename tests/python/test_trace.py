@@ -114,6 +114,21 @@ def test_a_jobs_trace_has_all_roles_and_an_arrow_from_each_send_to_its_update(tm
     assert (tmp_path / 'again.pftrace').read_bytes() == merged
 
 
+def test_on_fluids_wire_each_gradient_leads_to_its_update(tmp_path):
+    script = write_script(tmp_path, JOB)
+    result = launch(tmp_path, '--worker_num', '2', '--server_num', '2', '--wire', 'fluid', '--trace', 'traces', script,
+                    'sync')
+    assert result.returncode == 0, result.stderr
+    trace = perfetto_file.read(tmp_path / 'traces' / 'job.pftrace')
+    updates = flows_to_updates(trace)
+    sends = [event for event in trace.events if event.name.startswith('send ') and '@GRAD' in event.name]
+    assert len(sends) >= 2 * 4 * 4 and {event.flows[0] for event in sends} == set(updates)
+    for send in sends:
+        update = updates[send.flows[0]]
+        assert trace.role(update).startswith('pserver') and send.end <= update.begin
+        assert send.facts['step'] == update.facts['step']
+
+
 def test_without_a_barrier_each_gradient_leads_to_an_update_too(tmp_path):
     script = write_script(tmp_path, JOB)
     result = launch(tmp_path, '--worker_num', '2', '--server_num', '1', '--trace', 'traces', script, 'async')
@@ -148,8 +163,12 @@ def test_a_job_of_ranks_has_its_collective_operations(tmp_path):
     result = launch(tmp_path, '--worker_num', '2', '--trace', 'traces', script)
     assert result.returncode == 0, result.stderr
     trace = perfetto_file.read(tmp_path / 'traces' / 'job.pftrace')
-    for role in ('trainer 0', 'trainer 1'):
-        assert 'all_reduce' in {event.name for event in trace.of(role)}
+    sums = [[event for event in trace.of(role) if event.name == 'all_reduce'] for role in ('trainer 0', 'trainer 1')]
+    assert sums[0] and [event.flows for event in sums[0]] == [event.flows for event in sums[1]]
+    assert len({event.flows[0] for event in sums[0]}) == len(sums[0])
+    for mine, theirs in zip(*sums):
+        assert mine.facts['number'] == theirs.facts['number']
+        assert max(mine.begin, theirs.begin) <= min(mine.end, theirs.end)
 
 
 ALONE = """

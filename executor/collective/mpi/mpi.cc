@@ -72,8 +72,10 @@ Result<std::unique_ptr<CollectiveGroup>> MakeMpiGroup(const MpiRanks& ranks) {
   MPI_Group_free(&world);
   if (error != MPI_SUCCESS || comm == MPI_COMM_NULL)
     return Unavailable("E-collective-join", "MPI cannot join ranks ", Join(ranks.ranks, ", "));
-  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(std::make_unique<RingBackend>(
-      "mpi", MakeMpiLinks(comm), RingOptions{.report_after = ranks.report_after})));
+  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(
+      std::make_unique<RingBackend>("mpi", MakeMpiLinks(comm),
+                                    RingOptions{.report_after = ranks.report_after}),
+      ranks.trace_name));
 }
 
 }  // namespace penstock::collective

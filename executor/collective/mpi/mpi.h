@@ -18,6 +18,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/observe/report_times.h"
@@ -37,6 +38,7 @@ struct MpiRanks {
   std::vector<int> ranks;  // of MPI_COMM_WORLD, in the order of the group; must include this process
   int number = 0;          // of the ring, not negative; groups made at the same time need different numbers
   Nanoseconds report_after = observe::kReportAfter;  // of waits in operations; 0: no reports
+  std::string trace_name = {};                       // of the group (queued_group.h)
 };
 
 // Blocks until all ranks have called it. kInvalidArgument E-collective-size: ranks; kUnavailable

@@ -162,12 +162,41 @@ void KeepFirst(std::optional<std::pair<std::size_t, std::int64_t>>& end, std::si
   if (!end || time < end->second) end = {host, time};
 }
 
+// Of an operation that no rank ends before all have begun it, the last begin and the first end by host.
+struct Meeting {
+  std::int64_t last_begin_ns = 0, first_end_ns = 0;
+};
+using Meetings = std::map<std::uint64_t, std::map<std::size_t, Meeting>>;  // by flow and host
+
+void AddToMeeting(const Event& event, std::size_t host, Meetings& meetings) {
+  const auto [found, is_new] = meetings[event.flow].try_emplace(host, Meeting{event.begin_ns, event.end_ns});
+  if (is_new) return;
+  found->second.last_begin_ns = std::max(found->second.last_begin_ns, event.begin_ns);
+  found->second.first_end_ns = std::min(found->second.first_end_ns, event.end_ns);
+}
+
+// Each host tells each other one that it has begun.
+void AddMeetings(const Meetings& meetings, std::vector<Message>& messages) {
+  for (const auto& [flow, hosts] : meetings) {
+    for (const auto& [from, begun] : hosts) {
+      for (const auto& [to, ended] : hosts) {
+        if (from != to) messages.push_back({from, to, begun.last_begin_ns, ended.first_end_ns});
+      }
+    }
+  }
+}
+
 std::vector<Message> MessagesOf(const std::vector<ProcessTrace>& job, const std::vector<std::size_t>& hosts) {
   std::unordered_map<std::uint64_t, Ends> flows;
+  Meetings meetings;
   for (std::size_t p = 0; p < job.size(); ++p) {
     for (const Lane& lane : job[p].lanes) {
       for (const Event& event : lane.events) {
         if (event.flow == 0) continue;
+        if (event.kind == EventKind::kCollective) {
+          if (event.of == 1) AddToMeeting(event, hosts[p], meetings);
+          continue;
+        }
         Ends& ends = flows[event.flow];
         if (event.kind == EventKind::kSend) KeepFirst(ends.sent, hosts[p], event.end_ns);
         if (event.kind == EventKind::kMerge) KeepFirst(ends.merged, hosts[p], event.begin_ns);
@@ -187,6 +216,7 @@ std::vector<Message> MessagesOf(const std::vector<ProcessTrace>& job, const std:
     add(ends.asked, ends.replied);
     add(ends.replied, ends.arrived);
   }
+  AddMeetings(meetings, messages);
   // In an order that does not depend on the hash table, so that equal files give equal output.
   std::sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) {
     return std::tie(a.sent_ns, a.arrived_ns, a.from, a.to) < std::tie(b.sent_ns, b.arrived_ns, b.from, b.to);

@@ -24,7 +24,8 @@ enum class EventKind : std::uint8_t {
   kUpdate,      // a server runs the optimize block of chunk `at` of parameter `name`; `step`: its number
   kReply,       // instant: a server is about to send version `step` to `peer`
   kSave,        // a server writes a checkpoint of `name`
-  kCollective,  // an operation of all ranks, from its begin on this one; step: its number in its group
+  kCollective,  // an operation of all ranks, from its begin on this one; step: its number in its group;
+                // of: 1 if no rank ends it before all have begun it
 };
 constexpr EventKind kLastKind = EventKind::kCollective;
 const char* NameOf(EventKind kind);  // "op"

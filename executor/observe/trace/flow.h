@@ -1,5 +1,5 @@
-// Numbers the messages between a trainer and a server, so that the traces of both sides give a message the
-// same number. Both know all of its parts already, so the wire carries no number.
+// Numbers the messages between a trainer and a server, and the operations of a group of ranks, so that the
+// traces of all sides give each the same number. All know its parts already, so the wire carries no number.
 //
 //   const FlowBase base("10.0.0.1:6174", trainer);                          // of a connection
 //   event.flow = base.Of(FlowKind::kPush, Fnv1a64("w@GRAD"), chunk, step);
@@ -12,11 +12,11 @@
 
 namespace penstock::trace {
 
-enum class FlowKind : std::uint8_t { kPush = 1, kPull = 2, kRows = 3, kChanged = 4 };
+enum class FlowKind : std::uint8_t { kPush = 1, kPull = 2, kRows = 3, kChanged = 4, kCollective = 5 };
 
 class FlowBase {
  public:
-  // `server` is the address in the programs.
+  // `server` is the address in the programs; or it names a group of ranks, and `trainer` is 0.
   FlowBase(std::string_view server, std::uint64_t trainer) : base_(Mixed(Fnv1a64(server), trainer)) {}
 
   // Never 0.

@@ -238,7 +238,8 @@ void DescribeThread(PacketWriter& to, const ProcessTrace& process, std::size_t h
   to.Describe(track);
 }
 
-// Trainers, pservers, others; each by number: "trainer 2" before "trainer 10".
+}  // namespace
+
 std::vector<std::size_t> OrderOf(const std::vector<ProcessTrace>& job) {
   const auto key = [&](std::size_t i) {
     const std::string& role = job[i].role;
@@ -250,8 +251,6 @@ std::vector<std::size_t> OrderOf(const std::vector<ProcessTrace>& job) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   return order;
 }
-
-}  // namespace
 
 std::vector<EndingFlows> FlowsToUpdates(const ProcessTrace& process) {
   std::vector<EndingFlows> ending;

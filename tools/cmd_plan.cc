@@ -11,6 +11,7 @@
 #include "operators/all_ops.h"
 #include "tools/case/role_files.h"
 #include "tools/command.h"
+#include "tools/feed_shapes.h"
 #include "tools/plan/rate.h"
 #include "tools/plan/report.h"
 #include "tools/source.h"
@@ -103,10 +104,10 @@ Result<JobReport> Report(const Arguments& arguments) {
 
 Result<std::string> ExecPlan() {
   if (FLAGS_batch <= 0) return InvalidArgument("E-usage", "plan: --exec requires --batch, at least 1");
+  PENSTOCK_ASSIGN_OR_RETURN(const exec::FedShapes fed, ReadFedShapes("plan"));
   PENSTOCK_ASSIGN_OR_RETURN(const Program program, ReadProgramFile(FLAGS_exec, &Threads()));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::unique_ptr<exec::Specialisation> plan,
-      exec::PlanForFeeds(AllOps(), program, {.batch = FLAGS_batch}, exec::PlanOptionsBySetting()));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<exec::Specialisation> plan,
+                            exec::PlanForFeeds(AllOps(), program, fed, exec::PlanOptionsBySetting()));
   return exec::PlanText(*plan);
 }
 
@@ -122,6 +123,7 @@ int RunExecPlan(const Arguments& arguments) {
 
 int RunPlan(const Arguments& arguments) {
   if (IsGiven("exec")) return RunExecPlan(arguments);
+  if (IsGiven("feed")) return BadInput(InvalidArgument("E-usage", "plan: --feed requires --exec"));
   if (arguments.size() != (HasSourcePrograms() ? 0 : 1)) {
     return BadUsage("plan", "DIR, or --main F --startup F --config F");
   }

@@ -32,6 +32,7 @@ int RunMemoryOptimize(const Arguments& arguments);
 int RunReleaseMemory(const Arguments& arguments);
 int RunPlan(const Arguments& arguments);
 int RunPlot(const Arguments& arguments);
+int RunProfile(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTop(const Arguments& arguments);
 int RunTrace(const Arguments& arguments);

@@ -1,5 +1,7 @@
 // The `penstock` command: the table of its sub-commands, dispatch and usage.
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <iostream>
 
 #include "framework/runtime/core_threads.h"
@@ -8,6 +10,22 @@
 
 namespace penstock::tools {
 namespace {
+
+// The programs and the configuration of a job, for commands that transpile.
+constexpr std::array<std::string_view, 15> kJobFlags = {"main",          "startup",
+                                                        "facts",         "config",
+                                                        "compat",        "split_method",
+                                                        "slicing",       "clip",
+                                                        "staleness",     "backup_trainers",
+                                                        "compression",   "exchange",
+                                                        "exchange_gbit", "exchange_message_us",
+                                                        "on_uneven"};
+
+std::vector<std::string_view> JobFlagsAnd(std::initializer_list<std::string_view> others) {
+  std::vector<std::string_view> flags(kJobFlags.begin(), kJobFlags.end());
+  flags.insert(flags.end(), others);
+  return flags;
+}
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
@@ -18,13 +36,8 @@ const std::vector<Command>& Commands() {
        RunConvert},
       {"show", "F", "prints program F for reading, with defaults omitted", {"full"}, RunShow},
       {"diff", "A B", "compares two programs, or two folders of role programs, op by op", {}, RunDiff},
-      {"transpile",
-       "--main F --startup F --config F --out DIR [--steps DIR]",
-       "writes the programs of all roles, and the plan",
-       {"main", "startup", "facts", "config", "compat", "split_method", "slicing", "clip", "staleness",
-        "backup_trainers", "compression", "exchange", "exchange_gbit", "exchange_message_us", "on_uneven",
-        "steps", "out"},
-       RunTranspile},
+      {"transpile", "--main F --startup F --config F --out DIR [--steps DIR]",
+       "writes the programs of all roles, and the plan", JobFlagsAnd({"steps", "out"}), RunTranspile},
       {"memory_optimize",
        "A B",
        "writes program A to B with buffers reused, and prints the memory saved",
@@ -35,24 +48,12 @@ const std::vector<Command>& Commands() {
        "writes program A to B with a delete_var after the last use of each temporary",
        {"keep"},
        RunReleaseMemory},
-      {"plan",
-       "DIR | --main F --startup F --config F | --exec F --batch N",
+      {"plan", "DIR | --main F --startup F --config F | --exec F --batch N",
        "reports the memory, traffic and balance of a job's processes, and its expected speed on a network; "
        "or "
        "prints the plan by which the executor runs program F",
-       {"main",          "startup",
-        "facts",         "config",
-        "compat",        "split_method",
-        "slicing",       "clip",
-        "staleness",     "backup_trainers",
-        "compression",   "exchange",
-        "exchange_gbit", "exchange_message_us",
-        "on_uneven",     "rows_per_step",
-        "batch",         "steps_per_exchange",
-        "net",           "step_ms",
-        "message_us",    "pieces",
-        "json",          "dot",
-        "exec"},
+       JobFlagsAnd({"rows_per_step", "batch", "steps_per_exchange", "net", "step_ms", "message_us", "pieces",
+                    "json", "dot", "exec", "feed"}),
        RunPlan},
       {"check",
        "DIR [--main F --startup F [--facts F]]",
@@ -76,6 +77,12 @@ const std::vector<Command>& Commands() {
        "merges a job's traces (launch --trace DIR) into FILE, or DIR/job.pftrace, for ui.perfetto.dev",
        {},
        RunTrace},
+      {"profile",
+       "DIR [FILE] [--program F --batch N]",
+       "writes a page about the steps of program F, or DIR/profile.html, from a trace (PENSTOCK_TRACE=DIR): "
+       "ops by type, the slowest ops, a roofline, memory over time; without a program, only the times of ops",
+       {"program", "batch", "feed", "role", "gemm_gflops", "copy_gbytes", "threads"},
+       RunProfile},
   };
   return commands;
 }

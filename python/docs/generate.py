@@ -14,7 +14,8 @@ ROOT = HERE.parents[1]
 # The first page that has an object documents it; later ones refer to it.
 FIRST = ['penstock', 'penstock.fluid.layers', 'penstock.fluid.nets', 'penstock.fluid.optimizer', 'penstock.fluid.io',
          'penstock.fluid.framework', 'penstock.fluid.executor', 'penstock.fluid.transpiler', 'penstock.hvd']
-COMMANDS = ['convert', 'show', 'diff', 'transpile', 'check', 'plan', 'memory_optimize', 'release_memory', 'plot', 'top']
+COMMANDS = ['convert', 'show', 'diff', 'transpile', 'check', 'plan', 'memory_optimize', 'release_memory', 'plot', 'top',
+            'trace', 'profile']
 
 
 def public_modules():

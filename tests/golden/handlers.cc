@@ -6,9 +6,9 @@ namespace penstock::test {
 
 GoldenHandler FindGoldenHandler(std::string_view folder) {
   static const std::map<std::string_view, GoldenHandler> handlers = {
-      {"check", RunCheck}, {"cost", RunCost},     {"diff", RunDiff},   {"exec_plan", RunExecPlan},
-      {"ir", RunIr},       {"memory", RunMemory}, {"passes", RunPass}, {"pipelines", RunPipelines},
-      {"plan", RunPlan},   {"steps", RunSteps},   {"trace", RunTrace},
+      {"check", RunCheck}, {"cost", RunCost},       {"diff", RunDiff},   {"exec_plan", RunExecPlan},
+      {"ir", RunIr},       {"memory", RunMemory},   {"passes", RunPass}, {"pipelines", RunPipelines},
+      {"plan", RunPlan},   {"profile", RunProfile}, {"steps", RunSteps}, {"trace", RunTrace},
   };
   const auto it = handlers.find(folder);
   return it == handlers.end() ? nullptr : it->second;

@@ -51,6 +51,10 @@ Result<GoldenOutputs> RunDiff(const GoldenFile& file, const GoldenCase& one);
 // trace/: merges the traces of `-- in`, a line per process, thread and event, and prints the file's packets.
 Result<GoldenOutputs> RunTrace(const GoldenFile& file, const GoldenCase& one);
 
+// profile/: the page of `penstock profile` for the trace of `-- trace` and the program of `-- in`, if there
+// is one. `-- options` has batch, role, and the peaks gflops and gbytes.
+Result<GoldenOutputs> RunProfile(const GoldenFile& file, const GoldenCase& one);
+
 // The text of an input section; an error if the case does not have it.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
 

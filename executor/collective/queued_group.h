@@ -22,7 +22,7 @@ class QueuedGroup : public CollectiveGroup {
  public:
   // `name` identifies the group in traces: the same on all ranks, another one for each group of the job.
   // Without it, the traces of the ranks do not join its operations.
-  QueuedGroup(std::unique_ptr<Backend> backend, std::string_view name);
+  explicit QueuedGroup(std::unique_ptr<Backend> backend, std::string_view name = {});
   ~QueuedGroup() override;
 
   int rank() const override { return backend_->rank(); }

@@ -257,7 +257,9 @@ std::string MemoryChart(const Report& report) {
   out += Line(kLeft, planned, kLeft + kWidth, planned, "planned");
   for (const Phase& phase : report.phases) {
     const double at = x.At(static_cast<double>(phase.ns) / 1e6);
-    out += Line(at, kTop, at, kTop + kHeight, "phase") + Label(at + 4, kTop + 14, "start", phase.name);
+    const bool fits = at < kLeft + 0.85 * kWidth;  // to the right of the line
+    out += Line(at, kTop, at, kTop + kHeight, "phase");
+    out += Label(fits ? at + 4 : at - 4, kTop + 14, fits ? "start" : "end", phase.name);
   }
   return out + "</svg>\n";
 }

@@ -106,7 +106,7 @@ Result<std::string> ExecPlan() {
   if (FLAGS_batch <= 0) return InvalidArgument("E-usage", "plan: --exec requires --batch, at least 1");
   PENSTOCK_ASSIGN_OR_RETURN(const exec::FedShapes fed, ReadFedShapes("plan"));
   PENSTOCK_ASSIGN_OR_RETURN(const Program program, ReadProgramFile(FLAGS_exec, &Threads()));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<exec::Specialisation> plan,
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Specialisation> plan,
                             exec::PlanForFeeds(AllOps(), program, fed, exec::PlanOptionsBySetting()));
   return exec::PlanText(*plan);
 }

@@ -58,7 +58,7 @@ Result<profile::Report> Profile(const std::string& folder) {
   if (!IsGiven("program")) return profile::MakeReport(job, question);
   PENSTOCK_ASSIGN_OR_RETURN(const exec::FedShapes fed, ReadFedShapes("profile"));
   PENSTOCK_ASSIGN_OR_RETURN(const Program program, ReadProgramFile(FLAGS_program, &Threads()));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<exec::Specialisation> plan,
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Specialisation> plan,
                             exec::PlanForFeeds(AllOps(), program, fed, exec::PlanOptionsBySetting()));
   question.plan = plan.get();
   question.program = FLAGS_program;

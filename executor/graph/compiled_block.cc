@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/first_place.h"
 #include "executor/graph/halves.h"
 #include "executor/graph/receive_order.h"
 #include "executor/graph/row_views.h"
@@ -15,6 +16,7 @@
 #include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
 #include "framework/op/unknown_ops.h"
+#include "framework/roles/collective_views.h"
 #include "framework/roles/views.h"
 
 namespace penstock::exec {
@@ -68,10 +70,14 @@ class Compiler {
     std::erase_if(out_->imports, [this](int index) { return slot(index).home == Home::kScope; });
     AddRowViews(*out_);
     NotePeeks();
+    MarkOfFirstPlace(*out_);
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {
       const SlotInfo& slot = out_->slots[s];
       if (slot.home == Home::kFeed || (slot.home == Home::kScope && slot.required)) {
         out_->key.push_back(static_cast<int>(s));
+        const auto fed = std::ranges::find(out_->feeds, static_cast<int>(s));
+        out_->feed_of_key.push_back(fed == out_->feeds.end() ? -1
+                                                             : static_cast<int>(fed - out_->feeds.begin()));
       }
     }
     return std::shared_ptr<const CompiledBlock>(std::move(out_));
@@ -175,6 +181,7 @@ class Compiler {
     instruction.def = *def;
     instruction.position = position;
     instruction.ahead = ordered.ahead;
+    instruction.of_first_place = roles::IsOfFirstPlace(*op);
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->outputs(), position, instruction.outputs));
     if (op->type() == kDeleteVarOp) return OkStatus();

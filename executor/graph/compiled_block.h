@@ -46,8 +46,9 @@ struct SlotInfo {
 struct Instruction {
   OpRef op;
   const OpDef* def = nullptr;
-  int position = 0;    // in the block
-  bool ahead = false;  // a recv that runs before the send_barrier of its step (receive_order.h)
+  int position = 0;             // in the block
+  bool ahead = false;           // a recv that runs before the send_barrier of its step (receive_order.h)
+  bool of_first_place = false;  // of several places of a process, only the first one runs it
   // The types of its outputs are asked for before the run (OpDef::PeekOutputs) and known when it is planned.
   bool peeked = false;
   // Whether the op is declared to run other blocks. The inputs of those blocks are checked where they run.
@@ -90,6 +91,8 @@ struct CompiledBlock {
   std::vector<int> imports;
   // Slots whose types before the run choose the specialisation: feeds, and required scope variables.
   std::vector<int> key;
+  // By position in key: the index of the feed, -1 for a variable of the scope.
+  std::vector<int> feed_of_key;
   // Ops whose outputs' types do so too.
   std::vector<Peek> peeks;
   std::vector<std::string> feed_names;

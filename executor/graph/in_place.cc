@@ -23,7 +23,7 @@ class TakeOvers {
     for (std::size_t step = 0; step < specialisation_.steps.size(); ++step) {
       const Step& prepared = specialisation_.steps[step];
       const OpDef& def = *block().instructions[step].def;
-      const bool plain = prepared.kernel != nullptr && !prepared.starts_blocks && !prepared.may_lack_inputs &&
+      const bool plain = prepared.has_kernel && !prepared.starts_blocks && !prepared.may_lack_inputs &&
                          !prepared.has_uncertain && !def.effects().MayHoldArguments();
       if (plain) AddOneOf(static_cast<int>(step));
     }

@@ -36,6 +36,7 @@ class Specialiser {
       : services_(services),
         in_place_(in_place),
         known_(std::move(known)),
+        type_of_(block->slots.size(), -1),
         place_of_(block->slots.size(), -1),
         view_of_(block->slots.size(), -1),
         guessed_(block->slots.size(), false),
@@ -43,11 +44,11 @@ class Specialiser {
         sent_(block->slots.size(), false),
         unwritten_since_sent_(block->slots.size(), false),
         whole_sent_(block->slots.size(), false) {
-    out_ = std::make_unique<Specialisation>();
+    out_ = std::make_shared<Specialisation>();
     out_->block = std::move(block);
   }
 
-  Result<std::unique_ptr<Specialisation>> Run() {
+  Result<Specialised> Run() {
     const CompiledBlock& block = *out_->block;
     for (const int slot : block.key) out_->key.push_back(Known(slot));
     for (const Peek& peek : block.peeks) {
@@ -56,6 +57,7 @@ class Specialiser {
       }
     }
     out_->steps.reserve(block.instructions.size());
+    kernels_.reserve(block.instructions.size());
     for (const Instruction& instruction : block.instructions) {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
     }
@@ -67,7 +69,7 @@ class Specialiser {
     for (const RowGroup& group : block.row_groups) AddViews(group);
     PlaceOutputs();
     PlacePlaces();
-    return std::move(out_);
+    return Specialised{std::move(out_), std::move(kernels_)};
   }
 
  private:
@@ -120,19 +122,27 @@ class Specialiser {
     const Inferred inferred = inferring.ok() ? *inferring : AsDeclared(instruction);
     Step& step = out_->steps.emplace_back();
     step.starts_blocks = instruction.starts_blocks;
+    step.of_first_place = instruction.of_first_place;
     AddLodCopies(instruction, inferred.lod_shares);
     NoteUncertain(instruction, step);
+    std::unique_ptr<Kernel>& kernel = kernels_.emplace_back();
+    out_->kernel_types.push_back(inferred.kernel_type);
     // An op that starts blocks resolves its inputs when it runs.
     if (step.starts_blocks || (inferring.ok() && InputsAreKnown(instruction))) {
       Result<PreparedKernel> prepared = PrepareKernel(*out_->block, instruction, inferred, known_, services_);
       if (!prepared.ok() && !guess) return std::move(prepared).status();
       if (prepared.ok()) {
-        step.kernel = std::move(prepared->kernel);
+        kernel = std::move(prepared->kernel);
         AddWorkspaces(prepared->workspaces);
       }
     }
-    if (step.kernel == nullptr) ++out_->steps_without_kernel;
-    AddInputs(instruction, step);
+    step.has_kernel = kernel != nullptr;
+    if (step.has_kernel) {
+      AddInputs(instruction, step);
+      AddOutputTypes(inferred);
+    } else {
+      ++out_->steps_without_kernel;
+    }
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
       for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
         const int slot = instruction.outputs[i][j];
@@ -170,6 +180,13 @@ class Specialiser {
     return static_cast<int>(out_->types.size()) - 1;
   }
 
+  // The position of the type that the slot has now.
+  int TypeIndexOf(int slot) {
+    int& index = type_of_[static_cast<std::size_t>(slot)];
+    if (index < 0) index = TypeIndex(Known(slot));
+    return index;
+  }
+
   void NoteSent(const Instruction& instruction) {
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
@@ -185,15 +202,21 @@ class Specialiser {
   // Records the input types that the kernel was prepared for. Call before AddOutput, which replaces the type
   // of an input that the op also writes.
   void AddInputs(const Instruction& instruction, Step& step) {
-    if (step.kernel == nullptr) return;
     step.may_lack_inputs = step.starts_blocks || instruction.def->reads_only_some();
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
+        out_->arguments.push_back(slot < 0 ? TypeIndex(VarInfo()) : TypeIndexOf(slot));
         if (slot < 0) continue;
         const VarInfo& info = Known(slot);
         if (info.kind != VarKind::kTensor || IsKnownTensor(info))
-          out_->inputs.push_back({slot, TypeIndex(info)});
+          out_->inputs.push_back({slot, out_->arguments.back()});
       }
+    }
+  }
+
+  void AddOutputTypes(const Inferred& inferred) {
+    for (const std::vector<VarInfo>& row : inferred.outputs) {
+      for (const VarInfo& type : row) out_->arguments.push_back(TypeIndex(type));
     }
   }
 
@@ -210,6 +233,7 @@ class Specialiser {
 
   Status AddOutput(const Instruction& instruction, int slot, const VarInfo& info) {
     Known(slot) = info;
+    type_of_[static_cast<std::size_t>(slot)] = -1;
     // A nested block makes its outputs itself, and may leave some unwritten.
     block_written_[static_cast<std::size_t>(slot)] = instruction.starts_blocks;
     if (!IsKnownTensor(info)) return OkStatus();
@@ -246,7 +270,7 @@ class Specialiser {
   void AddViews(const RowGroup& group) {
     const auto step = static_cast<std::size_t>(group.instruction);
     const VarInfo* whole = InfoIn(step, group.whole);
-    if (out_->steps[step].kernel == nullptr || whole == nullptr || whole->shape.rank() == 0) return;
+    if (!out_->steps[step].has_kernel || whole == nullptr || whole->shape.rank() == 0) return;
     std::vector<RowView> views;
     Dim begin = 0;
     for (const int part : group.parts) {
@@ -329,6 +353,7 @@ class Specialiser {
   const bool in_place_;
   FlatIndex type_index_;  // of out_->types
   std::vector<VarInfo> known_;
+  std::vector<int> type_of_;         // by slot: its present type's index in out_->types, -1 if not looked up
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
   std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view
   std::vector<bool> guessed_;        // by slot: the run may produce another shape
@@ -339,7 +364,8 @@ class Specialiser {
   std::vector<bool> unwritten_since_sent_;
   std::vector<bool> whole_sent_;     // by slot: an op that may hold it has read a view of it
   std::size_t temporary_bytes_ = 0;  // of all outputs that are temporaries
-  std::unique_ptr<Specialisation> out_;
+  std::shared_ptr<Specialisation> out_;
+  Kernels kernels_;
 };
 
 }  // namespace
@@ -359,9 +385,8 @@ std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std
   return end;
 }
 
-Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
-                                                   std::vector<VarInfo> known, const Services& services,
-                                                   bool in_place) {
+Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
+                               const Services& services, bool in_place) {
   return Specialiser(std::move(block), std::move(known), services, in_place).Run();
 }
 

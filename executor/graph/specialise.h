@@ -1,6 +1,11 @@
 // Compilation, level 2: specialises a block for given shapes. Infers every op's shapes, prepares its kernel,
 // and gives every temporary its place in the arena.
 //
+//   PENSTOCK_ASSIGN_OR_RETURN(Specialised made, Specialise(block, known, services));
+//   Frame first(made.plan, std::move(made.kernels));
+//   PENSTOCK_ASSIGN_OR_RETURN(Kernels more, PrepareKernels(*made.plan, services));
+//   Frame second(made.plan, std::move(more));  // may run at the same time
+//
 // An op whose input shapes depend on values has no kernel in the plan: it is prepared for the actual shapes
 // when it runs (step_variant.h).
 #pragma once
@@ -13,6 +18,7 @@
 
 #include "executor/graph/awaits.h"
 #include "executor/graph/infer.h"
+#include "executor/graph/kernels.h"
 
 namespace penstock::exec {
 
@@ -35,17 +41,18 @@ struct OutputSlot {
 // What a run reads of one prepared op. Its lists are parts of the specialisation's lists, which begin where
 // those of the step before end.
 struct Step {
-  std::unique_ptr<Kernel> kernel;  // null: the types of its inputs are not known before it runs
   std::uint32_t inputs_end = 0;
   std::uint32_t outputs_end = 0;
   std::uint32_t workspaces_end = 0;
   std::uint32_t lod_copies_end = 0;
+  bool has_kernel = false;       // false: the types of its inputs are not known before it runs
   bool may_lack_inputs = false;  // the kernel decides which inputs it reads
   bool starts_blocks = false;
-  bool has_uncertain = false;  // some of its inputs are in Specialisation::uncertain
-  bool awaits = false;         // Specialisation::awaits names it
+  bool has_uncertain = false;   // some of its inputs are in Specialisation::uncertain
+  bool awaits = false;          // Specialisation::awaits names it
+  bool of_first_place = false;  // Instruction::of_first_place
 };
-static_assert(sizeof(Step) == 32, "two steps in a cache line");
+static_assert(sizeof(Step) == 24, "with the pointer to its kernel, two steps in a cache line");
 
 // An input that a block may or may not have written: checked before the step runs.
 struct UncertainInput {
@@ -73,6 +80,8 @@ struct RowView {
   Dim end = 0;
 };
 
+// What all runs of a block with the same shapes share. Immutable once it is made: frames of several threads
+// use it at once. What a kernel keeps between its runs belongs to a frame (kernels.h).
 struct Specialisation {
   std::shared_ptr<const CompiledBlock> block;
   std::vector<VarInfo> key;  // types of the slots block->key
@@ -80,7 +89,10 @@ struct Specialisation {
   // plan does not depend on them.
   std::vector<VarInfo> peeked;
   std::vector<VarInfo> types;  // each type once: most values of a program share a few
-  std::vector<Step> steps;     // one for each of block->instructions
+  // Indices into types: those of all arguments, inputs before outputs, of each step with a kernel.
+  std::vector<int> arguments;
+  std::vector<DType> kernel_types;  // by step: chooses the kernel
+  std::vector<Step> steps;          // one for each of block->instructions
   // The lists of all steps, in their order. The inputs and outputs are checked before each run of the kernel:
   // the last writer of a variable may have left another size, type or kind than inferred. If an input
   // differs, the run uses a variant of the step; an output is reallocated. Ops that run blocks have no
@@ -124,11 +136,14 @@ bool Reads(const Instruction& instruction, int slot);
 // Lays out a kernel's workspaces one after the other: appends the offset of each to `offsets`, and returns
 // their end.
 std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std::size_t>& offsets);
+struct Specialised {
+  std::shared_ptr<const Specialisation> plan;
+  Kernels kernels;  // of its first frame
+};
 
 // `known`: the state of each slot before the run; for slots not in block->key, their declaration. `in_place`:
 // outputs take over the memory of inputs (in_place.h).
-Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
-                                                   std::vector<VarInfo> known, const Services& services,
-                                                   bool in_place = true);
+Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
+                               const Services& services, bool in_place = true);
 
 }  // namespace penstock::exec

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "executor/graph/first_place.h"
 #include "executor/plan/channels_last.h"
 #include "executor/plan/verify.h"
 #include "framework/base/environment.h"
@@ -13,17 +14,16 @@ PlanOptions PlanOptionsBySetting() {
   return {.channels_last = !layouts.ok() || *layouts != "plain"};
 }
 
-Result<std::unique_ptr<Specialisation>> MakePlan(const OpRegistry& ops,
-                                                 std::shared_ptr<const CompiledBlock> block,
-                                                 std::vector<VarInfo> known, const Services& services,
-                                                 const PlanOptions& options) {
-  if (options.channels_last) block = StoreChannelsLast(ops, block, known);
+Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
+                             std::vector<VarInfo> known, const Services& services,
+                             const PlanOptions& options) {
+  if (options.channels_last) block = MarkedOfFirstPlace(StoreChannelsLast(ops, block, known));
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)
     known.push_back(InfoOf(*block->slots[s].var));
-  auto plan = Specialise(std::move(block), std::move(known), services, options.in_place);
-  if (plan.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(**plan));
-  return plan;
+  auto made = Specialise(std::move(block), std::move(known), services, options.in_place);
+  if (made.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(*made->plan));
+  return made;
 }
 
 }  // namespace penstock::exec

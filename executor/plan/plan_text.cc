@@ -26,7 +26,7 @@ std::string PlanText(const Specialisation& plan) {
                             plan.arena_bytes, " B\n");
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     text += StrCat(i, "  ", PrintOp(*plan.block->instructions[i].op),
-                   plan.steps[i].kernel == nullptr ? "  late\n" : "\n");
+                   !plan.steps[i].has_kernel ? "  late\n" : "\n");
     for (const OutputSlot& output : plan.OutputsOf(i)) {
       text += StrCat("     ", plan.block->slots[static_cast<std::size_t>(output.slot)].name, " : ",
                      TypeText(plan.type(output.type)), " ", PlaceText(plan, output), "\n");

@@ -7,14 +7,17 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 
 #include "executor/graph/compiled_block.h"
+#include "executor/graph/first_place.h"
 #include "executor/plan/plan.h"
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame_pool.h"
 #include "executor/schedule/peeked.h"
+#include "executor/schedule/plan_cache.h"
 #include "executor/schedule/sequential.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
@@ -26,21 +29,29 @@
 
 namespace penstock::exec {
 
-// A compiled block with the frames of its specialisations.
+// A compiled block with its plans, and the frames of each place.
 struct Executor::Entry {
-  Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, std::size_t idle_max)
+  Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, std::size_t kept_max, int places)
       : block(std::move(compiled)),
         content_id(id),
         may_wait(std::any_of(block->instructions.begin(), block->instructions.end(), OpMayWait)),
         lands(std::any_of(block->instructions.begin(), block->instructions.end(), OpLands)),
-        pool(idle_max) {}
+        every_fetch(block->fetches.size()),
+        plans(kept_max) {
+    std::iota(every_fetch.begin(), every_fetch.end(), 0);
+    fetches_later = places > 1 ? FetchesOfLaterPlaces(*block) : every_fetch;
+    for (int place = 0; place < places; ++place) pools.push_back(std::make_unique<FramePool>(kept_max));
+  }
   const std::shared_ptr<const CompiledBlock> block;
   const std::uint64_t content_id;
   const bool may_wait;
   const bool lands;  // an op takes parameters from the trainer's communicator
   // The fetches as the caller gave them; if it gave none, the block's fetches come from the program.
   std::vector<std::string> fetches_asked;
-  FramePool pool;
+  std::vector<int> every_fetch;    // positions of the fetches
+  std::vector<int> fetches_later;  // positions of those that later places have too
+  PlanCache plans;
+  std::vector<std::unique_ptr<FramePool>> pools;  // by place: kernels use the services of their place
 
  private:
   static bool OpMayWait(const Instruction& instruction) { return instruction.def->effects().AreOutside(); }
@@ -121,20 +132,45 @@ thread_local const Running* Running::innermost_ = nullptr;
 
 }  // namespace
 
+// What a place has of its own: its services, and with them the blocks that its kernels run.
+class Executor::Lane : public BlockRunner {
+ public:
+  Lane(Impl& impl, int at, const ExecutorOptions& options, CollectiveRings* rings) : place(at), impl_(impl) {
+    services.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+    services.rpc = options.rpc;
+    services.server = options.server;
+    services.rings = rings;
+    services.blocks = this;
+  }
+  Status RunBlock(const Program& program, int block, Scope& scope) override;
+  Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
+                                                      std::vector<std::string> keeps) override;
+  PlaceKind kind() const { return place == 0 ? PlaceKind::kFirst : PlaceKind::kLater; }
+  FramePool& PoolOf(Entry& entry) const { return *entry.pools[static_cast<std::size_t>(place)]; }
+
+  const int place;
+  Services services;
+
+ private:
+  Impl& impl_;
+};
+
 struct Executor::Impl {
   Impl(const OpRegistry& registry, const ExecutorOptions& given)
       : ops(registry), options(given), passes(given.passes.value_or(PlanOptionsBySetting())) {
-    services.threads = given.threads > 0 ? given.threads : omp_get_max_threads();
-    services.rpc = given.rpc;
-    services.server = given.server;
-    services.rings = given.rings;
+    std::vector<CollectiveRings*> rings = given.places;
+    if (rings.empty()) rings.push_back(given.rings);
+    for (CollectiveRings* const of_place : rings)
+      lanes.push_back(std::make_unique<Lane>(*this, static_cast<int>(lanes.size()), options, of_place));
   }
+  Lane& first() const { return *lanes.front(); }
 
   // Kernels declare their pieces for the program that was attached last. Another program may have been since
   // this one was compiled.
   Status Attach(const CompiledBlock& block) const {
-    if (!block.effects.AreOutside() || services.rpc == nullptr) return OkStatus();
-    return services.rpc->Attach(block.program);
+    RpcClient* const rpc = first().services.rpc;
+    if (!block.effects.AreOutside() || rpc == nullptr) return OkStatus();
+    return rpc->Attach(block.program);
   }
 
   Result<EntryRef> Compile(const Program& program, CompileRequest request) {
@@ -144,7 +180,8 @@ struct Executor::Impl {
                               CompileBlock(ops, verified, std::move(request)));
     PENSTOCK_RETURN_IF_ERROR(Attach(*block));
     compiled_count.fetch_add(1, std::memory_order_relaxed);
-    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), options.specialisations_max);
+    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), options.specialisations_max,
+                                         static_cast<int>(lanes.size()));
     entry->fetches_asked = std::move(fetches);
     return entry;
   }
@@ -175,7 +212,8 @@ struct Executor::Impl {
     CompileRequest request;
     for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
     request.fetches.assign(fetches.begin(), fetches.end());
-    request.receives_early = services.rpc != nullptr && services.rpc->PullsNext();
+    RpcClient* const rpc = first().services.rpc;
+    request.receives_early = rpc != nullptr && rpc->PullsNext();
     PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request)));
     const std::lock_guard lock(mutex);
     main_entries.push_front(entry);
@@ -208,14 +246,15 @@ struct Executor::Impl {
   }
 
   // Returns a frame for a run in `scope`. `last` is the binding of the caller's previous run, to be updated.
-  Result<std::unique_ptr<Frame>> Take(Entry& entry, Scope& scope, const Supplied& supplied,
+  Result<std::unique_ptr<Frame>> Take(Lane& lane, Entry& entry, Scope& scope, const Supplied& supplied,
                                       ScopeBinding& last) {
-    if (auto frame = entry.pool.TakeBound(scope, supplied)) {
+    FramePool& pool = lane.PoolOf(entry);
+    if (auto frame = pool.TakeBound(scope, supplied)) {
       fast_run_count.fetch_add(1, std::memory_order_relaxed);
       return frame;
     }
     if (last.IsOf(scope)) {  // other scopes have used the frames since
-      if (auto frame = entry.pool.TakeAccepting(supplied, last)) {
+      if (auto frame = pool.TakeAccepting(supplied, last)) {
         fast_run_count.fetch_add(1, std::memory_order_relaxed);
         frame->Bind(last);
         return frame;
@@ -224,18 +263,37 @@ struct Executor::Impl {
     PENSTOCK_RETURN_IF_ERROR(CheckFeeds(*entry.block, supplied.feeds));
     PENSTOCK_ASSIGN_OR_RETURN(last, BindScope(*entry.block, scope));
     const ScopeBinding& binding = last;
-    std::unique_ptr<Frame> frame = entry.pool.TakeAccepting(supplied, binding);
+    std::unique_ptr<Frame> frame = pool.TakeAccepting(supplied, binding);
     if (frame == nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
-      auto made = MakePlan(ops, entry.block, KnownTypes(*entry.block, supplied, binding), services, passes);
+      auto made = MakeFrame(lane, entry, supplied, binding);
       if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, supplied.feeds);
-      specialised_count.fetch_add(1, std::memory_order_relaxed);
-      late_step_count.fetch_add((*made)->steps_without_kernel, std::memory_order_relaxed);
-      frame = std::make_unique<Frame>(*std::move(made));
-      entry.pool.Lend(*frame);
+      frame = *std::move(made);
+      pool.Lend(*frame);
     }
     frame->Bind(binding);
     return frame;
+  }
+
+  // Makes a frame of the plan for these types, and the plan if there is none.
+  Result<std::unique_ptr<Frame>> MakeFrame(Lane& lane, Entry& entry, const Supplied& supplied,
+                                           const ScopeBinding& binding) {
+    PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
+    const auto make = [&]() -> Result<Specialised> {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          Specialised made,
+          MakePlan(ops, entry.block, KnownTypes(*entry.block, supplied, binding), lane.services, passes));
+      specialised_count.fetch_add(1, std::memory_order_relaxed);
+      late_step_count.fetch_add(made.plan->steps_without_kernel, std::memory_order_relaxed);
+      return made;
+    };
+    PENSTOCK_ASSIGN_OR_RETURN(PlanCache::Got got, entry.plans.Get(supplied, binding, make));
+    if (!got.kernels.has_value()) {
+      PENSTOCK_ASSIGN_OR_RETURN(got.kernels, PrepareKernels(*got.plan, lane.services, lane.kind()));
+    } else if (lane.kind() == PlaceKind::kLater) {
+      RemoveKernelsOfFirstPlace(*got.plan, *got.kernels);
+    }
+    frame_count.fetch_add(1, std::memory_order_relaxed);
+    return std::make_unique<Frame>(std::move(got.plan), *std::move(got.kernels), lane.kind());
   }
 
   static std::vector<VarInfo> KnownTypes(const CompiledBlock& block, const Supplied& supplied,
@@ -254,8 +312,9 @@ struct Executor::Impl {
     return known;
   }
 
-  Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
-                  std::vector<Variable>* out, ScopeBinding& last) {
+  Status RunEntry(Lane& lane, Entry& entry, Scope& scope, std::span<const Feed> feeds,
+                  const Cancellation& cancellation, std::vector<Variable>* out, ScopeBinding& last) {
+    const Services& services = lane.services;
     const TeamSize team(services.threads);
     const ComputeTeam loops(services.threads);
     if (entry.lands && services.rpc != nullptr && services.rpc->communicator() != nullptr) {
@@ -264,7 +323,7 @@ struct Executor::Impl {
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
     std::vector<VarInfo> peeked;
     PENSTOCK_RETURN_IF_ERROR(PeekBatches(*entry.block, scope, timer, peeked));
-    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(entry, scope, {feeds, peeked}, last));
+    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(lane, entry, scope, {feeds, peeked}, last));
     frame->BeginRun(feeds);
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     Status status = RunSequential(*frame, scope, services, cancellation, timer);
@@ -272,19 +331,19 @@ struct Executor::Impl {
     // Collective operations in progress may use the frame's memory or a parameter's: ends them.
     if (!status.ok() && entry.block->effects.AreOutside() && services.rings != nullptr)
       services.rings->GiveUp(status);
-    if (status.ok() && out != nullptr) status = Collect(*frame, *out);
+    const bool first = lane.kind() == PlaceKind::kFirst;
+    if (status.ok() && out != nullptr)
+      status = Collect(*frame, first ? entry.every_fetch : entry.fetches_later, *out);
     frame->EndRun();
     // After a failed run the frame's state is unknown: drops it, and the next run makes a new one.
-    if (status.ok()) entry.pool.Give(std::move(frame));
+    if (status.ok()) lane.PoolOf(entry).Give(std::move(frame));
     return status;
   }
 
-  static Status Collect(const Frame& frame, std::vector<Variable>& out) {
-    const std::size_t count = frame.block().fetches.size();
-    out.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(Variable value, frame.Fetch(static_cast<int>(i)));
-      out.push_back(std::move(value));
+  static Status Collect(const Frame& frame, std::span<const int> fetched, std::vector<Variable>& out) {
+    out.resize(frame.block().fetches.size());
+    for (const int position : fetched) {
+      PENSTOCK_ASSIGN_OR_RETURN(out[static_cast<std::size_t>(position)], frame.Fetch(position));
     }
     return OkStatus();
   }
@@ -293,17 +352,17 @@ struct Executor::Impl {
     return FailedPrecondition("E-run-memory", "block ", block.block, ": not enough memory for these shapes");
   }
 
-  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
-                    std::vector<Variable>* out) {
+  Status RunGuarded(Lane& lane, Entry& entry, Scope& scope, std::span<const Feed> feeds,
+                    const Cancellation& cancellation, std::vector<Variable>* out) {
     ScopeBinding none;
-    return RunGuarded(entry, scope, feeds, cancellation, out, none);
+    return RunGuarded(lane, entry, scope, feeds, cancellation, out, none);
   }
 
-  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
-                    std::vector<Variable>* out, ScopeBinding& last) {
+  Status RunGuarded(Lane& lane, Entry& entry, Scope& scope, std::span<const Feed> feeds,
+                    const Cancellation& cancellation, std::vector<Variable>* out, ScopeBinding& last) {
     // Sizes depend on the user's feeds: too large a batch is an error of this run, not of the process.
     try {
-      return RunEntry(entry, scope, feeds, cancellation, out, last);
+      return RunEntry(lane, entry, scope, feeds, cancellation, out, last);
     } catch (const std::bad_alloc&) {
       return NotEnoughMemory(*entry.block);
     } catch (const std::length_error&) {  // a vector larger than any memory
@@ -316,10 +375,11 @@ struct Executor::Impl {
   const OpRegistry& ops;
   const ExecutorOptions options;
   const PlanOptions passes;
-  Services services;
+  std::vector<std::unique_ptr<Lane>> lanes;  // by place; one if there is no other place
   CancellationSource cancel;
   std::atomic<int> running{0};
-  std::atomic<std::int64_t> compiled_count{0}, specialised_count{0}, late_step_count{0}, fast_run_count{0};
+  std::atomic<std::int64_t> compiled_count{0}, specialised_count{0}, frame_count{0}, late_step_count{0},
+      fast_run_count{0};
 
   std::mutex mutex;                  // guards the lists of entries, not the entries
   std::list<EntryRef> main_entries;  // most recently used first
@@ -328,21 +388,23 @@ struct Executor::Impl {
 };
 
 Executor::Executor(const OpRegistry& ops, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(ops, options)) {
-  impl_->services.blocks = this;
-}
+    : impl_(std::make_unique<Impl>(ops, options)) {}
 
 Executor::~Executor() = default;
 
-void Executor::set_server(ServerLoop* server) { impl_->services.server = server; }
-void Executor::set_rpc(RpcClient* rpc) { impl_->services.rpc = rpc; }
+void Executor::set_server(ServerLoop* server) {
+  for (const auto& lane : impl_->lanes) lane->services.server = server;
+}
+void Executor::set_rpc(RpcClient* rpc) {
+  for (const auto& lane : impl_->lanes) lane->services.rpc = rpc;
+}
 
 Result<std::vector<Variable>> Executor::Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
                                             std::span<const std::string> fetches) {
   const Running run(impl_->running, impl_->cancel);
   PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->MainEntry(program, feeds, fetches));
   std::vector<Variable> out;
-  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*entry, scope, feeds, run.cancellation(), &out));
+  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(impl_->first(), *entry, scope, feeds, run.cancellation(), &out));
   return out;
 }
 
@@ -362,51 +424,83 @@ bool Executor::MayWait(const Entry& compiled) { return compiled.may_wait; }
 Result<std::vector<Variable>> Executor::Run(const Compiled& compiled, Scope& scope,
                                             std::span<const Feed> feeds,
                                             const std::function<bool()>& interrupted) {
+  return RunAt(0, compiled, scope, feeds, interrupted);
+}
+
+Result<std::vector<Variable>> Executor::RunAt(int place, const Compiled& compiled, Scope& scope,
+                                              std::span<const Feed> feeds,
+                                              const std::function<bool()>& interrupted) {
   const Running run(impl_->running, impl_->cancel, interrupted);
+  Lane& lane = *impl_->lanes[static_cast<std::size_t>(place)];
   std::vector<Variable> out;
-  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*compiled, scope, feeds, run.cancellation(), &out));
+  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(lane, *compiled, scope, feeds, run.cancellation(), &out));
   return out;
 }
 
+void Executor::ReplaceRings(const std::vector<CollectiveRings*>& places) {
+  PENSTOCK_CHECK(places.size() == impl_->lanes.size(), "one for each place");
+  for (std::size_t place = 0; place < places.size(); ++place)
+    impl_->lanes[place]->services.rings = places[place];
+  const std::lock_guard lock(impl_->mutex);
+  const auto clear = [](Entry& entry) {
+    for (const auto& pool : entry.pools) pool->Clear();
+  };
+  for (const EntryRef& entry : impl_->main_entries) clear(*entry);
+  for (const auto& [key, entry] : impl_->block_entries) clear(*entry);
+}
+
+Status Executor::Lane::RunBlock(const Program& program, int block, Scope& scope) {
+  const Running run(impl_.running, impl_.cancel);
+  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_.BlockEntry(program, block, {}));
+  return impl_.RunGuarded(*this, *entry, scope, {}, run.cancellation(), nullptr);
+}
+
 Status Executor::RunBlock(const Program& program, int block, Scope& scope) {
-  const Running run(impl_->running, impl_->cancel);
-  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->BlockEntry(program, block, {}));
-  return impl_->RunGuarded(*entry, scope, {}, run.cancellation(), nullptr);
+  return impl_->first().RunBlock(program, block, scope);
 }
 
 class Executor::Prepared : public PreparedBlock {
  public:
-  Prepared(Impl& impl, EntryRef entry) : impl_(impl), entry_(std::move(entry)) {}
+  Prepared(Impl& impl, Lane& lane, EntryRef entry) : impl_(impl), lane_(lane), entry_(std::move(entry)) {}
   Status Run(Scope& scope) override {
     const Running run(impl_.running, impl_.cancel);
     // Checked here too, because the block may be empty and its loop must still stop.
     if (run.cancellation().requested()) return Cancelled("E-run-cancelled", "the run was cancelled");
-    return impl_.RunGuarded(*entry_, scope, {}, run.cancellation(), nullptr, last_);
+    return impl_.RunGuarded(lane_, *entry_, scope, {}, run.cancellation(), nullptr, last_);
   }
 
  private:
   Impl& impl_;
+  Lane& lane_;
   const EntryRef entry_;
   ScopeBinding last_;
 };
 
+Result<std::unique_ptr<PreparedBlock>> Executor::Lane::PrepareBlock(const Program& program, int block,
+                                                                    std::vector<std::string> keeps) {
+  PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, impl_.BlockEntry(program, block, std::move(keeps)));
+  return std::unique_ptr<PreparedBlock>(std::make_unique<Prepared>(impl_, *this, std::move(entry)));
+}
+
 Result<std::unique_ptr<PreparedBlock>> Executor::PrepareBlock(const Program& program, int block,
                                                               std::vector<std::string> keeps) {
-  PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, impl_->BlockEntry(program, block, std::move(keeps)));
-  return std::unique_ptr<PreparedBlock>(std::make_unique<Prepared>(*impl_, std::move(entry)));
+  return impl_->first().PrepareBlock(program, block, std::move(keeps));
 }
 
 void Executor::Cancel() {
   impl_->cancel.Cancel();
   if (impl_->running.load() == 0) return;
-  if (impl_->services.rpc != nullptr) impl_->services.rpc->Cancel();
-  if (impl_->services.server != nullptr) impl_->services.server->Cancel();
-  if (impl_->services.rings != nullptr) impl_->services.rings->Cancel();
+  const Services& services = impl_->first().services;
+  if (services.rpc != nullptr) services.rpc->Cancel();
+  if (services.server != nullptr) services.server->Cancel();
+  for (const auto& lane : impl_->lanes) {
+    if (lane->services.rings != nullptr) lane->services.rings->Cancel();
+  }
 }
 
 ExecutorStats Executor::stats() const {
-  return {impl_->compiled_count.load(), impl_->specialised_count.load(), impl_->late_step_count.load(),
-          impl_->fast_run_count.load()};
+  return {impl_->compiled_count.load(), impl_->specialised_count.load(), impl_->frame_count.load(),
+          impl_->late_step_count.load(), impl_->fast_run_count.load()};
 }
 
 }  // namespace penstock::exec

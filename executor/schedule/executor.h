@@ -11,6 +11,14 @@
 // A program is compiled at its first run with given feed and fetch names, and specialised at its first run
 // with given shapes; both results are kept. A later step looks nothing up and allocates only its results.
 //
+// Several places of a process run one program at the same time, each with a frame of its own, rings of its
+// own and its part of a batch; the compiled block and the plan are shared:
+//
+//   Executor executor(AllOps(), {.threads = 1, .places = {rings[0], rings[1]}});
+//   PENSTOCK_ASSIGN_OR_RETURN(const Executor::Compiled compiled, executor.Compile(main, feeds, fetches));
+//   ... thread 0: executor.RunAt(0, compiled, scope, feeds_of_first)
+//   ... thread 1: executor.RunAt(1, compiled, scope_of_second, feeds_of_second)
+//
 // Thread-safe: several threads may run programs and blocks at once if no two of them write the same variables
 // and only one runs communication ops. Threads that deliberately train the same parameters (Hogwild) may lose
 // each other's updates, but nothing else goes wrong as long as tensors keep their shapes.
@@ -45,19 +53,22 @@ struct ExecutorOptions {
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;
   CollectiveRings* rings = nullptr;
+  // In place of `rings`: the rings of each of several places of this process. `threads` is that of each.
+  std::vector<CollectiveRings*> places = {};
   // Gets the durations of ops while it is on; may be switched at any time. May be null.
   OpTimer* timer = nullptr;
   // Change only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one per program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock
-  std::size_t specialisations_max = 16;           // idle specialisations kept per compiled form
+  std::size_t specialisations_max = 16;           // plans kept per compiled form, and idle frames per place
 };
 
 struct ExecutorStats {
   std::int64_t compiled_count = 0;
-  std::int64_t specialised_count = 0;
-  std::int64_t late_step_count = 0;  // steps without a kernel, of all specialisations
-  std::int64_t fast_run_count = 0;   // runs that looked up no variable
+  std::int64_t specialised_count = 0;  // plans made
+  std::int64_t frame_count = 0;        // frames made; several may share a plan
+  std::int64_t late_step_count = 0;    // steps without a kernel, of all specialisations
+  std::int64_t fast_run_count = 0;     // runs that looked up no variable
 };
 
 class Executor : public BlockRunner {
@@ -102,6 +113,16 @@ class Executor : public BlockRunner {
   Result<std::vector<Variable>> Run(const Compiled& compiled, Scope& scope, std::span<const Feed> feeds,
                                     const std::function<bool()>& interrupted = {});
 
+  // Run at one of several places; Run runs at the first. The runs of several places may wait for each other:
+  // each needs its own thread. A place other than the first leaves out the ops that only the first one runs
+  // (roles::IsOfFirstPlace), and returns empty variables for fetches that only these write.
+  Result<std::vector<Variable>> RunAt(int place, const Compiled& compiled, Scope& scope,
+                                      std::span<const Feed> feeds,
+                                      const std::function<bool()>& interrupted = {});
+  // Gives each place other rings, for instance after an error has ended the rings. Frames are made anew;
+  // compiled blocks and plans stay. No run may be in progress.
+  void ReplaceRings(const std::vector<CollectiveRings*>& places);
+
   // Runs a block of a program for its owner. Variables that the block itself declares are temporaries. All
   // others are those of `scope` and its parents, with their shapes there (a view of some rows of a parameter
   // is allowed); missing ones that the block writes are created in `scope`. Later calls are fast, even with
@@ -118,6 +139,7 @@ class Executor : public BlockRunner {
 
  private:
   struct Impl;
+  class Lane;
   class Prepared;
   std::unique_ptr<Impl> impl_;
 };

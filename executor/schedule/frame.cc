@@ -137,16 +137,13 @@ Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<cons
   return refused;
 }
 
-Frame::Frame(std::unique_ptr<Specialisation> specialisation)
+Frame::Frame(std::shared_ptr<const Specialisation> specialisation, Kernels kernels, PlaceKind place)
     : specialisation_(std::move(specialisation)),
+      kernels_(std::move(kernels)),
+      place_(place),
       own_(block().slots.size()),
       variables_(block().slots.size()) {
   for (std::size_t s = 0; s < own_.size(); ++s) variables_[s] = &own_[s];
-  for (const int slot : block().key) {
-    const auto& feeds = block().feeds;
-    const auto it = std::find(feeds.begin(), feeds.end(), slot);
-    feed_of_key_.push_back(it == feeds.end() ? -1 : static_cast<int>(it - feeds.begin()));
-  }
   std::vector<bool> has_place(own_.size(), false);
   for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
     const Place& place = specialisation_->places[p];
@@ -183,12 +180,12 @@ void Frame::ReleaseMemory() {
   }
 }
 
-bool Frame::Accepts(const Supplied& supplied, const ScopeBinding& binding) const {
-  if (!std::ranges::equal(supplied.peeked, specialisation_->peeked, MayBe)) return false;
-  const std::vector<int>& key = block().key;
+bool Accepts(const Specialisation& plan, const Supplied& supplied, const ScopeBinding& binding) {
+  if (!std::ranges::equal(supplied.peeked, plan.peeked, MayBe)) return false;
+  const std::vector<int>& key = plan.block->key;
   for (std::size_t k = 0; k < key.size(); ++k) {
-    const VarInfo& info = specialisation_->key[k];
-    const int feed = feed_of_key_[k];
+    const VarInfo& info = plan.key[k];
+    const int feed = plan.block->feed_of_key[k];
     if (feed >= 0) {
       if (!Holds(supplied.feeds[static_cast<std::size_t>(feed)].tensor, info)) return false;
     } else if (!Holds(*binding.variables[static_cast<std::size_t>(key[k])], info)) {
@@ -292,7 +289,7 @@ Result<Variable> Frame::Fetch(int i) const {
 
 bool Frame::IsAsPlanned(std::size_t step) const {
   const Step& planned = specialisation_->steps[step];
-  if (planned.kernel == nullptr) return false;
+  if (!planned.has_kernel) return false;
   for (const InputSlot& input : specialisation_->InputsOf(step)) {
     const Variable& variable = *variables_[static_cast<std::size_t>(input.slot)];
     if (planned.may_lack_inputs && !variable.initialized()) continue;
@@ -308,7 +305,7 @@ bool Frame::IsAsPlanned(std::size_t step) const {
 
 StepRun Frame::Planned(std::size_t step) const {
   const Specialisation& plan = *specialisation_;
-  return {.kernel = plan.steps[step].kernel.get(),
+  return {.kernel = kernels_[step].get(),
           .outputs = plan.OutputsOf(step),
           .types = plan.types.data(),
           .workspaces = workspace_pointers_.data() + plan.FirstWorkspace(step),

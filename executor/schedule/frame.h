@@ -1,5 +1,6 @@
-// One run of a specialised block: the variable of each slot, and where the temporaries lie in the memory that
-// the frame is lent. A frame serves one run at a time and is reused for later runs with the same shapes.
+// One run of a specialised block: the variable of each slot, the kernels, and where the temporaries lie in
+// the memory that the frame is lent. A frame serves one run at a time and is reused for later runs with the
+// same shapes. Frames of one plan may run at the same time.
 #pragma once
 
 #include <cstdint>
@@ -68,19 +69,24 @@ struct StepRun {
   std::span<const LodCopy> lod_copies;
 };
 
+// Whether what is supplied, and scope variables, have the types that the plan was made for. Allocates
+// nothing.
+bool Accepts(const Specialisation& plan, const Supplied& supplied, const ScopeBinding& binding);
+
 class Frame {
  public:
-  explicit Frame(std::unique_ptr<Specialisation> specialisation);
+  // `kernels`: prepared for `place`.
+  Frame(std::shared_ptr<const Specialisation> specialisation, Kernels kernels,
+        PlaceKind place = PlaceKind::kFirst);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
   const CompiledBlock& block() const { return *specialisation_->block; }
-  Specialisation& specialisation() { return *specialisation_; }
   const Specialisation& specialisation() const { return *specialisation_; }
   const ScopeBinding& binding() const { return binding_; }
-  // Whether what is supplied, and scope variables, have the types that this frame was made for. Allocates
-  // nothing.
-  bool Accepts(const Supplied& supplied, const ScopeBinding& binding) const;
+  bool Accepts(const Supplied& supplied, const ScopeBinding& binding) const {
+    return exec::Accepts(*specialisation_, supplied, binding);
+  }
 
   // Puts the temporaries and the workspace into `memory`, which must hold the plan. Does nothing if they are
   // there already. Required before the first run.
@@ -97,6 +103,8 @@ class Frame {
   // the caller holds it. A scope variable, or memory of a feed, is copied.
   Result<Variable> Fetch(int i) const;
 
+  // Whether only another place runs the step.
+  bool LeavesOut(const Step& step) const { return step.of_first_place && place_ == PlaceKind::kLater; }
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
   Variable* const* variables() const { return variables_.data(); }
   // Whether the step has a kernel, and its inputs match what that was prepared for. Allocates nothing.
@@ -129,7 +137,9 @@ class Frame {
   void LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor& tensor) const;
   bool SharesWithFeed(const Variable& variable) const;
 
-  std::unique_ptr<Specialisation> specialisation_;
+  const std::shared_ptr<const Specialisation> specialisation_;
+  const Kernels kernels_;
+  const PlaceKind place_;
   std::vector<Variable> own_;         // by slot; unused for slots in the scope
   std::vector<Variable*> variables_;  // by slot
   ScopeBinding binding_;
@@ -139,7 +149,6 @@ class Frame {
   std::vector<std::byte*> workspace_pointers_;
   StepVariants variants_;
   std::vector<std::byte*> variant_workspaces_;  // of the variant that runs
-  std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
   std::vector<std::byte*> planned_;  // by place: its address in this run
 };

@@ -70,4 +70,10 @@ void FramePool::Give(std::unique_ptr<Frame> frame) {
   idle_.erase(idle_.begin());
 }
 
+void FramePool::Clear() {
+  std::vector<std::unique_ptr<Frame>> dropped;  // destroyed outside the lock
+  const std::lock_guard lock(mutex_);
+  dropped.swap(idle_);
+}
+
 }  // namespace penstock::exec

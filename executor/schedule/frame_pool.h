@@ -29,6 +29,8 @@ class FramePool {
   // Returns a frame to the pool, and its memory. If more than idle_max are idle, drops the one that was used
   // longest ago.
   void Give(std::unique_ptr<Frame> frame);
+  // Drops the idle frames. Their memory stays for others.
+  void Clear();
 
  private:
   template <typename Accepts>

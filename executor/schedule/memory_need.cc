@@ -67,8 +67,8 @@ std::size_t BytesOf(const VarInfo& info) {
 
 }  // namespace
 
-Result<std::unique_ptr<Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
-                                                     const FedShapes& fed, const PlanOptions& options) {
+Result<std::shared_ptr<const Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
+                                                           const FedShapes& fed, const PlanOptions& options) {
   if (fed.batch <= 0)
     return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", fed.batch);
   const PlanningServices planning(ops);
@@ -88,11 +88,13 @@ Result<std::unique_ptr<Specialisation>> PlanForFeeds(const OpRegistry& ops, cons
     const auto s = static_cast<std::size_t>(slot);
     PENSTOCK_ASSIGN_OR_RETURN(known[s], FedInfo(*block->slots[s].var, fed));
   }
-  return MakePlan(ops, std::move(block), std::move(known), planning.services(), options);
+  PENSTOCK_ASSIGN_OR_RETURN(const Specialised made,
+                            MakePlan(ops, std::move(block), std::move(known), planning.services(), options));
+  return made.plan;
 }
 
 Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, const FedShapes& fed) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Specialisation> made,
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<const Specialisation> made,
                             PlanForFeeds(ops, program, fed, PlanOptionsBySetting()));
   MemoryNeed need;
   for (const SlotInfo& slot : made->block->slots) {

@@ -43,8 +43,8 @@ struct FedShapes {
 // kInvalidArgument E-memory-batch: the batch is not positive, or a feed that is not in `shapes` has two
 // unknown extents; E-memory-feed: a shape of a variable that is not fed, or that its declaration excludes.
 // Errors of CompileBlock and MakePlan.
-Result<std::unique_ptr<Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
-                                                     const FedShapes& fed, const PlanOptions& options);
+Result<std::shared_ptr<const Specialisation>> PlanForFeeds(const OpRegistry& ops, const Program& program,
+                                                           const FedShapes& fed, const PlanOptions& options);
 
 // The memory of that plan.
 Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, const FedShapes& fed);

@@ -71,11 +71,15 @@ Status RunSequential(Frame& frame, Scope& scope, const Services& services, const
     if (cancellation.requested()) [[unlikely]] {
       return frame.Explain(Cancelled("E-run-cancelled", "the run was cancelled"), instruction);
     }
-    if (step.kernel != nullptr && step.has_uncertain) [[unlikely]] {
-      PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
-    }
+    // Also before a step that is left out: all ranks of a ring wait, and so start operations, at the same
+    // steps.
     if (step.awaits) [[unlikely]]
       PENSTOCK_RETURN_IF_ERROR(AwaitBefore(frame, i, services));
+    if (frame.LeavesOut(step)) [[unlikely]]
+      continue;
+    if (step.has_kernel && step.has_uncertain) [[unlikely]] {
+      PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, i));
+    }
     // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
     // longest sequence), and a nested block or a variant may have produced another type.
     if (frame.IsAsPlanned(i)) {

@@ -24,6 +24,9 @@ inline constexpr std::string_view kDoNotRun = "do_not_run";
 inline constexpr std::string_view kRemotePrefetch = "remote_prefetch";
 inline constexpr std::string_view kLookupVersion = "lookup_table_version";
 
+// Of ops of a program for several places of a process: the first place runs the op alone.
+inline constexpr std::string_view kFirstPlace = "first_place";
+
 // Of listen_and_serv.
 inline constexpr std::string_view kEndpoint = "endpoint";
 inline constexpr std::string_view kPserverId = "pserver_id";

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/roles/attr_names.h"
+
 namespace penstock::roles {
 namespace {
 
@@ -44,6 +46,8 @@ Names TextsOfRanks(const Op& op, std::string_view attr) {
 CollectiveKind CollectiveView::kind() const { return Find(kCollectives, op_, CollectiveKind::kNone); }
 int CollectiveView::ring() const { return NumberOf(op_, "ring_id", 0); }
 int CollectiveView::root() const { return NumberOf(op_, "root", 0); }
+
+bool IsOfFirstPlace(const Op& op) { return op.GetOr<bool>(attr::kFirstPlace, false); }
 
 Names AllRingsView::addresses() const { return TextsOfRanks(op_, "trainers"); }
 int AllRingsView::rank() const { return NumberOf(op_, "trainer_id", 0); }

@@ -33,6 +33,9 @@ class CollectiveView {
   const Op& op_;
 };
 
+// Whether the first of several places of a process runs the op alone: it updates what all places share.
+bool IsOfFirstPlace(const Op& op);
+
 // gen_nccl_id: sets up all rings over all trainers at once.
 class AllRingsView {
  public:

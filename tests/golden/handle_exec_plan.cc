@@ -16,7 +16,7 @@ Result<GoldenOutputs> RunExecPlan(const GoldenFile&, const GoldenCase& one) {
   const GoldenSection* given = one.Find("options");
   const auto options = nlohmann::json::parse(given == nullptr ? "{}" : given->text);
   PENSTOCK_ASSIGN_OR_RETURN(
-      const std::unique_ptr<exec::Specialisation> plan,
+      const std::shared_ptr<const exec::Specialisation> plan,
       exec::PlanForFeeds(AllOps(), program, {.batch = options.value("batch", 8)},
                          {.channels_last = options.value("layouts", "chosen") != "plain"}));
   return GoldenOutputs{{"out", "", exec::PlanText(*plan)}};

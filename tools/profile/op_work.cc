@@ -189,8 +189,7 @@ std::optional<double> BytesOf(const Arguments& arguments) {
 }  // namespace
 
 OpWork WorkOf(const exec::Specialisation& plan, std::size_t instruction) {
-  if (plan.steps[instruction].kernel == nullptr || plan.block->instructions[instruction].starts_blocks)
-    return {};
+  if (!plan.steps[instruction].has_kernel || plan.block->instructions[instruction].starts_blocks) return {};
   const Arguments arguments(plan, instruction);
   return {FlopsOf(arguments), BytesOf(arguments)};
 }

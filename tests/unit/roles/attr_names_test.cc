@@ -44,7 +44,8 @@ constexpr std::string_view kOurs[] = {attr::kEpmap,
                                       attr::kStartValues,
                                       attr::kThreads[0],
                                       attr::kThreads[1],
-                                      attr::kThreads[2]};
+                                      attr::kThreads[2],
+                                      attr::kFirstPlace};
 
 // In an op's own file: its declaration, or its shape inference.
 bool IsSchema(const fs::path& file, const std::string& line, std::string_view name) {

@@ -28,7 +28,7 @@ class Frames : public testing::Test {
     }
     auto made = Specialise(block_, std::move(known), Services());
     PENSTOCK_CHECK(made.ok(), made.status().ToString());
-    auto frame = std::make_unique<Frame>(*std::move(made));
+    auto frame = std::make_unique<Frame>(made->plan, std::move(made->kernels));
     pool_.Lend(*frame);
     return frame;
   }

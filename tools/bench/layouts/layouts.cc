@@ -25,7 +25,7 @@ DEFINE_bool(ops, false, "print the times of each convolution");
 namespace penstock::bench {
 namespace {
 
-using Plan = std::unique_ptr<exec::Specialisation>;
+using Plan = std::shared_ptr<const exec::Specialisation>;
 
 bool IsConvolution(const exec::Instruction& instruction) {
   const ChannelsLast* how = instruction.def->channels_last();

@@ -467,9 +467,14 @@ def test_the_first_place_updates_once_all_are_ready():
         network(momentum_with_decay_and_clipping)
     made = [fluid.Program._of(penstock._penstock.data_parallel(main.desc, ['a:1', 'b:1'], place, 1, 'mean',
                                                                places=True)[0]) for place in (0, 1)]
-    first, second = ([op.type for op in program.global_block().ops] for program in made)
-    ready = first.index('fill_constant', first.index('c_sync_comm_stream'))
-    assert first[ready:ready + 3] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']
-    assert 'momentum' in first[ready:] and 'momentum' not in first[:ready]
-    assert second[-3:] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']
-    assert 'increment' in first and 'increment' not in second    # of the schedule of learning rates
+    assert made[0].to_string(True) == made[1].to_string(True)    # one program for all places
+    every = [op.type for op in made[0].global_block().ops]
+    ready = every.index('fill_constant', every.index('c_sync_comm_stream'))
+    assert every[ready:ready + 3] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']
+    assert 'momentum' in every[ready:] and 'momentum' not in every[:ready]
+    of_first = [op.has_attr('first_place') for op in made[0].global_block().ops]
+    alone = {kind for kind, first in zip(every, of_first) if first}
+    assert {'momentum', 'increment'} <= alone    # and the schedule of learning rates
+    assert not {'mul', 'mul_grad', 'c_allreduce_sum', 'c_sync_comm_stream'} & alone
+    others = [kind for kind, first in zip(every, of_first) if not first]
+    assert others[-3:] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']

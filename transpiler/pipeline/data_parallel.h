@@ -6,7 +6,7 @@
 //                             MakeDataParallel(AllOps(), main, {.addresses = {"a:1", "b:1"}, .rank = 1}));
 //   run made.begin once in the scope, then made.main each step
 //
-// A pure function, like Transpile. The programs of all ranks differ only in the rank.
+// A pure function, like Transpile. The programs of all ranks differ only in the rank; places have one.
 #pragma once
 
 #include <optional>
@@ -38,8 +38,9 @@ struct DataParallelConfig {
   // Above 1, sums the gradients of that many runs, and exchanges and applies the sum in the last of them;
   // also for a single rank. A learning-rate schedule advances in each run.
   int runs_per_update = 1;
-  // The ranks are places of one process, which share the persistable variables that updates write: rank 0
-  // alone runs the updates, after the backward passes of all ranks. `begin` is then empty.
+  // The ranks are places of one process, which share the persistable variables that updates write and run one
+  // program: the first place alone runs the updates (roles::IsOfFirstPlace), after the backward passes of all
+  // places. `rank` then changes nothing, and `begin` is empty.
   bool places = false;
   // If given, the result's `begin` is this program followed by the ops of `begin` that concern variables it
   // declares, except those that it contains already.

@@ -1,9 +1,9 @@
 """Runs a data-parallel program on several places of this process.
 
-Each place runs the forward and backward pass of its part of the batch on its own thread. Gradients are averaged over
-all places, and the first place updates the parameters, which all places share. State that forward passes update (the
-running moments of batch_norm, the sums of a metric) is kept by each place separately; the scope holds that of the first
-place.
+All places run one program, which is compiled once. Each runs the forward and backward pass of its part of the batch on
+its own thread. Gradients are averaged over all places, and the first place updates the parameters, which all places
+share. State that forward passes update (the running moments of batch_norm, the sums of a metric) is kept by each place
+separately; the scope holds that of the first place.
 """
 
 import threading
@@ -62,14 +62,13 @@ class PlacesOfProgram:
         self.count = count
         self._on_uneven = on_uneven
         self._trains = trains(program)
-        self._programs = [program] * count
+        self._program = program
         if self._trains:
             addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # placeholders, never connected to
-            self._programs = [
-                framework.Program._of(_penstock.data_parallel(program.desc, addresses, place, 1, reduction,
-                                                              sync_batch_norm=sync_batch_norm, places=True)[0])
-                for place in range(count)]
-        self._written = [_written_names(one) for one in self._programs]
+            self._program = framework.Program._of(
+                _penstock.data_parallel(program.desc, addresses, 0, 1, reduction, sync_batch_norm=sync_batch_norm,
+                                        places=True)[0])
+        self._written = set(_penstock.written_at_each_place(self._program.desc))
         self._whole_steps = any(op.type == 'read' and op.has_attr('drop_last') and op.attr('drop_last')
                                 for op in program.global_block().ops)
         self._persistables = {var.name for var in program.list_vars() if var.persistable}
@@ -136,8 +135,8 @@ class PlacesOfProgram:
 
         Returns:
             list[list]: for each place, the values of `fetches`. A variable that only the first place computes, like a
-            parameter, has its value there. Places whose reader has ended are omitted, unless the program trains, and
-            so are places that repeat an example which does not count.
+            parameter, has its value there for all places. Places whose reader has ended are omitted, unless the
+            program trains, and so are places that repeat an example which does not count.
 
         Raises:
             penstock.EOFException: the readers have ended.
@@ -155,17 +154,10 @@ class PlacesOfProgram:
         if self._on_uneven and self._trains:
             self._set_live(scopes, counts)
         feeds = [self._keep_persistables(scopes[place], feed) for place, feed in enumerate(feeds)]
-        own = [fetches]
-        for place in range(1, len(feeds)):
-            there = self._written[place].union(name for name, _ in feeds[place])
-            own.append([name for name in fetches if name in there])
-        values = self._places.run([(self._programs[place].desc, scopes[place], feed, own[place])
-                                   for place, feed in enumerate(feeds)], not self._trains)
+        values = self._places.run(self._program.desc, fetches, list(zip(scopes, feeds)), not self._trains)
         if self._whole_steps and None in values:
             raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
-        first = dict(zip(fetches, values[0]))    # the first place reads before the others
-        return [[{**first, **dict(zip(names, of_place))}[name] for name in fetches]
-                for names, of_place, counted in zip(own, values, counts) if of_place is not None and counted]
+        return [of_place for of_place, counted in zip(values, counts) if of_place is not None and counted]
 
     def _set_live(self, scopes, counts):
         """Tells the program of each place whether its examples count."""
@@ -189,7 +181,7 @@ class PlacesOfProgram:
         if scope not in self._others:
             self._others[scope] = [scope.new_scope() for _ in range(1, self.count)]
             for child in self._others[scope]:
-                for name in sorted(self._written[-1] & self._persistables):
+                for name in sorted(self._written & self._persistables):
                     _copy_tensor(scope, child, name)
         return [scope] + self._others[scope]
 
@@ -205,10 +197,6 @@ def _bounds_of_parts(size, places):
         width = -(-size // places)
         return [min(place * width, size) for place in range(places + 1)]
     return [place * size // places for place in range(places + 1)]
-
-
-def _written_names(program):
-    return {name for block in program.blocks for op in block.ops for name in op.output_arg_names}
 
 
 def _copy_tensor(scope, child, name):

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/roles/collective_views.h"
 #include "framework/text/parser.h"
+#include "framework/text/printer.h"
 #include "operators/all_ops.h"
 
 namespace penstock {
@@ -104,6 +106,20 @@ TEST(DataParallel, TellsWhetherABatchCountsWhereBatchesMayBeUnequal) {
     EXPECT_EQ(entry.op->InputName("Live"), "@RANK_LIVE@") << type;
   }
   EXPECT_EQ(made.begin.main().ops().back().op->OutputName("Out"), "@RANK_LIVE@");
+}
+
+TEST(DataParallel, PlacesHaveOneProgramAndTheFirstUpdatesAlone) {
+  const DataParallel made = Made({.addresses = {"a:1", "b:1"}, .places = true});
+  Texts of_first, of_all;
+  for (const OpEntry& entry : made.main.main().ops())
+    (roles::IsOfFirstPlace(*entry.op) ? of_first : of_all).push_back(entry.op->type());
+  EXPECT_EQ(of_first, (Texts{"sgd", "sgd"}));
+  EXPECT_EQ(of_all, (Texts{"batch_norm", "mean", "fill_constant", "scale", "mean_grad", "batch_norm_grad",
+                           "c_sync_calc_stream", "c_allreduce_sum", "c_allreduce_sum", "c_sync_comm_stream",
+                           "fill_constant", "c_allreduce_sum", "c_sync_comm_stream"}));
+  const DataParallel second = Made({.addresses = {"a:1", "b:1"}, .rank = 1, .places = true});
+  EXPECT_EQ(PrintProgram(made.main), PrintProgram(second.main));
+  EXPECT_TRUE(made.begin.main().ops().empty());
 }
 
 TEST(DataParallel, JoinsRanksInGroups) {

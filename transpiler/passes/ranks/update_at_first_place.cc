@@ -1,21 +1,25 @@
 // Places of one process share its parameters: the first one updates them, while no place reads them.
 //
-//   plan    rank 1
 //   before  lr = scale(X=lr_0) @lr
 //           w@GRAD = mul_grad(...) @backward
 //           (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, ...) @optimize
 //           norm = reduce_sum(X=w)
-//   after   w@GRAD = mul_grad(...) @backward
+//   after   lr = scale(X=lr_0) {first_place=true} @lr
+//           w@GRAD = mul_grad(...) @backward
 //           @PLACES_READY@ = fill_constant() {shape=[1l], value=0.0} @backward
 //           @PLACES_READY@ = c_allreduce_sum(X=@PLACES_READY@) {ring_id=0} @backward
 //           @PLACES_READY@ = c_sync_comm_stream(X=@PLACES_READY@) {ring_id=0} @backward
+//           (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, ...) {first_place=true} @optimize
 //           @PLACES_READY@ = fill_constant() ... the same three ops
 //           norm = reduce_sum(X=w)
 //
 // All places meet before the updates of an optimizer, and after them if other ops follow, such as the
-// backward pass of another optimizer. Rank 0 keeps its updates and schedules of learning rates. Without
-// updates nothing changes. Requires: AwaitGradients ran.
+// backward pass of another optimizer. The first place runs the updates and the schedules of learning rates
+// alone; the program is that of all places. Without updates nothing changes. Requires: AwaitGradients ran.
+#include <utility>
+
 #include "framework/ir/edit.h"
+#include "framework/roles/attr_names.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"
 #include "transpiler/passes/spell/step_ops.h"
@@ -42,7 +46,7 @@ std::vector<OpId> Meetings(const Block& block) {
 
 }  // namespace
 
-Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext& context) {
+Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext&) {
   constexpr char kPass[] = "update_at_first_place";
   const std::vector<OpId> meetings = Meetings(in.main());
   if (meetings.empty()) return in;
@@ -56,9 +60,10 @@ Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext& context
       main.InsertBefore(at, op.SetMadeBy(kPass));
     }
   }
-  if (context.self.index == 0) return edit.Apply();
   for (const OpEntry& entry : in.main().ops()) {
-    if (Updates(*entry.op) || IsOfSchedule(*entry.op)) main.Remove(entry.id);
+    if (!Updates(*entry.op) && !IsOfSchedule(*entry.op)) continue;
+    Op op = *entry.op;
+    main.Replace(entry.id, std::move(op.Set(roles::attr::kFirstPlace, true)));
   }
   return edit.Apply();
 }

@@ -1,13 +1,15 @@
-#include "python/src/place_threads.h"
+#include "executor/process/place_threads.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
-namespace penstock::python {
+namespace penstock::process {
 
 class PlaceThreads::Thread {
  public:
@@ -81,6 +83,47 @@ Status PlaceThreads::Start(std::size_t count) {
   return OkStatus();
 }
 
+namespace {
+
+struct IdleSets {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<PlaceThreads>> sets;  // given back last at the end
+};
+
+// Never destroyed, because the threads wait until the process ends.
+IdleSets*& IdleSlot() {
+  static auto* idle = new IdleSets();
+  return idle;
+}
+
+// A child process has none of its parent's threads, and the mutex may be locked there forever.
+void ForgetIdle() { IdleSlot() = new IdleSets(); }
+
+IdleSets& Idle() {
+  IdleSets*& idle = IdleSlot();
+  static const int forgotten_in_children = pthread_atfork(nullptr, nullptr, ForgetIdle);
+  static_cast<void>(forgotten_in_children);
+  return *idle;
+}
+
+}  // namespace
+
+LentPlaceThreads::LentPlaceThreads() {
+  {
+    const std::lock_guard lock(Idle().mutex);
+    if (!Idle().sets.empty()) {
+      threads_ = std::move(Idle().sets.back());
+      Idle().sets.pop_back();
+    }
+  }
+  if (threads_ == nullptr) threads_ = std::make_unique<PlaceThreads>();
+}
+
+LentPlaceThreads::~LentPlaceThreads() {
+  const std::lock_guard lock(Idle().mutex);
+  Idle().sets.push_back(std::move(threads_));
+}
+
 Status PlaceThreads::Run(std::size_t count, const std::function<void(std::size_t)>& work) {
   PENSTOCK_RETURN_IF_ERROR(Start(count));
   for (std::size_t place = 1; place < count; ++place) threads_[place - 1]->Start(work);
@@ -89,4 +132,4 @@ Status PlaceThreads::Run(std::size_t count, const std::function<void(std::size_t
   return OkStatus();
 }
 
-}  // namespace penstock::python
+}  // namespace penstock::process

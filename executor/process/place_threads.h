@@ -1,5 +1,8 @@
 // The threads of the places of a process. They are kept between runs: a new thread in each run would cost
-// its start and a new OpenMP team.
+// its start and a new OpenMP team. Programs that run one after the other use the same threads.
+//
+//   const LentPlaceThreads threads;  // for one run
+//   Status started = threads->Run(4, [&](std::size_t place) { ... });
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +14,7 @@
 
 #include "framework/base/status.h"
 
-namespace penstock::python {
+namespace penstock::process {
 
 class PlaceThreads {
  public:
@@ -35,4 +38,18 @@ class PlaceThreads {
   pid_t process_;
 };
 
-}  // namespace penstock::python
+// A set of threads that no other run uses, for the lifetime of the object: the one that was given back last,
+// or a new one. The sets of a process end with it.
+class LentPlaceThreads {
+ public:
+  LentPlaceThreads();
+  ~LentPlaceThreads();
+  LentPlaceThreads(const LentPlaceThreads&) = delete;
+  LentPlaceThreads& operator=(const LentPlaceThreads&) = delete;
+  PlaceThreads* operator->() const { return threads_.get(); }
+
+ private:
+  std::unique_ptr<PlaceThreads> threads_;
+};
+
+}  // namespace penstock::process

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operators/nn/conv2d.h"
+#include "operators/nn/point_products.h"
 
 namespace penstock {
 namespace {
@@ -20,15 +21,20 @@ class Conv2dGradKernel<Cpu, float> : public Kernel {
       const ConvDescs descs(a);
       const Operand& doutput = k.Input("Output@GRAD");
       const Operand &dfilter = k.Output("Filter@GRAD"), &dbias = k.Output("Bias@GRAD");
-      if (dfilter || dbias) AddFilterGradient(k, steps_, descs, k.Input("Input"), doutput, dfilter, dbias);
-      if (k.Output("Input@GRAD"))
+      if (!products_.TakeFilterGradient(k, a) && (dfilter || dbias))
+        AddFilterGradient(k, steps_, descs, k.Input("Input"), doutput, dfilter, dbias);
+      if (!products_.TakeInputGradient(k, a) && k.Output("Input@GRAD"))
         AddInputGradient(k, steps_, descs, k.Input("Filter"), doutput, k.Output("Input@GRAD"));
     });
   }
-  Status Run(KernelRun& k) override { return steps_.Run(k); }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
+    return products_.Run(k);
+  }
 
  private:
   OnednnSequence steps_;
+  PointProducts products_;
 };
 
 template <>

@@ -26,6 +26,7 @@ void RegisterAuc(OpRegistry& ops);
 void RegisterAverageAccumulates(OpRegistry& ops);
 void RegisterBarriers(OpRegistry& ops);
 void RegisterBatchNorm(OpRegistry& ops);
+void RegisterBatchNormRelu(OpRegistry& ops);
 void RegisterBatchSizeLike(OpRegistry& ops);
 void RegisterBeamSearch(OpRegistry& ops);
 void RegisterBeamSearchDecode(OpRegistry& ops);
@@ -265,6 +266,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterAverageAccumulates(ops);
   RegisterBarriers(ops);
   RegisterBatchNorm(ops);
+  RegisterBatchNormRelu(ops);
   RegisterBatchSizeLike(ops);
   RegisterBeamSearch(ops);
   RegisterBeamSearchDecode(ops);

@@ -30,4 +30,19 @@ struct ColumnSlopes {
 void DifferentiateColumns(const Matrix& m, const float* x, const float* dy, const ColumnSlopes& slopes,
                           float* dx);
 
+// The same before a relu (piecewise.h), in one pass: with the bytes of one function after the other.
+//
+// y[i][j] = relu((x[i][j] - mean[j]) * factor[j] + bias[j] + addend[i][j]). Without addend if it is null.
+// y may be x or addend.
+void NormalizeColumnsRelu(const Matrix& m, const float* x, const float* mean, const float* factor,
+                          const float* bias, const float* addend, float* y);
+// The gradient of y. `more` is added to dy; it may be null.
+struct ReluSlopes {
+  const float *y, *dy, *more;
+};
+// AddSlopes of the relu's gradient, which is also written to `kept` unless that is null; `kept` may be dy or
+// more.
+void AddReluSlopes(const Matrix& m, const float* x, const ReluSlopes& relu, const float* mean, float* sums,
+                   float* alongs, float* kept);
+
 }  // namespace penstock::vec

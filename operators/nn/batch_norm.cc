@@ -23,34 +23,13 @@ Mean and Variance are used instead and do not change; SavedMean and SavedVarianc
 trainable_statistics, is_test has no effect. If a batch has one element per channel, Y is X, as in Fluid.
 X is [N, C], [N, C, ...] or, with data_layout NHWC, [N, ..., C].)";
 
-Status InferBatchNorm(InferContext& c) {
-  const Shape& x = c.ShapeOf("X");
-  if (x.rank() < 2 || x.rank() > 5)
-    return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 2 to 5");
-  const Dim channels = MakeChannelShape(x, c.Attr<std::string>("data_layout")).channels;
-  for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
-    if (!Compatible(c.ShapeOf(slot), Shape{channels})) {
-      return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be [", channels,
-                     "], the channels of X");
-    }
-  }
-  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Y", x));
-  c.ShareLod("X", "Y");
-  for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"}) {
-    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {channels}));
-  }
-  return OkStatus();
-}
-
 template <typename Device, typename T>
 class BatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
     if constexpr (std::is_same_v<T, float>) {
-      if (!a_.shape.channels_last) return OkStatus();
-      factors_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * sizeof(float));
-      sums_.Prepare(k, a_.shape, 1);
+      if (a_.shape.channels_last) moments_.Prepare(k, a_.shape);
     }
     return OkStatus();
   }
@@ -81,8 +60,8 @@ class BatchNormKernel : public Kernel {
  private:
   bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
 
-  // This and the next write the moments of the batch to SavedMean and SavedVariance, which holds the variance
-  // until MoveRunning converts it to the form that the gradient reads.
+  // Writes the moments of the batch to SavedMean and SavedVariance, which holds the variance until
+  // MoveRunning converts it to the form that the gradient reads.
   void NormalizePlanes(KernelRun& k) const {
     const float* const x = std::as_const(k[a_.x]).template Data<float>();
     const vec::ChannelNorm norm = {std::as_const(k[a_.scale]).template Data<float>(),
@@ -102,32 +81,13 @@ class BatchNormKernel : public Kernel {
 
   void NormalizeRows(KernelRun& k) const {
     const float* const x = std::as_const(k[a_.x]).template Data<float>();
-    const float* const scale = std::as_const(k[a_.scale]).template Data<float>();
-    const float* const bias = std::as_const(k[a_.bias]).template Data<float>();
-    float* const mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<float>();
-    float* const variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<float>();
     float* const y = k[a_.y].template Data<float>();
+    const RowMoments::Numbers by = moments_.Run(k, a_);
     const std::size_t columns = MatrixOf(a_.shape).columns;
-    if (!a_.uses_running) MomentsOfRows(k, x, mean, variance);
-    auto* const factors = reinterpret_cast<float*>(k.Workspace(factors_));
-    for (std::size_t c = 0; c < columns; ++c) factors[c] = scale[c] / std::sqrt(variance[c] + a_.epsilon);
     EachPartOfRows(a_.shape, [&](std::size_t first, std::size_t rows) {
       const std::size_t at = first * columns;
-      vec::NormalizeColumns({rows, columns}, x + at, mean, factors, bias, y + at);
+      vec::NormalizeColumns({rows, columns}, x + at, by.mean, by.factor, by.bias, y + at);
     });
-  }
-
-  void MomentsOfRows(KernelRun& k, const float* x, float* mean, float* variance) const {
-    const auto [all, columns] = MatrixOf(a_.shape);
-    const float size = static_cast<float>(all);
-    const float* sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
-      vec::AddRows(x + first * columns, columns, rows, columns, own);
-    });
-    for (std::size_t c = 0; c < columns; ++c) mean[c] = sums[c] / size;
-    sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
-      vec::AddSquaredDistances({rows, columns}, x + first * columns, mean, own);
-    });
-    for (std::size_t c = 0; c < columns; ++c) variance[c] = sums[c] / size;
   }
 
   // f64, by plain loops. In training it writes mean and variance as the functions above.
@@ -155,8 +115,7 @@ class BatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
-  RowBlockSums sums_;
-  WorkspaceId factors_;
+  RowMoments moments_;
 };
 
 template <typename T>
@@ -166,6 +125,57 @@ void CopyChannels(KernelRun& k, const Operand& to, const T* from, Dim channels) 
 }
 
 }  // namespace
+
+Status InferBatchNorm(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  if (x.rank() < 2 || x.rank() > 5)
+    return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 2 to 5");
+  const Dim channels = MakeChannelShape(x, c.Attr<std::string>("data_layout")).channels;
+  for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
+    if (!Compatible(c.ShapeOf(slot), Shape{channels})) {
+      return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be [", channels,
+                     "], the channels of X");
+    }
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Y", x));
+  c.ShareLod("X", "Y");
+  for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"}) {
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {channels}));
+  }
+  return OkStatus();
+}
+
+void RowMoments::Prepare(KernelSetup& k, const ChannelShape& s) {
+  factors_ = k.Workspace(static_cast<std::size_t>(s.channels) * sizeof(float));
+  sums_.Prepare(k, s, 1);
+}
+
+RowMoments::Numbers RowMoments::Run(KernelRun& k, const BatchNormArguments& a) const {
+  if (!a.uses_running) Measure(k, a);
+  const float* const scale = std::as_const(k[a.scale]).Data<float>();
+  const float* const variance =
+      std::as_const(k[a.uses_running ? a.variance : a.saved_variance]).Data<float>();
+  auto* const factors = reinterpret_cast<float*>(k.Workspace(factors_));
+  for (Dim c = 0; c < a.shape.channels; ++c) factors[c] = scale[c] / std::sqrt(variance[c] + a.epsilon);
+  return {std::as_const(k[a.uses_running ? a.mean : a.saved_mean]).Data<float>(), factors,
+          std::as_const(k[a.bias]).Data<float>()};
+}
+
+void RowMoments::Measure(KernelRun& k, const BatchNormArguments& a) const {
+  const float* const x = std::as_const(k[a.x]).Data<float>();
+  float* const mean = k[a.saved_mean].Data<float>();
+  float* const variance = k[a.saved_variance].Data<float>();
+  const auto [all, columns] = MatrixOf(a.shape);
+  const float size = static_cast<float>(all);
+  const float* sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+    vec::AddRows(x + first * columns, columns, rows, columns, own);
+  });
+  for (std::size_t c = 0; c < columns; ++c) mean[c] = sums[c] / size;
+  sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+    vec::AddSquaredDistances({rows, columns}, x + first * columns, mean, own);
+  });
+  for (std::size_t c = 0; c < columns; ++c) variance[c] = sums[c] / size;
+}
 
 ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout) {
   ChannelShape s;

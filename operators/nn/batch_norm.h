@@ -1,4 +1,4 @@
-// Shared by batch_norm, sync_batch_norm and their gradients.
+// Shared by batch_norm, batch_norm_relu, sync_batch_norm and their gradients.
 #pragma once
 
 #include <algorithm>
@@ -99,6 +99,7 @@ bool UsesRunningStatistics(const Context& c) {
   return test || c.template Attr<bool>("use_global_stats");
 }
 
+Status InferBatchNorm(InferContext& c);
 // Declare the slots, attributes and shapes of the ops, and of their gradient ops.
 OpDef& DeclareBatchNorm(OpDef& op);
 OpDef& DeclareBatchNormGrad(OpDef& op);
@@ -128,6 +129,24 @@ struct BatchNormArguments {
   void KeepRunning(KernelRun& k) const;
 };
 
+// The f32 moments and factors of channels that are last.
+class RowMoments {
+ public:
+  void Prepare(KernelSetup& k, const ChannelShape& s);
+  // A row is normalised by (x - mean) * factor + bias. In training, writes the moments of the batch to
+  // SavedMean and SavedVariance, which holds the variance until MoveRunning.
+  struct Numbers {
+    const float *mean, *factor, *bias;
+  };
+  Numbers Run(KernelRun& k, const BatchNormArguments& a) const;
+
+ private:
+  void Measure(KernelRun& k, const BatchNormArguments& a) const;
+
+  RowBlockSums sums_;
+  WorkspaceId factors_;
+};
+
 struct BatchNormGradArguments {
   Operand x, scale, bias, dy, dx, dscale, dbias, mean, variance;
   ChannelShape shape;
@@ -135,6 +154,36 @@ struct BatchNormGradArguments {
   bool uses_running = false;
 
   Status Prepare(KernelSetup& k);
+  // Whether the gradient is that of Y = X.
+  bool CopiesOnly() const { return shape.PerChannel() <= (uses_running ? 0 : 1); }
+};
+
+// The f32 numbers of each channel from which a gradient is computed (batch_norm_grad.cc).
+class ChannelSlopes {
+ public:
+  void Prepare(KernelSetup& k, const ChannelShape& s);
+  // The arguments for framework/vector.
+  vec::ChannelNormGrad Arguments(KernelRun& k, const BatchNormGradArguments& a) const;
+  // For channels that are last. Calls add(first row, rows, sums, alongs) for blocks of rows, which does as
+  // vec::AddSlopes. Writes the gradients of Scale and Bias.
+  template <typename Add>
+  vec::ColumnSlopes OfRows(KernelRun& k, const vec::ChannelNormGrad& g, const Add& add) const {
+    const auto columns = static_cast<std::size_t>(channels_);
+    return Finish(k, g, sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
+      add(first, rows, own, own + columns);
+    }));
+  }
+
+ private:
+  vec::ColumnSlopes Finish(KernelRun& k, const vec::ChannelNormGrad& g, const float* sums) const;
+  float* Numbers(KernelRun& k, Dim i) const {
+    return reinterpret_cast<float*>(k.Workspace(numbers_)) + i * channels_;
+  }
+
+  static constexpr Dim kNumbers = 4;
+  Dim rows_ = 0, channels_ = 0;
+  WorkspaceId numbers_;
+  RowBlockSums sums_;
 };
 
 }  // namespace penstock

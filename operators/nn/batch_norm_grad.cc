@@ -21,15 +21,12 @@ class BatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    if constexpr (std::is_same_v<T, float>) {
-      slopes_ = k.Workspace(static_cast<std::size_t>(a_.shape.channels) * kNumbers * sizeof(float));
-      if (a_.shape.channels_last) sums_.Prepare(k, a_.shape, 2);
-    }
+    if constexpr (std::is_same_v<T, float>) slopes_.Prepare(k, a_.shape);
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
-    if (CopiesOnly()) return CopyDy(k);
+    if (a_.CopiesOnly()) return CopyDy(k);
     if constexpr (std::is_same_v<T, float>) {
       if (a_.shape.channels_last) {
         DifferentiateRows(k);
@@ -43,71 +40,25 @@ class BatchNormGradKernel : public Kernel {
   }
 
  private:
-  bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
-
-  // Of each channel, in the workspace.
-  static constexpr std::size_t kNumbers = 4;
-  float* Numbers(KernelRun& k, std::size_t i) const {
-    return reinterpret_cast<float*>(k.Workspace(slopes_)) + i * static_cast<std::size_t>(a_.shape.channels);
-  }
-
-  // The arguments for framework/vector.
-  vec::ChannelNormGrad Arguments(KernelRun& k) const {
-    const auto in = [&](const Operand& operand) { return std::as_const(k[operand]).template Data<float>(); };
-    const auto out = [&](const Operand& operand) {
-      return operand ? k[operand].template Data<float>() : nullptr;
-    };
-    const float* inverse_deviation = in(a_.variance);
-    if (a_.uses_running) {
-      float* const computed = Numbers(k, 0);
-      for (Dim c = 0; c < a_.shape.channels; ++c)
-        computed[c] = 1.0f / std::sqrt(inverse_deviation[c] + a_.epsilon);
-      inverse_deviation = computed;
-    }
-    return {.x = in(a_.x),
-            .dy = in(a_.dy),
-            .scale = in(a_.scale),
-            .mean = in(a_.mean),
-            .inverse_deviation = inverse_deviation,
-            .moments_of_x = !a_.uses_running,
-            .dx = out(a_.dx),
-            .dscale = out(a_.dscale),
-            .dbias = out(a_.dbias)};
-  }
-
   void DifferentiatePlanes(KernelRun& k) const {
-    const vec::ChannelNormGrad grad = Arguments(k);
+    const vec::ChannelNormGrad grad = slopes_.Arguments(k, a_);
     EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
       vec::BatchNormGrad(PlanesOf(a_.shape), first, count, grad);
     });
   }
 
   void DifferentiateRows(KernelRun& k) const {
-    const vec::ChannelNormGrad g = Arguments(k);
-    const auto [all, columns] = MatrixOf(a_.shape);
-    const float* const sums = sums_.Run(k, [&](std::size_t first, std::size_t rows, float* own) {
-      const std::size_t at = first * columns;
-      vec::AddSlopes({rows, columns}, g.x + at, g.dy + at, g.mean, own, own + columns);
-    });
-    const float* const alongs = sums + columns;
-    const float size = static_cast<float>(all);
-    float *const steep = Numbers(k, 1), *const along = Numbers(k, 2), *const constant = Numbers(k, 3);
-    float* const mean = Numbers(k, 0);
-    for (std::size_t c = 0; c < columns; ++c) {
-      // All of the channel's numbers are read here, before gradients that may have their memory are written.
-      const float r = g.inverse_deviation[c], weighted = alongs[c] * r;
-      steep[c] = g.scale[c] * r;
-      along[c] = g.moments_of_x ? -steep[c] * (weighted / size) * r : 0;
-      constant[c] = g.moments_of_x ? -steep[c] * (sums[c] / size) : 0;
-      mean[c] = g.mean[c];
-      if (g.dbias != nullptr) g.dbias[c] = sums[c];
-      if (g.dscale != nullptr) g.dscale[c] = weighted;
-    }
+    const vec::ChannelNormGrad g = slopes_.Arguments(k, a_);
+    const std::size_t columns = MatrixOf(a_.shape).columns;
+    const vec::ColumnSlopes by =
+        slopes_.OfRows(k, g, [&](std::size_t first, std::size_t rows, float* sums, float* alongs) {
+          const std::size_t at = first * columns;
+          vec::AddSlopes({rows, columns}, g.x + at, g.dy + at, g.mean, sums, alongs);
+        });
     if (g.dx == nullptr) return;
     EachPartOfRows(a_.shape, [&](std::size_t first, std::size_t rows) {
       const std::size_t at = first * columns;
-      vec::DifferentiateColumns({rows, columns}, g.x + at, g.dy + at, {mean, steep, along, constant},
-                                g.dx + at);
+      vec::DifferentiateColumns({rows, columns}, g.x + at, g.dy + at, by, g.dx + at);
     });
   }
 
@@ -149,11 +100,56 @@ class BatchNormGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
-  WorkspaceId slopes_;
-  RowBlockSums sums_;
+  ChannelSlopes slopes_;
 };
 
 }  // namespace
+
+void ChannelSlopes::Prepare(KernelSetup& k, const ChannelShape& s) {
+  channels_ = s.channels;
+  rows_ = s.images * s.points;
+  numbers_ = k.Workspace(static_cast<std::size_t>(channels_ * kNumbers) * sizeof(float));
+  if (s.channels_last) sums_.Prepare(k, s, 2);
+}
+
+vec::ChannelNormGrad ChannelSlopes::Arguments(KernelRun& k, const BatchNormGradArguments& a) const {
+  const auto in = [&](const Operand& operand) { return std::as_const(k[operand]).Data<float>(); };
+  const auto out = [&](const Operand& operand) { return operand ? k[operand].Data<float>() : nullptr; };
+  const float* inverse_deviation = in(a.variance);
+  if (a.uses_running) {
+    float* const computed = Numbers(k, 0);
+    for (Dim c = 0; c < channels_; ++c) computed[c] = 1.0f / std::sqrt(inverse_deviation[c] + a.epsilon);
+    inverse_deviation = computed;
+  }
+  return {.x = in(a.x),
+          .dy = in(a.dy),
+          .scale = in(a.scale),
+          .mean = in(a.mean),
+          .inverse_deviation = inverse_deviation,
+          .moments_of_x = !a.uses_running,
+          .dx = out(a.dx),
+          .dscale = out(a.dscale),
+          .dbias = out(a.dbias)};
+}
+
+vec::ColumnSlopes ChannelSlopes::Finish(KernelRun& k, const vec::ChannelNormGrad& g,
+                                        const float* sums) const {
+  const float* const alongs = sums + channels_;
+  const float size = static_cast<float>(rows_);
+  float *const steep = Numbers(k, 1), *const along = Numbers(k, 2), *const constant = Numbers(k, 3);
+  float* const mean = Numbers(k, 0);
+  for (Dim c = 0; c < channels_; ++c) {
+    // All of the channel's numbers are read here, before gradients that may have their memory are written.
+    const float r = g.inverse_deviation[c], weighted = alongs[c] * r;
+    steep[c] = g.scale[c] * r;
+    along[c] = g.moments_of_x ? -steep[c] * (weighted / size) * r : 0;
+    constant[c] = g.moments_of_x ? -steep[c] * (sums[c] / size) : 0;
+    mean[c] = g.mean[c];
+    if (g.dbias != nullptr) g.dbias[c] = sums[c];
+    if (g.dscale != nullptr) g.dscale[c] = weighted;
+  }
+  return {mean, steep, along, constant};
+}
 
 Status BatchNormGradArguments::Prepare(KernelSetup& k) {
   x = k.Input("X");

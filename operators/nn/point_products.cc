@@ -19,7 +19,7 @@ bool IsProduct(const ConvArguments& a) {
 
 bool ProductsPay(const ConvArguments& a) { return IsProduct(a) && vec::IsaInUse() >= vec::Isa::kAvx512; }
 
-MatrixView<const float> Read(KernelRun& k, const Operand& operand, Dim rows, Dim columns) {
+MatrixView<const float> ViewOf(KernelRun& k, const Operand& operand, Dim rows, Dim columns) {
   return RowMajor(std::as_const(k[operand]).Data<float>(), rows, columns);
 }
 
@@ -54,13 +54,13 @@ bool PointProducts::TakeFilterGradient(const KernelSetup& k, const ConvArguments
 Status PointProducts::Run(KernelRun& k) const {
   if (!dinput_ && !dfilter_) return OkStatus();
   const GemmOptions options = {.threads = threads_};
-  const auto doutput = Read(k, doutput_, points_, filters_);
+  const auto doutput = ViewOf(k, doutput_, points_, filters_);
   if (dfilter_) {
-    PENSTOCK_RETURN_IF_ERROR(Gemm<float>(Transposed(doutput), Read(k, input_, points_, channels_),
+    PENSTOCK_RETURN_IF_ERROR(Gemm<float>(Transposed(doutput), ViewOf(k, input_, points_, channels_),
                                          RowMajor(k[dfilter_].Data<float>(), filters_, channels_), options));
   }
   if (!dinput_) return OkStatus();
-  return Gemm<float>(doutput, Read(k, filter_, filters_, channels_),
+  return Gemm<float>(doutput, ViewOf(k, filter_, filters_, channels_),
                      RowMajor(k[dinput_].Data<float>(), points_, channels_), options);
 }
 

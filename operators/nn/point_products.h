@@ -4,10 +4,10 @@
 //   Input@GRAD = Output@GRAD . Filter              [points, filters] . [filters, channels]
 //   Filter@GRAD = Output@GRAD transposed . Input   [filters, points] . [points, channels]
 //
-// They read and write plain filters. Measured at the shapes of ResNet-50 on a core with AVX-512, products take
-// 0.75 to 1.0 of the time of oneDNN's gradients of the input, and 0.45 to 1.0 of those of the filter (without
-// the copies of filters into oneDNN's layouts); with AVX2, 1.0 and up to 1.6. The convolution itself takes as
-// long as its product.
+// They read and write plain filters. Measured at the shapes of ResNet-50 on a core with AVX-512, products
+// take 0.75 to 1.0 of the time of oneDNN's gradients of the input, and 0.45 to 1.0 of those of the filter
+// (without the copies of filters into oneDNN's layouts); with AVX2, 1.0 and up to 1.6. The convolution itself
+// takes as long as its product.
 #pragma once
 
 #include "operators/nn/conv2d.h"

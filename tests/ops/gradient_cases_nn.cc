@@ -70,6 +70,17 @@ GradientCase InplaceAbn(const std::string& activation, const std::string& layout
   return c;
 }
 
+GradientCase BatchNormRelu(const std::string& layout, const std::string& flag, bool adds) {
+  GradientCase c = BatchNorm(layout, flag);
+  c.op.SetType("batch_norm_relu");
+  c.name = StrCat("batch_norm_relu ", layout, " ", flag, adds ? " with Addend" : "");
+  if (!adds) return c;
+  c.op.AddInput("Addend", {"Addend"});
+  c.inputs["Addend"] = Values({3, 2, 2, 2}, -1, 1, 6);
+  c.check.wanted.push_back("Addend");
+  return c;
+}
+
 GradientCase Dropout(const std::string& implementation) {
   GradientCase c = Unary("dropout", {4, 5});
   c.op.AddOutput("Mask", {"Mask"}).Set("dropout_prob", 0.4f).Set("seed", 7).Set("fix_seed", true);
@@ -263,6 +274,12 @@ std::vector<GradientCase> NnGradientCases() {
     cases.push_back(InplaceAbn(activation, "NCHW", ""));
     cases.push_back(InplaceAbn(activation, "NHWC", "use_global_stats"));
     cases.push_back(InplaceAbn(activation, "AnyLayout", "trainable_statistics"));
+  }
+  for (const bool adds : {false, true}) {
+    cases.push_back(BatchNormRelu("NCHW", "", adds));
+    cases.push_back(BatchNormRelu("NHWC", "", adds));
+    cases.push_back(BatchNormRelu("AnyLayout", "trainable_statistics", adds));
+    cases.push_back(BatchNormRelu("NHWC", "use_global_stats", adds));
   }
   for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"})
     cases.push_back(Dropout(implementation));

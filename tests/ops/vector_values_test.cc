@@ -74,6 +74,29 @@ TEST(VectorKernels, NormaliseBatches) {
   }
 }
 
+// With channels last, the f32 kernel computes the sum and relu in its passes.
+TEST(VectorKernels, NormaliseBatchesBeforeRelu) {
+  for (const Shape& x : {Shape{3, 2, 18}, Shape{2, 7, 5, 5}, Shape{9, 16, 16, 3}, Shape{1, 1, 1, 4}}) {
+    for (const char* flag : {"", "use_global_stats", "is_test"}) {
+      for (const bool adds : {false, true}) {
+        Op op = WithSlots("batch_norm_relu", {"X", "Scale", "Bias", "Mean", "Variance"},
+                          {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
+        op.Set("data_layout", "NHWC");
+        if (*flag != 0) op.Set(flag, true);
+        Tensors inputs = Normalised(x, x[x.rank() - 1]);
+        std::set<std::string> wanted = {"X", "Scale", "Bias"};
+        if (adds) {
+          op.AddInput("Addend", {"Addend"});
+          inputs["Addend"] = Values(x, -1, 1, 6);
+          wanted.insert("Addend");
+        }
+        if (flag == std::string("is_test")) wanted.clear();
+        Compare(op, inputs, wanted, StrCat("batch_norm_relu ", x, " ", flag, adds));
+      }
+    }
+  }
+}
+
 TEST(VectorKernels, NormaliseGroups) {
   for (const Shape& x : {Shape{2, 6, 5, 7}, Shape{3, 7, 16}, Shape{2, 6}}) {
     Tensors inputs = Normalised(x, x[1]);

@@ -1,7 +1,9 @@
 #include "framework/vector/column_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "framework/vector/piecewise.h"
 #include "tests/unit/vector/each_isa.h"
 
 namespace penstock::vec {
@@ -86,6 +88,41 @@ TEST(ColumnNorm, NaNStaysInItsColumn) {
     for (std::size_t j = 0; j < 20; ++j) EXPECT_EQ(std::isnan(squares[j]), j == 17);
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == 2 * 20 + 17);
   });
+}
+
+// As one function after the other, also where an element is NaN.
+TEST(ColumnNorm, WithReluHasTheBytesOfItsParts) {
+  for (const std::size_t columns : {3, 16, 37}) {
+    Columns t(35, columns);
+    std::vector<float> addend = Random(t.x.size(), 1), more = Random(t.x.size(), 1);
+    t.x[columns + 1] = kNaN;
+    OnEachIsa([&](Isa) {
+      for (const bool adds : {false, true}) {
+        std::vector<float> y(t.x.size()), slopes = t.dy, sums(columns), alongs(columns);
+        NormalizeColumns(t.m, t.x.data(), t.mean.data(), t.a.data(), t.b.data(), y.data());
+        for (std::size_t i = 0; adds && i < y.size(); ++i) y[i] += addend[i];
+        Relu(y.data(), y.data(), y.size());
+        for (std::size_t i = 0; adds && i < y.size(); ++i) slopes[i] += more[i];
+        AboveGrad(0, y.data(), slopes.data(), slopes.data(), y.size());
+        AddSlopes(t.m, t.x.data(), slopes.data(), t.mean.data(), sums.data(), alongs.data());
+
+        std::vector<float> got(t.x.size()), kept(t.x.size()), got_sums(columns), got_alongs(columns);
+        NormalizeColumnsRelu(t.m, t.x.data(), t.mean.data(), t.a.data(), t.b.data(),
+                             adds ? addend.data() : nullptr, got.data());
+        EXPECT_TRUE(SameBytes(got, y));
+        const ReluSlopes relu = {y.data(), t.dy.data(), adds ? more.data() : nullptr};
+        AddReluSlopes(t.m, t.x.data(), relu, t.mean.data(), got_sums.data(), got_alongs.data(), kept.data());
+        EXPECT_TRUE(SameBytes(kept, slopes) && SameBytes(got_sums, sums) && SameBytes(got_alongs, alongs));
+        std::vector<float> in_place = t.dy;
+        AddReluSlopes(t.m, t.x.data(), {y.data(), in_place.data(), relu.more}, t.mean.data(), got_sums.data(),
+                      got_alongs.data(), in_place.data());
+        EXPECT_TRUE(SameBytes(in_place, slopes));
+        std::ranges::fill(got_sums, 0.0f);
+        AddReluSlopes(t.m, t.x.data(), relu, t.mean.data(), got_sums.data(), got_alongs.data(), nullptr);
+        EXPECT_TRUE(SameBytes(got_sums, sums));
+      }
+    });
+  }
 }
 
 }  // namespace

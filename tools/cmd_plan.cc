@@ -25,9 +25,10 @@ DEFINE_string(net, "", "bandwidth of a link each way, as 10Gbit or 1.2GB (per se
 DEFINE_double(step_ms, 0, "time of a step of one trainer alone, in milliseconds; requires --net");
 DEFINE_double(message_us, 20, "cost of a message besides its bytes, in microseconds");
 DEFINE_bool(pieces, false, "list the pieces of each pserver");
-DEFINE_string(exec, "",
-              "print the plan by which the executor runs this program, with --batch examples; "
-              "PENSTOCK_LAYOUTS=plain turns off the choice of layouts");
+DEFINE_string(
+    exec, "",
+    "print the plan by which the executor runs this program, with --batch examples; "
+    "PENSTOCK_LAYOUTS=plain turns off the choice of layouts, PENSTOCK_FUSION=off the fusion of ops");
 DEFINE_bool(json, false, "print JSON; tools/plan/README.md lists its keys");
 DEFINE_bool(dot, false, "print a graph in the dot language of Graphviz");
 

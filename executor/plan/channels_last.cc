@@ -10,6 +10,7 @@
 
 #include "executor/graph/infer.h"
 #include "executor/plan/layout_cut.h"
+#include "executor/plan/lives.h"
 
 namespace penstock::exec {
 namespace {
@@ -347,43 +348,11 @@ class Rewriter {
   }
   const std::string& Name(int slot) const { return out_->slots[static_cast<std::size_t>(slot)].name; }
 
-  // Moves what refers to instructions, and measures the lives of the slots that have two layouts anew.
+  // The slots that have two layouts are used by other instructions than before.
   void MoveUses() {
-    const auto move = [this](int& instruction) {
-      if (instruction >= 0) instruction = moved_to_[static_cast<std::size_t>(instruction)];
-    };
-    for (RowGroup& group : out_->row_groups) move(group.instruction);
-    for (Peek& peek : out_->peeks) move(peek.instruction);
     std::vector<bool> measured(out_->slots.size(), true);
     for (std::size_t s = 0; s < states_.size(); ++s) measured[s] = states_[s].last_slot >= 0;
-    for (std::size_t s = 0; s < out_->slots.size(); ++s) {
-      SlotInfo& slot = out_->slots[s];
-      move(slot.required_by);
-      if (!measured[s]) {
-        move(slot.first_write);
-        move(slot.last_use);
-      } else if (slot.home == Home::kFrame) {
-        slot.first_write = slot.last_use = -1;
-        slot.written = false;
-      }
-    }
-    for (std::size_t i = 0; i < out_->instructions.size(); ++i) {
-      const int at = static_cast<int>(i);
-      const auto measure = [&](const std::vector<std::vector<int>>& arguments, bool write) {
-        for (const auto& row : arguments) {
-          for (const int named : row) {
-            if (named < 0 || !measured[static_cast<std::size_t>(named)]) continue;
-            SlotInfo& slot = out_->slots[static_cast<std::size_t>(named)];
-            slot.last_use = at;
-            if (!write) continue;
-            slot.written = true;
-            if (slot.first_write < 0) slot.first_write = at;
-          }
-        }
-      };
-      measure(out_->instructions[i].inputs, false);
-      measure(out_->instructions[i].outputs, true);
-    }
+    MoveLives(*out_, moved_to_, measured);
   }
 
   const OpDef* transpose_;

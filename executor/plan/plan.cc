@@ -4,6 +4,7 @@
 
 #include "executor/graph/first_place.h"
 #include "executor/plan/channels_last.h"
+#include "executor/plan/fuse.h"
 #include "executor/plan/verify.h"
 #include "framework/base/environment.h"
 
@@ -11,17 +12,19 @@ namespace penstock::exec {
 
 PlanOptions PlanOptionsBySetting() {
   const Result<std::string> layouts = env::Choice("PENSTOCK_LAYOUTS");
-  return {.channels_last = !layouts.ok() || *layouts != "plain"};
+  const Result<std::string> fusion = env::Choice("PENSTOCK_FUSION");
+  return {.channels_last = !layouts.ok() || *layouts != "plain", .fusion = !fusion.ok() || *fusion != "off"};
 }
 
 Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
                              std::vector<VarInfo> known, const Services& services,
                              const PlanOptions& options) {
-  if (options.channels_last) block = MarkedOfFirstPlace(StoreChannelsLast(ops, block, known));
+  if (options.channels_last) block = StoreChannelsLast(ops, block, known);
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)
     known.push_back(InfoOf(*block->slots[s].var));
-  auto made = Specialise(std::move(block), std::move(known), services, options.in_place);
+  if (options.fusion) block = FuseOps(ops, block, known);
+  auto made = Specialise(MarkedOfFirstPlace(std::move(block)), std::move(known), services, options.in_place);
   if (made.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(*made->plan));
   return made;
 }

@@ -1,7 +1,7 @@
-// From a compiled block and the types of a run to the plan that the run follows: first StoreChannelsLast
-// (channels_last.h) rewrites the block, then Specialise (executor/graph) infers shapes, prepares kernels and
-// places temporaries, outputs in the memory of inputs where that is possible (executor/graph/in_place.h). In
-// the end VerifyPlan (verify.h) checks the result.
+// From a compiled block and the types of a run to the plan that the run follows: StoreChannelsLast
+// (channels_last.h) and FuseOps (fuse.h) rewrite the block, then Specialise (executor/graph) infers shapes,
+// prepares kernels and places temporaries, outputs in the memory of inputs where that is possible
+// (executor/graph/in_place.h). In the end VerifyPlan (verify.h) checks the result.
 //
 //   penstock plan --exec main.pb --batch 64    prints the plan of a program
 #pragma once
@@ -15,10 +15,11 @@ namespace penstock::exec {
 
 struct PlanOptions {
   bool channels_last = true;
+  bool fusion = true;    // bytes are the same
   bool in_place = true;  // outputs take over the memory of inputs; bytes are the same
 };
 
-// The options that PENSTOCK_LAYOUTS asks for: `plain` turns the pass off.
+// The options that PENSTOCK_LAYOUTS and PENSTOCK_FUSION ask for: `plain` and `off` turn a pass off.
 PlanOptions PlanOptionsBySetting();
 
 // `known`: the state of each slot of `block` before the run, as for Specialise. Errors of Specialise and

@@ -65,6 +65,7 @@ constexpr std::array kSettings = {
     Plain("PENSTOCK_COLLECTIVE_BACKEND"),
     YesNo("PENSTOCK_CUDA_FALLBACK"),
     Plain("PENSTOCK_FLIGHT_FD"),
+    OneOf("PENSTOCK_FUSION", "on off"),
     Plain("PENSTOCK_IFNAME"),
     OneOf("PENSTOCK_ISA", "sse4 avx2 avx512"),
     Plain("PENSTOCK_JOB_ID"),

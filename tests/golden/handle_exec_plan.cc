@@ -18,7 +18,8 @@ Result<GoldenOutputs> RunExecPlan(const GoldenFile&, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::shared_ptr<const exec::Specialisation> plan,
       exec::PlanForFeeds(AllOps(), program, {.batch = options.value("batch", 8)},
-                         {.channels_last = options.value("layouts", "chosen") != "plain"}));
+                         {.channels_last = options.value("layouts", "chosen") != "plain",
+                          .fusion = options.value("fusion", "on") != "off"}));
   return GoldenOutputs{{"out", "", exec::PlanText(*plan)}};
 }
 

@@ -75,10 +75,11 @@ exe = fluid.Executor()
 exe.run(startup)
 random = np.random.RandomState(0)
 images = [v for v in main.list_vars() if len(v.shape) == 4 and not v.persistable and 'conv2d' in v.name]
+norms = [v for v in main.list_vars() if len(v.shape) == 4 and not v.persistable and 'batch_norm' in v.name]
 out = []
 for step in range(4):
     feed = {'x': random.rand(6, 3, 14, 14).astype('float32'), 'y': random.randint(0, 5, (6, 1))}
-    wanted = [loss] + (images if 'images' in fetches else [])
+    wanted = [loss] + (images if 'images' in fetches else []) + (norms if 'norms' in fetches else [])
     out.append([np.asarray(v, 'float64').ravel().tolist() for v in exe.run(main, feed=feed, fetch_list=wanted)])
 out.append([np.asarray(fluid.global_scope().find_var(p.name).get_tensor(), 'float64').ravel().tolist()
             for p in main.all_parameters()])
@@ -86,8 +87,8 @@ print(json.dumps(out))
 '''
 
 
-def trained(kind, layouts, *fetches, threads=1):
-    env = dict(os.environ, PENSTOCK_LAYOUTS=layouts, OMP_NUM_THREADS=str(threads))
+def trained(kind, layouts, *fetches, threads=1, fusion='on'):
+    env = dict(os.environ, PENSTOCK_LAYOUTS=layouts, PENSTOCK_FUSION=fusion, OMP_NUM_THREADS=str(threads))
     done = subprocess.run([sys.executable, '-c', TRAIN, kind, *fetches], env=env, text=True, capture_output=True,
                           timeout=120)
     assert done.returncode == 0, done.stderr
@@ -118,6 +119,16 @@ def test_fetched_images_are_plain(kind):
 def test_runs_repeat_their_bytes():
     assert trained('residual', 'chosen') == trained('residual', 'chosen')
     assert trained('residual', 'chosen', threads=2) == trained('residual', 'chosen', threads=2)
+
+
+@pytest.mark.parametrize('kind', ['residual', 'depthwise', 'looped'])
+@pytest.mark.parametrize('threads', [1, 2])
+def test_fusion_keeps_the_bytes(kind, threads):
+    assert trained(kind, 'chosen', threads=threads) == trained(kind, 'chosen', threads=threads, fusion='off')
+
+
+def test_fetches_in_the_middle_of_a_chain_have_its_bytes():
+    assert trained('residual', 'chosen', 'norms') == trained('residual', 'chosen', 'norms', fusion='off')
 
 
 def test_an_unknown_layout_is_refused():

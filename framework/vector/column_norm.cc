@@ -1,26 +1,17 @@
 #include "framework/vector/column_norm.h"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/vector/column_norm.cc"
 #include <hwy/foreach_target.h>  // must stand before the headers below
 
 #include "framework/vector/lanes_inl.h"
+#include "framework/vector/rows_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace penstock::vec::HWY_NAMESPACE {
 
-// Calls part(first, count) for some rows at a time, which stay in the cache while the columns are visited.
-template <typename Part>
-HWY_INLINE void EachRows(std::size_t rows, Part part) {
-  constexpr std::size_t kTogether = 16;
-  for (std::size_t first = 0; first < rows; first += kTogether)
-    part(first, std::min(kTogether, rows - first));
-}
-
 void AddSquaredDistances(const Matrix& m, const float* x, const float* mean, float* sums) {
-  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [&](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, mean + j, n);
       const float* at = x + first * m.columns + j;
@@ -36,7 +27,7 @@ void AddSquaredDistances(const Matrix& m, const float* x, const float* mean, flo
 
 void NormalizeColumns(const Matrix& m, const float* x, const float* mean, const float* factor,
                       const float* bias, float* y) {
-  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [&](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, mean + j, n), by = Load(d, factor + j, n), offset = Load(d, bias + j, n);
       std::size_t at = first * m.columns + j;
@@ -48,7 +39,7 @@ void NormalizeColumns(const Matrix& m, const float* x, const float* mean, const 
 
 void AddSlopes(const Matrix& m, const float* x, const float* dy, const float* mean, float* sums,
                float* alongs) {
-  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [&](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, mean + j, n);
       std::size_t at = first * m.columns + j;
@@ -66,7 +57,7 @@ void AddSlopes(const Matrix& m, const float* x, const float* dy, const float* me
 
 void DifferentiateColumns(const Matrix& m, const float* x, const float* dy, const ColumnSlopes& slopes,
                           float* dx) {
-  EachRows(m.rows, [&](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [&](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [&](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, slopes.mean + j, n), steep = Load(d, slopes.steep + j, n),
                    along = Load(d, slopes.along + j, n), constant = Load(d, slopes.constant + j, n);
@@ -82,7 +73,7 @@ void DifferentiateColumns(const Matrix& m, const float* x, const float* dy, cons
 template <bool kAdds>
 HWY_INLINE void NormalizeRelu(const Matrix m, const float* x, const float* mean, const float* factor,
                               const float* bias, const float* addend, float* y) {
-  EachRows(m.rows, [=](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [=](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [=](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, mean + j, n), by = Load(d, factor + j, n), offset = Load(d, bias + j, n);
       const Vector zero = hn::Zero(d);
@@ -114,7 +105,7 @@ HWY_INLINE Vector ReluSlope(Floats d, const ReluSlopes relu, std::size_t at, std
 template <bool kMore, bool kKeeps>
 HWY_INLINE void AddSlopesOfRelu(const Matrix m, const float* x, const ReluSlopes relu, const float* mean,
                                 float* sums, float* alongs, float* kept) {
-  EachRows(m.rows, [=](std::size_t first, std::size_t rows) {
+  EachRows(m.rows, m.columns, [=](std::size_t first, std::size_t rows) {
     EachVector(m.columns, [=](Floats d, std::size_t j, std::size_t n) {
       const Vector middle = Load(d, mean + j, n);
       std::size_t at = first * m.columns + j;

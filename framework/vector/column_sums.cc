@@ -1,29 +1,25 @@
 #include "framework/vector/column_sums.h"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/vector/column_sums.cc"
 #include <hwy/foreach_target.h>  // must stand before the headers below
 
 #include "framework/vector/lanes_inl.h"
+#include "framework/vector/rows_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace penstock::vec::HWY_NAMESPACE {
 
-// sums[j] += term(row, j) of each row; term(d, row, j, n) is a vector of them. Several rows are read while a
-// vector of sums is in a register.
+// sums[j] += term(row, j) of each row; term(d, row, j, n) is a vector of them.
 template <typename Term>
 HWY_INLINE void AddTerms(std::size_t rows, std::size_t columns, float* sums, Term term) {
-  constexpr std::size_t kTogether = 16;
-  for (std::size_t first = 0; first < rows; first += kTogether) {
-    const std::size_t end = std::min(rows, first + kTogether);
-    EachVector(columns, [&](Floats d, std::size_t j, std::size_t n) {
+  EachRows(rows, columns, [=](std::size_t first, std::size_t count) {
+    EachVector(columns, [=](Floats d, std::size_t j, std::size_t n) {
       Vector sum = Load(d, sums + j, n);
-      for (std::size_t row = first; row < end; ++row) sum = hn::Add(sum, term(d, row, j, n));
+      for (std::size_t row = first; row < first + count; ++row) sum = hn::Add(sum, term(d, row, j, n));
       Store(d, sum, sums + j, n);
     });
-  }
+  });
 }
 
 void AddRows(const float* x, std::size_t stride, std::size_t rows, std::size_t columns, float* sums) {

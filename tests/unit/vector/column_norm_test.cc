@@ -29,7 +29,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<double>& wanted
 }
 
 TEST(ColumnNorm, IsItsDefinition) {
-  for (const std::size_t columns : {1, 3, 16, 20, 33, 64}) {
+  for (const std::size_t columns : {1, 3, 16, 20, 33, 64, 131}) {
     for (const std::size_t rows : {1, 2, 15, 16, 17, 50}) {
       const Columns t(rows, columns);
       std::vector<double> squares(columns), sums(columns), alongs(columns), y, dx;
@@ -92,7 +92,7 @@ TEST(ColumnNorm, NaNStaysInItsColumn) {
 
 // As one function after the other, also where an element is NaN.
 TEST(ColumnNorm, WithReluHasTheBytesOfItsParts) {
-  for (const std::size_t columns : {3, 16, 37}) {
+  for (const std::size_t columns : {3, 16, 37, 131}) {
     Columns t(35, columns);
     std::vector<float> addend = Random(t.x.size(), 1), more = Random(t.x.size(), 1);
     t.x[columns + 1] = kNaN;

@@ -10,7 +10,7 @@ namespace penstock::vec {
 namespace {
 
 TEST(ColumnSums, AddRowByRowOnEveryInstructionSetAndForEverySplit) {
-  for (const std::size_t columns : {1, 7, 16, 31, 64, 100}) {
+  for (const std::size_t columns : {1, 7, 16, 31, 64, 100, 150}) {
     for (const std::size_t rows : {1, 2, 15, 16, 17, 50}) {
       const std::size_t stride = columns + 3;
       const std::vector<float> x = Random(rows * stride, 1), y = Random(rows * stride + 1, 1);

@@ -32,10 +32,11 @@ bool IsConvolution(const exec::Instruction& instruction) {
   return how != nullptr && how->cost != nullptr;
 }
 
-// Whether the pass has made it: a copy of an image in the other layout.
+// Whether the pass has made it: a copy of an image in the other layout. Other passes make ops of other types.
 bool IsCopy(const exec::CompiledBlock& block, const exec::Instruction& instruction) {
   const auto& ops = block.program.block(block.block).ops();
-  return ops[static_cast<std::size_t>(instruction.position)].op->type() != instruction.op->type();
+  return instruction.op->type() == "transpose" &&
+         ops[static_cast<std::size_t>(instruction.position)].op->type() != instruction.op->type();
 }
 
 // The ops of a plan that its choice of layouts is about.

@@ -1,4 +1,4 @@
-"""A trainer that does not wait for the others saves the pservers' parameters, not its own last copies. Real
+"""Trainers that do not wait for each other begin together, and one saves the pservers' parameters, not its own last copies. Real
 processes."""
 
 import numpy as np
@@ -120,3 +120,39 @@ def test_what_is_saved_is_what_the_pservers_have(tmp_path, strategy):
             np.testing.assert_array_equal(trainer['changed'], np.full((64, 512), 5))
             np.testing.assert_array_equal(trainer['set'], np.full((4, 1), 7))
             assert "the saved parameters are this trainer's copies from its last step" in str(trainer['said'])
+
+
+TOGETHER = '''
+    import os, sys
+    import numpy as np
+    import penstock.fluid as fluid
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker())
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 2]), 1))
+    strategy = {'async': StrategyFactory.create_async_strategy,
+                'half_async': StrategyFactory.create_half_async_strategy,
+                'geo': lambda: StrategyFactory.create_geo_strategy(2)}[sys.argv[1]]()
+    fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()
+        sys.exit(0)
+    if fleet.worker_index() == 1:    # this trainer is behind the other one
+        for _ in range(2000):
+            fluid.Program.parse_from_string(fleet.main_program.desc.serialize_to_string())
+    open('began%d' % fleet.worker_index(), 'w').close()
+    fleet.init_worker()
+    assert os.path.exists('began0') and os.path.exists('began1'), os.listdir('.')
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fleet.startup_program)
+    exe.run(fleet.main_program, feed={'x': np.ones((1, 2), 'float32')})
+    fleet.stop_worker()
+    np.savez('worker%d.npz' % fleet.worker_index())
+'''
+
+
+@pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo'])
+def test_trainers_that_do_not_wait_for_each_other_begin_together(tmp_path, strategy):
+    launch_well(tmp_path, TOGETHER, strategy)

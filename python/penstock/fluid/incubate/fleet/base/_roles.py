@@ -190,6 +190,11 @@ class RoleMakerBase:
         """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
         return self._all_workers().exchange(parts)
 
+    def _meet_workers(self):
+        """Waits until all trainers have called it, if they can meet."""
+        if self.is_worker() and self._all_workers().know_each_other():
+            self.barrier_worker()
+
     # Names that Fluid's own tools use.
     def _barrier_worker(self):
         self.barrier_worker()

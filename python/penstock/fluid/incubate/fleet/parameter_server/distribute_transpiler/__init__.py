@@ -69,7 +69,10 @@ class DistributedTranspiler(Fleet):
 
     def init_worker(self):
         """Starts the communicator of this trainer's program. The startup program waits for the pservers. Scripts for
-        Fluid before 1.8 do not call this method; the startup program then calls it.
+        Fluid before 1.8 do not call this method; the startup program then starts the communicator.
+
+        If trainers do not wait for each other's steps (all modes but sync), this method waits until all trainers that
+        know each other's addresses have called it, so that they begin together.
 
         Raises:
             ValueError: minimize() was not called.
@@ -80,6 +83,8 @@ class DistributedTranspiler(Fleet):
         elif not self._started_by_run:
             warnings.warn('fleet.init_worker: the communicator is already running')
         self._started_by_run = False
+        if self._transpile_config.get_trainer_runtime_config().mode != DistributedMode.SYNC:
+            self._role()._meet_workers()
 
     def _before_startup(self):
         """Called before each run of a trainer's startup program."""

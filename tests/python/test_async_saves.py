@@ -1,5 +1,5 @@
-"""Trainers that do not wait for each other begin together, and one saves the pservers' parameters, not its own last copies. Real
-processes."""
+"""Trainers that do not wait for each other begin together, and what one saves are the pservers' parameters, not its own
+last copies. Real processes."""
 
 import numpy as np
 import pytest

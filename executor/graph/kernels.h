@@ -13,8 +13,8 @@ namespace penstock::exec {
 
 struct Specialisation;
 
-using Kernels = std::vector<
-    std::unique_ptr<Kernel>>;  // by step; null: the plan has none, or this frame leaves the step out
+// By step; null: the plan has none, or this frame leaves the step out.
+using Kernels = std::vector<std::unique_ptr<Kernel>>;
 
 // Which of several places of a process runs a frame.
 enum class PlaceKind {

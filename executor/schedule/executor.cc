@@ -326,7 +326,8 @@ struct Executor::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(lane, entry, scope, {feeds, peeked}, last));
     frame->BeginRun(feeds);
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
-    Status status = RunSequential(*frame, scope, services, cancellation, timer);
+    Status status =
+        Guarded(*entry.block, [&] { return RunSequential(*frame, scope, services, cancellation, timer); });
     if (timer != nullptr) timer->AddRun(entry.block->block, begin);
     // Collective operations in progress may use the frame's memory or a parameter's: ends them.
     if (!status.ok() && entry.block->effects.AreOutside() && services.rings != nullptr)
@@ -352,6 +353,20 @@ struct Executor::Impl {
     return FailedPrecondition("E-run-memory", "block ", block.block, ": not enough memory for these shapes");
   }
 
+  // Sizes depend on the user's feeds: too large a batch is an error of this run, not of the process.
+  template <typename Call>
+  static Status Guarded(const CompiledBlock& block, const Call& call) {
+    try {
+      return call();
+    } catch (const std::bad_alloc&) {
+      return NotEnoughMemory(block);
+    } catch (const std::length_error&) {  // a vector larger than any memory
+      return NotEnoughMemory(block);
+    } catch (const std::system_error& error) {
+      return FailedPrecondition("E-run-memory", "block ", block.block, ": ", error.what());
+    }
+  }
+
   Status RunGuarded(Lane& lane, Entry& entry, Scope& scope, std::span<const Feed> feeds,
                     const Cancellation& cancellation, std::vector<Variable>* out) {
     ScopeBinding none;
@@ -360,16 +375,8 @@ struct Executor::Impl {
 
   Status RunGuarded(Lane& lane, Entry& entry, Scope& scope, std::span<const Feed> feeds,
                     const Cancellation& cancellation, std::vector<Variable>* out, ScopeBinding& last) {
-    // Sizes depend on the user's feeds: too large a batch is an error of this run, not of the process.
-    try {
-      return RunEntry(lane, entry, scope, feeds, cancellation, out, last);
-    } catch (const std::bad_alloc&) {
-      return NotEnoughMemory(*entry.block);
-    } catch (const std::length_error&) {  // a vector larger than any memory
-      return NotEnoughMemory(*entry.block);
-    } catch (const std::system_error& error) {
-      return FailedPrecondition("E-run-memory", "block ", entry.block->block, ": ", error.what());
-    }
+    return Guarded(*entry.block,
+                   [&] { return RunEntry(lane, entry, scope, feeds, cancellation, out, last); });
   }
 
   const OpRegistry& ops;

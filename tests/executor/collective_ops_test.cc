@@ -346,6 +346,30 @@ block 0 {
   });
 }
 
+TEST(CollectiveOps, OfARunWithoutMemoryEndToo) {
+  OnThreads(2, [](ThreadRings& rings) {
+    if (RankOf(rings) == 1) return;
+    Scope scope;
+    scope.FindOrCreate("x")->As<Tensor>() = Floats({1, 2}, {2});
+    Tensor& extent = scope.FindOrCreate("extent")->As<Tensor>();
+    extent = Tensor(DType::kInt64, {1});
+    extent.Data<std::int64_t>()[0] = std::int64_t{1} << 44;
+    const Status status = RunIn(scope, R"(program
+block 0 {
+  persist x : f32[2]
+  persist extent : i64[1]
+  var large : f32[-1]
+  x = c_allreduce_sum(X=x)
+  large = fill_constant(ShapeTensor=extent) {value=1.0, dtype=5}
+}
+)",
+                                rings);
+    EXPECT_EQ(status.id(), "E-run-memory") << status.ToString();
+    // The group has failed: what was in progress no longer waits for rank 1.
+    EXPECT_EQ((*rings.Ring(0))->Barrier({}).Wait().id(), "E-run-memory");
+  });
+}
+
 TEST(RingSites, GiveAPassesOpTheLineOfTheOpThatMadeItsInput) {
   const Program program = Parsed(R"(program
 block 0 {

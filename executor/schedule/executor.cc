@@ -14,10 +14,10 @@
 #include "executor/graph/compiled_block.h"
 #include "executor/graph/first_place.h"
 #include "executor/plan/plan.h"
-#include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame_pool.h"
 #include "executor/schedule/peeked.h"
 #include "executor/schedule/plan_cache.h"
+#include "executor/schedule/running.h"
 #include "executor/schedule/sequential.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
@@ -84,51 +84,6 @@ bool SameFeeds(const Entry& entry, std::span<const Feed> feeds) {
   return std::equal(names.begin(), names.end(), feeds.begin(), feeds.end(),
                     [](const std::string& name, const Feed& feed) { return name == feed.name; });
 }
-
-// Sets the size of OpenMP's team, which some of oneDNN's primitives use, for one run on this thread.
-class TeamSize {
- public:
-  explicit TeamSize(int threads) : before_(omp_get_max_threads()) {
-    if (threads != before_) omp_set_num_threads(threads);
-  }
-  ~TeamSize() { omp_set_num_threads(before_); }
-  TeamSize(const TeamSize&) = delete;
-  TeamSize& operator=(const TeamSize&) = delete;
-
- private:
-  int before_;
-};
-
-// Counts a run from its very beginning, so that a Cancel during compilation is not lost. A run that a kernel
-// starts on the same thread belongs to the kernel's run: a Cancel between two rounds of a loop stops the
-// loop.
-class Running {
- public:
-  Running(std::atomic<int>& count, const CancellationSource& source,
-          const std::function<bool()>& interrupted = {})
-      : count_(count),
-        outer_(innermost_),
-        cancellation_(outer_ != nullptr && outer_->cancellation_.IsOf(source)
-                          ? outer_->cancellation_
-                          : Cancellation(source, interrupted ? &interrupted : nullptr)) {
-    count_.fetch_add(1);
-    innermost_ = this;
-  }
-  ~Running() {
-    innermost_ = outer_;
-    count_.fetch_sub(1);
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  const Cancellation& cancellation() const { return cancellation_; }
-
- private:
-  static thread_local const Running* innermost_;
-  std::atomic<int>& count_;
-  const Running* const outer_;
-  const Cancellation cancellation_;
-};
-thread_local const Running* Running::innermost_ = nullptr;
 
 }  // namespace
 

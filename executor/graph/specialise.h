@@ -136,6 +136,7 @@ bool Reads(const Instruction& instruction, int slot);
 // Lays out a kernel's workspaces one after the other: appends the offset of each to `offsets`, and returns
 // their end.
 std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std::size_t>& offsets);
+
 struct Specialised {
   std::shared_ptr<const Specialisation> plan;
   Kernels kernels;  // of its first frame

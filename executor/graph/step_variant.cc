@@ -6,10 +6,10 @@
 namespace penstock::exec {
 namespace {
 
-// The state of the block's slots as far as the instruction names them.
-std::vector<VarInfo> SlotsOf(const CompiledBlock& block, const Instruction& instruction,
-                             const std::vector<VarInfo>& inputs) {
-  std::vector<VarInfo> slots(block.slots.size());
+// Sets the state of the slots that the instruction names.
+void SetSlots(const CompiledBlock& block, const Instruction& instruction, const std::vector<VarInfo>& inputs,
+              std::vector<VarInfo>& slots) {
+  slots.resize(block.slots.size());
   for (const auto& args : instruction.outputs) {
     for (const int slot : args) {
       if (slot >= 0)
@@ -23,7 +23,6 @@ std::vector<VarInfo> SlotsOf(const CompiledBlock& block, const Instruction& inst
       ++i;
     }
   }
-  return slots;
 }
 
 void AddOutputs(const CompiledBlock& block, const Instruction& instruction, const Inferred& inferred,
@@ -49,11 +48,12 @@ void AddOutputs(const CompiledBlock& block, const Instruction& instruction, cons
 }  // namespace
 
 Result<StepVariant> MakeVariant(const CompiledBlock& block, const Instruction& instruction,
-                                std::vector<VarInfo> inputs, const Services& services) {
-  const std::vector<VarInfo> slots = SlotsOf(block, instruction, inputs);
-  PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(block, instruction, slots));
+                                std::vector<VarInfo> inputs, const Services& services,
+                                std::vector<VarInfo>& scratch) {
+  SetSlots(block, instruction, inputs, scratch);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(block, instruction, scratch));
   PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
-                            PrepareKernel(block, instruction, inferred, slots, services));
+                            PrepareKernel(block, instruction, inferred, scratch, services));
   StepVariant out;
   out.inputs = std::move(inputs);
   out.kernel = std::move(prepared.kernel);

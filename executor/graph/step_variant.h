@@ -21,8 +21,12 @@ struct StepVariant {
   std::vector<LodCopy> lod_copies;
 };
 
-// `inputs`: of all arguments of the instruction, in their order. Errors name the op.
+// Errors name the op.
+//
+//   inputs    of all arguments of the instruction, in their order
+//   scratch   by slot of the block, kept by the caller: so a variant takes no time for slots of other ops
 Result<StepVariant> MakeVariant(const CompiledBlock& block, const Instruction& instruction,
-                                std::vector<VarInfo> inputs, const Services& services);
+                                std::vector<VarInfo> inputs, const Services& services,
+                                std::vector<VarInfo>& scratch);
 
 }  // namespace penstock::exec

@@ -38,8 +38,8 @@ struct Chain {
 // Finds the chains of a block.
 class Chains {
  public:
-  Chains(const CompiledBlock& block, std::span<const VarInfo> known)
-      : uses_(block),
+  Chains(const CompiledBlock& block, const BlockUses& uses, std::span<const VarInfo> known)
+      : uses_(uses),
         types_(TypesIn(block, known)),
         taken_(block.instructions.size(), false),
         joined_(block.instructions.size()) {}
@@ -188,7 +188,7 @@ class Chains {
     }
   }
 
-  const BlockUses uses_;
+  const BlockUses& uses_;
   const std::vector<VarInfo> types_;
   std::vector<bool> taken_;               // by instruction: a member of a chain
   std::vector<std::vector<int>> joined_;  // by instruction: members that will stand there
@@ -197,8 +197,8 @@ class Chains {
 // Writes the block anew with fused instructions.
 class FusedBlock {
  public:
-  FusedBlock(const OpRegistry& ops, const CompiledBlock& block)
-      : ops_(ops), block_(block), uses_(block), replaced_(block.instructions.size()) {}
+  FusedBlock(const OpRegistry& ops, const CompiledBlock& block, const BlockUses& uses)
+      : ops_(ops), block_(block), uses_(uses), replaced_(block.instructions.size()) {}
 
   std::shared_ptr<const CompiledBlock> Write(const std::vector<Chain>& chains) {
     auto out = std::make_shared<CompiledBlock>(block_);
@@ -294,7 +294,7 @@ class FusedBlock {
 
   const OpRegistry& ops_;
   const CompiledBlock& block_;
-  const BlockUses uses_;
+  const BlockUses& uses_;
   std::vector<Replacement> replaced_;  // by instruction
 };
 
@@ -306,8 +306,9 @@ std::shared_ptr<const CompiledBlock> FuseOps(const OpRegistry& ops,
   const bool may_fuse = std::ranges::any_of(
       block->instructions, [](const Instruction& instruction) { return instruction.op->type() == kNormOp; });
   if (!may_fuse || ops.Find(kFusedOp) == nullptr || ops.Find(kFusedGradOp) == nullptr) return block;
-  const std::vector<Chain> chains = Chains(*block, known).Find();
-  return chains.empty() ? block : FusedBlock(ops, *block).Write(chains);
+  const BlockUses uses(*block);
+  const std::vector<Chain> chains = Chains(*block, uses, known).Find();
+  return chains.empty() ? block : FusedBlock(ops, *block, uses).Write(chains);
 }
 
 }  // namespace penstock::exec

@@ -64,7 +64,8 @@ Result<StepVariant*> StepVariants::For(const Specialisation& plan, std::size_t s
     return &made.back();
   }
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<VarInfo> types, InputTypes(block, instruction, variables));
-  PENSTOCK_ASSIGN_OR_RETURN(StepVariant variant, MakeVariant(block, instruction, std::move(types), services));
+  PENSTOCK_ASSIGN_OR_RETURN(StepVariant variant,
+                            MakeVariant(block, instruction, std::move(types), services, slots_));
   if (made.size() == kVariantsMax) made.erase(made.begin());
   made.push_back(std::move(variant));
   return &made.back();

@@ -1,5 +1,5 @@
-// What an op reads or writes beyond its arguments. Together with these, effects are all that the order of ops
-// depends on.
+// What an op reads or writes beyond its arguments. Passes, the executor and the transpiler ask for an op's
+// effects where they move it, repeat it or wait for it.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ std::string Wrapped(VarKind kind, const std::string& type) {
 
 }  // namespace
 
-std::string TypeText(const VarInfo& info) {
+std::string TypeText(const TensorDesc& info) {
   if (!info.has_type) return "control";
   return Wrapped(info.kind, StrCat(DTypeName(info.dtype), info.shape));
 }

@@ -13,7 +13,7 @@
 namespace penstock::exec {
 
 // "f32[?, 784]", "rows<f32[100, 8]>", "array<f32[?]>", "control".
-std::string TypeText(const VarInfo& info);
+std::string TypeText(const TensorDesc& info);
 std::string TypeText(const Var& var);
 
 // Adds to `status`

@@ -63,12 +63,12 @@ class TakeOvers {
   // The place of an input of the step that the output at place `to` can take over, or -1.
   int InputFor(int step, const OutputSlot& output, int to) const {
     const Instruction& instruction = block().instructions[static_cast<std::size_t>(step)];
-    const VarInfo& written = specialisation_.type(output.type);
+    const TensorDesc& written = specialisation_.type(output.type);
     const std::string* const out = OnlySlotOf(instruction.op->outputs(), instruction.outputs, output.slot);
     for (const InputSlot& input : specialisation_.InputsOf(static_cast<std::size_t>(step))) {
       const int from = PlaceOf(input.slot);
       if (from < 0 || from == to || taken_[static_cast<std::size_t>(from)]) continue;
-      const VarInfo& read = specialisation_.type(input.type);
+      const TensorDesc& read = specialisation_.type(input.type);
       const bool alike = read.kind == VarKind::kTensor && read.dtype == written.dtype &&
                          read.shape.Count() == written.shape.Count() && Bytes(from) == Bytes(to);
       if (!alike || slot(input.slot).last_use != step) continue;

@@ -23,23 +23,19 @@ int SlotNamed(const Instruction& instruction, const std::string& name) {
   return input >= 0 ? input : search(instruction.op->outputs(), instruction.outputs);
 }
 
-Operand MakeOperand(int slot, const std::string& name, const VarInfo& info) {
-  Operand operand;
-  if (slot < 0) return operand;
-  operand.index = slot;
-  operand.kind = info.kind;
-  operand.dtype = info.dtype;
-  operand.name = name;
-  if (info.kind == VarKind::kTensor && info.has_type) operand.shape = info.shape;
-  return operand;
+Argument MakeArgument(int slot, const std::string& name, const TensorDesc& desc) {
+  if (slot < 0) return {};
+  Argument argument{desc, Operand{slot}, name};
+  if (desc.kind != VarKind::kTensor || !desc.has_type) argument.shape = {};
+  return argument;
 }
 
 }  // namespace
 
-VarInfo InfoOf(const Variable& variable, const Var& declared) {
-  VarInfo info = InfoOf(declared);
+TensorDesc DescOf(const Variable& variable, const Var& declared) {
+  TensorDesc info = DescOf(declared);
   if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
-    info = InfoOf(*tensor);
+    info = DescOf(*tensor);
   } else if (const auto* rows = variable.If<SelectedRows>()) {
     info.kind = VarKind::kSelectedRows;
     // The type is that of the whole tensor that the rows stand for; the number of stored rows is not part of
@@ -58,12 +54,12 @@ VarInfo InfoOf(const Variable& variable, const Var& declared) {
   return info;
 }
 
-bool Holds(const Tensor& tensor, const VarInfo& info) {
+bool Holds(const Tensor& tensor, const TensorDesc& info) {
   return info.kind == VarKind::kTensor && tensor.initialized() && tensor.dtype() == info.dtype &&
          static_cast<std::int32_t>(tensor.lod().size()) == info.lod_level && tensor.shape() == info.shape;
 }
 
-bool Holds(const Variable& variable, const VarInfo& info) {
+bool Holds(const Variable& variable, const TensorDesc& info) {
   if (const Tensor* tensor = variable.If<Tensor>()) return Holds(*tensor, info);
   if (const auto* rows = variable.If<SelectedRows>()) {
     if (info.kind != VarKind::kSelectedRows || info.shape.rank() == 0 || info.shape[0] != rows->height)
@@ -77,7 +73,7 @@ bool Holds(const Variable& variable, const VarInfo& info) {
   return variable.Is<StepScopes>() && info.kind == VarKind::kStepScopes;
 }
 
-bool IsKnownTensor(const VarInfo& info) {
+bool IsKnownTensor(const TensorDesc& info) {
   return info.kind == VarKind::kTensor && info.has_type && info.shape.IsKnown();
 }
 
@@ -87,7 +83,7 @@ bool NeedsType(const Instruction& instruction, std::size_t i) {
 }
 
 std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& instruction,
-                                 std::span<const VarInfo> slots) {
+                                 std::span<const TensorDesc> slots) {
   std::vector<std::string> facts;
   for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
     for (const int slot : instruction.inputs[i]) {
@@ -105,7 +101,7 @@ std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& 
 namespace {
 
 // The types that the op told before the run replace what is inferred from its inputs.
-void TakePeeked(const Instruction& instruction, std::span<const VarInfo> slots, InferContext& context) {
+void TakePeeked(const Instruction& instruction, std::span<const TensorDesc> slots, InferContext& context) {
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
       const int slot = instruction.outputs[i][j];
@@ -118,9 +114,9 @@ void TakePeeked(const Instruction& instruction, std::span<const VarInfo> slots, 
 }  // namespace
 
 Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& instruction,
-                                 std::span<const VarInfo> slots) {
+                                 std::span<const TensorDesc> slots) {
   InferContext context(*instruction.def, *instruction.op,
-                       [&](const std::string& name) -> std::optional<VarInfo> {
+                       [&](const std::string& name) -> std::optional<TensorDesc> {
                          const int slot = SlotNamed(instruction, name);
                          if (slot < 0) return std::nullopt;
                          return slots[static_cast<std::size_t>(slot)];
@@ -134,7 +130,7 @@ Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& 
 }
 
 Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
-                                  std::span<const VarInfo> slots) {
+                                  std::span<const TensorDesc> slots) {
   PENSTOCK_ASSIGN_OR_RETURN(const InferContext context, InferenceOf(block, instruction, slots));
   return Inferred{context.outputs(), instruction.def->KernelType(context), context.lod_shares()};
 }
@@ -165,9 +161,9 @@ namespace {
 // Requires that all uses of a variable that an op names twice, and writes, have one kind, size and element
 // type: they are one piece of memory.
 Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
-                      std::span<const VarInfo> slots) {
-  std::vector<std::tuple<int, const VarInfo*, const std::string*>> named;  // slot, type, the op's slot
-  const auto fit = [](const VarInfo& a, const VarInfo& b) {
+                      std::span<const TensorDesc> slots) {
+  std::vector<std::tuple<int, const TensorDesc*, const std::string*>> named;  // slot, type, the op's slot
+  const auto fit = [](const TensorDesc& a, const TensorDesc& b) {
     if (a.kind != b.kind) return false;
     if (!IsKnownTensor(a) || !IsKnownTensor(b)) return true;
     return a.dtype == b.dtype && a.shape.Count() == b.shape.Count();
@@ -182,7 +178,7 @@ Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
       const int slot = instruction.outputs[i][j];
-      const VarInfo& info = inferred.outputs[i][j];
+      const TensorDesc& info = inferred.outputs[i][j];
       const std::string& name = instruction.op->outputs()[i].name;
       for (const auto& [other, type, other_name] : named) {
         if (slot < 0 || other != slot || fit(info, *type)) continue;
@@ -207,7 +203,7 @@ Status RequireOutputs(const OpDef& def, const Op& op) {
 
 // Checks the arguments before a kernel is prepared. An op that starts blocks checks its own when it runs.
 Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
-                       std::span<const VarInfo> slots, const KernelSetup& setup) {
+                       std::span<const TensorDesc> slots, const KernelSetup& setup) {
   const OpDef& def = *instruction.def;
   PENSTOCK_RETURN_IF_ERROR(RequireVariables(def, setup));
   if (!instruction.starts_blocks) {
@@ -221,16 +217,16 @@ Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
 // How many threads of the compute team an op may use: one if it has few elements, which one thread computes
 // sooner than a second one wakes up. Where other processes keep the cores busy, the second one may even wait
 // for a time slice.
-int ThreadsFor(const std::vector<KernelSetup::Argument>& inputs,
-               const std::vector<KernelSetup::Argument>& outputs, int threads) {
+int ThreadsFor(const std::vector<KernelSetup::Arguments>& inputs,
+               const std::vector<KernelSetup::Arguments>& outputs, int threads) {
   constexpr Dim kFewElements = 1 << 14;
   Dim elements = 0;
-  for (const auto* arguments : {&inputs, &outputs}) {
-    for (const KernelSetup::Argument& argument : *arguments) {
-      for (const Operand& operand : argument.operands) {
-        if (!operand) continue;
-        if (operand.kind != VarKind::kTensor) return threads;  // its size is not known
-        elements += operand.shape.Count();
+  for (const auto* slots : {&inputs, &outputs}) {
+    for (const KernelSetup::Arguments& arguments : *slots) {
+      for (const Argument& argument : arguments.list) {
+        if (!argument) continue;
+        if (argument.kind != VarKind::kTensor) return threads;  // its size is not known
+        elements += argument.shape.Count();
       }
     }
   }
@@ -240,7 +236,7 @@ int ThreadsFor(const std::vector<KernelSetup::Argument>& inputs,
 }  // namespace
 
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
-                                     const Inferred& inferred, std::span<const VarInfo> slots,
+                                     const Inferred& inferred, std::span<const TensorDesc> slots,
                                      const Services& services) {
   const auto explain = [&](Status status) {
     return ExplainOp(std::move(status), block.program, block.block, instruction.position,
@@ -256,27 +252,26 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
     return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
                                  DTypeName(inferred.kernel_type)));
   }
-  std::vector<KernelSetup::Argument> inputs, outputs;
+  std::vector<KernelSetup::Arguments> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs().size(); ++i) {
-    auto& argument = inputs.emplace_back(KernelSetup::Argument{op.inputs()[i].name, {}});
+    auto& arguments = inputs.emplace_back(KernelSetup::Arguments{op.inputs()[i].name, {}});
     for (std::size_t j = 0; j < instruction.inputs[i].size(); ++j) {
       const int slot = instruction.inputs[i][j];
-      const VarInfo info = slot < 0 ? VarInfo() : slots[static_cast<std::size_t>(slot)];
-      argument.operands.push_back(MakeOperand(slot, op.inputs()[i].args[j], info));
+      const TensorDesc desc = slot < 0 ? TensorDesc() : slots[static_cast<std::size_t>(slot)];
+      arguments.list.push_back(MakeArgument(slot, op.inputs()[i].args[j], desc));
     }
   }
   for (std::size_t i = 0; i < op.outputs().size(); ++i) {
-    auto& argument = outputs.emplace_back(KernelSetup::Argument{op.outputs()[i].name, {}});
+    auto& arguments = outputs.emplace_back(KernelSetup::Arguments{op.outputs()[i].name, {}});
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
-      argument.operands.push_back(
-          MakeOperand(instruction.outputs[i][j], op.outputs()[i].args[j], inferred.outputs[i][j]));
+      arguments.list.push_back(
+          MakeArgument(instruction.outputs[i][j], op.outputs()[i].args[j], inferred.outputs[i][j]));
     }
   }
   Services of_kernel = services;
   of_kernel.threads = ThreadsFor(inputs, outputs, services.threads);
-  KernelSetup setup(
-      *instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
-      {.program = &block.program, .block = block.block, .ahead = instruction.ahead, .awaited = true});
+  KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
+                    {.program = &block.program, .block = block.block, .ahead = instruction.ahead, .awaited = true});
   PreparedKernel prepared;
   prepared.kernel = factory();
   if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())

@@ -22,24 +22,24 @@ class ArgumentTypes {
     inferred.kernel_type = plan_.kernel_types[step];
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
-        const VarInfo& type = NextType();
+        const TensorDesc& type = NextType();
         if (slot >= 0) known_[static_cast<std::size_t>(slot)] = type;
       }
     }
     for (const auto& args : instruction.outputs) {
-      std::vector<VarInfo>& types = inferred.outputs.emplace_back();
+      std::vector<TensorDesc>& types = inferred.outputs.emplace_back();
       for (std::size_t i = 0; i < args.size(); ++i) types.push_back(NextType());
     }
     return inferred;
   }
-  std::span<const VarInfo> slots() const { return known_; }
+  std::span<const TensorDesc> slots() const { return known_; }
 
  private:
-  const VarInfo& NextType() { return plan_.type(plan_.arguments[at_++]); }
+  const TensorDesc& NextType() { return plan_.type(plan_.arguments[at_++]); }
 
   const Specialisation& plan_;
   std::size_t at_ = 0;
-  std::vector<VarInfo> known_;  // by slot
+  std::vector<TensorDesc> known_;  // by slot
 };
 
 // Whether the plan has laid out workspaces of these sizes for the step.

@@ -17,21 +17,21 @@ constexpr std::size_t kAlignment = 64;
 // More than any machine can address, and far below the size at which sums overflow.
 constexpr std::size_t kTemporaryBytesMax = std::size_t{1} << 47;
 
-std::uint32_t HashOf(const VarInfo& type) {
+std::uint32_t HashOf(const TensorDesc& type) {
   const Dims dims = type.shape.dims();
   const std::string_view bytes(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
   return FlatHash(bytes) ^ (static_cast<std::uint32_t>(type.dtype) << 16) ^
          static_cast<std::uint32_t>(type.kind);
 }
 
-bool IsSame(const VarInfo& a, const VarInfo& b) {
+bool IsSame(const TensorDesc& a, const TensorDesc& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.lod_level == b.lod_level && a.has_type == b.has_type &&
          a.dtype_is_loose == b.dtype_is_loose && a.shape == b.shape;
 }
 
 class Specialiser {
  public:
-  Specialiser(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
+  Specialiser(std::shared_ptr<const CompiledBlock> block, std::vector<TensorDesc> known,
               const Services& services, bool in_place)
       : services_(services),
         in_place_(in_place),
@@ -53,7 +53,7 @@ class Specialiser {
     for (const int slot : block.key) out_->key.push_back(Known(slot));
     for (const Peek& peek : block.peeks) {
       for (const auto& args : block.instructions[static_cast<std::size_t>(peek.instruction)].outputs) {
-        for (const int slot : args) out_->peeked.push_back(slot < 0 ? VarInfo() : Known(slot));
+        for (const int slot : args) out_->peeked.push_back(slot < 0 ? TensorDesc() : Known(slot));
       }
     }
     out_->steps.reserve(block.instructions.size());
@@ -73,14 +73,14 @@ class Specialiser {
   }
 
  private:
-  VarInfo& Known(int slot) { return known_[static_cast<std::size_t>(slot)]; }
+  TensorDesc& Known(int slot) { return known_[static_cast<std::size_t>(slot)]; }
 
   bool InputsAreKnown(const Instruction& instruction) {
     for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
       const bool needs_type = NeedsType(instruction, i);
       for (const int slot : instruction.inputs[i]) {
         if (slot < 0 || Known(slot).kind != VarKind::kTensor) continue;
-        const VarInfo& info = Known(slot);
+        const TensorDesc& info = Known(slot);
         if (info.has_type ? !info.shape.IsKnown() : needs_type) return false;
       }
     }
@@ -108,7 +108,7 @@ class Specialiser {
       inferred.outputs.emplace_back();
       for (const int slot : args) {
         const auto s = static_cast<std::size_t>(slot);
-        inferred.outputs.back().push_back(slot < 0 ? VarInfo() : InfoOf(*out_->block->slots[s].var));
+        inferred.outputs.back().push_back(slot < 0 ? TensorDesc() : DescOf(*out_->block->slots[s].var));
       }
     }
     return inferred;
@@ -170,7 +170,7 @@ class Specialiser {
   }
 
   // The position of a type among the specialisation's.
-  int TypeIndex(const VarInfo& type) {
+  int TypeIndex(const TensorDesc& type) {
     const std::uint32_t hash = HashOf(type);
     const std::int64_t found =
         type_index_.Find(hash, [&](std::size_t at) { return IsSame(out_->types[at], type); });
@@ -205,9 +205,9 @@ class Specialiser {
     step.may_lack_inputs = step.starts_blocks || instruction.def->reads_only_some();
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
-        out_->arguments.push_back(slot < 0 ? TypeIndex(VarInfo()) : TypeIndexOf(slot));
+        out_->arguments.push_back(slot < 0 ? TypeIndex(TensorDesc()) : TypeIndexOf(slot));
         if (slot < 0) continue;
-        const VarInfo& info = Known(slot);
+        const TensorDesc& info = Known(slot);
         if (info.kind != VarKind::kTensor || IsKnownTensor(info))
           out_->inputs.push_back({slot, out_->arguments.back()});
       }
@@ -215,8 +215,8 @@ class Specialiser {
   }
 
   void AddOutputTypes(const Inferred& inferred) {
-    for (const std::vector<VarInfo>& row : inferred.outputs) {
-      for (const VarInfo& type : row) out_->arguments.push_back(TypeIndex(type));
+    for (const std::vector<TensorDesc>& row : inferred.outputs) {
+      for (const TensorDesc& type : row) out_->arguments.push_back(TypeIndex(type));
     }
   }
 
@@ -231,7 +231,7 @@ class Specialiser {
     }
   }
 
-  Status AddOutput(const Instruction& instruction, int slot, const VarInfo& info) {
+  Status AddOutput(const Instruction& instruction, int slot, const TensorDesc& info) {
     Known(slot) = info;
     type_of_[static_cast<std::size_t>(slot)] = -1;
     // A nested block makes its outputs itself, and may leave some unwritten.
@@ -256,7 +256,7 @@ class Specialiser {
   }
 
   // The type of this slot in a prepared step; null if it is not known before the step runs.
-  const VarInfo* InfoIn(std::size_t step, int slot) const {
+  const TensorDesc* InfoIn(std::size_t step, int slot) const {
     for (const OutputSlot& output : out_->OutputsOf(step)) {
       if (output.slot == slot) return &out_->type(output.type);
     }
@@ -269,12 +269,12 @@ class Specialiser {
   // Computes the rows of each view from the types that the step which cuts or joins them was prepared for.
   void AddViews(const RowGroup& group) {
     const auto step = static_cast<std::size_t>(group.instruction);
-    const VarInfo* whole = InfoIn(step, group.whole);
+    const TensorDesc* whole = InfoIn(step, group.whole);
     if (!out_->steps[step].has_kernel || whole == nullptr || whole->shape.rank() == 0) return;
     std::vector<RowView> views;
     Dim begin = 0;
     for (const int part : group.parts) {
-      const VarInfo* info = InfoIn(step, part);
+      const TensorDesc* info = InfoIn(step, part);
       if (info == nullptr || info->dtype != whole->dtype || info->shape.rank() == 0) return;
       const Dim end = begin + info->shape[0];
       if (out_->block->slots[static_cast<std::size_t>(part)].view_of == group.whole)
@@ -299,7 +299,7 @@ class Specialiser {
   int PlaceOf(const OutputSlot& output) {
     const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(output.slot)];
     if (declared.home != Home::kFrame) return -1;
-    const VarInfo& info = out_->type(output.type);
+    const TensorDesc& info = out_->type(output.type);
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
     int& place = place_of_[static_cast<std::size_t>(output.slot)];
     if (place < 0) {
@@ -352,7 +352,7 @@ class Specialiser {
   const Services& services_;
   const bool in_place_;
   FlatIndex type_index_;  // of out_->types
-  std::vector<VarInfo> known_;
+  std::vector<TensorDesc> known_;
   std::vector<int> type_of_;         // by slot: its present type's index in out_->types, -1 if not looked up
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
   std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view
@@ -385,7 +385,7 @@ std::size_t LayOutWorkspaces(std::span<const std::size_t> bytes, std::vector<std
   return end;
 }
 
-Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
+Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<TensorDesc> known,
                                const Services& services, bool in_place) {
   return Specialiser(std::move(block), std::move(known), services, in_place).Run();
 }

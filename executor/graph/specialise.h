@@ -84,11 +84,11 @@ struct RowView {
 // use it at once. What a kernel keeps between its runs belongs to a frame (kernels.h).
 struct Specialisation {
   std::shared_ptr<const CompiledBlock> block;
-  std::vector<VarInfo> key;  // types of the slots block->key
+  std::vector<TensorDesc> key;  // types of the slots block->key
   // Types of the outputs of the instructions block->peeks, one after the other; of unknown extents if the
   // plan does not depend on them.
-  std::vector<VarInfo> peeked;
-  std::vector<VarInfo> types;  // each type once: most values of a program share a few
+  std::vector<TensorDesc> peeked;
+  std::vector<TensorDesc> types;  // each type once: most values of a program share a few
   // Indices into types: those of all arguments, inputs before outputs, of each step with a kernel.
   std::vector<int> arguments;
   std::vector<DType> kernel_types;  // by step: chooses the kernel
@@ -121,7 +121,7 @@ struct Specialisation {
   std::size_t FirstWorkspace(std::size_t step) const {
     return step == 0 ? 0 : steps[step - 1].workspaces_end;
   }
-  const VarInfo& type(int index) const { return types[static_cast<std::size_t>(index)]; }
+  const TensorDesc& type(int index) const { return types[static_cast<std::size_t>(index)]; }
 
  private:
   template <typename T>
@@ -144,7 +144,7 @@ struct Specialised {
 
 // `known`: the state of each slot before the run; for slots not in block->key, their declaration. `in_place`:
 // outputs take over the memory of inputs (in_place.h).
-Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
+Result<Specialised> Specialise(std::shared_ptr<const CompiledBlock> block, std::vector<TensorDesc> known,
                                const Services& services, bool in_place = true);
 
 }  // namespace penstock::exec

@@ -7,13 +7,13 @@ namespace penstock::exec {
 namespace {
 
 // Sets the state of the slots that the instruction names.
-void SetSlots(const CompiledBlock& block, const Instruction& instruction, const std::vector<VarInfo>& inputs,
-              std::vector<VarInfo>& slots) {
+void SetSlots(const CompiledBlock& block, const Instruction& instruction,
+              const std::vector<TensorDesc>& inputs, std::vector<TensorDesc>& slots) {
   slots.resize(block.slots.size());
   for (const auto& args : instruction.outputs) {
     for (const int slot : args) {
       if (slot >= 0)
-        slots[static_cast<std::size_t>(slot)] = InfoOf(*block.slots[static_cast<std::size_t>(slot)].var);
+        slots[static_cast<std::size_t>(slot)] = DescOf(*block.slots[static_cast<std::size_t>(slot)].var);
     }
   }
   std::size_t i = 0;
@@ -30,7 +30,7 @@ void AddOutputs(const CompiledBlock& block, const Instruction& instruction, cons
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
       const int slot = instruction.outputs[i][j];
-      const VarInfo& type = inferred.outputs[i][j];
+      const TensorDesc& type = inferred.outputs[i][j];
       if (slot < 0 || !IsKnownTensor(type)) continue;
       const SlotInfo& written = block.slots[static_cast<std::size_t>(slot)];
       const bool in_place = Reads(instruction, slot);
@@ -48,8 +48,8 @@ void AddOutputs(const CompiledBlock& block, const Instruction& instruction, cons
 }  // namespace
 
 Result<StepVariant> MakeVariant(const CompiledBlock& block, const Instruction& instruction,
-                                std::vector<VarInfo> inputs, const Services& services,
-                                std::vector<VarInfo>& scratch) {
+                                std::vector<TensorDesc> inputs, const Services& services,
+                                std::vector<TensorDesc>& scratch) {
   SetSlots(block, instruction, inputs, scratch);
   PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(block, instruction, scratch));
   PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,

@@ -22,7 +22,7 @@ constexpr char kTransposeOp[] = "transpose";
 using Marks = std::vector<std::vector<bool>>;
 
 // The types of arguments, in the same order.
-using Types = std::vector<std::vector<VarInfo>>;
+using Types = std::vector<std::vector<TensorDesc>>;
 
 // How an instruction computes channels last.
 struct Form {
@@ -40,7 +40,7 @@ bool IsImageShape(const Shape& shape) {
   return (shape.rank() == 4 || shape.rank() == 5) && shape.Count() > 0;
 }
 
-bool IsImage(const VarInfo& info) {
+bool IsImage(const TensorDesc& info) {
   return IsKnownTensor(info) && info.lod_level == 0 && IsImageShape(info.shape);
 }
 
@@ -53,7 +53,7 @@ double CopyNs(const Shape& plain) {
 // Finds the form of each instruction, and the values that they read and write.
 class Analysis {
  public:
-  Analysis(const CompiledBlock& block, std::span<const VarInfo> known)
+  Analysis(const CompiledBlock& block, std::span<const TensorDesc> known)
       : block_(block),
         known_(known.begin(), known.end()),
         plain_only_(block.slots.size(), false),
@@ -97,7 +97,7 @@ class Analysis {
     double copy = 0;
   };
 
-  const VarInfo& Known(int slot) const { return known_[static_cast<std::size_t>(slot)]; }
+  const TensorDesc& Known(int slot) const { return known_[static_cast<std::size_t>(slot)]; }
 
   std::optional<Form> FormOf(const Instruction& instruction, const InferContext& inferred) const {
     if (instruction.starts_blocks || instruction.def->effects().AreOutside()) return std::nullopt;
@@ -162,7 +162,7 @@ class Analysis {
   bool MarkDeclared(const Instruction& instruction, const ChannelsLast& how, const InferContext& inferred,
                     Form& form) const {
     return MarkAll(instruction, inferred, form,
-                   [&](const std::string& name, const VarInfo& info, bool) -> std::optional<bool> {
+                   [&](const std::string& name, const TensorDesc& info, bool) -> std::optional<bool> {
                      if (!how.IsImage(name)) return false;
                      if (!IsImage(info) || info.dtype != DType::kFp32) return std::nullopt;
                      return true;
@@ -172,7 +172,7 @@ class Analysis {
   bool MarkSameShape(const Instruction& instruction, const InferContext& inferred, Form& form) const {
     const Shape* image = nullptr;
     return MarkAll(instruction, inferred, form,
-                   [&](const std::string&, const VarInfo& info, bool output) -> std::optional<bool> {
+                   [&](const std::string&, const TensorDesc& info, bool output) -> std::optional<bool> {
                      if (!IsKnownTensor(info)) return std::nullopt;
                      if (!output && info.shape.Count() == 1) return false;
                      if (!IsImage(info)) return std::nullopt;
@@ -210,7 +210,7 @@ class Analysis {
   }
 
   const CompiledBlock& block_;
-  std::vector<VarInfo> known_;
+  std::vector<TensorDesc> known_;
   std::vector<bool> plain_only_;  // by slot: others may look at it
   std::vector<int> value_of_;     // by slot: its value at this point; -1: none was read or written
   std::vector<Value> values_;
@@ -222,7 +222,7 @@ class Analysis {
 class Rewriter {
  public:
   // `known`: the types of the slots before the run.
-  Rewriter(const OpRegistry& ops, const CompiledBlock& block, std::span<const VarInfo> known)
+  Rewriter(const OpRegistry& ops, const CompiledBlock& block, std::span<const TensorDesc> known)
       : transpose_(ops.Find(kTransposeOp)),
         types_(known.begin(), known.end()),
         out_(std::make_shared<CompiledBlock>(block)),
@@ -310,7 +310,7 @@ class Rewriter {
 
   // The slot that holds a slot's value channels last. A value of another shape gets another.
   int LastOf(int slot) {
-    const VarInfo& type = types_[static_cast<std::size_t>(slot)];
+    const TensorDesc& type = types_[static_cast<std::size_t>(slot)];
     if (state(slot).last_slot >= 0 && state(slot).last_shape == type.shape) return state(slot).last_slot;
     Shape shape = {type.shape[0]};
     for (int i = 2; i < type.shape.rank(); ++i) shape.Append(type.shape[i]);
@@ -356,7 +356,7 @@ class Rewriter {
   }
 
   const OpDef* transpose_;
-  std::vector<VarInfo> types_;  // by slot of the block before, images in the plain layout
+  std::vector<TensorDesc> types_;  // by slot of the block before, images in the plain layout
   std::shared_ptr<CompiledBlock> out_;
   std::vector<State> states_;  // by slot of the block before
   std::vector<int> moved_to_;  // by instruction of the block before
@@ -366,7 +366,7 @@ class Rewriter {
 
 std::shared_ptr<const CompiledBlock> StoreChannelsLast(const OpRegistry& ops,
                                                        const std::shared_ptr<const CompiledBlock>& block,
-                                                       std::span<const VarInfo> known) {
+                                                       std::span<const TensorDesc> known) {
   if (std::ranges::none_of(block->instructions, MayChoose)) return block;
   Analysis analysis(*block, known);
   const auto forms = analysis.Choose();

@@ -25,6 +25,6 @@ namespace penstock::exec {
 // changes, or if a type cannot be inferred. Slots keep their numbers; new ones follow them.
 std::shared_ptr<const CompiledBlock> StoreChannelsLast(const OpRegistry& ops,
                                                        const std::shared_ptr<const CompiledBlock>& block,
-                                                       std::span<const VarInfo> known);
+                                                       std::span<const TensorDesc> known);
 
 }  // namespace penstock::exec

@@ -38,7 +38,7 @@ struct Chain {
 // Finds the chains of a block.
 class Chains {
  public:
-  Chains(const CompiledBlock& block, const BlockUses& uses, std::span<const VarInfo> known)
+  Chains(const CompiledBlock& block, const BlockUses& uses, std::span<const TensorDesc> known)
       : uses_(uses),
         types_(TypesIn(block, known)),
         taken_(block.instructions.size(), false),
@@ -59,8 +59,8 @@ class Chains {
 
  private:
   // The type of each slot when it is first written, or before the run.
-  static std::vector<VarInfo> TypesIn(const CompiledBlock& block, std::span<const VarInfo> known) {
-    std::vector<VarInfo> types(known.begin(), known.end());
+  static std::vector<TensorDesc> TypesIn(const CompiledBlock& block, std::span<const TensorDesc> known) {
+    std::vector<TensorDesc> types(known.begin(), known.end());
     for (const Instruction& instruction : block.instructions) {
       const Result<InferContext> inferred = InferenceOf(block, instruction, types);
       for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
@@ -68,7 +68,7 @@ class Chains {
           const int slot = instruction.outputs[i][j];
           if (slot < 0) continue;
           const auto s = static_cast<std::size_t>(slot);
-          types[s] = inferred.ok() ? inferred->outputs()[i][j] : InfoOf(*block.slots[s].var);
+          types[s] = inferred.ok() ? inferred->outputs()[i][j] : DescOf(*block.slots[s].var);
         }
       }
     }
@@ -77,7 +77,7 @@ class Chains {
 
   bool IsImage(int slot) const {
     if (slot < 0) return false;
-    const VarInfo& type = types_[static_cast<std::size_t>(slot)];
+    const TensorDesc& type = types_[static_cast<std::size_t>(slot)];
     return IsKnownTensor(type) && type.dtype == DType::kFp32 && type.lod_level == 0 &&
            type.shape.rank() > 2 && type.shape.Count() > 0;
   }
@@ -189,7 +189,7 @@ class Chains {
   }
 
   const BlockUses& uses_;
-  const std::vector<VarInfo> types_;
+  const std::vector<TensorDesc> types_;
   std::vector<bool> taken_;               // by instruction: a member of a chain
   std::vector<std::vector<int>> joined_;  // by instruction: members that will stand there
 };
@@ -302,7 +302,7 @@ class FusedBlock {
 
 std::shared_ptr<const CompiledBlock> FuseOps(const OpRegistry& ops,
                                              const std::shared_ptr<const CompiledBlock>& block,
-                                             std::span<const VarInfo> known) {
+                                             std::span<const TensorDesc> known) {
   const bool may_fuse = std::ranges::any_of(
       block->instructions, [](const Instruction& instruction) { return instruction.op->type() == kNormOp; });
   if (!may_fuse || ops.Find(kFusedOp) == nullptr || ops.Find(kFusedGradOp) == nullptr) return block;

@@ -21,7 +21,7 @@
 #include <span>
 
 #include "executor/graph/compiled_block.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 
 namespace penstock::exec {
 
@@ -29,6 +29,6 @@ namespace penstock::exec {
 // fused. Slots keep their numbers.
 std::shared_ptr<const CompiledBlock> FuseOps(const OpRegistry& ops,
                                              const std::shared_ptr<const CompiledBlock>& block,
-                                             std::span<const VarInfo> known);
+                                             std::span<const TensorDesc> known);
 
 }  // namespace penstock::exec

@@ -17,12 +17,12 @@ PlanOptions PlanOptionsBySetting() {
 }
 
 Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
-                             std::vector<VarInfo> known, const Services& services,
+                             std::vector<TensorDesc> known, const Services& services,
                              const PlanOptions& options) {
   if (options.channels_last) block = StoreChannelsLast(ops, block, known);
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)
-    known.push_back(InfoOf(*block->slots[s].var));
+    known.push_back(DescOf(*block->slots[s].var));
   if (options.fusion) block = FuseOps(ops, block, known);
   auto made = Specialise(MarkedOfFirstPlace(std::move(block)), std::move(known), services, options.in_place);
   if (made.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(*made->plan));

@@ -25,7 +25,7 @@ PlanOptions PlanOptionsBySetting();
 // `known`: the state of each slot of `block` before the run, as for Specialise. Errors of Specialise and
 // VerifyPlan.
 Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
-                             std::vector<VarInfo> known, const Services& services,
+                             std::vector<TensorDesc> known, const Services& services,
                              const PlanOptions& options);
 
 }  // namespace penstock::exec

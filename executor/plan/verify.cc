@@ -75,7 +75,7 @@ class Verifier {
     for (const InputSlot& input : plan_.InputsOf(step)) {
       const int left = left_[static_cast<std::size_t>(input.slot)];
       if (left == kUnknown || left == input.type) continue;
-      const VarInfo &is = plan_.type(left), &read = plan_.type(input.type);
+      const TensorDesc &is = plan_.type(left), &read = plan_.type(input.type);
       if (is.dtype == read.dtype && is.shape == read.shape) continue;  // they differ in levels of LoD
       return Broken(step, Name(input.slot), " is read as ", TypeText(read), " and written as ", TypeText(is));
     }
@@ -171,7 +171,7 @@ class Verifier {
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       for (const OutputSlot& output : plan_.OutputsOf(s)) {
         if (output.place < 0) continue;
-        const VarInfo& type = plan_.type(output.type);
+        const TensorDesc& type = plan_.type(output.type);
         const std::size_t bytes = static_cast<std::size_t>(type.shape.Count()) * SizeOf(type.dtype);
         if (bytes > plan_.places[static_cast<std::size_t>(output.place)].bytes)
           return Broken(s, Name(output.slot), " : ", TypeText(type), " is larger than its place");

@@ -251,17 +251,17 @@ struct Executor::Impl {
     return std::make_unique<Frame>(std::move(got.plan), *std::move(got.kernels), lane.kind());
   }
 
-  static std::vector<VarInfo> KnownTypes(const CompiledBlock& block, const Supplied& supplied,
-                                         const ScopeBinding& binding) {
-    std::vector<VarInfo> known;
+  static std::vector<TensorDesc> KnownTypes(const CompiledBlock& block, const Supplied& supplied,
+                                            const ScopeBinding& binding) {
+    std::vector<TensorDesc> known;
     known.reserve(block.slots.size());
-    for (const SlotInfo& slot : block.slots) known.push_back(InfoOf(*slot.var));
+    for (const SlotInfo& slot : block.slots) known.push_back(DescOf(*slot.var));
     for (const int slot : block.key) {
       const auto s = static_cast<std::size_t>(slot);
-      if (binding.variables[s] != nullptr) known[s] = InfoOf(*binding.variables[s], *block.slots[s].var);
+      if (binding.variables[s] != nullptr) known[s] = DescOf(*binding.variables[s], *block.slots[s].var);
     }
     for (std::size_t i = 0; i < supplied.feeds.size(); ++i) {
-      known[static_cast<std::size_t>(block.feeds[i])] = InfoOf(supplied.feeds[i].tensor);
+      known[static_cast<std::size_t>(block.feeds[i])] = DescOf(supplied.feeds[i].tensor);
     }
     SetPeeked(block, supplied.peeked, known);
     return known;
@@ -276,7 +276,7 @@ struct Executor::Impl {
       PENSTOCK_RETURN_IF_ERROR(services.rpc->communicator()->BeginRun(scope));
     }
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
-    std::vector<VarInfo> peeked;
+    std::vector<TensorDesc> peeked;
     PENSTOCK_RETURN_IF_ERROR(PeekBatches(*entry.block, scope, timer, peeked));
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(lane, entry, scope, {feeds, peeked}, last));
     frame->BeginRun(feeds);

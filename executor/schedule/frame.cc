@@ -41,7 +41,7 @@ bool MayStandFor(const Variable& variable, VarKind kind) {
 }
 
 // Whether `variable` holds a tensor of this element type and shape, with any offsets.
-bool IsTensorOf(const Variable& variable, const VarInfo& type) {
+bool IsTensorOf(const Variable& variable, const TensorDesc& type) {
   const Tensor* tensor = variable.If<Tensor>();
   return tensor != nullptr && tensor->initialized() && tensor->dtype() == type.dtype &&
          tensor->shape() == type.shape;
@@ -49,7 +49,7 @@ bool IsTensorOf(const Variable& variable, const VarInfo& type) {
 
 // Whether an op that told `told` before the run may do with a plan for `planned`. If it told nothing, it ends
 // the run.
-bool MayBe(const VarInfo& told, const VarInfo& planned) {
+bool MayBe(const TensorDesc& told, const TensorDesc& planned) {
   if (!IsKnownTensor(told)) return true;
   return told.dtype == planned.dtype && told.lod_level == planned.lod_level && told.shape == planned.shape;
 }
@@ -167,7 +167,7 @@ void Frame::UseMemory(const FrameMemory& memory) {
     const Place& place = specialisation_->places[p];
     if (place.own_buffer) continue;
     planned_[p] = memory_.arena->data() + place.offset;
-    const VarInfo& type = specialisation_->type(place.type);
+    const TensorDesc& type = specialisation_->type(place.type);
     own_[static_cast<std::size_t>(place.slot)].As<Tensor>() =
         Tensor(type.dtype, type.shape, memory_.arena, place.offset);
   }
@@ -184,7 +184,7 @@ bool Accepts(const Specialisation& plan, const Supplied& supplied, const ScopeBi
   if (!std::ranges::equal(supplied.peeked, plan.peeked, MayBe)) return false;
   const std::vector<int>& key = plan.block->key;
   for (std::size_t k = 0; k < key.size(); ++k) {
-    const VarInfo& info = plan.key[k];
+    const TensorDesc& info = plan.key[k];
     const int feed = plan.block->feed_of_key[k];
     if (feed >= 0) {
       if (!Holds(supplied.feeds[static_cast<std::size_t>(feed)].tensor, info)) return false;
@@ -235,7 +235,7 @@ void Frame::BindKept(Kept& kept) {
     kept.buffers.push_back(buffer);
   }
   planned = buffer->data();
-  const VarInfo& type = specialisation_->type(kept.place.type);
+  const TensorDesc& type = specialisation_->type(kept.place.type);
   tensor = Tensor(type.dtype, type.shape, std::move(buffer), 0);
 }
 
@@ -293,7 +293,7 @@ bool Frame::IsAsPlanned(std::size_t step) const {
   for (const InputSlot& input : specialisation_->InputsOf(step)) {
     const Variable& variable = *variables_[static_cast<std::size_t>(input.slot)];
     if (planned.may_lack_inputs && !variable.initialized()) continue;
-    const VarInfo& type = specialisation_->type(input.type);
+    const TensorDesc& type = specialisation_->type(input.type);
     if (type.kind == VarKind::kTensor) {
       if (!IsTensorOf(variable, type)) return false;
     } else if (!MayStandFor(variable, type.kind)) {
@@ -341,7 +341,7 @@ void Frame::PlaceWorkspaces() {
 
 void Frame::MakeOutputs(const StepRun& step) {
   for (const OutputSlot& output : step.outputs) {
-    const VarInfo& type = step.types[output.type];
+    const TensorDesc& type = step.types[output.type];
     if (output.sent_before || !IsTensorOf(*variables_[static_cast<std::size_t>(output.slot)], type))
         [[unlikely]]
       Remake(output, type);
@@ -359,7 +359,7 @@ bool Frame::BindView(const OutputSlot& output, Tensor& tensor) const {
 
 // If a sender still reads the tensor, gives the variable other memory to write to: a copy if the step updates
 // it in place.
-void Frame::LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor& tensor) const {
+void Frame::LeaveToSender(const OutputSlot& output, const TensorDesc& type, Tensor& tensor) const {
   if (!tensor.initialized()) return;
   const bool planned = output.place >= 0 && tensor.raw() == planned_[static_cast<std::size_t>(output.place)];
   // The owners without a sender: this tensor and, for planned memory, the arena or the list of buffers.
@@ -369,7 +369,7 @@ void Frame::LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor&
   tensor = output.in_place ? tensor.Clone() : Tensor(type.dtype, type.shape);
 }
 
-void Frame::Remake(const OutputSlot& output, const VarInfo& info) {
+void Frame::Remake(const OutputSlot& output, const TensorDesc& info) {
   Tensor& tensor = variable(output.slot).As<Tensor>();
   if (output.sent_before) {
     LeaveToSender(output, info, tensor);
@@ -399,12 +399,12 @@ void Frame::Remake(const OutputSlot& output, const VarInfo& info) {
 }
 
 Status Frame::Explain(Status status, const Instruction& instruction) const {
-  std::vector<VarInfo> known(block().slots.size());
+  std::vector<TensorDesc> known(block().slots.size());
   for (const auto& args : instruction.inputs) {
     for (const int slot : args) {
       if (slot < 0) continue;
       const auto s = static_cast<std::size_t>(slot);
-      known[s] = InfoOf(*variables_[s], *block().slots[s].var);
+      known[s] = DescOf(*variables_[s], *block().slots[s].var);
     }
   }
   return ExplainOp(std::move(status), block().program, block().block, instruction.position,

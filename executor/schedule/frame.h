@@ -26,7 +26,7 @@ struct Feed {
 struct Supplied {
   std::span<const Feed> feeds;
   // The types of the outputs of the block's `peeks`; of unknown extents if they are not known.
-  std::span<const VarInfo> peeked;
+  std::span<const TensorDesc> peeked;
 };
 
 // The variables of a block's slots in a scope. Valid while the scope's generation is unchanged.
@@ -64,7 +64,7 @@ struct FrameMemory {
 struct StepRun {
   Kernel* kernel = nullptr;
   std::span<const OutputSlot> outputs;
-  const VarInfo* types = nullptr;  // by OutputSlot::type
+  const TensorDesc* types = nullptr;  // by OutputSlot::type
   std::byte* const* workspaces = nullptr;
   std::span<const LodCopy> lod_copies;
 };
@@ -132,9 +132,9 @@ class Frame {
   void BindKept(Kept& kept);
   void PlaceWorkspaces();
   void GrowWorkspace(std::size_t bytes);
-  void Remake(const OutputSlot& output, const VarInfo& type);
+  void Remake(const OutputSlot& output, const TensorDesc& type);
   bool BindView(const OutputSlot& output, Tensor& tensor) const;
-  void LeaveToSender(const OutputSlot& output, const VarInfo& type, Tensor& tensor) const;
+  void LeaveToSender(const OutputSlot& output, const TensorDesc& type, Tensor& tensor) const;
   bool SharesWithFeed(const Variable& variable) const;
 
   const std::shared_ptr<const Specialisation> specialisation_;

@@ -10,7 +10,7 @@
 #include "executor/graph/specialise.h"
 #include "executor/schedule/planning_services.h"
 #include "framework/base/strings.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/runtime/rpc_client.h"
 
 namespace penstock::exec {
@@ -38,8 +38,8 @@ std::vector<std::string> FedNames(const Block& block) {
 }
 
 // The type of a feed.
-Result<VarInfo> FedInfo(const Var& var, const FedShapes& fed) {
-  VarInfo info = InfoOf(var);
+Result<TensorDesc> FedInfo(const Var& var, const FedShapes& fed) {
+  TensorDesc info = DescOf(var);
   if (const auto given = fed.shapes.find(var.name); given != fed.shapes.end()) {
     if (!given->second.IsKnown() || !Compatible(given->second, info.shape)) {
       return InvalidArgument("E-memory-feed", "memory: ", var.name, " : ", TypeText(var),
@@ -61,7 +61,7 @@ Result<VarInfo> FedInfo(const Var& var, const FedShapes& fed) {
   return info;
 }
 
-std::size_t BytesOf(const VarInfo& info) {
+std::size_t BytesOf(const TensorDesc& info) {
   return IsKnownTensor(info) ? static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype) : 0;
 }
 
@@ -82,8 +82,8 @@ Result<std::shared_ptr<const Specialisation>> PlanForFeeds(const OpRegistry& ops
   }
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
                             CompileBlock(ops, program, std::move(request)));
-  std::vector<VarInfo> known;
-  for (const SlotInfo& slot : block->slots) known.push_back(InfoOf(*slot.var));
+  std::vector<TensorDesc> known;
+  for (const SlotInfo& slot : block->slots) known.push_back(DescOf(*slot.var));
   for (const int slot : block->feeds) {
     const auto s = static_cast<std::size_t>(slot);
     PENSTOCK_ASSIGN_OR_RETURN(known[s], FedInfo(*block->slots[s].var, fed));
@@ -98,7 +98,7 @@ Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, c
                             PlanForFeeds(ops, program, fed, PlanOptionsBySetting()));
   MemoryNeed need;
   for (const SlotInfo& slot : made->block->slots) {
-    if (slot.home == Home::kScope) need.persistable += BytesOf(InfoOf(*slot.var));
+    if (slot.home == Home::kScope) need.persistable += BytesOf(DescOf(*slot.var));
   }
   for (std::size_t k = 0; k < made->key.size(); ++k) {
     const SlotInfo& slot = made->block->slots[static_cast<std::size_t>(made->block->key[k])];

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "executor/graph/explain.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 
 namespace penstock::exec {
 namespace {
@@ -19,9 +19,9 @@ void ForEachOutput(const CompiledBlock& block, const Peek& peek, const Call& cal
 }
 
 // The declared type, of unknown extents.
-VarInfo Untold(const CompiledBlock& block, int slot) {
+TensorDesc Untold(const CompiledBlock& block, int slot) {
   if (slot < 0) return {};
-  VarInfo type = InfoOf(*block.slots[static_cast<std::size_t>(slot)].var);
+  TensorDesc type = DescOf(*block.slots[static_cast<std::size_t>(slot)].var);
   type.shape = Shape(std::vector<Dim>(static_cast<std::size_t>(type.shape.rank()), kUnknownDim));
   return type;
 }
@@ -29,12 +29,12 @@ VarInfo Untold(const CompiledBlock& block, int slot) {
 }  // namespace
 
 Status PeekBatches(const CompiledBlock& block, const Scope& scope, OpTimer* timer,
-                   std::vector<VarInfo>& types) {
+                   std::vector<TensorDesc>& types) {
   static const std::string kWait = "wait_for_batch";
   for (const Peek& peek : block.peeks) {
     const Instruction& instruction = block.instructions[static_cast<std::size_t>(peek.instruction)];
     const Variable* source = scope.Find(block.slots[static_cast<std::size_t>(peek.source)].name);
-    std::vector<VarInfo> told;
+    std::vector<TensorDesc> told;
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     if (source != nullptr) {
       auto answer = instruction.def->output_peek()(*source);
@@ -55,7 +55,8 @@ Status PeekBatches(const CompiledBlock& block, const Scope& scope, OpTimer* time
   return OkStatus();
 }
 
-void SetPeeked(const CompiledBlock& block, std::span<const VarInfo> types, std::vector<VarInfo>& known) {
+void SetPeeked(const CompiledBlock& block, std::span<const TensorDesc> types,
+               std::vector<TensorDesc>& known) {
   std::size_t next = 0;
   for (const Peek& peek : block.peeks) {
     ForEachOutput(block, peek, [&](int slot) {

@@ -15,9 +15,9 @@ namespace penstock::exec {
 //
 //   timer  gets the duration of each wait, as `wait_for_batch`; may be null
 Status PeekBatches(const CompiledBlock& block, const Scope& scope, OpTimer* timer,
-                   std::vector<VarInfo>& types);
+                   std::vector<TensorDesc>& types);
 
 // Sets the entries of `known`, the types of the block's slots, that `types` are of.
-void SetPeeked(const CompiledBlock& block, std::span<const VarInfo> types, std::vector<VarInfo>& known);
+void SetPeeked(const CompiledBlock& block, std::span<const TensorDesc> types, std::vector<TensorDesc>& known);
 
 }  // namespace penstock::exec

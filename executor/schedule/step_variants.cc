@@ -16,7 +16,7 @@ bool Suits(const StepVariant& variant, const Instruction& instruction, Variable*
   std::size_t i = 0;
   for (const auto& args : instruction.inputs) {
     for (const int slot : args) {
-      const VarInfo& type = variant.inputs[i++];
+      const TensorDesc& type = variant.inputs[i++];
       if (slot < 0 || !type.has_type) continue;
       if (!Holds(*variables[slot], type)) return false;
     }
@@ -24,9 +24,9 @@ bool Suits(const StepVariant& variant, const Instruction& instruction, Variable*
   return true;
 }
 
-Result<std::vector<VarInfo>> InputTypes(const CompiledBlock& block, const Instruction& instruction,
-                                        Variable* const* variables) {
-  std::vector<VarInfo> types;
+Result<std::vector<TensorDesc>> InputTypes(const CompiledBlock& block, const Instruction& instruction,
+                                           Variable* const* variables) {
+  std::vector<TensorDesc> types;
   const bool may_be_empty = instruction.starts_blocks || instruction.def->reads_only_some();
   for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
     const bool needs_type = NeedsType(instruction, i);
@@ -42,7 +42,7 @@ Result<std::vector<VarInfo>> InputTypes(const CompiledBlock& block, const Instru
                                             " has no value: the op that should have made it did not"),
                          block.program, block.block, instruction.position);
       }
-      types.push_back(InfoOf(variable, *info.var));
+      types.push_back(DescOf(variable, *info.var));
     }
   }
   return types;
@@ -63,7 +63,7 @@ Result<StepVariant*> StepVariants::For(const Specialisation& plan, std::size_t s
     std::rotate(std::prev(found.base()), found.base(), made.end());
     return &made.back();
   }
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<VarInfo> types, InputTypes(block, instruction, variables));
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<TensorDesc> types, InputTypes(block, instruction, variables));
   PENSTOCK_ASSIGN_OR_RETURN(StepVariant variant,
                             MakeVariant(block, instruction, std::move(types), services, slots_));
   if (made.size() == kVariantsMax) made.erase(made.begin());

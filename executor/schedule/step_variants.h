@@ -18,7 +18,7 @@ class StepVariants {
 
  private:
   std::vector<std::vector<StepVariant>> of_step_;  // the most recently used last; empty until needed
-  std::vector<VarInfo> slots_;                     // scratch of MakeVariant
+  std::vector<TensorDesc> slots_;                  // scratch of MakeVariant
 };
 
 }  // namespace penstock::exec

@@ -13,15 +13,15 @@ int SlotIndex(const std::vector<Slot>& slots, std::string_view name) {
   return -1;
 }
 
-std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
-                                            const InferContext::Lookup& lookup) {
-  std::vector<std::vector<VarInfo>> infos;
+std::vector<std::vector<TensorDesc>> LookUpAll(const std::vector<Slot>& slots,
+                                               const InferContext::Lookup& lookup) {
+  std::vector<std::vector<TensorDesc>> infos;
   infos.reserve(slots.size());
   for (const Slot& slot : slots) {
-    std::vector<VarInfo>& row = infos.emplace_back();
+    std::vector<TensorDesc>& row = infos.emplace_back();
     row.reserve(slot.args.size());
     for (const std::string& name : slot.args) {
-      std::optional<VarInfo> info = lookup(name);
+      std::optional<TensorDesc> info = lookup(name);
       if (!info) {
         info.emplace();
         info->has_type = false;
@@ -32,8 +32,7 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
   return infos;
 }
 
-const VarInfo kAbsentVar = {
-    .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
+const TensorDesc kAbsentVar = {.has_type = false};
 
 // Whether the size in bytes of a tensor of this shape fits 64 bits, for every element type.
 bool IsAddressable(const Shape& shape) {
@@ -67,20 +66,20 @@ int InferContext::OutputCount(std::string_view slot) const {
   return count;
 }
 
-const VarInfo& InferContext::Input(std::string_view slot, int i) const {
+const TensorDesc& InferContext::Input(std::string_view slot, int i) const {
   const int at = SlotIndex(op_.inputs(), slot);
   if (at < 0 || i >= static_cast<int>(inputs_[static_cast<std::size_t>(at)].size())) return kAbsentVar;
   return inputs_[static_cast<std::size_t>(at)][static_cast<std::size_t>(i)];
 }
 
-VarInfo* InferContext::MutableOutput(std::string_view slot, int i) {
+TensorDesc* InferContext::MutableOutput(std::string_view slot, int i) {
   const int at = SlotIndex(op_.outputs(), slot);
   if (at < 0 || i >= static_cast<int>(outputs_[static_cast<std::size_t>(at)].size())) return nullptr;
   return &outputs_[static_cast<std::size_t>(at)][static_cast<std::size_t>(i)];
 }
 
-const VarInfo& InferContext::Output(std::string_view slot, int i) const {
-  const VarInfo* info = const_cast<InferContext*>(this)->MutableOutput(slot, i);
+const TensorDesc& InferContext::Output(std::string_view slot, int i) const {
+  const TensorDesc* info = const_cast<InferContext*>(this)->MutableOutput(slot, i);
   return info == nullptr ? kAbsentVar : *info;
 }
 
@@ -94,7 +93,7 @@ const penstock::Attr& InferContext::AttrValue(std::string_view name) const {
 
 Status InferContext::SetShape(std::string_view slot, int i, const Shape& shape) {
   if (!IsAddressable(shape)) return Error("shape of ", slot, " (", shape, ") is too large for any memory");
-  if (VarInfo* info = MutableOutput(slot, i)) {
+  if (TensorDesc* info = MutableOutput(slot, i)) {
     info->shape = shape;
     info->has_type = true;
   }
@@ -102,11 +101,11 @@ Status InferContext::SetShape(std::string_view slot, int i, const Shape& shape) 
 }
 
 void InferContext::SetDType(std::string_view slot, DType dtype, int i) {
-  if (VarInfo* info = MutableOutput(slot, i)) info->dtype = dtype;
+  if (TensorDesc* info = MutableOutput(slot, i)) info->dtype = dtype;
 }
 
 void InferContext::SetLodLevel(std::string_view slot, int level, int i) {
-  VarInfo* info = MutableOutput(slot, i);
+  TensorDesc* info = MutableOutput(slot, i);
   if (info == nullptr) return;
   info->lod_level = level;
   const int at = SlotIndex(op_.outputs(), slot);
@@ -122,15 +121,15 @@ void InferContext::ShareLod(std::string_view in, int i, std::string_view out, in
 
 void InferContext::ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j) {
   ShareLod(in, i, out, j);
-  if (VarInfo* info = MutableOutput(out, j)) info->lod_level = 0;
+  if (TensorDesc* info = MutableOutput(out, j)) info->lod_level = 0;
 }
 
 void InferContext::SetKind(std::string_view slot, VarKind kind, int i) {
-  if (VarInfo* info = MutableOutput(slot, i)) info->kind = kind;
+  if (TensorDesc* info = MutableOutput(slot, i)) info->kind = kind;
 }
 
 Status InferContext::ShareAll(std::string_view in, std::string_view out) {
-  if (VarInfo* info = MutableOutput(out, 0)) {
+  if (TensorDesc* info = MutableOutput(out, 0)) {
     *info = Input(in);
     info->has_type = true;
     ShareLod(in, out);

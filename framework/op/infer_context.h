@@ -11,22 +11,11 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/op.h"
-#include "framework/ir/var.h"
+#include "framework/op/tensor_desc.h"
 
 namespace penstock {
 
 class OpDef;
-
-// The declaration of one argument.
-struct VarInfo {
-  VarKind kind = VarKind::kTensor;
-  DType dtype = DType::kFp32;
-  Shape shape;
-  std::int32_t lod_level = 0;
-  bool has_type = true;  // false: a control or raw variable, or an output not declared yet
-  // True: the element type is known only at run time, so a program may declare a type that no kernel accepts.
-  bool dtype_is_loose = false;
-};
 
 // An output that gets the LoD of an input. Slots are positions in op.inputs() and op.outputs().
 struct LodShare {
@@ -38,7 +27,7 @@ class InferContext {
  public:
   // `lookup` returns the declaration of a variable by name, nullopt if it is not declared. It is called once
   // for each argument, in order: inputs, then outputs.
-  using Lookup = std::function<std::optional<VarInfo>(const std::string&)>;
+  using Lookup = std::function<std::optional<TensorDesc>(const std::string&)>;
   InferContext(const OpDef& def, const Op& op, const Lookup& lookup);
 
   const Op& op() const { return op_; }
@@ -48,8 +37,8 @@ class InferContext {
   int InputCount(std::string_view slot) const;
   int OutputCount(std::string_view slot) const;
 
-  const VarInfo& Input(std::string_view slot, int i = 0) const;
-  const VarInfo& Output(std::string_view slot, int i = 0) const;  // as declared, or as set so far
+  const TensorDesc& Input(std::string_view slot, int i = 0) const;
+  const TensorDesc& Output(std::string_view slot, int i = 0) const;  // as declared, or as set so far
   const Shape& ShapeOf(std::string_view slot, int i = 0) const { return Input(slot, i).shape; }
   DType DTypeOf(std::string_view slot, int i = 0) const { return Input(slot, i).dtype; }
 
@@ -70,7 +59,7 @@ class InferContext {
   void ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
   // Replaces what is inferred of argument i of output slot `slot`, by positions.
-  void SetOutput(std::size_t slot, std::size_t i, const VarInfo& info) { outputs_[slot][i] = info; }
+  void SetOutput(std::size_t slot, std::size_t i, const TensorDesc& info) { outputs_[slot][i] = info; }
   // Gives `out` the shape, type and LoD of `in`.
   Status ShareAll(std::string_view in, std::string_view out);
 
@@ -83,18 +72,18 @@ class InferContext {
   }
 
   // Results, slot by slot as in op().outputs().
-  const std::vector<std::vector<VarInfo>>& outputs() const { return outputs_; }
+  const std::vector<std::vector<TensorDesc>>& outputs() const { return outputs_; }
   const std::vector<LodShare>& lod_shares() const { return lod_shares_; }
 
  private:
   friend class OpDef;
-  VarInfo* MutableOutput(std::string_view slot, int i);
+  TensorDesc* MutableOutput(std::string_view slot, int i);
   const penstock::Attr& AttrValue(std::string_view name) const;
 
   const OpDef& def_;
   const Op& op_;
-  std::vector<std::vector<VarInfo>> inputs_;
-  std::vector<std::vector<VarInfo>> outputs_;
+  std::vector<std::vector<TensorDesc>> inputs_;
+  std::vector<std::vector<TensorDesc>> outputs_;
   std::vector<LodShare> lod_shares_;
 };
 

@@ -5,28 +5,28 @@
 namespace penstock {
 namespace {
 
-const Operand kAbsentOperand{};
+const Argument kAbsent{};
 
-std::span<const Operand> Find(const std::vector<KernelSetup::Argument>& arguments, std::string_view slot) {
-  for (const KernelSetup::Argument& argument : arguments) {
-    if (argument.slot == slot) return argument.operands;
+std::span<const Argument> Find(const std::vector<KernelSetup::Arguments>& slots, std::string_view slot) {
+  for (const KernelSetup::Arguments& arguments : slots) {
+    if (arguments.slot == slot) return arguments.list;
   }
   return {};
 }
 
 }  // namespace
 
-std::span<const Operand> KernelSetup::Inputs(std::string_view slot) const { return Find(inputs_, slot); }
-std::span<const Operand> KernelSetup::Outputs(std::string_view slot) const { return Find(outputs_, slot); }
+std::span<const Argument> KernelSetup::Inputs(std::string_view slot) const { return Find(inputs_, slot); }
+std::span<const Argument> KernelSetup::Outputs(std::string_view slot) const { return Find(outputs_, slot); }
 
-const Operand& KernelSetup::Input(std::string_view slot) const {
-  const auto operands = Inputs(slot);
-  return operands.empty() ? kAbsentOperand : operands.front();
+const Argument& KernelSetup::Input(std::string_view slot) const {
+  const auto arguments = Inputs(slot);
+  return arguments.empty() ? kAbsent : arguments.front();
 }
 
-const Operand& KernelSetup::Output(std::string_view slot) const {
-  const auto operands = Outputs(slot);
-  return operands.empty() ? kAbsentOperand : operands.front();
+const Argument& KernelSetup::Output(std::string_view slot) const {
+  const auto arguments = Outputs(slot);
+  return arguments.empty() ? kAbsent : arguments.front();
 }
 
 const penstock::Attr& KernelSetup::AttrValue(std::string_view name) const {

@@ -5,13 +5,13 @@
 //   class SquareKernel : public Kernel {
 //    public:
 //     Status Prepare(KernelSetup& k) override {
-//       x_ = k.Input("X");
-//       out_ = k.Output("Out");
-//       return OkStatus();
+//       k.Bind(x_, out_);
+//       return OkStatus();  // k[x_].shape is the shape of X
 //     }
 //     Status Run(KernelRun& k) override { ... k[x_].Data<T>() ... k[out_].Data<T>() ... }
 //    private:
-//     Operand x_, out_;
+//     In<"X"> x_;
+//     Out<"Out"> out_;
 //   };
 //
 // Before Run, outputs have their inferred shape and a buffer; a kernel whose output shape depends on values
@@ -19,7 +19,9 @@
 // variable in both places.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,16 +47,54 @@ struct Cuda {
   static constexpr DeviceKind kKind = DeviceKind::kCuda;
 };
 
-// One argument of the op, resolved. Converts to false if the slot has no argument (an optional input, a
-// gradient that is not needed).
+// An argument of the op, as Run uses it: its index in the frame's table of variables. Converts to false if
+// the slot has no argument (an optional input, a gradient that is not needed).
 struct Operand {
-  int index = -1;  // into the frame's variables
-  VarKind kind = VarKind::kTensor;
-  DType dtype = DType::kFp32;
-  Shape shape;  // all extents known for a tensor; empty for other kinds
-  std::string name;
+  std::int32_t index = -1;
   explicit operator bool() const { return index >= 0; }
 };
+static_assert(sizeof(Operand) == 4, "kernels keep many");
+
+// An argument as Prepare sees it: its type and its name too. All extents of a tensor are known; other kinds
+// have no shape.
+struct Argument : TensorDesc {
+  Operand operand;
+  std::string_view name;                        // in the program
+  operator Operand() const { return operand; }  // NOLINT(google-explicit-constructor): what a kernel keeps
+  explicit operator bool() const { return static_cast<bool>(operand); }
+};
+
+// An operand whose kind and element type Run reads: it may be of several kinds, or an output that Run makes.
+struct TypedOperand : Operand {
+  TypedOperand() = default;
+  TypedOperand(const Argument& argument)  // NOLINT(google-explicit-constructor): assigned as an Operand is
+      : Operand(argument.operand), kind(argument.kind), dtype(argument.dtype) {}
+  VarKind kind = VarKind::kTensor;
+  DType dtype = DType::kFp32;
+};
+
+// An operand whose name Run's errors give.
+struct NamedOperand : Operand {
+  NamedOperand() = default;
+  NamedOperand(const Argument& argument)  // NOLINT(google-explicit-constructor): assigned as an Operand is
+      : Operand(argument.operand), name(argument.name) {}
+  std::string_view name;
+};
+
+// The name of a slot, as a template's argument.
+struct SlotName {
+  template <std::size_t kSize>
+  consteval SlotName(const char (&name)[kSize]) {  // NOLINT(google-explicit-constructor): In<"X">
+    std::copy_n(name, kSize, text);
+  }
+  constexpr operator std::string_view() const { return text; }  // NOLINT(google-explicit-constructor)
+  char text[32] = {};
+};
+// The operand of a slot: the first argument of input or output `kSlot`. KernelSetup::Bind sets it.
+template <SlotName kSlot>
+struct In : Operand {};
+template <SlotName kSlot>
+struct Out : Operand {};
 
 struct WorkspaceId {
   int index = -1;
@@ -73,11 +113,11 @@ struct KernelSite {
 // What Prepare can look up.
 class KernelSetup {
  public:
-  struct Argument {
-    std::string slot;
-    std::vector<Operand> operands;
+  struct Arguments {
+    std::string_view slot;
+    std::vector<Argument> list;
   };
-  KernelSetup(const OpDef& def, const Op& op, std::vector<Argument> inputs, std::vector<Argument> outputs,
+  KernelSetup(const OpDef& def, const Op& op, std::vector<Arguments> inputs, std::vector<Arguments> outputs,
               const Services& services, KernelSite site = {})
       : def_(def),
         op_(op),
@@ -87,10 +127,24 @@ class KernelSetup {
         site_(site) {}
 
   const Op& op() const { return op_; }
-  const Operand& Input(std::string_view slot) const;  // the first argument, or the absent operand
-  const Operand& Output(std::string_view slot) const;
-  std::span<const Operand> Inputs(std::string_view slot) const;
-  std::span<const Operand> Outputs(std::string_view slot) const;
+  const Argument& Input(std::string_view slot) const;  // the first argument, or the absent one
+  const Argument& Output(std::string_view slot) const;
+  std::span<const Argument> Inputs(std::string_view slot) const;
+  std::span<const Argument> Outputs(std::string_view slot) const;
+  // Sets operands to the arguments of their slots.
+  template <typename... Operands>
+  void Bind(Operands&... operands) const {
+    ((static_cast<Operand&>(operands) = (*this)[operands]), ...);
+  }
+  // The argument behind an operand.
+  template <SlotName kSlot>
+  const Argument& operator[](const In<kSlot>&) const {
+    return Input(kSlot);
+  }
+  template <SlotName kSlot>
+  const Argument& operator[](const Out<kSlot>&) const {
+    return Output(kSlot);
+  }
   template <typename T>
   T Attr(std::string_view name) const;               // or the schema's default
   int threads() const { return services_.threads; }  // in the compute team; part of a specialisation's key
@@ -110,8 +164,8 @@ class KernelSetup {
   const penstock::Attr& AttrValue(std::string_view name) const;
   const OpDef& def_;
   const Op& op_;
-  std::vector<Argument> inputs_;
-  std::vector<Argument> outputs_;
+  std::vector<Arguments> inputs_;
+  std::vector<Arguments> outputs_;
   Services services_;
   KernelSite site_;
   std::vector<std::size_t> workspaces_;
@@ -123,9 +177,9 @@ class KernelRun {
   KernelRun(Variable* const* variables, std::byte* const* workspaces, Scope* scope)
       : variables_(variables), workspaces_(workspaces), scope_(scope) {}
 
-  Variable& Var(const Operand& operand) { return *variables_[operand.index]; }
+  Variable& Var(Operand operand) { return *variables_[operand.index]; }
   // The dense tensor of an operand of kind kTensor.
-  Tensor& operator[](const Operand& operand) { return variables_[operand.index]->As<Tensor>(); }
+  Tensor& operator[](Operand operand) { return variables_[operand.index]->As<Tensor>(); }
   std::byte* Workspace(WorkspaceId id) { return workspaces_[id.index]; }
   // The scope in which the block runs: for ops that run blocks or servers, not for reading operands by name.
   Scope& scope() { return *scope_; }

@@ -66,7 +66,7 @@ Status CheckKinds(const InferContext& c) {
   for (const SlotDef& slot : c.def().inputs()) {
     int i = 0;
     for (const std::string& name : c.op().Input(slot.name)) {
-      const VarInfo& info = c.Input(slot.name, i++);
+      const TensorDesc& info = c.Input(slot.name, i++);
       if (info.kind == VarKind::kTensor && !info.has_type) continue;
       if (!MayBeDeclared(info.kind, slot.kinds)) return KindError(c.def(), slot, name, info.kind);
     }
@@ -93,7 +93,7 @@ Status CheckOneType(const InferContext& c, const SlotDef& slot) {
   if (!slot.repeated || !MayHoldFloats(slot.type)) return OkStatus();
   int first = -1;
   for (int i = 0; i < c.InputCount(slot.name); ++i) {
-    const VarInfo& info = c.Input(slot.name, i);
+    const TensorDesc& info = c.Input(slot.name, i);
     if (!info.has_type || info.dtype_is_loose) continue;
     if (first < 0) first = i;
     const DType expected = c.Input(slot.name, first).dtype;
@@ -108,9 +108,9 @@ Status CheckOneType(const InferContext& c, const SlotDef& slot) {
 // float16 computes in float32, and converts inputs that are declared float16 (executor/graph/halves.h).
 // Programs in mixed precision contain such ops: a batch_norm of float16 values has float32 moments. A value
 // that is float16 though declared otherwise is not converted.
-bool MixesPrecisions(const OpDef& def, const VarInfo& a, const VarInfo& b) {
-  const VarInfo& half = a.dtype == DType::kFp16 ? a : b;
-  const VarInfo& whole = a.dtype == DType::kFp16 ? b : a;
+bool MixesPrecisions(const OpDef& def, const TensorDesc& a, const TensorDesc& b) {
+  const TensorDesc& half = a.dtype == DType::kFp16 ? a : b;
+  const TensorDesc& whole = a.dtype == DType::kFp16 ? b : a;
   return half.dtype == DType::kFp16 && half.dtype_is_loose && whole.dtype == DType::kFp32 &&
          def.FindKernel(DeviceKind::kCpu, DType::kFp16) == nullptr &&
          def.FindKernel(DeviceKind::kCpu, DType::kFp32) != nullptr;
@@ -120,7 +120,7 @@ Status CheckTypes(const InferContext& c) {
   for (const SlotDef& slot : c.def().inputs()) {
     PENSTOCK_RETURN_IF_ERROR(CheckOneType(c, slot));
     for (int i = 0; i < c.InputCount(slot.name); ++i) {
-      const VarInfo& info = c.Input(slot.name, i);
+      const TensorDesc& info = c.Input(slot.name, i);
       if (!info.has_type) continue;
       if (slot.type.kind == TypeRule::Kind::kOneOf && !info.dtype_is_loose &&
           std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {
@@ -405,7 +405,7 @@ void OpDef::BuildGradDef() {
   def.infer_ = [yields](InferContext& c) -> Status {
     for (const std::string& name : yields) {
       for (int i = 0; i < c.InputCount(name); ++i) {
-        const VarInfo& forward = c.Input(name, i);
+        const TensorDesc& forward = c.Input(name, i);
         PENSTOCK_RETURN_IF_ERROR(c.SetShape(name + kGradSuffix, i, forward.shape));
         c.SetDType(name + kGradSuffix, forward.dtype, i);
         c.ShareLod(name, i, name + kGradSuffix, i);

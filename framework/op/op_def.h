@@ -187,7 +187,7 @@ struct RowParts {
 // The types that the outputs of an op will have in the coming run, in the order of op.outputs(); empty: they
 // are not known. The argument is the value of the op's source: of its first input, or, where an op that
 // passes its source on writes that, of the first input of this op. It may wait where the op would.
-using OutputPeek = std::function<Result<std::vector<VarInfo>>(const Variable&)>;
+using OutputPeek = std::function<Result<std::vector<TensorDesc>>(const Variable&)>;
 
 class OpDef {
  public:

@@ -5,14 +5,14 @@
 #include "framework/base/near_names.h"
 #include "framework/ir/program.h"
 #include "framework/op/conform.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 
 namespace penstock {
 namespace {
 
 // Writes the inferred type into the variable's declaration; declares the variable in `block` if no block
 // does.
-void Declare(Program& program, int block, const std::string& name, const VarInfo& info) {
+void Declare(Program& program, int block, const std::string& name, const TensorDesc& info) {
   if (name == kEmptyVarName) return;
   const Var* old = program.FindVar(block, name);
   if (old != nullptr && old->type.has_value() && old->kind == info.kind && old->type->dtype == info.dtype &&
@@ -33,7 +33,7 @@ void Declare(Program& program, int block, const std::string& name, const VarInfo
 // Whether a program may declare an element type that no kernel accepts, as Fluid allows: float16, in programs
 // for GPUs, and variables of layers.data, whose element type the feed determines. The executor checks the
 // actual element types.
-bool HasLooseDType(const Var& var, const VarInfo& info) {
+bool HasLooseDType(const Var& var, const TensorDesc& info) {
   return info.dtype == DType::kFp16 || (var.facts.is_data && !var.need_check_feed);
 }
 
@@ -115,10 +115,10 @@ Status InferAndDeclare(const OpRegistry& ops, Program& program, int block, const
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   const std::optional<Op> conformed = Conformed(*def, op);
   InferContext context(*def, conformed ? *conformed : op,
-                       [&](const std::string& name) -> std::optional<VarInfo> {
+                       [&](const std::string& name) -> std::optional<TensorDesc> {
                          const Var* var = program.FindVar(block, name);
                          if (var == nullptr) return std::nullopt;
-                         VarInfo info = InfoOf(*var);
+                         TensorDesc info = DescOf(*var);
                          info.dtype_is_loose = HasLooseDType(*var, info);
                          return info;
                        });

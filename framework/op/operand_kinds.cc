@@ -11,8 +11,9 @@ Status KindError(const OpDef& def, const SlotDef& slot, const std::string& name,
 
 Status RequireKinds(const OpDef& def, const KernelSetup& k) {
   for (const SlotDef& slot : def.inputs()) {
-    for (const Operand& operand : k.Inputs(slot.name)) {
-      if (operand && !slot.kinds.Has(operand.kind)) return KindError(def, slot, operand.name, operand.kind);
+    for (const Argument& argument : k.Inputs(slot.name)) {
+      if (argument && !slot.kinds.Has(argument.kind))
+        return KindError(def, slot, std::string(argument.name), argument.kind);
     }
   }
   return OkStatus();
@@ -26,9 +27,9 @@ bool StartsBlocks(const OpDef& def, const Op& op) {
 }
 
 Status RequireVariables(const OpDef& def, const KernelSetup& k) {
-  const auto check = [&](const SlotDef& slot, std::span<const Operand> operands, const char* direction) {
-    for (const Operand& operand : operands) {
-      if (!operand) {
+  const auto check = [&](const SlotDef& slot, std::span<const Argument> arguments, const char* direction) {
+    for (const Argument& argument : arguments) {
+      if (!argument) {
         return InvalidArgument("E-op-slot", def.type(), ": ", direction, " ", slot.name,
                                " names no variable (", kEmptyVarName, ")");
       }
@@ -51,7 +52,7 @@ Status RequireVariables(const OpDef& def, const KernelSetup& k) {
 namespace {
 
 // Why the output may not be the variable of this input; empty if it may.
-std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& input) {
+std::string WhyApart(const SlotDef& output, const Argument& out, const SlotDef& input) {
   const std::string another = StrCat(" must be another variable than ", input.name, " (", out.name, ")");
   if (output.aliasing == Aliasing::kNever) return StrCat(output.name, another);
   // A kernel computes the gradients of several inputs one after the other, so none may overwrite a forward
@@ -69,12 +70,12 @@ std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& i
 // output's size is found while the op runs: resizing one may free the memory to which the kernel writes the
 // other.
 Status RequireOneSize(const OpDef& def, const KernelSetup& k) {
-  const auto sized = [](const Operand& out) { return out.kind != VarKind::kTensor || out.shape.IsKnown(); };
+  const auto sized = [](const Argument& out) { return out.kind != VarKind::kTensor || out.shape.IsKnown(); };
   for (std::size_t i = 0; i < def.outputs().size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      for (const Operand& one : k.Outputs(def.outputs()[i].name)) {
-        for (const Operand& other : k.Outputs(def.outputs()[j].name)) {
-          if (!one || one.index != other.index || (sized(one) && sized(other))) continue;
+      for (const Argument& one : k.Outputs(def.outputs()[i].name)) {
+        for (const Argument& other : k.Outputs(def.outputs()[j].name)) {
+          if (!one || one.operand.index != other.operand.index || (sized(one) && sized(other))) continue;
           return InvalidArgument("E-op-alias", def.type(), ": ", def.outputs()[i].name, " and ",
                                  def.outputs()[j].name, " are one variable (", one.name,
                                  "), and the op finds their sizes while it runs");
@@ -90,10 +91,10 @@ Status RequireOneSize(const OpDef& def, const KernelSetup& k) {
 Status RequireAliasing(const OpDef& def, const KernelSetup& k) {
   PENSTOCK_RETURN_IF_ERROR(RequireOneSize(def, k));
   for (const SlotDef& output : def.outputs()) {
-    for (const Operand& out : k.Outputs(output.name)) {
+    for (const Argument& out : k.Outputs(output.name)) {
       for (const SlotDef& input : def.inputs()) {
-        for (const Operand& in : k.Inputs(input.name)) {
-          if (!out || in.index != out.index) continue;
+        for (const Argument& in : k.Inputs(input.name)) {
+          if (!out || in.operand.index != out.operand.index) continue;
           const std::string why = WhyApart(output, out, input);
           if (!why.empty()) return InvalidArgument("E-op-alias", def.type(), ": ", why);
         }

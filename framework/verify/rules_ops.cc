@@ -5,7 +5,7 @@
 
 #include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/text/lexer.h"
 #include "framework/text/printer.h"
 #include "framework/verify/scene.h"
@@ -48,7 +48,7 @@ bool MayBeUntold(const Var& declared) {
          !declared.facts.is_data;
 }
 
-bool IsOfUntoldType(const Var& declared, const VarInfo& inferred) {
+bool IsOfUntoldType(const Var& declared, const TensorDesc& inferred) {
   return MayBeUntold(declared) && inferred.has_type && inferred.dtype != DType::kBool;
 }
 
@@ -61,14 +61,14 @@ void NoteUntold(std::span<const Declaration> outputs, VerifyScene& scene) {
 
 // The declaration of a variable. If it leaves the element type open, the result has the type that the
 // variable is known to hold.
-VarInfo KnownOf(const Var& var, const VerifyScene& scene) {
-  VarInfo known = InfoOf(var);
+TensorDesc KnownOf(const Var& var, const VerifyScene& scene) {
+  TensorDesc known = DescOf(var);
   if (MayBeUntold(var)) known.dtype = scene.HeldBy(var);
   return known;
 }
 
 // Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
-std::string Disagreement(const Var& declared, const VarInfo& inferred, bool compare_shapes) {
+std::string Disagreement(const Var& declared, const TensorDesc& inferred, bool compare_shapes) {
   if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
   const bool fits = !compare_shapes || Compatible(declared.type->shape, inferred.shape);
   const bool same = declared.type->dtype == inferred.dtype || IsOfUntoldType(declared, inferred);
@@ -122,10 +122,11 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   if (untold) return NoteUntold(declarations.OutputsOf(position), scene);
   auto next = arguments.begin();  // InferContext looks arguments up in this order
   const std::optional<Op> conformed = Conformed(def, op);
-  InferContext context(def, conformed ? *conformed : op, [&](const std::string&) -> std::optional<VarInfo> {
-    const Var* var = (next++)->var;
-    return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));
-  });
+  InferContext context(def, conformed ? *conformed : op,
+                       [&](const std::string&) -> std::optional<TensorDesc> {
+                         const Var* var = (next++)->var;
+                         return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));
+                       });
   if (Status status = def.Infer(context); !status.ok()) {
     if (AnyMayHaveTwoShapes(arguments, block.index(), scene)) return;
     scene.AddAt(std::move(status), block, position);
@@ -138,7 +139,7 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
     for (std::size_t a = 0; a < slot.args.size(); ++a) {
       const Var* var = (declared++)->var;
       if (var == nullptr) continue;
-      const VarInfo& inferred = context.outputs()[s][a];
+      const TensorDesc& inferred = context.outputs()[s][a];
       if (IsOfUntoldType(*var, inferred)) scene.NoteHeld(*var, inferred.dtype);
       const std::string disagreement = Disagreement(*var, inferred, compare_shapes);
       if (disagreement.empty()) continue;

@@ -11,18 +11,18 @@ namespace penstock {
 namespace {
 
 // The memory that ranks reduce or receive into holds this rank's X.
-Tensor& CopiedToOut(KernelRun& k, const Operand& x, const Operand& out) {
+Tensor& CopiedToOut(KernelRun& k, Operand x, Operand out) {
   Tensor& to = k[out];
   if (x.index != out.index) to.CopyFrom(k[x]);
   return to;
 }
 
-Status RequireTensor(const KernelSetup& k, const Operand& x) {
+Status RequireTensor(const KernelSetup& k, const Argument& x) {
   if (x.kind == VarKind::kTensor) return RequireElements(k, x);
   return k.Error(x.name, " holds selected rows; it takes a tensor");
 }
 
-Status RequireRowElements(const KernelSetup& k, const Operand& x) {
+Status RequireRowElements(const KernelSetup& k, const Argument& x) {
   switch (x.dtype) {
     case DType::kFp32:
     case DType::kFp64:
@@ -34,7 +34,7 @@ Status RequireRowElements(const KernelSetup& k, const Operand& x) {
   }
 }
 
-Status RequireTensorOrRows(const KernelSetup& k, const Operand& x) {
+Status RequireTensorOrRows(const KernelSetup& k, const Argument& x) {
   return x.kind == VarKind::kSelectedRows ? RequireRowElements(k, x) : RequireElements(k, x);
 }
 
@@ -42,11 +42,11 @@ Status RequireTensorOrRows(const KernelSetup& k, const Operand& x) {
 
 Status AllReduceKernel::Prepare(KernelSetup& k) {
   x_ = k.Input("X");
-  out_ = k.Output("Out");
+  k.Bind(out_);
   if (reduction_ == Reduction::kSum) {
-    PENSTOCK_RETURN_IF_ERROR(RequireTensorOrRows(k, x_));
+    PENSTOCK_RETURN_IF_ERROR(RequireTensorOrRows(k, k.Input("X")));
   } else {
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, k.Input("X")));
   }
   return ring_.Prepare(k);
 }
@@ -71,11 +71,10 @@ Status ChosenReductionKernel::Prepare(KernelSetup& k) {
 }
 
 Status AdasumKernel::Prepare(KernelSetup& k) {
-  x_ = k.Input("X");
-  out_ = k.Output("Out");
-  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
-  if (!IsFloat(x_.dtype))
-    return k.Error("Adasum is of floats, and ", x_.name, " is of ", DTypeName(x_.dtype));
+  k.Bind(x_, out_);
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, k.Input("X")));
+  if (const Argument& x = k[x_]; !IsFloat(x.dtype))
+    return k.Error("Adasum is of floats, and ", x.name, " is of ", DTypeName(x.dtype));
   return ring_.Prepare(k);
 }
 
@@ -86,9 +85,9 @@ Status AdasumKernel::Run(KernelRun& k) {
 
 Status BroadcastKernel::Prepare(KernelSetup& k) {
   x_ = k.Input("X");
-  out_ = k.Output("Out");
+  k.Bind(out_);
   root_ = roles::CollectiveView(k.op()).root();
-  PENSTOCK_RETURN_IF_ERROR(RequireTensorOrRows(k, x_));
+  PENSTOCK_RETURN_IF_ERROR(RequireTensorOrRows(k, k.Input("X")));
   return ring_.Prepare(k);
 }
 
@@ -103,10 +102,9 @@ Status BroadcastKernel::Run(KernelRun& k) {
 }
 
 Status BroadcastGradKernel::Prepare(KernelSetup& k) {
-  x_ = k.Input("X");
-  out_ = k.Output("Out");
+  k.Bind(x_, out_);
   root_ = roles::CollectiveView(k.op()).root();
-  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, k.Input("X")));
   return ring_.Prepare(k, RingUse::Order::kInPlace);
 }
 
@@ -120,10 +118,9 @@ Status BroadcastGradKernel::Run(KernelRun& k) {
 }
 
 Status GatherKernel::Prepare(KernelSetup& k) {
-  x_ = k.Input("X");
-  out_ = k.Output("Out");
+  k.Bind(x_, out_);
   ranks_ = k.Attr<int>("nranks");
-  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, k.Input("X")));
   return ring_.Prepare(k);
 }
 
@@ -134,10 +131,9 @@ Status GatherKernel::Run(KernelRun& k) {
 }
 
 Status ScatterKernel::Prepare(KernelSetup& k) {
-  x_ = k.Input("X");
-  out_ = k.Output("Out");
+  k.Bind(x_, out_);
   ranks_ = k.Attr<int>("nranks");
-  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, k.Input("X")));
   return ring_.Prepare(k);
 }
 

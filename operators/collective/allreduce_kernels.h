@@ -17,7 +17,8 @@ class AllReduceKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  TypedOperand x_;
+  Out<"Out"> out_;
   RowsExchange rows_;
 };
 
@@ -52,7 +53,8 @@ class AdasumKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 // Out = X of rank `root`.
@@ -63,7 +65,8 @@ class BroadcastKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  TypedOperand x_;
+  Out<"Out"> out_;
   int root_ = 0;
   RowsExchange rows_;
 };
@@ -76,7 +79,8 @@ class BroadcastGradKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   int root_ = 0;
 };
 
@@ -89,7 +93,8 @@ class GatherKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   int ranks_ = 1;
 };
 class ScatterKernel : public Kernel {
@@ -99,7 +104,8 @@ class ScatterKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   int ranks_ = 1;
 };
 

@@ -17,10 +17,7 @@ template <typename Device, typename T>
 class ShareKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    live_ = k.Input("Live");
-    count_ = k.Input("Count");
-    out_ = k.Output("Out");
+    k.Bind(x_, live_, count_, out_);
     scale_ = static_cast<double>(k.Attr<float>("scale"));
     return ring_.Prepare(k, RingUse::Order::kInPlace);
   }
@@ -39,7 +36,10 @@ class ShareKernel : public Kernel {
 
  private:
   RingUse ring_;
-  Operand x_, live_, count_, out_;
+  In<"X"> x_;
+  In<"Live"> live_;
+  In<"Count"> count_;
+  Out<"Out"> out_;
   double scale_ = 1;
 };
 

@@ -43,8 +43,7 @@ template <typename Device, typename T>
 class SparseAllReduceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
@@ -91,7 +90,8 @@ class SparseAllReduceKernel : public Kernel {
   }
 
   RingUse ring_;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   Nonzeros<T> own_, all_;
   std::vector<std::int64_t> counts_;
 };

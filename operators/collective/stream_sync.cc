@@ -18,9 +18,9 @@ Result<std::vector<Op>> RefuseGradient(const GradRequest& request) {
                        ": it has no gradient; set stop_gradient of ", request.forward.OutputName("Out"));
 }
 
-void CopyWhereApart(KernelRun& k, const Operand& x, const Operand& out) {
+void CopyWhereApart(KernelRun& k, Operand x, Operand out) {
   if (!x || !out || x.index == out.index) return;
-  if (x.kind == VarKind::kTensor) {
+  if (k.Var(x).Is<Tensor>()) {
     k[out].CopyFrom(k[x]);
   } else if (const auto* rows = k.Var(x).If<SelectedRows>()) {
     k.Var(out).As<SelectedRows>() = {rows->rows, rows->height, rows->value.Clone(), rows->start};
@@ -31,8 +31,7 @@ void CopyWhereApart(KernelRun& k, const Operand& x, const Operand& out) {
 class AwaitComputationKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -41,7 +40,8 @@ class AwaitComputationKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 class AwaitRingKernel : public Kernel {
@@ -49,8 +49,7 @@ class AwaitRingKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
     ring_ = k.Attr<int>("ring_id");
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -62,7 +61,8 @@ class AwaitRingKernel : public Kernel {
  private:
   CollectiveRings* rings_ = nullptr;
   int ring_ = 0;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 OpDef& Finish(OpDef& def) {

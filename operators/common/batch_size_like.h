@@ -31,21 +31,23 @@ class BatchSizeLike {
  public:
   void Prepare(const KernelSetup& k) {
     input_.Prepare(k, "Input");
+    out_ = k.Output("Out");
     shape_ = k.Output("Out").shape;
     counts_sequences_ = !shape_.IsKnown();
     to_ = k.Attr<int>("output_dim_idx");
   }
-  // Allocates `out` if its shape was not known in Prepare. Errors: an invalid LoD.
-  Status Make(KernelRun& k, const Operand& out) {
+  // Allocates Out if its shape was not known in Prepare. Errors: an invalid LoD.
+  Status Make(KernelRun& k) {
     if (!counts_sequences_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, input_.Levels(k, 0));
     shape_.Set(to_, lod->empty() ? k[input_.operand()].shape()[0] : Offsets(lod->back()).count());
-    MakeShaped(k[out], out.dtype, shape_);
+    MakeShaped(k[out_], out_.dtype, shape_);
     return OkStatus();
   }
 
  private:
   SequenceInput input_;
+  TypedOperand out_;
   Shape shape_;
   int to_ = 0;
   bool counts_sequences_ = false;

@@ -31,7 +31,7 @@ inline int TrainerOf(const KernelSetup& k) { return roles::TrainerOf(k.op()).val
 
 inline std::vector<std::string> TextsOf(roles::Names names) { return {names.begin(), names.end()}; }
 
-inline RemotePiece PieceOf(const Operand& variable, std::string server, std::string remote_name,
+inline RemotePiece PieceOf(const TensorDesc& variable, std::string server, std::string remote_name,
                            int trainer_id) {
   return {.pserver = std::move(server),
           .name = std::move(remote_name),

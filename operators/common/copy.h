@@ -10,21 +10,17 @@ namespace penstock {
 
 // Sets Out to the elements of X, in a shape that is known only in Run. If both are the same variable, only
 // its shape changes.
-inline void PutInShape(KernelRun& k, const Operand& x, const Operand& out, const Shape& shape) {
+inline void PutInShape(KernelRun& k, Operand x, Operand out, const Shape& shape) {
   if (x.index == out.index) {
     k[out] = k[x].Reshaped(shape);
     return;
   }
-  MakeShaped(k[out], x.dtype, shape);
+  MakeShaped(k[out], k[x].dtype(), shape);
   if (k[x].bytes() > 0 && k[x].raw() != k[out].raw()) k[out].CopyFrom(k[x]);
 }
 
-// Does the same in the shape that Out had in Prepare. Out may have the memory of X.
-inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
-  if (x.index == out.index) {
-    k[out] = k[x].Reshaped(out.shape);
-    return;
-  }
+// Sets Out to the elements of X, in the shape that Out has. Out may be X.
+inline void CopyElements(KernelRun& k, Operand x, Operand out) {
   const Tensor& from = k[x];
   if (from.bytes() > 0 && from.raw() != k[out].raw()) CopyBytes(k[out].raw(), from.raw(), from.bytes());
 }
@@ -33,22 +29,30 @@ inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
 class CopyKernel : public Kernel {
  public:
   Status PrepareCopy(KernelSetup& k, const char* from, const char* to) {
-    from_ = k.Input(from);
-    to_ = k.Output(to);
+    const Argument &x = k.Input(from), &out = k.Output(to);
+    from_ = x;
+    to_ = out;
     if (!to_) return OkStatus();
-    if (from_.dtype != to_.dtype) {
-      return k.Error("element type of ", from, " (", DTypeName(from_.dtype), ") must be that of ", to, " (",
-                     DTypeName(to_.dtype), ")");
+    if (x.dtype != out.dtype) {
+      return k.Error("element type of ", from, " (", DTypeName(x.dtype), ") must be that of ", to, " (",
+                     DTypeName(out.dtype), ")");
     }
-    return RequireCount(k, from, to_.shape.Count());
+    if (from_.index == to_.index) shape_ = out.shape;
+    return RequireCount(k, from, out.shape.Count());
   }
   Status Run(KernelRun& k) override {
-    if (to_) CopyElements(k, from_, to_);
+    if (!to_) return OkStatus();
+    if (from_.index == to_.index) {
+      k[to_] = k[from_].Reshaped(shape_);
+    } else {
+      CopyElements(k, from_, to_);
+    }
     return OkStatus();
   }
 
  private:
   Operand from_, to_;
+  Shape shape_;  // of Out, if it is the variable of X
 };
 
 class CopyXKernel : public CopyKernel {

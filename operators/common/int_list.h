@@ -30,7 +30,7 @@ inline Dim ListSize(const InferContext& c, std::string_view tensor, std::string_
 // Stores element `at` of an operand of i32 or i64 in `to`. kInvalidArgument E-op-int-list: there is no such
 // element, the operand has another element type, or the value does not fit Integer.
 template <typename Integer>
-Status ReadInteger(const std::string& op, KernelRun& k, const Operand& operand, Dim at, Integer& to) {
+Status ReadInteger(const std::string& op, KernelRun& k, const NamedOperand& operand, Dim at, Integer& to) {
   const Tensor& tensor = k[operand];
   if (at >= tensor.count()) {
     return InvalidArgument("E-op-int-list", op, ": ", operand.name, " holds ", tensor.count(),
@@ -60,7 +60,7 @@ class ListOf {
     tensor_ = k.Input(tensor);
     list_.assign(k.Inputs(list).begin(), k.Inputs(list).end());
     if (tensor_) {
-      values_.resize(static_cast<std::size_t>(tensor_.shape.Count()));
+      values_.resize(static_cast<std::size_t>(k.Input(tensor).shape.Count()));
     } else if (!list_.empty()) {
       values_.resize(list_.size());
     }
@@ -90,8 +90,8 @@ class ListOf {
  private:
   std::string type_;
   std::vector<Integer> values_;
-  Operand tensor_;
-  std::vector<Operand> list_;
+  NamedOperand tensor_;
+  std::vector<NamedOperand> list_;
 };
 using IntList = ListOf<std::int32_t>;
 
@@ -101,9 +101,10 @@ class GivenInt {
   Status Prepare(const KernelSetup& k, const char* attr, const char* tensor) {
     type_ = k.op().type();
     value_ = k.Attr<std::int32_t>(attr);
-    tensor_ = k.Input(tensor);
-    if (!tensor_ || tensor_.shape.Count() == 1) return OkStatus();
-    return k.Error(tensor, " (", tensor_.shape, ") must hold one element");
+    const Argument& given = k.Input(tensor);
+    tensor_ = given;
+    if (!given || given.shape.Count() == 1) return OkStatus();
+    return k.Error(tensor, " (", given.shape, ") must hold one element");
   }
   bool known() const { return !tensor_; }
   std::int32_t value() const { return value_; }
@@ -112,7 +113,7 @@ class GivenInt {
  private:
   std::string type_;
   std::int32_t value_ = 0;
-  Operand tensor_;
+  NamedOperand tensor_;
 };
 
 // Makes an output whose shape is known only in Run. Keeps its memory if type and shape have not changed.

@@ -144,7 +144,7 @@ class RowMerger {
 // Access to an operand X that is a tensor or selected rows, for kernels whose result has X's kind and shape.
 class DenseOrMergedRows {
  public:
-  void Prepare(const Operand& x, const Operand& out) {
+  void Prepare(const Argument& x, const Argument& out) {
     x_ = x;
     out_ = out;
   }
@@ -169,7 +169,7 @@ class DenseOrMergedRows {
   }
 
  private:
-  Operand x_, out_;
+  TypedOperand x_, out_;
   RowMerger merger_;
   SelectedRows merged_;
 };

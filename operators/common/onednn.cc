@@ -80,13 +80,13 @@ Shares DivideIntoShares(Dim count, double item_ns, Dim granule, int threads, int
 bool OnednnSequence::NothingToDo(const KernelSetup& k) {
   bool empty = false;
   for (const Slot& slot : k.op().inputs()) {
-    for (const Operand& operand : k.Inputs(slot.name))
-      empty = empty || (operand && operand.shape.Count() == 0);
+    for (const Argument& argument : k.Inputs(slot.name))
+      empty = empty || (argument && argument.shape.Count() == 0);
   }
   if (!empty) return false;
   for (const Slot& slot : k.op().outputs()) {
-    for (const Operand& operand : k.Outputs(slot.name)) {
-      if (operand) cleared_.push_back(operand);
+    for (const Argument& argument : k.Outputs(slot.name)) {
+      if (argument) cleared_.push_back(argument);
     }
   }
   return true;
@@ -168,7 +168,7 @@ Status OnednnSequence::Bind(KernelRun& k) {
     void* const address = base + m.offset_bytes;
     if (address == m.bound) continue;
     if (dnnl_memory_set_data_handle(m.memory.get(), address) != dnnl_success) {
-      return InternalError("E-onednn", "oneDNN refused the memory of ", m.operand.name);
+      return InternalError("E-onednn", "oneDNN refused the memory of operand ", m.operand.index);
     }
     m.bound = address;
   }

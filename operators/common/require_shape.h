@@ -32,7 +32,7 @@ inline Status RequireOutput(const KernelSetup& k, std::string_view slot) {
 // kInvalidArgument if an input is the variable in output `slot`. For kernels that read inputs while they
 // write.
 inline Status RequireApart(const KernelSetup& k, std::string_view slot) {
-  const Operand& output = k.Output(slot);
+  const Argument& output = k.Output(slot);
   for (const Slot& input : k.op().inputs()) {
     for (const std::string& name : input.args) {
       if (output && name == output.name)

@@ -97,9 +97,9 @@ Elements ElementsOf(const Tensor& tensor) {
   return {tensor.raw(), tensor.count(), ElementTypeOf(tensor.dtype()).value_or(ElementType::kUInt8)};
 }
 
-Status RequireElements(const KernelSetup& k, const Operand& operand) {
-  if (ElementTypeOf(operand.dtype)) return OkStatus();
-  return k.Error("ranks do not exchange elements of ", DTypeName(operand.dtype));
+Status RequireElements(const KernelSetup& k, const Argument& argument) {
+  if (ElementTypeOf(argument.dtype)) return OkStatus();
+  return k.Error("ranks do not exchange elements of ", DTypeName(argument.dtype));
 }
 
 }  // namespace penstock

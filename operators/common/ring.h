@@ -57,6 +57,6 @@ class RingUse {
 // Returns the elements of a tensor. Its type must be one that collectives support; check it in Prepare with
 // RequireElements.
 Elements ElementsOf(const Tensor& tensor);
-Status RequireElements(const KernelSetup& k, const Operand& operand);
+Status RequireElements(const KernelSetup& k, const Argument& argument);
 
 }  // namespace penstock

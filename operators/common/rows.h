@@ -29,7 +29,7 @@ const Shape& NoRows();
 // whose Out has X's kind and shape. Out may be X.
 class ValuesOf {
  public:
-  void Prepare(const Operand& x, const Operand& out) {
+  void Prepare(const Argument& x, const Argument& out) {
     x_ = x;
     out_ = out;
   }
@@ -65,7 +65,7 @@ class ValuesOf {
   std::int64_t count() const { return from_->initialized() ? from_->count() : 0; }
 
  private:
-  Operand x_, out_;
+  TypedOperand x_, out_;
   const Tensor* from_ = nullptr;
   Tensor* to_ = nullptr;
 };

@@ -52,14 +52,15 @@ class GivenShape {
  public:
   void Prepare(const KernelSetup& k) {
     type_ = k.op().type();
+    out_ = k.Output("Out");
     extents_.Prepare(k, "shape", "ShapeTensor", "ShapeTensorList");
     shape_ = Shape(std::vector<Dim>(extents_.values().size(), 0));
   }
-  // Allocates `out`, a tensor or the values of selected rows, if its shape comes from tensors.
-  Status Make(KernelRun& k, const Operand& out) {
+  // Allocates Out, a tensor or the values of selected rows, if its shape comes from tensors.
+  Status Make(KernelRun& k) {
     if (extents_.known()) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
-    Dim bytes = static_cast<Dim>(SizeOf(out.dtype));
+    Dim bytes = static_cast<Dim>(SizeOf(out_.dtype));
     for (int i = 0; i < shape_.rank(); ++i) {
       const Dim extent = extents_.values()[static_cast<std::size_t>(i)];
       shape_.Set(i, extent);
@@ -68,16 +69,17 @@ class GivenShape {
         return InvalidArgument("E-op-shape", type_, ": its shape from tensors, ", Shape(extents_.values()),
                                ", is too large for any memory");
     }
-    if (out.kind == VarKind::kSelectedRows) {
-      k.Var(out).As<SelectedRows>().ResetValue(out.dtype, shape_);
+    if (out_.kind == VarKind::kSelectedRows) {
+      k.Var(out_).As<SelectedRows>().ResetValue(out_.dtype, shape_);
     } else {
-      MakeShaped(k[out], out.dtype, shape_);
+      MakeShaped(k[out_], out_.dtype, shape_);
     }
     return OkStatus();
   }
 
  private:
   std::string type_;
+  TypedOperand out_;
   ListOf<std::int64_t> extents_;
   Shape shape_;  // a member to reuse its memory
 };

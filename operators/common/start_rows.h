@@ -19,11 +19,11 @@ namespace penstock {
 
 class StartRows {
  public:
-  Status Prepare(const KernelSetup& k, const Operand& out) {
+  Status Prepare(const KernelSetup& k, const Argument& out) {
     out_ = out;
     if (!is_rows()) return OkStatus();
     const Program* program = k.site().program;
-    const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
+    const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, std::string(out.name));
     sharded_by_id_ = var != nullptr && var->facts.is_distributed;
     std::vector<Dim> extents;
     if (const auto* longs = k.op().Get<std::vector<std::int64_t>>("shape")) {
@@ -56,7 +56,7 @@ class StartRows {
   }
 
  private:
-  Operand out_;
+  TypedOperand out_;
   Shape table_;
   bool sharded_by_id_ = false, from_tensors_ = false;
 };

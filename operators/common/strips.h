@@ -19,8 +19,10 @@ namespace penstock {
 // contiguous bytes of each part.
 class Strips {
  public:
-  void Prepare(std::span<const Operand> parts) {
-    for (const Operand& part : parts) parts_.push_back({part, 0});
+  // `parts`: operands or arguments.
+  template <typename Parts>
+  void Prepare(const Parts& parts) {
+    for (const Operand part : parts) parts_.push_back({part, 0});
   }
   // Sets the layout: part i has extents[i] of the extent of the whole along `axis`.
   void Lay(const Shape& whole, int axis, std::size_t element_bytes, const std::vector<Dim>& extents) {

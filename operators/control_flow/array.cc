@@ -8,7 +8,7 @@ constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;
 
 }  // namespace
 
-Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_view op) {
+Result<std::size_t> ArrayIndex(KernelRun& k, const NamedOperand& index, std::string_view op) {
   const Tensor* tensor = k.Var(index).If<Tensor>();
   if (tensor == nullptr || !tensor->initialized() || tensor->count() != 1) {
     return InvalidArgument("E-op-array-index", op, ": the index ", index.name, " must hold one element");
@@ -29,7 +29,7 @@ Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_v
   return static_cast<std::size_t>(value);
 }
 
-Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_view op) {
+Result<TensorArray*> ArrayIn(KernelRun& k, const NamedOperand& array, std::string_view op) {
   if (auto* found = k.Var(array).If<TensorArray>()) return found;
   return FailedPrecondition(
       "E-op-array", op, ": ", array.name,

@@ -9,10 +9,10 @@ namespace penstock {
 
 // Returns the index in a one-element i64 or i32 tensor. kInvalidArgument E-op-array-index: the tensor does
 // not hold one element, or the index is negative or above the maximum size of an array.
-Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_view op);
+Result<std::size_t> ArrayIndex(KernelRun& k, const NamedOperand& index, std::string_view op);
 
 // Returns the array in a variable. kFailedPrecondition E-op-array: the variable is empty or holds another
 // kind of value.
-Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_view op);
+Result<TensorArray*> ArrayIn(KernelRun& k, const NamedOperand& array, std::string_view op);
 
 }  // namespace penstock

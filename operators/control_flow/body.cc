@@ -76,7 +76,7 @@ Result<std::vector<std::string>> OverwrittenNames(const Program& program, int bl
 
 }  // namespace
 
-Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op) {
+Result<bool> ConditionHolds(KernelRun& k, const NamedOperand& condition, std::string_view op) {
   const Tensor* tensor = k.Var(condition).If<Tensor>();
   if (tensor == nullptr || !tensor->initialized()) {
     return FailedPrecondition("E-op-no-value", op, ": the condition ", condition.name, " has no value");
@@ -93,7 +93,7 @@ Status LikeForward(InferContext& c, const std::string& slot) {
   const ArgList& names = c.op().Output(grad);
   for (int i = 0; i < static_cast<int>(names.size()); ++i) {
     if (names[static_cast<std::size_t>(i)] == kEmptyVarName || i >= c.InputCount(slot)) continue;
-    const VarInfo& forward = c.Input(slot, i);
+    const TensorDesc& forward = c.Input(slot, i);
     if (!forward.has_type) continue;
     // The gradient of a table is selected rows if those that the block yields are (autodiff declares them).
     const bool rows = c.Output(grad, i).has_type && c.Output(grad, i).kind == VarKind::kSelectedRows;
@@ -145,7 +145,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   if (forward < 0 || forward >= program.block_count())
     return k.Error("block ", block, " is not the gradient of a block");
 
-  const std::span<const Operand> of = k.Inputs(of_slot);
+  const std::span<const Argument> of = k.Inputs(of_slot);
   if (of.size() != of_names.size()) {
     return k.Error(of_slot, " has ", of.size(), " arguments; the block reads ", of_names.size(),
                    " gradients");
@@ -155,8 +155,8 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
     reads_.back().used_up =
         of[i] && of[i].kind == VarKind::kTensor && ReadByPlainOp(program.block(block), of_names[i]);
   }
-  const std::span<const Operand> inputs = k.Inputs(forward_slot);
-  const std::span<const Operand> grads = k.Outputs(StrCat(forward_slot, kGradSuffix));
+  const std::span<const Argument> inputs = k.Inputs(forward_slot);
+  const std::span<const Argument> grads = k.Outputs(StrCat(forward_slot, kGradSuffix));
   if (!grads.empty() && grads.size() != inputs.size()) {
     return k.Error(forward_slot, " has ", inputs.size(), " arguments, and there are ", grads.size(),
                    " gradients");
@@ -208,7 +208,7 @@ void BodyGradient::Begin(KernelRun& k) {
     // Starts as the incoming gradient, which may have another name.
     const auto read = std::find_if(reads_.begin(), reads_.end(),
                                    [&](const Pair& other) { return other.inside == pair.inside; });
-    if (!read->outside || read->outside.index == pair.outside.index) continue;
+    if (!read->outside || read->outside.operand.index == pair.outside.operand.index) continue;
     CopyVariable(k.Var(read->outside), outside);
   }
 }

@@ -16,7 +16,7 @@ namespace penstock {
 
 // Returns the value of a condition. kInvalidArgument: it is not a tensor of one bool. kFailedPrecondition: it
 // has no value.
-Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op);
+Result<bool> ConditionHolds(KernelRun& k, const NamedOperand& condition, std::string_view op);
 
 // Shape inference for the gradient of an op that runs a block: gives each variable of `slot`@GRAD the kind,
 // type and shape of its forward variable. A gradient that is declared as selected rows keeps that kind.
@@ -49,7 +49,7 @@ class BodyGradient {
  public:
   struct Pair {
     std::string inside;    // the gradient's name in the block
-    Operand outside;       // absent: the gradient does not exist or is not needed outside
+    Argument outside;      // absent: the gradient does not exist or is not needed outside
     Operand forward;       // absent for gradients that are only read
     bool carried = false;  // each run reads the gradient that the previous run yielded
     // The forward variable is overwritten by each run without being read. The gradient is therefore consumed

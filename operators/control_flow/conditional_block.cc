@@ -21,17 +21,17 @@ the gradient of Input is zero; for a variable in both Input and Out, it is the g
 class ConditionalBlockKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    const std::span<const Operand> conditions = k.Inputs("Cond");
+    const std::span<const Argument> conditions = k.Inputs("Cond");
     conditions_.assign(conditions.begin(), conditions.end());
     scalar_ = k.Attr<bool>("is_scalar_condition");
     if (conditions_.empty() || (scalar_ && conditions_.size() != 1)) {
       return k.Error("Cond has ", conditions_.size(), " arguments; it must have ",
                      scalar_ ? "one" : "at least one");
     }
-    for (const Operand& condition : conditions_) {
+    for (const NamedOperand& condition : conditions_) {
       if (!condition) return k.Error("each condition must be a variable");
     }
-    scopes_ = k.Output("Scope");
+    k.Bind(scopes_);
     return body_.Prepare(k);
   }
 
@@ -49,7 +49,7 @@ class ConditionalBlockKernel : public Kernel {
  private:
   Result<bool> Decide(KernelRun& k) {
     if (scalar_) return ConditionHolds(k, conditions_.front(), "conditional_block");
-    for (const Operand& condition : conditions_) {
+    for (const NamedOperand& condition : conditions_) {
       const Tensor* tensor = k.Var(condition).If<Tensor>();
       if (tensor == nullptr || !tensor->initialized()) {
         return FailedPrecondition("E-op-no-value", "conditional_block: the condition ", condition.name,
@@ -60,16 +60,16 @@ class ConditionalBlockKernel : public Kernel {
     return true;
   }
 
-  std::vector<Operand> conditions_;
+  std::vector<NamedOperand> conditions_;
   bool scalar_ = false;
-  Operand scopes_;
+  Out<"Scope"> scopes_;
   Body body_;
 };
 
 class ConditionalBlockGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    scopes_ = k.Input("Scope");
+    k.Bind(scopes_);
     std::vector<std::string> of;
     for (const std::string& out : k.op().Input("Out")) of.push_back(out + kGradSuffix);
     return body_.Prepare(k, "Input", "Out@GRAD", of);
@@ -86,7 +86,7 @@ class ConditionalBlockGradKernel : public Kernel {
   }
 
  private:
-  Operand scopes_;
+  In<"Scope"> scopes_;
   BodyGradient body_;
 };
 

@@ -10,8 +10,7 @@ Out is true if X has no elements.)";
 class IsEmptyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -20,7 +19,8 @@ class IsEmptyKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 }  // namespace

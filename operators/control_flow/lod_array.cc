@@ -86,9 +86,10 @@ class CutKernel : public RankedKernel {
 class JoinKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(out_);
+    declared_ = k[out_];
     x_ = k.Input("X");
     table_ = k.Input("RankTable");
-    out_ = k.Output("Out");
     return OkStatus();
   }
 
@@ -114,8 +115,9 @@ class JoinKernel : public Kernel {
     for (const Tensor& element : array) {
       if (element.initialized() && element.shape().rank() > 0) return &element;
     }
-    bool known = out_.shape.rank() > 0;
-    for (int d = 1; d < out_.shape.rank(); ++d) known = known && out_.shape[d] != kUnknownDim;
+    const Shape& shape = declared_.shape;
+    bool known = shape.rank() > 0;
+    for (int d = 1; d < shape.rank(); ++d) known = known && shape[d] != kUnknownDim;
     if (known) return nullptr;
     return FailedPrecondition("E-op-array", "array_to_lod_tensor: ", x_.name,
                               " has no elements, so their width is unknown");
@@ -158,8 +160,8 @@ class JoinKernel : public Kernel {
         rows += range.end - range.begin;
       }
     }
-    rows_.Make(out, like != nullptr ? like->dtype() : out_.dtype,
-               like != nullptr ? like->shape() : out_.shape, rows);
+    rows_.Make(out, like != nullptr ? like->dtype() : declared_.dtype,
+               like != nullptr ? like->shape() : declared_.shape, rows);
     RowWriter writer(out);
     const std::size_t below = StartLevels(table, nested ? like->lod().size() : 0);
     for (const std::uint64_t p : rank_of_) {
@@ -188,7 +190,9 @@ class JoinKernel : public Kernel {
     return below;
   }
 
-  Operand x_, table_, out_;
+  Out<"Out"> out_;
+  TensorDesc declared_;  // the type of Out
+  NamedOperand x_, table_;
   std::vector<std::uint64_t> rank_of_;
   RowsLike rows_;
   LevelsInOrder levels_;
@@ -232,7 +236,7 @@ class ShrinkKernel : public RankedKernel {
   }
 
  private:
-  Operand index_;
+  NamedOperand index_;
   std::vector<std::uint64_t> first_;
   RowsLike rows_;
   LevelsInOrder levels_;
@@ -242,12 +246,14 @@ class ShrinkKernel : public RankedKernel {
 class ShrinkGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(dx_);
     dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (x_.shape.rank() == 0 || dout_.shape.rank() != x_.shape.rank() ||
-        dout_.shape.RowWidth() != x_.shape.RowWidth() || dout_.dtype != x_.dtype)
-      return k.Error("Out@GRAD (", dout_.shape, ") must have the type and width of X (", x_.shape, ")");
+    x_ = k.Input("X");
+    if (k.Input("X").shape.rank() == 0 || k.Input("Out@GRAD").shape.rank() != k.Input("X").shape.rank() ||
+        k.Input("Out@GRAD").shape.RowWidth() != k.Input("X").shape.RowWidth() ||
+        k.Input("Out@GRAD").dtype != k.Input("X").dtype)
+      return k.Error("Out@GRAD (", k.Input("Out@GRAD").shape, ") must have the type and width of X (",
+                     k.Input("X").shape, ")");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -265,7 +271,9 @@ class ShrinkGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_;
+  NamedOperand x_;
+  NamedOperand dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 // Each of the two ops is the gradient of the other.

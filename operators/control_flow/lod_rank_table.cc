@@ -23,8 +23,8 @@ many sequences as the table. The gradient restores the original order.)";
 class RankTableKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(out_);
     x_ = k.Input("X");
-    out_ = k.Output("Out");
     level_ = k.Attr<int>("level");
     return OkStatus();
   }
@@ -54,15 +54,16 @@ class RankTableKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  Out<"Out"> out_;
+  NamedOperand x_;
   int level_ = 0;
 };
 
 class MaxSequenceLenKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(out_);
     table_ = k.Input("RankTable");
-    out_ = k.Output("Out");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -72,7 +73,8 @@ class MaxSequenceLenKernel : public Kernel {
   }
 
  private:
-  Operand table_, out_;
+  NamedOperand table_;
+  Out<"Out"> out_;
 };
 
 // Copies sequences from the order of the table to that of X, or the reverse.

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op) {
+Result<const RankTable*> TableIn(KernelRun& k, const NamedOperand& table, std::string_view op) {
   if (const auto* found = k.Var(table).If<RankTable>()) return found;
   return FailedPrecondition("E-op-no-rank-table", op, ": ", table.name,
                             " holds no rank table: lod_rank_table has not run");
@@ -16,9 +16,9 @@ Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string
 Status RankedKernel::Prepare(KernelSetup& k) {
   x_ = k.Input("X");
   table_ = k.Input("RankTable");
-  out_ = k.Output("Out");
+  k.Bind(out_);
   PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
-  if (x_.shape.rank() > 0) return OkStatus();
+  if (k.Input("X").shape.rank() > 0) return OkStatus();
   return k.Error("rank of X (", x_.name, ") must be 1 or more");
 }
 

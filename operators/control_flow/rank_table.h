@@ -10,7 +10,7 @@
 namespace penstock {
 
 // Returns the table in a variable. kFailedPrecondition E-op-rank-table: lod_rank_table has not run.
-Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op);
+Result<const RankTable*> TableIn(KernelRun& k, const NamedOperand& table, std::string_view op);
 
 // The base of kernels that process X by a rank table.
 class RankedKernel : public Kernel {
@@ -18,7 +18,8 @@ class RankedKernel : public Kernel {
   Status Prepare(KernelSetup& k) override;
 
  protected:
-  Operand x_, table_, out_;
+  NamedOperand x_, table_;
+  Out<"Out"> out_;
 };
 
 // Returns the number of sequences in the table that are longer than `step`.

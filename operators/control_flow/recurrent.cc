@@ -42,7 +42,7 @@ class Steps {
     states_ = k.Attr<Names>("states");
     reverse_ = k.Attr<bool>("reverse");
     if (inputs_.empty()) return k.Error("there must be an input: its rows are the steps");
-    const auto named = [](const Operand& operand) { return static_cast<bool>(operand); };
+    const auto named = [](const Argument& operand) { return static_cast<bool>(operand); };
     if (!std::ranges::all_of(inputs_, named) || !std::ranges::all_of(initial_, named))
       return k.Error("each input and each initial state must be a variable");
     if (states_.size() != ex_states_.size() || states_.size() != initial_.size()) {
@@ -55,7 +55,7 @@ class Steps {
   // Returns the number of steps: all inputs must have the same number of rows.
   Result<Dim> Count(KernelRun& k) const {
     Dim count = -1;
-    for (const Operand& input : inputs_) {
+    for (const Argument& input : inputs_) {
       const Tensor* tensor = k.Var(input).If<Tensor>();
       if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0) {
         return InvalidArgument("E-op-steps", "recurrent: input ", input.name,
@@ -71,7 +71,7 @@ class Steps {
   }
 
   // Returns a copy of row t. The block or an earlier step may have written the variable without such a row.
-  static Result<Tensor> Row(KernelRun& k, const Operand& operand, Dim t) {
+  static Result<Tensor> Row(KernelRun& k, const Argument& operand, Dim t) {
     const Tensor* tensor = operand ? k.Var(operand).If<Tensor>() : nullptr;
     if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0 ||
         t >= tensor->shape()[0]) {
@@ -82,7 +82,7 @@ class Steps {
   }
 
   // Copies `row` to row t of `whole`, which is created with the first row.
-  static Status SetRow(const Tensor& row, Dim t, Dim count, const std::string& name, Tensor& whole) {
+  static Status SetRow(const Tensor& row, Dim t, Dim count, std::string_view name, Tensor& whole) {
     if (!row.initialized())
       return FailedPrecondition("E-op-no-value", "recurrent: the block did not compute ", name, " in step ",
                                 t);
@@ -95,7 +95,7 @@ class Steps {
   }
 
   int block_ = 0;
-  std::vector<Operand> inputs_, initial_;
+  std::vector<Argument> inputs_, initial_;
   Names ex_states_, states_;
   bool reverse_ = false;
 };
@@ -104,15 +104,15 @@ class RecurrentKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(steps_.Prepare(k));
-    for (const Operand& output : k.Outputs("outputs")) {
+    for (const Argument& output : k.Outputs("outputs")) {
       if (output) outputs_.push_back(output);
     }
-    scopes_ = k.Output("step_scopes");
+    k.Bind(scopes_);
     const Program& program = *k.site().program;
     trains_ = scopes_ && k.Attr<bool>("is_train") && HasGradient(program, steps_.block_);
     PENSTOCK_ASSIGN_OR_RETURN(keeps_, NamesForGradient(program, steps_.block_));
-    for (const Operand& input : steps_.inputs_) keeps_.push_back(input.name);
-    for (const Operand& output : outputs_) keeps_.push_back(output.name);
+    for (const Argument& input : steps_.inputs_) keeps_.emplace_back(input.name);
+    for (const Argument& output : outputs_) keeps_.emplace_back(output.name);
     keeps_.insert(keeps_.end(), steps_.ex_states_.begin(), steps_.ex_states_.end());
     keeps_.insert(keeps_.end(), steps_.states_.begin(), steps_.states_.end());
     PENSTOCK_ASSIGN_OR_RETURN(body_, k.services().blocks->PrepareBlock(program, steps_.block_, keeps_));
@@ -128,8 +128,8 @@ class RecurrentKernel : public Kernel {
       const Dim t = steps_.reverse_ ? count - 1 - s : s;
       auto now = std::make_shared<Scope>();  // no parent: it outlives the frame over which it ran
       PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before.get(), now));
-      for (const Operand& output : outputs_) {
-        const auto* row = now->FindLocal(output.name)->If<Tensor>();
+      for (const Argument& output : outputs_) {
+        const auto* row = now->FindLocal(std::string(output.name))->If<Tensor>();
         static const Tensor kNone{};
         PENSTOCK_RETURN_IF_ERROR(
             Steps::SetRow(row == nullptr ? kNone : *row, t, count, output.name, k[output]));
@@ -143,7 +143,7 @@ class RecurrentKernel : public Kernel {
  private:
   // If no step has created a row, sets the output to no rows, with the declared shape.
   Status MakeEmpty(KernelRun& k) {
-    for (const Operand& output : outputs_) {
+    for (const Argument& output : outputs_) {
       const Shape none = output.shape.rank() == 0 ? output.shape : output.shape.WithRows(0);
       if (none.rank() == 0 || !none.IsKnown()) {
         return FailedPrecondition("E-op-no-steps",
@@ -159,8 +159,9 @@ class RecurrentKernel : public Kernel {
     Scope scope(&k.scope());
     for (const std::string& name : keeps_)
       scope.Bind(name, std::shared_ptr<Variable>(now, now->FindOrCreate(name)));
-    for (const Operand& input : steps_.inputs_) {
-      PENSTOCK_ASSIGN_OR_RETURN(now->FindOrCreate(input.name)->As<Tensor>(), Steps::Row(k, input, t));
+    for (const Argument& input : steps_.inputs_) {
+      PENSTOCK_ASSIGN_OR_RETURN(now->FindOrCreate(std::string(input.name))->As<Tensor>(),
+                                Steps::Row(k, input, t));
     }
     for (std::size_t i = 0; i < steps_.states_.size(); ++i) {
       const Variable* state =
@@ -177,8 +178,8 @@ class RecurrentKernel : public Kernel {
   }
 
   Steps steps_;
-  std::vector<Operand> outputs_;
-  Operand scopes_;
+  std::vector<Argument> outputs_;
+  Out<"step_scopes"> scopes_;
   bool trains_ = false;
   Names keeps_;
   std::unique_ptr<PreparedBlock> body_;
@@ -192,7 +193,7 @@ class RecurrentGradKernel : public Kernel {
     const int forward = program.block(steps_.block_).forward_block();
     if (forward < 0 || forward >= program.block_count())
       return k.Error("block ", steps_.block_, " is not the gradient of a block");
-    scopes_ = k.Input("step_scopes");
+    k.Bind(scopes_);
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "outputs", k.Inputs("outputs"), k.Inputs("outputs@GRAD"), outputs_));
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "inputs", k.Inputs("inputs"), k.Outputs("inputs@GRAD"), d_inputs_));
     PENSTOCK_RETURN_IF_ERROR(
@@ -234,11 +235,11 @@ class RecurrentGradKernel : public Kernel {
  private:
   struct Gradient {
     std::string inside;
-    Operand outside, forward;
+    Argument outside, forward;
   };
 
-  static Status Pair(KernelSetup& k, const char* slot, std::span<const Operand> forward,
-                     std::span<const Operand> outside, std::vector<Gradient>& out) {
+  static Status Pair(KernelSetup& k, const char* slot, std::span<const Argument> forward,
+                     std::span<const Argument> outside, std::vector<Gradient>& out) {
     if (!outside.empty() && outside.size() != forward.size())
       return k.Error(slot, " has ", forward.size(), " arguments, and there are ", outside.size(),
                      " gradients");
@@ -246,7 +247,7 @@ class RecurrentGradKernel : public Kernel {
       if (outside[i] && !forward[i])
         return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name,
                        ") without a forward variable");
-      out.push_back({forward[i].name + kGradSuffix, outside[i], forward[i]});
+      out.push_back({StrCat(forward[i].name, kGradSuffix), outside[i], forward[i]});
     }
     return OkStatus();
   }
@@ -326,7 +327,7 @@ class RecurrentGradKernel : public Kernel {
   }
 
   Steps steps_;
-  Operand scopes_;
+  In<"step_scopes"> scopes_;
   std::vector<Gradient> outputs_, d_inputs_, d_initial_, d_parameters_;
   Names left_names_, keeps_;
   std::unique_ptr<PreparedBlock> body_;

@@ -15,8 +15,7 @@ Out = X. The op gives the value that a step passes to the next one a separate na
 class MemoryHelperGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -40,7 +39,8 @@ class MemoryHelperGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

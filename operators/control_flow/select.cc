@@ -31,7 +31,7 @@ Status InferSelectInput(InferContext& c) {
 }
 
 Status InferSelectOutput(InferContext& c) {
-  const VarInfo& x = c.Input("X");
+  const TensorDesc& x = c.Input("X");
   for (int i = 0; i < static_cast<int>(c.op().Output("Out").size()); ++i) {
     c.SetKind("Out", x.kind, i);
     c.SetLodLevel("Out", x.lod_level, i);
@@ -41,7 +41,7 @@ Status InferSelectOutput(InferContext& c) {
 }
 
 // Returns the index in the mask, below `choices`.
-Result<std::size_t> Chosen(KernelRun& k, const Operand& mask, std::size_t choices, const char* op) {
+Result<std::size_t> Chosen(KernelRun& k, const NamedOperand& mask, std::size_t choices, const char* op) {
   const Tensor* tensor = k.Var(mask).If<Tensor>();
   if (tensor == nullptr || !tensor->initialized() || tensor->count() != 1 ||
       tensor->dtype() != DType::kInt32) {
@@ -59,8 +59,8 @@ class SelectInputKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     choices_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    k.Bind(out_);
     mask_ = k.Input("Mask");
-    out_ = k.Output("Out");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -75,14 +75,15 @@ class SelectInputKernel : public Kernel {
   }
 
  private:
-  std::vector<Operand> choices_;
-  Operand mask_, out_;
+  std::vector<NamedOperand> choices_;
+  NamedOperand mask_;
+  Out<"Out"> out_;
 };
 
 class SelectOutputKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(x_);
     mask_ = k.Input("Mask");
     choices_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     clears_ = Has(k.op().role(), Role::kBackward);
@@ -100,8 +101,9 @@ class SelectOutputKernel : public Kernel {
   }
 
  private:
-  Operand x_, mask_;
-  std::vector<Operand> choices_;
+  In<"X"> x_;
+  NamedOperand mask_;
+  std::vector<NamedOperand> choices_;
   bool clears_ = false;
 };
 

@@ -21,12 +21,12 @@ InFalse. A part is a sequence of LoD level `level` of X, or a row if X has no Lo
 no gradient.)";
 
 // Returns the booleans of the mask; null if it is something else.
-const Tensor* MaskIn(KernelRun& k, const Operand& mask) {
+const Tensor* MaskIn(KernelRun& k, const NamedOperand& mask) {
   const Tensor* tensor = k.Var(mask).If<Tensor>();
   return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kBool ? tensor : nullptr;
 }
 
-Status NoMask(const char* op, const Operand& mask) {
+Status NoMask(const char* op, const NamedOperand& mask) {
   return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold booleans");
 }
 
@@ -36,7 +36,7 @@ std::int64_t PartsOf(const Tensor& x, std::size_t level) {
 }
 
 // Returns the level whose sequences are the parts: `level`, or rows.
-Status CheckParts(const char* op, const char* slot, const Operand& operand, const Tensor& x,
+Status CheckParts(const char* op, const char* slot, const NamedOperand& operand, const Tensor& x,
                   std::size_t level) {
   if (x.shape().rank() == 0 || !IsValid(x.lod(), x.shape()[0]) ||
       (!x.lod().empty() && level >= x.lod().size()))
@@ -87,8 +87,8 @@ class SplitKernel : public Kernel {
     made_[side].Set(out, levels_(x.lod(), level_, parts_));
   }
 
-  Operand x_, mask_;
-  Operand outs_[2];  // indexed by the value of the mask
+  NamedOperand x_, mask_;
+  NamedOperand outs_[2];  // indexed by the value of the mask
   std::size_t level_ = 0;
   std::vector<std::uint64_t> parts_;
   RowsLike rows_;
@@ -104,7 +104,7 @@ class MergeKernel : public Kernel {
     mask_ = k.Input("Mask");
     sides_[1] = k.Input("InTrue");
     sides_[0] = k.Input("InFalse");
-    out_ = k.Output("Out");
+    k.Bind(out_);
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
     return OkStatus();
   }
@@ -182,8 +182,9 @@ class MergeKernel : public Kernel {
   }
 
   std::string type_;
-  Operand x_, mask_, out_;
-  Operand sides_[2];  // indexed by the value of the mask
+  Out<"Out"> out_;
+  NamedOperand x_, mask_;
+  NamedOperand sides_[2];  // indexed by the value of the mask
   std::size_t level_ = 0;
   RowsLike rows_;
   LevelsInOrder levels_;

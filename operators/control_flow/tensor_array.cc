@@ -35,9 +35,9 @@ Status InferWrite(InferContext& c) {
 class WriteKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
     x_ = k.Input("X");
     index_ = k.Input("I");
-    out_ = k.Output("Out");
     adds_ = IsBackward(k.op());
     return OkStatus();
   }
@@ -52,7 +52,9 @@ class WriteKernel : public Kernel {
   }
 
  private:
-  Operand x_, index_, out_;
+  NamedOperand x_;
+  NamedOperand index_;
+  NamedOperand out_;
   bool adds_ = false;
 };
 
@@ -78,10 +80,10 @@ Status InferRead(InferContext& c) {
 class ReadKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    array_ = k.Input("X");
-    index_ = k.Input("I");
     written_ = k.Input("X_W");
     out_ = k.Output("Out");
+    array_ = k.Input("X");
+    index_ = k.Input("I");
     const KernelSite& site = k.site();
     takes_ = site.program != nullptr && site.program->block(site.block).forward_block() >= 0;
     return OkStatus();
@@ -119,7 +121,9 @@ class ReadKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand array_, index_, written_, out_;
+  NamedOperand written_;
+  NamedOperand out_;
+  NamedOperand array_, index_;
   bool takes_ = false;
 };
 
@@ -136,8 +140,8 @@ Result<std::vector<Op>> ReadGrad(const GradRequest& request) {
 class LengthKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
     out_ = k.Output("Out");
+    x_ = k.Input("X");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -147,7 +151,8 @@ class LengthKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  NamedOperand x_;
+  NamedOperand out_;
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ class Joined : public Kernel {
   std::int64_t outer_ = 1;
   std::vector<std::size_t> bytes_;
   Shape joined_;
-  Operand x_;
+  NamedOperand x_;
   int axis_ = 0;
   bool stack_ = false;
 
@@ -74,8 +74,7 @@ class Joined : public Kernel {
 class JoinElementsKernel : public Joined {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
-    index_ = k.Output("OutIndex");
+    k.Bind(out_, index_);
     return PrepareJoined(k);
   }
 
@@ -107,15 +106,16 @@ class JoinElementsKernel : public Joined {
     }
   }
 
-  Operand out_, index_;
+  Out<"Out"> out_;
+  Out<"OutIndex"> index_;
   Shape count_ = {0};  // the shape of OutIndex
 };
 
 class CutElementsKernel : public Joined {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(dx_);
     dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
     return PrepareJoined(k);
   }
 
@@ -146,7 +146,8 @@ class CutElementsKernel : public Joined {
   }
 
  private:
-  Operand dout_, dx_;
+  Out<"X@GRAD"> dx_;
+  NamedOperand dout_;
 };
 
 Status InferJoined(InferContext& c) {

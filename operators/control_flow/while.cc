@@ -29,8 +29,8 @@ class WhileKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     if (k.Inputs("Condition").size() != 1)
       return k.Error("Condition has ", k.Inputs("Condition").size(), " arguments; it must have one");
+    k.Bind(scopes_);
     condition_ = k.Input("Condition");
-    scopes_ = k.Output("StepScopes");
     PENSTOCK_RETURN_IF_ERROR(body_.Prepare(k));
     keeps_ = scopes_ && body_.has_gradient() && !k.Attr<bool>("is_test");
     return OkStatus();
@@ -55,7 +55,8 @@ class WhileKernel : public Kernel {
   }
 
  private:
-  Operand condition_, scopes_;
+  NamedOperand condition_;
+  Out<"StepScopes"> scopes_;
   bool keeps_ = false;
   Body body_;
 };
@@ -63,7 +64,7 @@ class WhileKernel : public Kernel {
 class WhileGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    scopes_ = k.Input("StepScopes");
+    k.Bind(scopes_);
     return body_.Prepare(k, "X", "Out@GRAD", k.Attr<std::vector<std::string>>("original_output_grad"));
   }
 
@@ -79,7 +80,7 @@ class WhileGradKernel : public Kernel {
   }
 
  private:
-  Operand scopes_;
+  In<"StepScopes"> scopes_;
   BodyGradient body_;
 };
 

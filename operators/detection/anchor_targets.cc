@@ -61,17 +61,16 @@ template <typename Device, typename T>
 class AnchorTargetsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    anchor_ = k.Input("Anchor");
+    k.Bind(anchor_);
+    anchors_ = k[anchor_].shape[0];
     boxes_.Prepare(k, "GtBoxes");
-    labels_ = k.Input("GtLabels");
-    crowd_ = k.Input("IsCrowd");
-    info_ = k.Input("ImInfo");
+    k.Bind(labels_, crowd_, info_);
     location_.Start(k.Output("LocationIndex"), DType::kInt32, {0});
     score_.Start(k.Output("ScoreIndex"), DType::kInt32, {0});
     target_label_.Start(k.Output("TargetLabel"), DType::kInt32, {0, 1});
-    target_.Start(k.Output("TargetBBox"), anchor_.dtype, {0, 4});
-    weight_.Start(k.Output("BBoxInsideWeight"), anchor_.dtype, {0, 4});
-    count_ = k.Output("ForegroundNumber");
+    target_.Start(k.Output("TargetBBox"), k[anchor_].dtype, {0, 4});
+    weight_.Start(k.Output("BBoxInsideWeight"), k[anchor_].dtype, {0, 4});
+    k.Bind(count_);
     const bool rpn = k.op().type() == "rpn_target_assign";
     positive_ = static_cast<T>(k.Attr<float>(rpn ? "rpn_positive_overlap" : "positive_overlap"));
     negative_ = static_cast<T>(k.Attr<float>(rpn ? "rpn_negative_overlap" : "negative_overlap"));
@@ -86,9 +85,9 @@ class AnchorTargetsKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets images, boxes_.Innermost(k));
-    if (images.count() != info_.shape[0])
-      return LodError(boxes_.what(), " is in ", images.count(), " sequences; ImInfo has ", info_.shape[0],
-                      " images");
+    if (images.count() != k[info_].shape()[0])
+      return LodError(boxes_.what(), " is in ", images.count(), " sequences; ImInfo has ",
+                      k[info_].shape()[0], " images");
     draws_.Begin();
     for (auto* list : {&locations_, &scores_, &found_labels_}) list->clear();
     for (auto* list : {&deltas_, &weights_}) list->clear();
@@ -128,7 +127,7 @@ class AnchorTargetsKernel : public Kernel {
   }
   void KeepInside(const T* anchors, const T* info) {
     inside_.clear();
-    for (Dim i = 0; i < anchor_.shape[0]; ++i) {
+    for (Dim i = 0; i < anchors_; ++i) {
       const T* const a = anchors + i * 4;
       const bool in = a[0] >= -straddle_ && a[1] >= -straddle_ && a[2] < info[1] + straddle_ &&
                       a[3] < info[0] + straddle_;
@@ -193,7 +192,7 @@ class AnchorTargetsKernel : public Kernel {
     }
   }
   std::int32_t Number(std::size_t i, Dim image) const {
-    return static_cast<std::int32_t>(inside_[i] + image * anchor_.shape[0]);
+    return static_cast<std::int32_t>(inside_[i] + image * anchors_);
   }
   void AddLocation(const T* anchors, std::size_t i, Dim image, T weight) {
     locations_.push_back(Number(i, image));
@@ -210,7 +209,12 @@ class AnchorTargetsKernel : public Kernel {
     lod_[lod].Set(made);
   }
 
-  Operand anchor_, labels_, crowd_, info_, count_;
+  In<"Anchor"> anchor_;
+  Dim anchors_ = 0;  // of an image
+  In<"GtLabels"> labels_;
+  In<"IsCrowd"> crowd_;
+  In<"ImInfo"> info_;
+  Out<"ForegroundNumber"> count_;
   MadeRows location_, score_, target_label_, target_, weight_;
   SequenceInput boxes_;
   T positive_{}, negative_{}, straddle_{-1};

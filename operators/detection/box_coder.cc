@@ -52,16 +52,13 @@ template <typename Device, typename T>
 class BoxCoderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    prior_ = k.Input("PriorBox");
-    variances_ = k.Input("PriorBoxVar");
-    target_ = k.Input("TargetBox");
-    out_ = k.Output("OutputBox");
+    k.Bind(prior_, variances_, target_, out_);
     encodes_ = k.Attr<std::string>("code_type") == "encode_center_size";
     normalized_ = k.Attr<bool>("box_normalized");
     by_row_ = !encodes_ && k.Attr<std::int32_t>("axis") == 1;
     const auto variance = k.Attr<std::vector<float>>("variance");
     for (std::size_t i = 0; i < variance.size(); ++i) variance_[i] = static_cast<T>(variance[i]);
-    columns_ = encodes_ ? prior_.shape[0] : target_.shape[1];
+    columns_ = encodes_ ? k[prior_].shape[0] : k[target_].shape[1];
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -69,7 +66,7 @@ class BoxCoderKernel : public Kernel {
     const T* const variances = variances_ ? std::as_const(k[variances_]).template Data<T>() : nullptr;
     const T* const target = std::as_const(k[target_]).template Data<T>();
     T* out = k[out_].template Data<T>();
-    for (Dim i = 0; i < target_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[target_].shape()[0]; ++i) {
       for (Dim j = 0; j < columns_; ++j, out += 4) {
         const Dim of = by_row_ ? i : j;
         const T* const v = variances == nullptr ? variance_ : variances + of * 4;
@@ -101,7 +98,10 @@ class BoxCoderKernel : public Kernel {
     out[3] = y + height / 2 - less;
   }
 
-  Operand prior_, variances_, target_, out_;
+  In<"PriorBox"> prior_;
+  In<"PriorBoxVar"> variances_;
+  In<"TargetBox"> target_;
+  Out<"OutputBox"> out_;
   bool encodes_ = true, normalized_ = true, by_row_ = false;
   T variance_[4] = {1, 1, 1, 1};
   Dim columns_ = 0;

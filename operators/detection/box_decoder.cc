@@ -38,12 +38,7 @@ template <typename Device, typename T>
 class BoxDecoderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    prior_ = k.Input("PriorBox");
-    variance_ = k.Input("PriorBoxVar");
-    target_ = k.Input("TargetBox");
-    score_ = k.Input("BoxScore");
-    decoded_ = k.Output("DecodeBox");
-    assigned_ = k.Output("OutputAssignBox");
+    k.Bind(prior_, variance_, target_, score_, decoded_, assigned_);
     most_ = static_cast<T>(k.Attr<float>("box_clip"));
     return OkStatus();
   }
@@ -55,8 +50,8 @@ class BoxDecoderKernel : public Kernel {
     const T* const v = variance_ ? std::as_const(k[variance_]).template Data<T>() : ones;
     T* decoded = k[decoded_].template Data<T>();
     T* assigned = k[assigned_].template Data<T>();
-    const Dim classes = score_.shape[1];
-    for (Dim i = 0; i < prior_.shape[0]; ++i, prior += 4, assigned += 4, score += classes) {
+    const Dim classes = k[score_].shape()[1];
+    for (Dim i = 0; i < k[prior_].shape()[0]; ++i, prior += 4, assigned += 4, score += classes) {
       const T* best = prior;
       T most{-1};
       const T width = prior[2] - prior[0] + 1, height = prior[3] - prior[1] + 1;
@@ -81,7 +76,12 @@ class BoxDecoderKernel : public Kernel {
  private:
   T Cut(T exponent) const { return exponent > most_ ? most_ : exponent; }
 
-  Operand prior_, variance_, target_, score_, decoded_, assigned_;
+  In<"PriorBox"> prior_;
+  In<"PriorBoxVar"> variance_;
+  In<"TargetBox"> target_;
+  In<"BoxScore"> score_;
+  Out<"DecodeBox"> decoded_;
+  Out<"OutputAssignBox"> assigned_;
   T most_{};
 };
 

@@ -82,14 +82,13 @@ class DetectionMapKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     found_.Prepare(k, "DetectRes");
     label_.Prepare(k, "Label");
-    has_state_ = k.Input("HasState");
-    count_ = k.Input("PosCount");
+    k.Bind(has_state_, count_);
     right_in_.Prepare(k, "TruePos");
     wrong_in_.Prepare(k, "FalsePos");
     count_out_.Start(k.Output("AccumPosCount"), DType::kInt32, {0, 1});
     right_out_.Start(k.Output("AccumTruePos"), DType::kFp32, {0, 2});
     wrong_out_.Start(k.Output("AccumFalsePos"), DType::kFp32, {0, 2});
-    map_ = k.Output("MAP");
+    k.Bind(map_);
     threshold_ = k.Attr<float>("overlap_threshold");
     difficult_ = k.Attr<bool>("evaluate_difficult");
     integral_ = k.Attr<std::string>("ap_type") == "integral";
@@ -134,10 +133,12 @@ class DetectionMapKernel : public Kernel {
     if (has_state_ && k.Var(has_state_).initialized() &&
         std::as_const(k[has_state_]).Data<std::int32_t>()[0] == 0)
       return OkStatus();
-    const Operand* const state[] = {&has_state_, &count_, &right_in_.operand(), &wrong_in_.operand()};
-    for (const Operand* operand : state) {
-      if (*operand && !k.Var(*operand).initialized())
-        return FailedPrecondition("E-run-uninitialized", "detection_map: ", operand->name,
+    for (const auto& [operand, slot] : {std::pair<Operand, const char*>(has_state_, "HasState"),
+                                        {count_, "PosCount"},
+                                        {right_in_.operand(), "TruePos"},
+                                        {wrong_in_.operand(), "FalsePos"}}) {
+      if (operand && !k.Var(operand).initialized())
+        return FailedPrecondition("E-run-uninitialized", "detection_map: ", slot,
                                   " has no value; set HasState to 0 if there is no state yet");
     }
     if (k[count_].count() != classes_)
@@ -167,7 +168,7 @@ class DetectionMapKernel : public Kernel {
   }
 
   Status AddImage(KernelRun& k, Dim begin, Dim end, Dim truth_begin, Dim truth_end) {
-    const Dim width = label_.operand().shape[1], first = width == 6 ? 2 : 1;
+    const Dim width = k[label_.operand()].shape()[1], first = width == 6 ? 2 : 1;
     const T* const truth = std::as_const(k[label_.operand()]).template Data<T>();
     const T* const found = std::as_const(k[found_.operand()]).template Data<T>();
     truths_.clear();
@@ -250,7 +251,9 @@ class DetectionMapKernel : public Kernel {
     bool difficult = false, visited = false;
   };
   SequenceInput found_, label_, right_in_, wrong_in_;
-  Operand has_state_, count_, map_;
+  In<"HasState"> has_state_;
+  In<"PosCount"> count_;
+  Out<"MAP"> map_;
   MadeRows count_out_, right_out_, wrong_out_;
   float threshold_ = 0;
   bool difficult_ = true, integral_ = true;

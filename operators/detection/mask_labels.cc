@@ -131,17 +131,17 @@ template <typename Device, typename T>
 class MaskLabelsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    info_ = k.Input("ImInfo");
+    k.Bind(info_);
     classes_.Prepare(k, "GtClasses");
-    crowd_ = k.Input("IsCrowd");
+    k.Bind(crowd_);
     segments_.Prepare(k, "GtSegms");
     rois_.Prepare(k, "Rois");
-    labels_ = k.Input("LabelsInt32");
+    k.Bind(labels_);
     count_ = k.Attr<std::int32_t>("num_classes");
     side_ = k.Attr<std::int32_t>("resolution");
     filler_ = PolygonFiller(side_);
     mask_.resize(static_cast<std::size_t>(side_ * side_));
-    PENSTOCK_RETURN_IF_ERROR(rois_out_.Prepare(k, "MaskRois", rois_.operand().dtype, {0, 4}));
+    PENSTOCK_RETURN_IF_ERROR(rois_out_.Prepare(k, "MaskRois", k.Input("Rois").dtype, {0, 4}));
     PENSTOCK_RETURN_IF_ERROR(has_mask_.Prepare(k, "RoiHasMaskInt32", DType::kInt32, {0, 1}));
     return masks_.Prepare(k, "MaskInt32", DType::kInt32, {0, count_ * side_ * side_});
   }
@@ -151,10 +151,11 @@ class MaskLabelsKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets objects, classes_.Innermost(k));
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* segments, segments_.Levels(k, 3, 3));
     const Offsets segment_images((*segments)[0]);
-    if (rois.count() != objects.count() || rois.count() != info_.shape[0] ||
+    if (rois.count() != objects.count() || rois.count() != k[info_].shape()[0] ||
         segment_images.count() != rois.count())
       return LodError(rois_.what(), " is in ", rois.count(), " sequences, GtClasses in ", objects.count(),
-                      ", GtSegms in ", segment_images.count(), "; ImInfo has ", info_.shape[0], " images");
+                      ", GtSegms in ", segment_images.count(), "; ImInfo has ", k[info_].shape()[0],
+                      " images");
     chosen_.clear();
     all_masks_.clear();
     for (MadeLod& lod : lods_) lod.Start(1);
@@ -277,7 +278,9 @@ class MaskLabelsKernel : public Kernel {
     lods_[2].Set(masks);
   }
 
-  Operand info_, crowd_, labels_;
+  In<"ImInfo"> info_;
+  In<"IsCrowd"> crowd_;
+  In<"LabelsInt32"> labels_;
   SequenceInput classes_, segments_, rois_;
   Dim count_ = 0, side_ = 1;
   RowsOutput rois_out_, has_mask_, masks_;

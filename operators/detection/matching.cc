@@ -48,9 +48,9 @@ class BipartiteMatchKernel : public Kernel {
     distances_.Prepare(k, "DistMat");
     per_prediction_ = k.Attr<std::string>("match_type") == "per_prediction";
     threshold_ = static_cast<T>(k.Attr<float>("dist_threshold"));
-    columns_ = distances_.operand().shape[1];
+    columns_ = k.Input("DistMat").shape[1];
     indices_.Start(k.Output("ColToRowMatchIndices"), DType::kInt32, {0, columns_});
-    of_match_.Start(k.Output("ColToRowMatchDist"), distances_.operand().dtype, {0, columns_});
+    of_match_.Start(k.Output("ColToRowMatchDist"), k.Input("DistMat").dtype, {0, columns_});
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -135,17 +135,16 @@ class TargetAssignKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    match_ = k.Input("MatchIndices");
+    k.Bind(match_);
     negatives_.Prepare(k, "NegIndices");
-    out_ = k.Output("Out");
-    weight_ = k.Output("OutWeight");
+    k.Bind(out_, weight_);
     mismatch_ = static_cast<T>(k.Attr<std::int32_t>("mismatch_value"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets rows, x_.Innermost(k));
-    const Shape& shape = x_.operand().shape;
-    const Dim images = match_.shape[0], columns = match_.shape[1], width = shape[2];
+    const Shape& shape = k[x_.operand()].shape();
+    const Dim images = k[match_].shape()[0], columns = k[match_].shape()[1], width = shape[2];
     if (rows.count() != images)
       return LodError(x_.what(), " is in ", rows.count(), " sequences; MatchIndices has ", images, " rows");
     const std::int32_t* match = std::as_const(k[match_]).template Data<std::int32_t>();
@@ -171,7 +170,8 @@ class TargetAssignKernel : public Kernel {
  private:
   Status AssignNegatives(KernelRun& k) {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets negatives, negatives_.Innermost(k));
-    const Dim images = match_.shape[0], columns = match_.shape[1], width = x_.operand().shape[2];
+    const Dim images = k[match_].shape()[0], columns = k[match_].shape()[1],
+              width = k[x_.operand()].shape()[2];
     if (negatives.count() != images)
       return LodError(negatives_.what(), " is in ", negatives.count(), " sequences; MatchIndices has ",
                       images, " rows");
@@ -190,7 +190,9 @@ class TargetAssignKernel : public Kernel {
   }
 
   SequenceInput x_, negatives_;
-  Operand match_, out_, weight_;
+  In<"MatchIndices"> match_;
+  Out<"Out"> out_;
+  Out<"OutWeight"> weight_;
   T mismatch_{};
 };
 
@@ -213,11 +215,11 @@ template <typename Device, typename T>
 class MineHardExamplesKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(updated_);
     class_loss_ = k.Input("ClsLoss");
     place_loss_ = k.Input("LocLoss");
-    match_ = k.Input("MatchIndices");
     distance_ = k.Input("MatchDist");
-    updated_ = k.Output("UpdatedMatchIndices");
+    match_ = k.Input("MatchIndices");
     hard_ = k.Attr<std::string>("mining_type") == "hard_example";
     ratio_ = k.Attr<float>("neg_pos_ratio");
     threshold_ = static_cast<T>(k.Attr<float>("neg_dist_threshold"));
@@ -226,7 +228,7 @@ class MineHardExamplesKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const Shape& shape = k[match_].shape();
-    for (const Operand* other : {&class_loss_, &place_loss_, &distance_}) {
+    for (const NamedOperand* other : {&class_loss_, &place_loss_, &distance_}) {
       if (*other && k[*other].shape() != shape)
         return InvalidArgument("E-op-value", "mine_hard_examples: shape of ", other->name, " (",
                                k[*other].shape(), ") must be that of ", match_.name, " (", shape, ")");
@@ -284,7 +286,11 @@ class MineHardExamplesKernel : public Kernel {
       chosen_.resize(static_cast<std::size_t>(std::max(wanted, 0.0)));
   }
 
-  Operand class_loss_, place_loss_, match_, distance_, updated_;
+  NamedOperand class_loss_;
+  NamedOperand place_loss_;
+  NamedOperand distance_;
+  Out<"UpdatedMatchIndices"> updated_;
+  NamedOperand match_;
   RowsOutput negatives_;
   MadeLod lod_;
   bool hard_ = false;

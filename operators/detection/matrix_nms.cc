@@ -44,9 +44,8 @@ template <typename Device, typename T>
 class MatrixNmsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    boxes_ = k.Input("BBoxes");
-    scores_ = k.Input("Scores");
-    out_.Start(k.Output("Out"), boxes_.dtype, {0, 6});
+    k.Bind(boxes_, scores_);
+    out_.Start(k.Output("Out"), k[boxes_].dtype, {0, 6});
     index_.Start(k.Output("Index"), DType::kInt32, {0, 1});
     background_ = k.Attr<std::int32_t>("background_label");
     nms_top_k_ = k.Attr<std::int32_t>("nms_top_k");
@@ -62,10 +61,10 @@ class MatrixNmsKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* boxes = std::as_const(k[boxes_]).template Data<T>();
     const T* scores = std::as_const(k[scores_]).template Data<T>();
-    const Dim count = boxes_.shape[1], classes = scores_.shape[1];
+    const Dim count = k[boxes_].shape()[1], classes = k[scores_].shape()[1];
     lod_.Start(1);
     all_.clear();
-    for (Dim image = 0; image < boxes_.shape[0]; ++image, boxes += count * 4) {
+    for (Dim image = 0; image < k[boxes_].shape()[0]; ++image, boxes += count * 4) {
       found_.clear();
       for (Dim label = 0; label < classes; ++label, scores += count) {
         if (label != background_) FindInClass({boxes, 4, 4, normalized_}, scores, count, label);
@@ -124,7 +123,8 @@ class MatrixNmsKernel : public Kernel {
     index_lod_.Set(numbers);
   }
 
-  Operand boxes_, scores_;
+  In<"BBoxes"> boxes_;
+  In<"Scores"> scores_;
   MadeRows out_, index_;
   Dim background_ = 0, nms_top_k_ = -1, keep_top_k_ = -1;
   T threshold_{}, post_threshold_{}, sigma_{};

@@ -78,19 +78,19 @@ template <typename Device, typename T>
 class MulticlassNmsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    boxes_ = k.Input("BBoxes");
-    scores_ = k.Input("Scores");
+    k.Bind(boxes_, scores_);
     sequences_.Prepare(k, "BBoxes");
     attrs_.Read(k);
-    by_image_ = scores_.shape.rank() == 3;
+    by_image_ = k[scores_].shape.rank() == 3;
     merges_ = k.op().type() == "locality_aware_nms";
     empty_row_ = k.op().type() != "multiclass_nms2";
-    classes_ = scores_.shape[1];
-    size_ = boxes_.shape[2];
-    out_.Start(k.Output("Out"), boxes_.dtype, {0, size_ + 2});
-    nothing_.Start(k.Output("Out"), boxes_.dtype, {1, 1});
+    classes_ = k[scores_].shape[1];
+    places_ = k[boxes_].shape[1];
+    size_ = k[boxes_].shape[2];
+    out_.Start(k.Output("Out"), k[boxes_].dtype, {0, size_ + 2});
+    nothing_.Start(k.Output("Out"), k[boxes_].dtype, {1, 1});
     index_.Start(k.Output("Index"), DType::kInt32, {0, 1});
-    if (merges_) merged_boxes_.resize(static_cast<std::size_t>(boxes_.shape.Count() * classes_));
+    if (merges_) merged_boxes_.resize(static_cast<std::size_t>(k[boxes_].shape.Count() * classes_));
     return OkStatus();
   }
 
@@ -99,12 +99,12 @@ class MulticlassNmsKernel : public Kernel {
     if (!by_image_) {
       PENSTOCK_ASSIGN_OR_RETURN(sequences, sequences_.Innermost(k));
     }
-    const Dim images = by_image_ ? boxes_.shape[0] : sequences.count();
+    const Dim images = by_image_ ? k[boxes_].shape()[0] : sequences.count();
     lod_.Start(1);
     all_.clear();
     for (Dim image = 0; image < images; ++image) {
-      const Dim first = by_image_ ? image * boxes_.shape[1] : sequences.begin(image);
-      const Dim count = by_image_ ? boxes_.shape[1] : sequences.length(image);
+      const Dim first = by_image_ ? image * k[boxes_].shape()[1] : sequences.begin(image);
+      const Dim count = by_image_ ? k[boxes_].shape()[1] : sequences.length(image);
       FindInImage(k, image, first, count);
       for (Detection<T>& one : found_) {
         one.box += first;  // among those of all images
@@ -160,7 +160,7 @@ class MulticlassNmsKernel : public Kernel {
 
   // Returns the first of the averaged boxes of an image and class; `box` is a box of that image.
   T* MergedBoxes(Dim box, Dim label) {
-    const Dim count = boxes_.shape[1];
+    const Dim count = places_;
     return merged_boxes_.data() + (box / count * classes_ + label) * count * size_;
   }
   // Averages consecutive boxes that overlap, in copies of the boxes and scores.
@@ -187,7 +187,7 @@ class MulticlassNmsKernel : public Kernel {
   }
 
   const T* BoxOf(KernelRun& k, const Detection<T>& one) {
-    if (merges_) return MergedBoxes(one.box, one.label) + one.box % boxes_.shape[1] * size_;
+    if (merges_) return MergedBoxes(one.box, one.label) + one.box % k[boxes_].shape()[1] * size_;
     const T* const boxes = std::as_const(k[boxes_]).template Data<T>();
     return boxes + (by_image_ ? one.box : one.box * classes_ + one.label) * size_;
   }
@@ -221,12 +221,13 @@ class MulticlassNmsKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand boxes_, scores_;
+  In<"BBoxes"> boxes_;
+  In<"Scores"> scores_;
   MadeRows out_, nothing_, index_;
   SequenceInput sequences_;
   NmsAttrs attrs_;
   bool by_image_ = true, merges_ = false, empty_row_ = true;
-  Dim classes_ = 0, size_ = 4;
+  Dim classes_ = 0, places_ = 0, size_ = 4;
   MadeLod lod_, index_lod_;
   std::vector<std::pair<T, Dim>> candidates_;
   std::vector<Detection<T>> found_, all_;

@@ -112,13 +112,13 @@ class PriorKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     boxes_ = k.Output(k.Output("Boxes") ? "Boxes" : "Anchors");
-    variances_ = k.Output("Variances");
+    k.Bind(variances_);
     const Shape& input = k.Input("Input").shape;
     high_ = input[2];
     wide_ = input[3];
     values_ = k.Attr<Floats32>("variances");
     offset_ = static_cast<T>(k.Attr<float>("offset"));
-    if (const Operand& image = k.Input("Image")) {
+    if (const Argument& image = k.Input("Image")) {
       image_wide_ = static_cast<T>(image.shape[3]);
       image_high_ = static_cast<T>(image.shape[2]);
       step_x_ = static_cast<T>(k.Attr<float>("step_w"));
@@ -161,7 +161,8 @@ class PriorKernel : public Kernel {
   T offset_{}, step_x_{1}, step_y_{1}, image_wide_{1}, image_high_{1};
 
  private:
-  Operand boxes_, variances_;
+  Out<"Variances"> variances_;
+  Operand boxes_;
   Floats32 values_;
   bool clips_ = false;
 };

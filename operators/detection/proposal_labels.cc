@@ -62,9 +62,7 @@ class ProposalLabelsKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     rois_.Prepare(k, "RpnRois");
     boxes_.Prepare(k, "GtBoxes");
-    classes_ = k.Input("GtClasses");
-    crowd_ = k.Input("IsCrowd");
-    info_ = k.Input("ImInfo");
+    k.Bind(classes_, crowd_, info_);
     batch_ = k.Attr<std::int32_t>("batch_size_per_im");
     fraction_ = k.Attr<float>("fg_fraction");
     object_ = static_cast<T>(k.Attr<float>("fg_thresh"));
@@ -76,7 +74,7 @@ class ProposalLabelsKernel : public Kernel {
     cascade_ = k.Attr<bool>("is_cascade_rcnn");
     agnostic_ = k.Attr<bool>("is_cls_agnostic");
     draws_.Prepare(k, k.Attr<bool>("use_random"));
-    const DType type = rois_.operand().dtype;
+    const DType type = k.Input("RpnRois").dtype;
     PENSTOCK_RETURN_IF_ERROR(out_[0].Prepare(k, "Rois", type, {0, 4}));
     PENSTOCK_RETURN_IF_ERROR(out_[1].Prepare(k, "LabelsInt32", DType::kInt32, {0, 1}));
     PENSTOCK_RETURN_IF_ERROR(out_[2].Prepare(k, "BboxTargets", type, {0, 4 * count_}));
@@ -87,9 +85,9 @@ class ProposalLabelsKernel : public Kernel {
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets rois, rois_.Innermost(k));
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets boxes, boxes_.Innermost(k));
-    if (rois.count() != boxes.count() || rois.count() != info_.shape[0])
+    if (rois.count() != boxes.count() || rois.count() != k[info_].shape()[0])
       return LodError(rois_.what(), " is in ", rois.count(), " sequences, GtBoxes in ", boxes.count(),
-                      "; ImInfo has ", info_.shape[0], " images");
+                      "; ImInfo has ", k[info_].shape()[0], " images");
     draws_.Begin();
     samples_.clear();
     for (MadeLod& lod : lods_) lod.Start(1);
@@ -204,7 +202,9 @@ class ProposalLabelsKernel : public Kernel {
   }
 
   SequenceInput rois_, boxes_;
-  Operand classes_, crowd_, info_;
+  In<"GtClasses"> classes_;
+  In<"IsCrowd"> crowd_;
+  In<"ImInfo"> info_;
   RowsOutput out_[5];
   MadeLod lods_[5];
   Dim batch_ = 0, count_ = 0;

@@ -59,26 +59,21 @@ template <typename Device, typename T>
 class GenerateProposalsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    scores_ = k.Input("Scores");
-    deltas_ = k.Input("BboxDeltas");
-    info_ = k.Input("ImInfo");
-    anchors_ = k.Input("Anchors");
-    variances_ = k.Input("Variances");
-    ends_ = k.Output("RpnRoisLod");
+    k.Bind(scores_, deltas_, info_, anchors_, variances_, ends_);
     before_ = k.Attr<std::int32_t>("pre_nms_topN");
     behind_ = k.Attr<std::int32_t>("post_nms_topN");
     threshold_ = static_cast<T>(k.Attr<float>("nms_thresh"));
     eta_ = static_cast<T>(k.Attr<float>("eta"));
     least_ = std::max(static_cast<T>(k.Attr<float>("min_size")), T{1});
-    PENSTOCK_RETURN_IF_ERROR(rois_.Prepare(k, "RpnRois", scores_.dtype, {0, 4}));
-    return probabilities_.Prepare(k, "RpnRoiProbs", scores_.dtype, {0, 1});
+    PENSTOCK_RETURN_IF_ERROR(rois_.Prepare(k, "RpnRois", k[scores_].dtype, {0, 4}));
+    return probabilities_.Prepare(k, "RpnRoiProbs", k[scores_].dtype, {0, 1});
   }
   Status Run(KernelRun& k) override {
     all_.clear();
     of_all_.clear();
     lod_.Start(1);
     probability_lod_.Start(1);
-    for (Dim image = 0; image < scores_.shape[0]; ++image) {
+    for (Dim image = 0; image < k[scores_].shape()[0]; ++image) {
       const std::size_t before = of_all_.size();
       Propose(k, image);
       for (const auto& [score, at] : found_) {
@@ -102,7 +97,7 @@ class GenerateProposalsKernel : public Kernel {
  private:
   // The regions of an image; `found_` refers to them by their index in `boxes_`.
   void Propose(KernelRun& k, Dim image) {
-    const Dim anchors = scores_.shape[1], cells = scores_.shape[2] * scores_.shape[3];
+    const Dim anchors = k[scores_].shape()[1], cells = k[scores_].shape()[2] * k[scores_].shape()[3];
     const T* const scores = std::as_const(k[scores_]).template Data<T>() + image * anchors * cells;
     const T* const deltas = std::as_const(k[deltas_]).template Data<T>() + image * 4 * anchors * cells;
     const T* const info = std::as_const(k[info_]).template Data<T>() + image * 3;
@@ -148,7 +143,12 @@ class GenerateProposalsKernel : public Kernel {
            box[0] + (width + 1) / 2 <= info[1] && box[1] + (height + 1) / 2 <= info[0];
   }
 
-  Operand scores_, deltas_, info_, anchors_, variances_, ends_;
+  In<"Scores"> scores_;
+  In<"BboxDeltas"> deltas_;
+  In<"ImInfo"> info_;
+  In<"Anchors"> anchors_;
+  In<"Variances"> variances_;
+  Out<"RpnRoisLod"> ends_;
   Dim before_ = 0, behind_ = 0;
   T threshold_{}, eta_{1}, least_{};
   RowsOutput rois_, probabilities_;
@@ -179,8 +179,8 @@ class DistributeProposalsKernel : public Kernel {
     rois_.Prepare(k, "FpnRois");
     outs_.resize(k.Outputs("MultiFpnRois").size());
     for (std::size_t i = 0; i < outs_.size(); ++i)
-      outs_[i].Start(k.Outputs("MultiFpnRois")[i], rois_.operand().dtype, {0, 4});
-    restore_ = k.Output("RestoreIndex");
+      outs_[i].Start(k.Outputs("MultiFpnRois")[i], k.Input("FpnRois").dtype, {0, 4});
+    k.Bind(restore_);
     first_ = k.Attr<std::int32_t>("min_level");
     last_ = k.Attr<std::int32_t>("max_level");
     refer_level_ = k.Attr<std::int32_t>("refer_level");
@@ -230,7 +230,7 @@ class DistributeProposalsKernel : public Kernel {
 
   SequenceInput rois_;
   std::vector<MadeRows> outs_;
-  Operand restore_;
+  Out<"RestoreIndex"> restore_;
   int first_ = 0, last_ = 0, refer_level_ = 0, refer_scale_ = 1;
   std::vector<MadeLod> lods_;
   std::vector<std::size_t> levels_;
@@ -259,7 +259,7 @@ class CollectProposalsKernel : public Kernel {
     rois_.resize(scores_.size());
     for (std::size_t i = 0; i < rois_.size(); ++i) rois_[i].Prepare(k, "MultiLevelRois", static_cast<int>(i));
     most_ = static_cast<std::size_t>(k.Attr<std::int32_t>("post_nms_topN"));
-    return out_.Prepare(k, "FpnRois", scores_.front().dtype, {0, 4});
+    return out_.Prepare(k, "FpnRois", k.Input("MultiLevelScores").dtype, {0, 4});
   }
   Status Run(KernelRun& k) override {
     all_.clear();

@@ -57,21 +57,21 @@ class RetinanetOutputKernel : public Kernel {
     take("BBoxes", deltas_);
     take("Scores", scores_);
     take("Anchors", anchors_);
-    info_ = k.Input("ImInfo");
+    k.Bind(info_);
     threshold_ = static_cast<T>(k.Attr<float>("score_threshold"));
     overlap_ = static_cast<T>(k.Attr<float>("nms_threshold"));
     eta_ = static_cast<T>(k.Attr<float>("nms_eta"));
     top_k_ = k.Attr<std::int32_t>("nms_top_k");
     keep_ = k.Attr<std::int32_t>("keep_top_k");
-    classes_ = scores_.front().shape[2];
+    classes_ = k.Input("Scores").shape[2];
     of_class_.resize(static_cast<std::size_t>(classes_));
-    return out_.Prepare(k, "Out", info_.dtype, {0, 6});
+    return out_.Prepare(k, "Out", k[info_].dtype, {0, 6});
   }
 
   Status Run(KernelRun& k) override {
     rows_.clear();
     lod_.Start(1);
-    for (Dim image = 0; image < info_.shape[0]; ++image) {
+    for (Dim image = 0; image < k[info_].shape()[0]; ++image) {
       boxes_.clear();
       for (auto& list : of_class_) list.clear();
       for (std::size_t level = 0; level < scores_.size(); ++level) AddLevel(k, image, level);
@@ -104,7 +104,7 @@ class RetinanetOutputKernel : public Kernel {
 
  private:
   void AddLevel(KernelRun& k, Dim image, std::size_t level) {
-    const Dim count = anchors_[level].shape[0];
+    const Dim count = k[anchors_[level]].shape()[0];
     const T* const scores = std::as_const(k[scores_[level]]).template Data<T>() + image * count * classes_;
     const T* const deltas = std::as_const(k[deltas_[level]]).template Data<T>() + image * count * 4;
     const T* const anchors = std::as_const(k[anchors_[level]]).template Data<T>();
@@ -137,7 +137,7 @@ class RetinanetOutputKernel : public Kernel {
   }
 
   std::vector<Operand> deltas_, scores_, anchors_;
-  Operand info_;
+  In<"ImInfo"> info_;
   T threshold_{}, overlap_{}, eta_{1};
   Dim top_k_ = -1, keep_ = -1, classes_ = 0;
   RowsOutput out_;

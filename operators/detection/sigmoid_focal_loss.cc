@@ -58,8 +58,7 @@ template <typename T>
 class FocalElements {
  public:
   Status Prepare(const KernelSetup& k) {
-    label_ = k.Input("Label");
-    count_ = k.Input("FgNum");
+    k.Bind(label_, count_);
     const Shape& x = k.Input("X").shape;
     if (x.rank() != 2) return k.Error("rank of X (", x.rank(), ", shape ", x, ") must be 2");
     classes_ = x[1];
@@ -83,7 +82,8 @@ class FocalElements {
   }
 
  private:
-  Operand label_, count_;
+  In<"Label"> label_;
+  In<"FgNum"> count_;
   Dim classes_ = 0;
   T gamma_{}, alpha_{};
 };
@@ -92,8 +92,7 @@ template <typename Device, typename T>
 class SigmoidFocalLossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return elements_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -106,7 +105,8 @@ class SigmoidFocalLossKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   FocalElements<T> elements_;
 };
 
@@ -114,10 +114,8 @@ template <typename Device, typename T>
 class SigmoidFocalLossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", x_.shape));
+    k.Bind(x_, dout_, dx_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", k[x_].shape));
     return elements_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -133,7 +131,9 @@ class SigmoidFocalLossGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   FocalElements<T> elements_;
 };
 

@@ -36,18 +36,16 @@ template <typename Device, typename T>
 class IouSimilarityKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     more_ = k.Attr<bool>("box_normalized") ? T{0} : T{1};
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* a = std::as_const(k[x_]).template Data<T>();
     T* out = k[out_].template Data<T>();
-    for (Dim i = 0; i < x_.shape[0]; ++i, a += 4) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i, a += 4) {
       const T* b = std::as_const(k[y_]).template Data<T>();
-      for (Dim j = 0; j < y_.shape[0]; ++j, b += 4) {
+      for (Dim j = 0; j < k[y_].shape()[0]; ++j, b += 4) {
         const T width = MinOrNan(a[2], b[2]) - MaxOrNan(a[0], b[0]) + more_;
         const T height = MinOrNan(a[3], b[3]) - MaxOrNan(a[1], b[1]) + more_;
         const T common = MaxOrNan(width, T{0}) * MaxOrNan(height, T{0});
@@ -60,7 +58,9 @@ class IouSimilarityKernel : public Kernel {
  private:
   T Area(const T* box) const { return (box[2] - box[0] + more_) * (box[3] - box[1] + more_); }
 
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   T more_{};
 };
 
@@ -79,15 +79,14 @@ class BoxClipKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     in_.Prepare(k, "Input");
-    info_ = k.Input("ImInfo");
-    out_ = k.Output("Output");
-    width_ = in_.operand().shape.RowWidth();
+    k.Bind(info_, out_);
+    width_ = k.Input("Input").shape.RowWidth();
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets images, in_.Innermost(k));
-    if (images.count() != info_.shape[0])
-      return LodError(in_.what(), " is in ", images.count(), " sequences; ImInfo has ", info_.shape[0],
+    if (images.count() != k[info_].shape()[0])
+      return LodError(in_.what(), " is in ", images.count(), " sequences; ImInfo has ", k[info_].shape()[0],
                       " images");
     const T* const in = std::as_const(k[in_.operand()]).template Data<T>();
     const T* info = std::as_const(k[info_]).template Data<T>();
@@ -102,7 +101,8 @@ class BoxClipKernel : public Kernel {
 
  private:
   SequenceInput in_;
-  Operand info_, out_;
+  In<"ImInfo"> info_;
+  Out<"Output"> out_;
   Dim width_ = 4;
 };
 
@@ -118,14 +118,13 @@ template <typename Device, typename T>
 class PolygonBoxTransformKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    in_ = k.Input("Input");
-    out_ = k.Output("Output");
+    k.Bind(in_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* in = k[in_].template Data<T>();
     T* out = k[out_].template Data<T>();
-    const Shape& shape = in_.shape;
+    const Shape& shape = k[in_].shape();
     for (Dim plane = 0; plane < shape[0] * shape[1]; ++plane) {
       const bool vertical = plane % shape[1] % 2 == 1;
       for (Dim y = 0; y < shape[2]; ++y) {
@@ -136,7 +135,8 @@ class PolygonBoxTransformKernel : public Kernel {
   }
 
  private:
-  Operand in_, out_;
+  In<"Input"> in_;
+  Out<"Output"> out_;
 };
 
 }  // namespace

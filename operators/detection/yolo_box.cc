@@ -42,12 +42,9 @@ template <typename Device, typename T>
 class YoloBoxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    size_ = k.Input("ImgSize");
-    boxes_ = k.Output("Boxes");
-    scores_ = k.Output("Scores");
+    k.Bind(x_, size_, boxes_, scores_);
     PENSTOCK_ASSIGN_OR_RETURN(anchors_, YoloAnchors(k));
-    PENSTOCK_ASSIGN_OR_RETURN(y_, MakeYoloLayout(k, x_.shape, static_cast<Dim>(anchors_.size() / 2)));
+    PENSTOCK_ASSIGN_OR_RETURN(y_, MakeYoloLayout(k, k[x_].shape, static_cast<Dim>(anchors_.size() / 2)));
     input_size_ = static_cast<T>(k.Attr<std::int32_t>("downsample_ratio")) * static_cast<T>(y_.height);
     threshold_ = static_cast<T>(k.Attr<float>("conf_thresh"));
     clips_ = k.Attr<bool>("clip_bbox");
@@ -97,7 +94,10 @@ class YoloBoxKernel : public Kernel {
     box[3] = box[3] > image_height - 1 ? image_height - 1 : box[3];
   }
 
-  Operand x_, size_, boxes_, scores_;
+  In<"X"> x_;
+  In<"ImgSize"> size_;
+  Out<"Boxes"> boxes_;
+  Out<"Scores"> scores_;
   std::vector<std::int32_t> anchors_;
   YoloLayout y_;
   T input_size_{1}, threshold_{}, scale_{1};

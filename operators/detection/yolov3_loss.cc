@@ -94,9 +94,7 @@ template <typename T>
 class YoloTruth {
  public:
   Status Prepare(const KernelSetup& k) {
-    box_ = k.Input("GTBox");
-    label_ = k.Input("GTLabel");
-    score_ = k.Input("GTScore");
+    k.Bind(box_, label_, score_);
     mask = k.Attr<Ints>("anchor_mask");
     PENSTOCK_ASSIGN_OR_RETURN(anchors, YoloAnchors(k));
     PENSTOCK_RETURN_IF_ERROR(CheckAnchorMask(k, mask, anchors));
@@ -107,10 +105,10 @@ class YoloTruth {
     input_size = static_cast<T>(k.Attr<std::int32_t>("downsample_ratio")) * static_cast<T>(y.height);
     const T smooth = std::min(T{1} / static_cast<T>(y.classes), T(1.0 / 40));
     negative = k.Attr<bool>("use_label_smooth") ? smooth : T{0};
-    boxes = box_.shape.rank() == 3 ? box_.shape[1] : 0;
-    if (box_.shape != Shape{y.images, boxes, 4})
-      return k.Error("shape of GTBox (", box_.shape, ") must be [", y.images, ", boxes, 4]");
-    for (const Operand* other : {&label_, &score_}) {
+    boxes = k[box_].shape.rank() == 3 ? k[box_].shape[1] : 0;
+    if (k[box_].shape != Shape{y.images, boxes, 4})
+      return k.Error("shape of GTBox (", k[box_].shape, ") must be [", y.images, ", boxes, 4]");
+    for (const Argument* other : {&k[label_], &k[score_]}) {
       if (*other && other->shape != Shape{y.images, boxes})
         return k.Error("shape of ", other->name, " (", other->shape, ") must be [", y.images, ", ", boxes,
                        "]");
@@ -169,17 +167,16 @@ class YoloTruth {
   Dim boxes = 0;
 
  private:
-  Operand box_, label_, score_;
+  In<"GTBox"> box_;
+  In<"GTLabel"> label_;
+  In<"GTScore"> score_;
 };
 
 template <typename Device, typename T>
 class Yolov3LossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    loss_ = k.Output("Loss");
-    objectness_ = k.Output("ObjectnessMask");
-    match_ = k.Output("GTMatchMask");
+    k.Bind(x_, loss_, objectness_, match_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "ObjectnessMask"));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "GTMatchMask"));
     ignore_ = static_cast<T>(k.Attr<float>("ignore_thresh"));
@@ -259,7 +256,10 @@ class Yolov3LossKernel : public Kernel {
       loss += LogisticEntropy(n[(5 + c) * y.cells()], truth_.ClassAim(c, label)) * score;
   }
 
-  Operand x_, loss_, objectness_, match_;
+  In<"X"> x_;
+  Out<"Loss"> loss_;
+  Out<"ObjectnessMask"> objectness_;
+  Out<"GTMatchMask"> match_;
   T ignore_{}, scale_{1};
   YoloTruth<T> truth_;
 };
@@ -268,18 +268,14 @@ template <typename Device, typename T>
 class Yolov3LossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    objectness_ = k.Input("ObjectnessMask");
-    match_ = k.Input("GTMatchMask");
-    dloss_ = k.Input("Loss@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, objectness_, match_, dloss_, dx_);
     for (const char* slot : {"GTBox@GRAD", "GTLabel@GRAD", "GTScore@GRAD"}) {
       if (k.Output(slot)) zeros_.push_back(k.Output(slot));
     }
     PENSTOCK_RETURN_IF_ERROR(truth_.Prepare(k));
     const YoloLayout& y = truth_.y;
-    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "Loss@GRAD", x_.dtype));
-    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "ObjectnessMask", x_.dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "Loss@GRAD", k[x_].dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "ObjectnessMask", k[x_].dtype));
     PENSTOCK_RETURN_IF_ERROR(RequireType(k, "GTMatchMask", DType::kInt32));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Loss@GRAD", {y.images}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "GTMatchMask", {y.images, truth_.boxes}));
@@ -339,7 +335,11 @@ class Yolov3LossGradKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, objectness_, match_, dloss_, dx_;
+  In<"X"> x_;
+  In<"ObjectnessMask"> objectness_;
+  In<"GTMatchMask"> match_;
+  In<"Loss@GRAD"> dloss_;
+  Out<"X@GRAD"> dx_;
   std::vector<Operand> zeros_;
   YoloTruth<T> truth_;
 };

@@ -79,7 +79,7 @@ class SplitIdsKernel : public Kernel {
  private:
   Status SplitTensors(KernelRun& k) {
     all_.clear();
-    for (const Operand& input : inputs_) {
+    for (const Argument& input : inputs_) {
       const auto ids = k[input].Span<std::int64_t>();
       all_.insert(all_.end(), ids.begin(), ids.end());
     }
@@ -124,7 +124,7 @@ class SplitIdsKernel : public Kernel {
     return OkStatus();
   }
 
-  std::vector<Operand> inputs_, outs_;
+  std::vector<Argument> inputs_, outs_;
   std::vector<std::int64_t> all_;
   Shards shards_;
   std::vector<std::int64_t*> ids_of_;  // by server: where its next id goes
@@ -144,7 +144,7 @@ Status InferMerge(InferContext& c) {
     c.SetDType("Out", c.DTypeOf("X"), i);
     // A lookup_table's ids end in an extent of 1 that its rows do not have; a lookup_table_v2's rows have
     // all.
-    const VarInfo& declared = c.Output("Out", i);
+    const TensorDesc& declared = c.Output("Out", i);
     const bool whole = declared.has_type && declared.shape.rank() == ids.rank() + 1;
     Shape out = whole || ids.rank() == 0 ? ids : ids.First(ids.rank() - 1);
     out.Append(rows.rank() == 2 ? rows[1] : kUnknownDim);
@@ -162,7 +162,7 @@ class MergeIdsKernel : public Kernel {
     answers_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     for (std::size_t s = 0; s < answers_.size(); ++s) {
-      const Operand& x = answers_[s];
+      const Argument& x = answers_[s];
       if (x.shape.rank() == 2 && x.shape[1] == answers_[0].shape[1] && x.dtype == answers_[0].dtype &&
           x.shape[0] == rows_[s].shape.Count())
         continue;
@@ -206,7 +206,7 @@ class MergeIdsKernel : public Kernel {
 
  private:
   using Answer = std::pair<std::int64_t, const std::byte*>;
-  std::vector<Operand> ids_, rows_, answers_, outs_;
+  std::vector<Argument> ids_, rows_, answers_, outs_;
   std::size_t row_bytes_ = 0;
   std::vector<Answer> order_;
 };

@@ -27,9 +27,8 @@ template <typename Device, typename T>
 class LookupSparseTableKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(ids_, out_);
     w_ = k.Input("W");
-    ids_ = k.Input("Ids");
-    out_ = k.Output("Out");
     padding_ = k.Attr<std::int64_t>("padding_idx");
     grows_ = k.Attr<bool>("auto_grown_table");
     is_test_ = k.Attr<bool>("is_test");
@@ -99,7 +98,9 @@ class LookupSparseTableKernel : public Kernel {
     table.value = std::move(grown);
   }
 
-  Operand w_, ids_, out_;
+  In<"Ids"> ids_;
+  Out<"Out"> out_;
+  NamedOperand w_;
   std::int64_t padding_ = -1;
   bool grows_ = true, is_test_ = false;
   RowIndex index_;

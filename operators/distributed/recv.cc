@@ -32,7 +32,7 @@ class RecvKernel : public Kernel {
       return k.Error("varnames holds ", names.size(), " names for ", variables.size(), " variables");
     }
     for (std::size_t i = 0; i < variables.size(); ++i) {
-      const std::string& remote = names.empty() ? variables[i].name : names[i];
+      const std::string remote(names.empty() ? variables[i].name : std::string_view(names[i]));
       PENSTOCK_ASSIGN_OR_RETURN(
           const PullHandle handle,
           client_->DeclarePull(PieceOf(variables[i], servers[i], remote, TrainerOf(k))));
@@ -66,7 +66,7 @@ class RecvKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(TrainerCommunicator* const communicator, RequireCommunicator(k));
     PENSTOCK_ASSIGN_OR_RETURN(const WholeVariable whole, CutOf(k));
     PENSTOCK_ASSIGN_OR_RETURN(whole_, communicator->DeclareParam(whole));
-    param_ = k.Output("Out");
+    k.Bind(param_);
     communicator_ = communicator;
     return OkStatus();
   }
@@ -76,7 +76,7 @@ class RecvKernel : public Kernel {
   bool ahead_ = false;                           // of its step's end
   bool waits_ = true;                            // for its pieces
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
-  Operand param_;
+  Out<"Out"> param_;
   ParamHandle whole_;
 };
 

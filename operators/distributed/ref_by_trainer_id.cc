@@ -32,8 +32,8 @@ class RefByTrainerIdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    k.Bind(out_);
     id_ = k.Input("TrainerId");
-    out_ = k.Output("Out");
     type_ = k.op().type();
     return OkStatus();
   }
@@ -44,9 +44,9 @@ class RefByTrainerIdKernel : public Kernel {
       return InvalidArgument("E-op-index", type_, ": TrainerId holds ", id, "; there are ", x_.size(),
                              " variables in X");
     }
-    const Operand& x = x_[static_cast<std::size_t>(id)];
+    const Operand x = x_[static_cast<std::size_t>(id)];
     if (x.index == out_.index) return OkStatus();
-    MakeShaped(k[out_], x.dtype, k[x].shape());
+    MakeShaped(k[out_], k[x].dtype(), k[x].shape());
     if (k[x].bytes() > 0) k[out_].CopyFrom(k[x]);
     return OkStatus();
   }
@@ -54,7 +54,8 @@ class RefByTrainerIdKernel : public Kernel {
  private:
   std::string type_;
   std::vector<Operand> x_;
-  Operand id_, out_;
+  NamedOperand id_;
+  Out<"Out"> out_;
 };
 
 }  // namespace

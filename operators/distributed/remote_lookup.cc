@@ -43,7 +43,7 @@ class RemoteLookupKernel : public Kernel {
     ids_.assign(k.Inputs("Ids").begin(), k.Inputs("Ids").end());
     outs_.assign(k.Outputs("Outputs").begin(), k.Outputs("Outputs").end());
     padding_ = k.Attr<std::int64_t>("padding_idx");
-    const Operand& first = outs_.front();
+    const Argument& first = k.Output("Outputs");
     return rows_.Declare(k, roles::LookupView(k.op()), first.dtype, first.shape[first.shape.rank() - 1]);
   }
 

@@ -45,7 +45,8 @@ class SendKernel : public Kernel {
     const auto variables = k.Inputs("X");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     for (std::size_t i = 0; i < variables.size(); ++i) {
-      const RemotePiece piece = PieceOf(variables[i], servers[i], variables[i].name, TrainerOf(k));
+      const RemotePiece piece =
+          PieceOf(variables[i], servers[i], std::string(variables[i].name), TrainerOf(k));
       PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, client_->DeclarePush(piece));
       pieces_.push_back({variables[i], piece, handle});
     }
@@ -137,7 +138,7 @@ class SendKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(WholeVariable whole, CutOf(k));
     whole.adds = send.adds();
     PENSTOCK_ASSIGN_OR_RETURN(whole_, communicator->DeclareGradient(whole));
-    gradient_ = k.Input("X");
+    k.Bind(gradient_);
     communicator_ = communicator;
     return OkStatus();
   }
@@ -148,9 +149,9 @@ class SendKernel : public Kernel {
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are sent at once
   bool tells_step_ = false;
   std::vector<Touched> touched_;  // in the step that it tells of
-  Operand gradient_;
+  In<"X"> gradient_;
   GradientHandle whole_;
-  Operand residual_;  // absent: nothing is left behind
+  NamedOperand residual_;  // absent: nothing is left behind
 };
 
 }  // namespace

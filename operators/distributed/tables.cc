@@ -30,7 +30,7 @@ class PrefetchKernel : public Kernel {
       if (ids[i].dtype != DType::kInt64) return k.Error("X (", ids[i].name, ") must be row numbers, int64");
       PENSTOCK_ASSIGN_OR_RETURN(
           const RowsHandle handle,
-          client_->DeclareRows(PieceOf(rows[i], servers[i], ids[i].name, TrainerOf(k))));
+          client_->DeclareRows(PieceOf(rows[i], servers[i], std::string(ids[i].name), TrainerOf(k))));
       questions_.push_back({ids[i], rows[i], handle});
     }
     return OkStatus();
@@ -77,7 +77,7 @@ class FakeInitKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  TypedOperand out_;
   std::int64_t height_ = 0;
   Shape none_;
 };

@@ -65,8 +65,8 @@ void ShowValues(const Tensor& tensor, std::int64_t most, std::ostringstream& out
 class PrintKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(out_);
     in_ = k.Input("In");
-    out_ = k.Output("Out");
     const auto phase = k.Attr<std::string>("print_phase");
     shows_ = phase == "BOTH" || (phase == "FORWARD") == k.Attr<bool>("is_forward");
     left_ = k.Attr<int>("first_n");
@@ -113,7 +113,8 @@ class PrintKernel : public Kernel {
     std::fflush(stdout);
   }
 
-  Operand in_, out_;
+  Out<"Out"> out_;
+  NamedOperand in_;
   std::string message_;
   bool shows_ = true, always_ = true;
   bool name_ = true, type_ = true, shape_ = true, lod_ = true;

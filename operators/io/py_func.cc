@@ -43,7 +43,7 @@ class PyFuncKernel : public Kernel {
   // later in the step.
   Status Run(KernelRun& k) override {
     std::vector<Tensor> arguments;
-    for (const Operand& in : in_) arguments.push_back(in ? k[in].Clone() : Tensor());
+    for (const Argument& in : in_) arguments.push_back(in ? k[in].Clone() : Tensor());
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Tensor> made, function_->call(std::move(arguments)));
     const bool nothing = std::ranges::none_of(made, &Tensor::initialized);
     if (out_.empty() && nothing) return OkStatus();
@@ -56,7 +56,7 @@ class PyFuncKernel : public Kernel {
   }
 
  private:
-  Status Take(KernelRun& k, const Operand& out, const Tensor& made) const {
+  Status Take(KernelRun& k, const Argument& out, const Tensor& made) const {
     if (!out) return OkStatus();  // a gradient that nobody reads
     if (!made.initialized()) {
       return InvalidArgument("E-py-func-none", "py_func: ", function_->name, " returned no value for ",
@@ -75,7 +75,7 @@ class PyFuncKernel : public Kernel {
   }
 
   const HostFunction* function_ = nullptr;
-  std::vector<Operand> in_, out_;
+  std::vector<Argument> in_, out_;
 };
 
 Result<std::vector<Op>> PyFuncGrad(const GradRequest& request) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/runtime/batch_queue.h"
 
 namespace penstock {
@@ -58,7 +58,7 @@ Status InferReader(InferContext& c) {
 Status InferRead(InferContext& c) {
   if (c.Input("Reader").kind != VarKind::kTensor) return OkStatus();
   for (int i = 0; i < c.OutputCount("Out"); ++i) {
-    const VarInfo& declared = c.Output("Out", i);
+    const TensorDesc& declared = c.Output("Out", i);
     if (!declared.has_type) continue;
     PENSTOCK_RETURN_IF_ERROR(c.SetShape(
         "Out", i, Shape(std::vector<Dim>(static_cast<std::size_t>(declared.shape.rank()), kUnknownDim))));
@@ -70,9 +70,9 @@ Status InferRead(InferContext& c) {
 class ReaderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    const Operand& queue = k.Input("blocking_queue");
+    const Argument& queue = k.Input("blocking_queue");
     from_ = queue ? queue : k.Input("UnderlyingReader");
-    to_ = k.Output("Out");
+    k.Bind(to_);
     if (!queue) return OkStatus();
     for (const char* part : {"need_check_feed", "ranks", "shape_concat"}) {
       const auto numbers = k.Attr<std::vector<std::int32_t>>(part);
@@ -97,7 +97,8 @@ class ReaderKernel : public Kernel {
   }
 
  private:
-  Operand from_, to_;
+  Out<"Out"> to_;
+  NamedOperand from_;
   std::vector<std::int64_t> declared_;  // of a reader that is made of a queue
 };
 
@@ -108,8 +109,8 @@ std::shared_ptr<BatchQueue> QueueOf(const Variable& reader) {
 }
 
 // Only a cancelled wait is an error here: any other becomes that of the op when it runs.
-Result<std::vector<VarInfo>> PeekBatch(const Variable& reader) {
-  std::vector<VarInfo> types;
+Result<std::vector<TensorDesc>> PeekBatch(const Variable& reader) {
+  std::vector<TensorDesc> types;
   const std::shared_ptr<BatchQueue> queue = QueueOf(reader);
   if (queue == nullptr) return types;
   const Result<std::optional<Batch>> batch = queue->Peek();
@@ -118,7 +119,7 @@ Result<std::vector<VarInfo>> PeekBatch(const Variable& reader) {
     return types;
   }
   if (!batch->has_value()) return types;
-  for (const Tensor& tensor : **batch) types.push_back(InfoOf(tensor));
+  for (const Tensor& tensor : **batch) types.push_back(DescOf(tensor));
   return types;
 }
 
@@ -155,7 +156,7 @@ class ReadKernel : public Kernel {
                              " tensors; the program reads ", out_.size());
     }
     for (std::size_t i = 0; i < out_.size(); ++i) {
-      const Operand& out = out_[i];
+      const Argument& out = out_[i];
       if (batch[i].dtype() == out.dtype) continue;
       return InvalidArgument("E-read-type", "read: the reader gives ", DTypeName(batch[i].dtype()), " for ",
                              out.name, ", which is declared ", DTypeName(out.dtype));
@@ -182,8 +183,8 @@ class ReadKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand reader_;
-  std::vector<Operand> out_;
+  NamedOperand reader_;
+  std::vector<Argument> out_;
 };
 
 // What is declared to be a reader or its queue holds, when the program runs, the number of the queue.

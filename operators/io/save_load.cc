@@ -36,8 +36,9 @@ Status Unsupported(const KernelSetup& k, const char* attr) {
 
 // fluid.io joins a folder and the variable's name. A model's names are data: one such as "../../x" must not
 // lead out of the folder.
-Status RequireInFolder(const KernelSetup& k, const std::vector<Operand>& variables, const std::string& path) {
-  for (const Operand& variable : variables) {
+Status RequireInFolder(const KernelSetup& k, const std::vector<Argument>& variables,
+                       const std::string& path) {
+  for (const Argument& variable : variables) {
     if (!LeavesFolder(variable.name) || !path.ends_with(variable.name)) continue;
     return InvalidArgument("E-file-outside", k.op().type(), ": the file of variable ", Quote(variable.name),
                            " (", path, ") is outside the folder of the model; rename the variable");
@@ -77,7 +78,7 @@ class SaveKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     std::string bytes;
-    for (const Operand& x : variables_) {
+    for (const Argument& x : variables_) {
       const Variable& variable = k.Var(x);
       if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
         AppendTensor(bytes, as_fp16_ ? AsFp16(*tensor) : *tensor);
@@ -100,7 +101,7 @@ class SaveKernel : public Kernel {
   }
 
  private:
-  std::vector<Operand> variables_;
+  std::vector<Argument> variables_;
   std::string path_;
   bool overwrite_ = true, as_fp16_ = false;
 };
@@ -120,7 +121,7 @@ class LoadKernel : public Kernel {
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path_));
     std::string_view rest = bytes;
-    for (const Operand& out : variables_) {
+    for (const Argument& out : variables_) {
       Result<Variable> value = ReadValue(out, rest);
       if (!value.ok()) return std::move(value).status().In(StrCat("load: ", path_, ": ", out.name));
       if (seek_ >= 0) PENSTOCK_RETURN_IF_ERROR(TakeSlice(*value));
@@ -136,7 +137,7 @@ class LoadKernel : public Kernel {
   }
 
  private:
-  static Result<Variable> ReadValue(const Operand& out, std::string_view& rest) {
+  static Result<Variable> ReadValue(const Argument& out, std::string_view& rest) {
     Variable value;
     if (out.kind == VarKind::kSelectedRows) {
       PENSTOCK_ASSIGN_OR_RETURN(value.As<SelectedRows>(), ReadSelectedRows(rest));
@@ -163,7 +164,7 @@ class LoadKernel : public Kernel {
   }
 
   // Into the buffer that is there if it fits: others may hold views of it.
-  static Status Put(Variable& to, const Operand& out, Variable value) {
+  static Status Put(Variable& to, const Argument& out, Variable value) {
     const Tensor* tensor = value.If<Tensor>();
     if (tensor == nullptr) {  // rows that the file does not list start as before
       if (const auto* old = to.If<SelectedRows>()) value.As<SelectedRows>().start = old->start;
@@ -187,7 +188,7 @@ class LoadKernel : public Kernel {
     return OkStatus();
   }
 
-  std::vector<Operand> variables_;
+  std::vector<Argument> variables_;
   std::string path_;
   bool as_fp16_ = false;
   std::int64_t seek_ = -1;  // the whole value

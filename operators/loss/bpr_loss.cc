@@ -30,27 +30,27 @@ class RankedRows {
  public:
   Status Prepare(const KernelSetup& k) {
     type_ = k.op().type();
-    label_ = k.Input("Label");
+    k.Bind(label_);
     const Shape& x = k.Input("X").shape;
     if (x.rank() == 0 || x[x.rank() - 1] == 1) return k.Error("X (", x, ") must have more than one class");
     classes_ = x[x.rank() - 1];
     rows_ = x.Product(0, x.rank() - 1);
-    if (label_.dtype != DType::kInt64 && label_.dtype != DType::kInt32)
+    if (k[label_].dtype != DType::kInt64 && k[label_].dtype != DType::kInt32)
       return k.Error("Label must be i64 or i32");
     return RequireCount(k, "Label", rows_);
   }
   Dim rows() const { return rows_; }
   Dim classes() const { return classes_; }
   Result<Dim> ClassOf(KernelRun& k, Dim row) const {
-    const Dim label = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>()[row]
-                                                    : k[label_].Data<std::int32_t>()[row];
+    const Dim label = k[label_].dtype() == DType::kInt64 ? k[label_].Data<std::int64_t>()[row]
+                                                         : k[label_].Data<std::int32_t>()[row];
     if (label >= 0 && label < classes_) return label;
     return InvalidArgument("E-op-label", type_, ": label ", label, " must be in [0, ", classes_, ")");
   }
 
  private:
   std::string type_;
-  Operand label_;
+  In<"Label"> label_;
   Dim rows_ = 0, classes_ = 0;
 };
 
@@ -58,8 +58,7 @@ template <typename Device, typename T>
 class BprLossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Output("Y");
+    k.Bind(x_, y_);
     return rows_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -78,7 +77,8 @@ class BprLossKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_;
+  In<"X"> x_;
+  Out<"Y"> y_;
   RankedRows rows_;
 };
 
@@ -86,9 +86,7 @@ template <typename Device, typename T>
 class BprLossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, dy_, dx_);
     PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k));
     return RequireCount(k, "Y@GRAD", rows_.rows());
   }
@@ -111,7 +109,9 @@ class BprLossGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dy_, dx_;
+  In<"X"> x_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
   RankedRows rows_;
 };
 

@@ -40,29 +40,23 @@ template <typename Device, typename T>
 class CenterLossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    label_ = k.Input("Label");
-    centers_ = k.Input("Centers");
-    rate_ = k.Input("CenterUpdateRate");
-    centers_out_ = k.Output("CentersOut");
-    difference_ = k.Output("SampleCenterDiff");
-    loss_ = k.Output("Loss");
+    k.Bind(x_, label_, centers_, rate_, centers_out_, difference_, loss_);
     updates_ = k.Attr<bool>("need_update");
-    classes_ = centers_.shape[0];
-    width_ = x_.shape[1];
+    classes_ = k[centers_].shape[0];
+    width_ = k[x_].shape[1];
     counts_ = k.Workspace(static_cast<std::size_t>(classes_) * sizeof(T));
     sums_ = k.Workspace(static_cast<std::size_t>(classes_ * width_) * sizeof(T));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "CentersOut"));
     return RequireOutput(k, "SampleCenterDiff");
   }
   Status Run(KernelRun& k) override {
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       if (const Dim label = ClassOf(k, i); label < 0 || label >= classes_)
         return InvalidArgument("E-op-label", "center_loss: label ", label, " must be in [0, ", classes_, ")");
     }
     const T *const x = k[x_].template Data<T>(), *const centers = k[centers_].template Data<T>();
     T *const difference = k[difference_].template Data<T>(), *const loss = k[loss_].template Data<T>();
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       const T* const center = centers + ClassOf(k, i) * width_;
       loss[i] = 0;
       for (Dim j = 0; j < width_; ++j) {
@@ -76,8 +70,8 @@ class CenterLossKernel : public Kernel {
 
  private:
   Dim ClassOf(KernelRun& k, Dim i) const {
-    return label_.dtype == DType::kInt64 ? k[label_].template Data<std::int64_t>()[i]
-                                         : k[label_].template Data<std::int32_t>()[i];
+    return k[label_].dtype() == DType::kInt64 ? k[label_].template Data<std::int64_t>()[i]
+                                              : k[label_].template Data<std::int32_t>()[i];
   }
   void Move(KernelRun& k, const T* centers, const T* difference) {
     T* const out = k[centers_out_].template Data<T>();
@@ -88,7 +82,7 @@ class CenterLossKernel : public Kernel {
     T* const sums = reinterpret_cast<T*>(k.Workspace(sums_));
     std::fill_n(counts, classes_, T{1});
     std::fill_n(sums, all, T{0});
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       const Dim label = ClassOf(k, i);
       counts[label] += 1;
       for (Dim j = 0; j < width_; ++j) sums[label * width_ + j] += difference[i * width_ + j];
@@ -97,7 +91,13 @@ class CenterLossKernel : public Kernel {
     for (Dim i = 0; i < all; ++i) out[i] += rate * sums[i] / counts[i / width_];
   }
 
-  Operand x_, label_, centers_, rate_, centers_out_, difference_, loss_;
+  In<"X"> x_;
+  In<"Label"> label_;
+  In<"Centers"> centers_;
+  In<"CenterUpdateRate"> rate_;
+  Out<"CentersOut"> centers_out_;
+  Out<"SampleCenterDiff"> difference_;
+  Out<"Loss"> loss_;
   bool updates_ = true;
   Dim classes_ = 0, width_ = 0;
   WorkspaceId counts_, sums_;
@@ -107,25 +107,25 @@ template <typename Device, typename T>
 class CenterLossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    difference_ = k.Input("SampleCenterDiff");
-    dloss_ = k.Input("Loss@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (difference_.shape.rank() != 2) return k.Error("rank of SampleCenterDiff must be 2");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "X", difference_.shape));
-    return RequireCount(k, "Loss@GRAD", difference_.shape[0]);
+    k.Bind(difference_, dloss_, dx_);
+    if (k[difference_].shape.rank() != 2) return k.Error("rank of SampleCenterDiff must be 2");
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "X", k[difference_].shape));
+    return RequireCount(k, "Loss@GRAD", k[difference_].shape[0]);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     const T* const difference = k[difference_].template Data<T>();
     const T* const dloss = k[dloss_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    const Dim width = difference_.shape[1];
-    for (Dim i = 0; i < difference_.shape.Count(); ++i) dx[i] = dloss[i / width] * difference[i];
+    const Dim width = k[difference_].shape()[1];
+    for (Dim i = 0; i < k[difference_].shape().Count(); ++i) dx[i] = dloss[i / width] * difference[i];
     return OkStatus();
   }
 
  private:
-  Operand difference_, dloss_, dx_;
+  In<"SampleCenterDiff"> difference_;
+  In<"Loss@GRAD"> dloss_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

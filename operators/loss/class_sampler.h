@@ -18,11 +18,9 @@ class ClassSampler {
     classes_ = k.Attr<int>("num_total_classes");
     kind_ = static_cast<Kind>(k.Attr<int>("sampler"));
     PrepareSeed(k);
-    probabilities_ = k.Input("CustomDistProbs");
-    alias_ = k.Input("CustomDistAlias");
-    alias_probabilities_ = k.Input("CustomDistAliasProbs");
+    k.Bind(probabilities_, alias_, alias_probabilities_);
     if (kind_ != Kind::kCustom) return OkStatus();
-    for (const Operand* table : {&probabilities_, &alias_, &alias_probabilities_}) {
+    for (const Argument* table : {&k[probabilities_], &k[alias_], &k[alias_probabilities_]}) {
       if (!*table || table->shape.Count() != classes_)
         return k.Error("the tables of sampler 2 must hold ", classes_, " elements each");
     }
@@ -93,7 +91,9 @@ class ClassSampler {
   Kind kind_ = Kind::kUniform;
   std::uint64_t seed_ = 0, key_ = 0;
   RandomSource* source_ = nullptr;
-  Operand probabilities_, alias_, alias_probabilities_;
+  In<"CustomDistProbs"> probabilities_;
+  In<"CustomDistAlias"> alias_;
+  In<"CustomDistAliasProbs"> alias_probabilities_;
 };
 
 }  // namespace penstock

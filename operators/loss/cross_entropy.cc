@@ -75,12 +75,10 @@ template <typename Device, typename T>
 class CrossEntropyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    label_ = k.Input("Label");
-    y_ = k.Output("Y");
-    match_ = k.Output("MatchX");  // cross_entropy2 only
+    k.Bind(x_, label_, y_);
+    k.Bind(match_);  // cross_entropy2 only
     soft_ = k.op().type() == "cross_entropy" && k.Attr<bool>("soft_label");
-    classes_ = x_.shape[x_.shape.rank() - 1];
+    classes_ = k[x_].shape[k[x_].shape.rank() - 1];
     labels_.Prepare(k, classes_);
     return OkStatus();
   }
@@ -120,7 +118,10 @@ class CrossEntropyKernel : public Kernel {
     });
   }
 
-  Operand x_, label_, y_, match_;
+  In<"X"> x_;
+  In<"Label"> label_;
+  Out<"Y"> y_;
+  Out<"MatchX"> match_;
   ClassLabels labels_;
   bool soft_ = false;
   Dim classes_ = 0;
@@ -147,17 +148,14 @@ template <typename Device, typename T>
 class CrossEntropyGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    label_ = k.Input("Label");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, label_, dy_, dx_);
     soft_ = k.Attr<bool>("soft_label");
-    if (x_.shape.rank() < 2) return k.Error("rank of X (", x_.shape.rank(), ") must be above 1");
-    classes_ = x_.shape[x_.shape.rank() - 1];
+    if (k[x_].shape.rank() < 2) return k.Error("rank of X (", k[x_].shape.rank(), ") must be above 1");
+    classes_ = k[x_].shape[k[x_].shape.rank() - 1];
     labels_.Prepare(k, classes_);
-    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, x_.dtype));
-    const Shape costs = CostShape(x_.shape, label_.shape, soft_);
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : costs));
+    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, k[x_].dtype));
+    const Shape costs = CostShape(k[x_].shape, k[label_].shape, soft_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? k[x_].shape : costs));
     return RequireShape(k, "Y@GRAD", costs);
   }
   Status Run(KernelRun& k) override {
@@ -182,7 +180,10 @@ class CrossEntropyGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, label_, dy_, dx_;
+  In<"X"> x_;
+  In<"Label"> label_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
   ClassLabels labels_;
   bool soft_ = false;
   Dim classes_ = 0;
@@ -192,9 +193,7 @@ template <typename Device, typename T>
 class CrossEntropyGrad2Kernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    match_ = k.Input("MatchX");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(match_, dy_, dx_);
     // The dimensions of X and a 0; inference has checked the rank.
     const Shape& kept = k.Input("XShape").shape;
     classes_ = kept[kept.rank() - 2];
@@ -214,7 +213,9 @@ class CrossEntropyGrad2Kernel : public Kernel {
   }
 
  private:
-  Operand match_, dy_, dx_;
+  In<"MatchX"> match_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
   ClassLabels labels_;
   Dim classes_ = 0;
 };

@@ -73,20 +73,18 @@ class Ways {
  public:
   Status Prepare(const KernelSetup& k) {
     type_ = k.op().type();
-    label_ = k.Input("Label");
-    table_ = k.Input("PathTable");
-    code_ = k.Input("PathCode");
+    k.Bind(label_, table_, code_);
     classes_ = k.Attr<int>("num_classes");
     const Shape &x = k.Input("X").shape, &w = k.Input("W").shape;
     if (x.rank() != 2 || w.rank() != 2 || x[1] != w[1])
       return k.Error("X (", x, ") and W (", w, ") must have rank 2 and one width");
     nodes_ = w[0];
     if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", nodes_));
-    if (table_ && table_.shape.rank() != 2)
-      return k.Error("rank of PathTable (", table_.shape, ") must be 2");
-    longest_ = table_ ? table_.shape[1] : Halvings(classes_ - 1);
+    if (table_ && k[table_].shape.rank() != 2)
+      return k.Error("rank of PathTable (", k[table_].shape, ") must be 2");
+    longest_ = table_ ? k[table_].shape[1] : Halvings(classes_ - 1);
     if (table_) {
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PathCode", table_.shape));
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PathCode", k[table_].shape));
       return RequireCount(k, "PathTable", k.Input("X").shape[0] * longest_);
     }
     return RequireCount(k, "Label", k.Input("X").shape[0]);
@@ -124,7 +122,9 @@ class Ways {
                            " rows");
   }
   std::string type_;
-  Operand label_, table_, code_;
+  In<"Label"> label_;
+  In<"PathTable"> table_;
+  In<"PathCode"> code_;
   std::int64_t classes_ = 2;
   Dim nodes_ = 0, longest_ = 0;
 };
@@ -133,21 +133,16 @@ template <typename Device, typename T>
 class HsigmoidKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    w_ = k.Input("W");
-    bias_ = k.Input("Bias");
-    out_ = k.Output("Out");
-    pre_out_ = k.Output("PreOut");
-    w_out_ = k.Output("W_Out");
+    k.Bind(x_, w_, bias_, out_, pre_out_, w_out_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "PreOut"));
     return ways_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
-    const Dim width = x_.shape[1];
+    const Dim width = k[x_].shape()[1];
     const T* const w = k[w_].template Data<T>();
     const T* const bias = bias_ ? k[bias_].template Data<T>() : nullptr;
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       const T* const x = k[x_].template Data<T>() + i * width;
       T* const pre = k[pre_out_].template Data<T>() + i * ways_.longest();
       std::fill_n(pre, ways_.longest(), T{0});
@@ -170,7 +165,12 @@ class HsigmoidKernel : public Kernel {
   }
 
  private:
-  Operand x_, w_, bias_, out_, pre_out_, w_out_;
+  In<"X"> x_;
+  In<"W"> w_;
+  In<"Bias"> bias_;
+  Out<"Out"> out_;
+  Out<"PreOut"> pre_out_;
+  Out<"W_Out"> w_out_;
   Ways ways_;
 };
 
@@ -179,20 +179,15 @@ template <typename Device, typename T>
 class HsigmoidGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    w_ = k.Input("W");
-    pre_out_ = k.Input("PreOut");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dw_ = k.Output("W@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(x_, w_, pre_out_, dout_, dx_, dw_, dbias_);
     PENSTOCK_RETURN_IF_ERROR(ways_.Prepare(k));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PreOut", {x_.shape[0], ways_.longest()}));
-    return RequireCount(k, "Out@GRAD", x_.shape[0]);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PreOut", {k[x_].shape[0], ways_.longest()}));
+    lists_rows_ = k[dw_].kind == VarKind::kSelectedRows;
+    return RequireCount(k, "Out@GRAD", k[x_].shape[0]);
   }
   Status Run(KernelRun& k) override {
-    const Dim width = x_.shape[1];
-    const bool sparse = dw_ && dw_.kind == VarKind::kSelectedRows;
+    const Dim width = k[x_].shape()[1];
+    const bool sparse = dw_ && lists_rows_;
     const T* const w = k[w_].template Data<T>();
     T* const dx = Cleared(k, dx_);
     T* const dbias = Cleared(k, dbias_);
@@ -201,7 +196,7 @@ class HsigmoidGradKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(ListRows(k));
       dw = k.Var(dw_).template As<SelectedRows>().value.template Data<T>();
     }
-    for (Dim i = 0, listed = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0, listed = 0; i < k[x_].shape()[0]; ++i) {
       const T* const x = k[x_].template Data<T>() + i * width;
       const T* const pre = k[pre_out_].template Data<T>() + i * ways_.longest();
       const T dout = k[dout_].template Data<T>()[i];
@@ -224,18 +219,25 @@ class HsigmoidGradKernel : public Kernel {
   }
   Status ListRows(KernelRun& k) {
     auto& dw = k.Var(dw_).template As<SelectedRows>();
-    dw.height = w_.shape[0];
+    dw.height = k[w_].shape()[0];
     dw.rows.clear();
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       PENSTOCK_RETURN_IF_ERROR(ways_.ForEach(k, i, [&dw](Dim, Dim node, bool) { dw.rows.push_back(node); }));
     }
     rows_shape_.Set(0, static_cast<Dim>(dw.rows.size()));
-    rows_shape_.Set(1, x_.shape[1]);
+    rows_shape_.Set(1, k[x_].shape()[1]);
     dw.ResetValue(DTypeOfT<T>::kValue, rows_shape_);
     return OkStatus();
   }
 
-  Operand x_, w_, pre_out_, dout_, dx_, dw_, dbias_;
+  In<"X"> x_;
+  In<"W"> w_;
+  In<"PreOut"> pre_out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"W@GRAD"> dw_;
+  bool lists_rows_ = false;
+  Out<"Bias@GRAD"> dbias_;
   Shape rows_shape_{0, 0};
   Ways ways_;
 };

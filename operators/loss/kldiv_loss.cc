@@ -38,11 +38,9 @@ template <typename Device, typename T>
 class KldivKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    target_ = k.Input("Target");
-    loss_ = k.Output("Loss");
-    PENSTOCK_ASSIGN_OR_RETURN(divisor_, DivisorOf(k, x_.shape));
-    return RequireShape(k, "Target", x_.shape);
+    k.Bind(x_, target_, loss_);
+    PENSTOCK_ASSIGN_OR_RETURN(divisor_, DivisorOf(k, k[x_].shape));
+    return RequireShape(k, "Target", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -61,7 +59,9 @@ class KldivKernel : public Kernel {
   }
 
  private:
-  Operand x_, target_, loss_;
+  In<"X"> x_;
+  In<"Target"> target_;
+  Out<"Loss"> loss_;
   double divisor_ = 0;
 };
 
@@ -70,9 +70,7 @@ class KldivGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const Shape& x = k.Input("X").shape;
-    target_ = k.Input("Target");
-    dloss_ = k.Input("Loss@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(target_, dloss_, dx_);
     if (x.rank() == 0) return k.Error("rank of X (0) must be above 0");
     PENSTOCK_ASSIGN_OR_RETURN(divisor_, DivisorOf(k, x));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Target", x));
@@ -93,7 +91,9 @@ class KldivGradKernel : public Kernel {
   }
 
  private:
-  Operand target_, dloss_, dx_;
+  In<"Target"> target_;
+  In<"Loss@GRAD"> dloss_;
+  Out<"X@GRAD"> dx_;
   double divisor_ = 0;
 };
 

@@ -23,11 +23,9 @@ template <typename Device, typename T>
 class SmoothKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    prior_ = k.Input("PriorDist");
-    out_ = k.Output("Out");
+    k.Bind(x_, prior_, out_);
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    classes_ = x_.shape[x_.shape.rank() - 1];
+    classes_ = k[x_].shape[k[x_].shape.rank() - 1];
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -43,7 +41,9 @@ class SmoothKernel : public Kernel {
   }
 
  private:
-  Operand x_, prior_, out_;
+  In<"X"> x_;
+  In<"PriorDist"> prior_;
+  Out<"Out"> out_;
   T epsilon_ = 0;
   Dim classes_ = 1;
 };
@@ -52,8 +52,7 @@ template <typename Device, typename T>
 class SmoothGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     keeps_ = T{1} - static_cast<T>(k.Attr<float>("epsilon"));
     return OkStatus();
   }
@@ -67,7 +66,8 @@ class SmoothGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   T keeps_ = 1;
 };
 

@@ -53,13 +53,13 @@ class ClassLabels {
 
   void Prepare(const KernelSetup& k, Dim classes) {
     op_ = k.op().type();
-    label_ = k.Input("Label");
+    k.Bind(label_);
     ignore_ = k.Attr<int>("ignore_index");
     classes_ = classes;
   }
   void Attach(KernelRun& k) {
-    wide_ = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
-    narrow_ = label_.dtype == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
+    wide_ = k[label_].dtype() == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
+    narrow_ = k[label_].dtype() == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
   }
   // Returns the class of a row, or kIgnored if its label is ignore_index. kInvalidArgument E-op-label: the
   // label is not a class.
@@ -73,7 +73,7 @@ class ClassLabels {
 
  private:
   std::string op_;
-  Operand label_;
+  In<"Label"> label_;
   Dim ignore_ = -100, classes_ = 0;
   const std::int64_t* wide_ = nullptr;
   const std::int32_t* narrow_ = nullptr;

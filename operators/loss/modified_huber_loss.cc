@@ -29,12 +29,9 @@ template <typename Device, typename T>
 class ModifiedHuberKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    margin_ = k.Output("IntermediateVal");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, margin_, out_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "IntermediateVal"));
-    return RequireShape(k, "Y", x_.shape);
+    return RequireShape(k, "Y", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -53,19 +50,19 @@ class ModifiedHuberKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, margin_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"IntermediateVal"> margin_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class ModifiedHuberGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    y_ = k.Input("Y");
-    margin_ = k.Input("IntermediateVal");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "IntermediateVal", y_.shape.Count()));
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", y_.shape.Count()));
+    k.Bind(y_, margin_, dout_, dx_);
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "IntermediateVal", k[y_].shape.Count()));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", k[y_].shape.Count()));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -84,7 +81,10 @@ class ModifiedHuberGradKernel : public Kernel {
   }
 
  private:
-  Operand y_, margin_, dout_, dx_;
+  In<"Y"> y_;
+  In<"IntermediateVal"> margin_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

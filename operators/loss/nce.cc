@@ -78,8 +78,8 @@ template <typename T>
 class ClassRows {
  public:
   Status Prepare(KernelSetup& k) {
-    weight_ = k.Input("Weight");
-    remote_ = weight_.kind != VarKind::kTensor;
+    k.Bind(weight_);
+    remote_ = k[weight_].kind != VarKind::kTensor;
     width_ = k.Input("Input").shape[1];
     if (!remote_) return OkStatus();
     if (!roles::PrefetchesRows(k.op()))
@@ -102,7 +102,7 @@ class ClassRows {
   }
 
  private:
-  Operand weight_;
+  In<"Weight"> weight_;
   bool remote_ = false;
   Dim width_ = 0;
   RemoteRows rows_;
@@ -113,16 +113,10 @@ template <typename Device, typename T>
 class NceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    label_ = k.Input("Label");
-    bias_ = k.Input("Bias");
-    sample_weight_ = k.Input("SampleWeight");
-    cost_ = k.Output("Cost");
-    logits_ = k.Output("SampleLogits");
-    labels_ = k.Output("SampleLabels");
+    k.Bind(input_, label_, bias_, sample_weight_, cost_, logits_, labels_);
     custom_ = k.Attr<std::vector<std::int32_t>>("custom_neg_classes");
     drawn_ = k.Attr<int>("num_neg_samples");
-    truths_ = label_.shape.rank() == 2 ? label_.shape[1] : 1;
+    truths_ = k[label_].shape.rank() == 2 ? k[label_].shape[1] : 1;
     PENSTOCK_RETURN_IF_ERROR(weight_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLogits"));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLabels"));
@@ -130,13 +124,13 @@ class NceKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(Choose(k));
-    const Dim width = input_.shape[1], columns = truths_ + drawn_;
+    const Dim width = k[input_].shape()[1], columns = truths_ + drawn_;
     PENSTOCK_RETURN_IF_ERROR(weight_.Load(k, k[labels_].template Span<std::int64_t>()));
     const T* const bias = bias_ ? k[bias_].template Data<T>() : nullptr;
     const T* const example_weight = sample_weight_ ? k[sample_weight_].template Data<T>() : nullptr;
     const std::int64_t* const labels = k[labels_].template Data<std::int64_t>();
     T* const logits = k[logits_].template Data<T>();
-    for (Dim i = 0; i < input_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[input_].shape()[0]; ++i) {
       const T* const input = k[input_].template Data<T>() + i * width;
       T cost = 0;
       for (Dim j = 0; j < columns; ++j) {
@@ -160,7 +154,7 @@ class NceKernel : public Kernel {
     sampler_.Begin();
     const std::int64_t* label = k[label_].template Data<std::int64_t>();
     std::int64_t* to = k[labels_].template Data<std::int64_t>();
-    for (Dim i = 0; i < input_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[input_].shape()[0]; ++i) {
       for (Dim j = 0; j < truths_; ++j) *to++ = *label++;
       for (Dim j = 0; j < drawn_; ++j) {
         if (custom_.empty()) {
@@ -177,7 +171,13 @@ class NceKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand input_, label_, bias_, sample_weight_, cost_, logits_, labels_;
+  In<"Input"> input_;
+  In<"Label"> label_;
+  In<"Bias"> bias_;
+  In<"SampleWeight"> sample_weight_;
+  Out<"Cost"> cost_;
+  Out<"SampleLogits"> logits_;
+  Out<"SampleLabels"> labels_;
   ClassRows<T> weight_;
   std::vector<std::int32_t> custom_;
   Dim drawn_ = 0, truths_ = 0;
@@ -189,37 +189,31 @@ template <typename Device, typename T>
 class NceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    logits_ = k.Input("SampleLogits");
-    labels_ = k.Input("SampleLabels");
-    sample_weight_ = k.Input("SampleWeight");
-    dcost_ = k.Input("Cost@GRAD");
-    dinput_ = k.Output("Input@GRAD");
-    dweight_ = k.Output("Weight@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(input_, logits_, labels_, sample_weight_, dcost_, dinput_, dweight_, dbias_);
     const Shape& label = k.Input("Label").shape;
-    const Operand weight = k.Input("Weight");
+    const Argument& weight = k.Input("Weight");
     classes_ = k.Attr<int>("num_total_classes");
     const bool fits = weight.kind != VarKind::kTensor ||
-                      (input_.shape.rank() == 2 && weight.shape == Shape{classes_, input_.shape[1]});
-    if (input_.shape.rank() != 2 || !fits)
-      return k.Error("Input (", input_.shape, ") must have rank 2, and Weight (", weight.shape,
+                      (k[input_].shape.rank() == 2 && weight.shape == Shape{classes_, k[input_].shape[1]});
+    if (k[input_].shape.rank() != 2 || !fits)
+      return k.Error("Input (", k[input_].shape, ") must have rank 2, and Weight (", weight.shape,
                      ") one row as wide for each class");
     PENSTOCK_RETURN_IF_ERROR(weight_.Prepare(k));
     if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", classes_));
-    if (sample_weight_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "SampleWeight", input_.shape[0]));
+    if (sample_weight_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "SampleWeight", k[input_].shape[0]));
     drawn_ = k.Attr<int>("num_neg_samples");
     truths_ = label.rank() == 2 ? label[1] : 1;
-    const Shape chosen = {input_.shape[0], truths_ + drawn_};
+    const Shape chosen = {k[input_].shape[0], truths_ + drawn_};
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLogits", chosen));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLabels", chosen));
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Cost@GRAD", input_.shape[0]));
-    rows_shape_ = {chosen.Count(), input_.shape[1]};
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Cost@GRAD", k[input_].shape[0]));
+    lists_rows_ = k[dweight_].kind == VarKind::kSelectedRows;
+    rows_shape_ = {chosen.Count(), k[input_].shape[1]};
     return sampler_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
-    const Dim width = input_.shape[1];
-    const bool sparse = dweight_ && dweight_.kind == VarKind::kSelectedRows;
+    const Dim width = k[input_].shape()[1];
+    const bool sparse = dweight_ && lists_rows_;
     const auto labels = k[labels_].template Span<std::int64_t>();
     for (const std::int64_t at : labels) {
       if (at < 0 || at >= classes_)
@@ -229,7 +223,7 @@ class NceGradKernel : public Kernel {
     T* const dinput = Cleared(k, dinput_);
     T* const dbias = Cleared(k, dbias_);
     T* const dweight = sparse ? ListRows(k, labels) : Cleared(k, dweight_);
-    for (Dim i = 0, at = 0; i < input_.shape[0]; ++i) {
+    for (Dim i = 0, at = 0; i < k[input_].shape()[0]; ++i) {
       const T* const input = k[input_].template Data<T>() + i * width;
       for (Dim j = 0; j < truths_ + drawn_; ++j, ++at) {
         const Dim label = labels[static_cast<std::size_t>(at)];
@@ -265,7 +259,15 @@ class NceGradKernel : public Kernel {
     return rows.value.template Data<T>();
   }
 
-  Operand input_, logits_, labels_, sample_weight_, dcost_, dinput_, dweight_, dbias_;
+  In<"Input"> input_;
+  In<"SampleLogits"> logits_;
+  In<"SampleLabels"> labels_;
+  In<"SampleWeight"> sample_weight_;
+  In<"Cost@GRAD"> dcost_;
+  Out<"Input@GRAD"> dinput_;
+  Out<"Weight@GRAD"> dweight_;
+  bool lists_rows_ = false;
+  Out<"Bias@GRAD"> dbias_;
   ClassRows<T> weight_;
   Dim classes_ = 0, drawn_ = 0, truths_ = 0;
   Shape rows_shape_;

@@ -51,9 +51,8 @@ class LabelledElements {
  public:
   Status Prepare(const KernelSetup& k) {
     const Shape& x = k.Input("X").shape;
-    label_ = k.Input("Label");
-    weight_ = k.Input("Weight");
-    PENSTOCK_RETURN_IF_ERROR(CheckLikelihoods(k, x, label_.shape));
+    k.Bind(label_, weight_);
+    PENSTOCK_RETURN_IF_ERROR(CheckLikelihoods(k, x, k[label_].shape));
     classes_ = x[1];
     inner_ = x.Product(2, x.rank());
     ignored_ = k.Attr<std::int64_t>("ignore_index");
@@ -64,7 +63,7 @@ class LabelledElements {
   Status ForEach(KernelRun& k, Visit visit) const {
     const std::int64_t* const labels = k[label_].template Data<std::int64_t>();
     const T* const weights = weight_ ? k[weight_].template Data<T>() : nullptr;
-    const Dim count = label_.shape.Count();
+    const Dim count = k[label_].shape().Count();
     for (Dim i = 0; i < count; ++i) {
       const std::int64_t label = labels[i];
       if (label == ignored_) continue;
@@ -79,7 +78,8 @@ class LabelledElements {
   }
 
  private:
-  Operand label_, weight_;
+  In<"Label"> label_;
+  In<"Weight"> weight_;
   Dim classes_ = 0, inner_ = 1;
   std::int64_t ignored_ = 0;
 };
@@ -88,9 +88,7 @@ template <typename Device, typename T>
 class NllLossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    total_ = k.Output("Total_weight");
+    k.Bind(x_, out_, total_);
     reduction_ = k.Attr<std::string>("reduction");
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Total_weight"));
     return elements_.Prepare(k);
@@ -116,7 +114,9 @@ class NllLossKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, total_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  Out<"Total_weight"> total_;
   std::string reduction_;
   LabelledElements<T> elements_;
 };
@@ -125,9 +125,7 @@ template <typename Device, typename T>
 class NllLossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    total_ = k.Input("Total_weight");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(total_, dout_, dx_);
     reduction_ = k.Attr<std::string>("reduction");
     PENSTOCK_RETURN_IF_ERROR(elements_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Total_weight", 1));
@@ -146,7 +144,9 @@ class NllLossGradKernel : public Kernel {
   }
 
  private:
-  Operand total_, dout_, dx_;
+  In<"Total_weight"> total_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   std::string reduction_;
   LabelledElements<T> elements_;
 };

@@ -68,7 +68,7 @@ struct Pointwise {
       y_ = k.Input(Math::kSecond);
       out_ = k.Output(Math::kOut);
       math_.Prepare(k);
-      return RequireShape(k, Math::kSecond, x_.shape);
+      return RequireShape(k, Math::kSecond, k.Input(Math::kFirst).shape);
     }
     Status Run(KernelRun& k) override {
       const T* const x = k[x_].template Data<T>();
@@ -94,8 +94,8 @@ struct Pointwise {
       dout_ = k.Input(std::string(Math::kOut) + kGradSuffix);
       dx_ = k.Output(std::string(Math::kFirst) + kGradSuffix);
       math_.Prepare(k);
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, Math::kSecond, x_.shape));
-      return RequireShape(k, std::string(Math::kOut) + kGradSuffix, x_.shape);
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, Math::kSecond, k.Input(Math::kFirst).shape));
+      return RequireShape(k, std::string(Math::kOut) + kGradSuffix, k.Input(Math::kFirst).shape);
     }
     Status Run(KernelRun& k) override {
       if (!dx_) return OkStatus();
@@ -232,13 +232,10 @@ template <typename Device, typename T>
 class HuberKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    residual_ = k.Output("Residual");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, residual_, out_);
     delta_ = static_cast<T>(k.Attr<float>("delta"));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Residual"));
-    return RequireShape(k, "Y", x_.shape);
+    return RequireShape(k, "Y", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -255,7 +252,10 @@ class HuberKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, residual_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Residual"> residual_;
+  Out<"Out"> out_;
   T delta_ = 0;
 };
 
@@ -263,12 +263,9 @@ template <typename Device, typename T>
 class HuberGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    residual_ = k.Input("Residual");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(residual_, dout_, dx_, dy_);
     delta_ = static_cast<T>(k.Attr<float>("delta"));
-    return RequireShape(k, "Out@GRAD", residual_.shape);
+    return RequireShape(k, "Out@GRAD", k[residual_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const residual = k[residual_].template Data<T>();
@@ -285,7 +282,10 @@ class HuberGradKernel : public Kernel {
   }
 
  private:
-  Operand residual_, dout_, dx_, dy_;
+  In<"Residual"> residual_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   T delta_ = 0;
 };
 

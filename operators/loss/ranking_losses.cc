@@ -49,13 +49,13 @@ struct Ranking {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      label_ = k.Input("Label");
+      k.Bind(label_);
       first_ = k.Input(Math::kFirst);
       second_ = k.Input(Math::kSecond);
-      out_ = k.Output("Out");
+      k.Bind(out_);
       math_.Read(k);
       if constexpr (Math::kKeepsActivated) {
-        activated_ = k.Output("Activated");
+        k.Bind(activated_);
         return RequireOutput(k, "Activated");
       }
       return OkStatus();
@@ -75,7 +75,10 @@ struct Ranking {
     }
 
    private:
-    Operand label_, first_, second_, out_, activated_;
+    In<"Label"> label_;
+    Out<"Out"> out_;
+    Out<"Activated"> activated_;
+    Operand first_, second_;
     Math math_;
   };
 
@@ -83,21 +86,21 @@ struct Ranking {
   class Backward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      label_ = k.Input("Label");
+      k.Bind(label_);
       if constexpr (Math::kKeepsActivated) {
         seen_ = k.Input("Activated");
-        PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Activated", label_.shape));
+        PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Activated", k[label_].shape));
       } else {
         seen_ = k.Input(Math::kFirst);
         second_ = k.Input(Math::kSecond);
-        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kFirst, label_.shape.Count()));
-        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kSecond, label_.shape.Count()));
+        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kFirst, k[label_].shape.Count()));
+        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kSecond, k[label_].shape.Count()));
       }
-      dout_ = k.Input("Out@GRAD");
+      k.Bind(dout_);
       dfirst_ = k.Output(std::string(Math::kFirst) + kGradSuffix);
       dsecond_ = k.Output(std::string(Math::kSecond) + kGradSuffix);
       math_.Read(k);
-      return RequireShape(k, "Out@GRAD", label_.shape);
+      return RequireShape(k, "Out@GRAD", k[label_].shape);
     }
     Status Run(KernelRun& k) override {
       const T* const label = k[label_].template Data<T>();
@@ -116,7 +119,9 @@ struct Ranking {
     }
 
    private:
-    Operand label_, seen_, second_, dout_, dfirst_, dsecond_;
+    In<"Label"> label_;
+    In<"Out@GRAD"> dout_;
+    Operand seen_, second_, dfirst_, dsecond_;
     Math math_;
   };
 };

@@ -78,25 +78,19 @@ template <typename Device, typename T>
 class SampleLogitsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    logits_ = k.Input("Logits");
-    labels_ = k.Input("Labels");
-    given_samples_ = k.Input("CustomizedSamples");
-    given_probabilities_ = k.Input("CustomizedProbabilities");
-    samples_ = k.Output("Samples");
-    probabilities_ = k.Output("Probabilities");
-    sampled_logits_ = k.Output("SampledLogits");
-    sampled_labels_ = k.Output("SampledLabels");
+    k.Bind(logits_, labels_, given_samples_, given_probabilities_, samples_, probabilities_, sampled_logits_,
+           sampled_labels_);
     customized_ = k.Attr<bool>("use_customized_samples");
     removes_hits_ = k.Attr<bool>("remove_accidental_hits");
     drawn_ = k.Attr<int>("num_samples");
     for (const char* slot : {"Samples", "Probabilities", "SampledLogits"})
       PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, slot));
-    sampler_.PrepareLogUniform(k, logits_.shape[1]);
+    sampler_.PrepareLogUniform(k, k[logits_].shape[1]);
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
-    const Dim truths = labels_.shape[1], columns = truths + drawn_;
+    const Dim truths = k[labels_].shape()[1], columns = truths + drawn_;
     if (customized_) {
       if (&k[given_samples_] != &k[samples_]) CopyTensor(k[given_samples_], k[samples_]);
       if (&k[given_probabilities_] != &k[probabilities_])
@@ -105,14 +99,14 @@ class SampleLogitsKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(Draw(k));
     }
     const auto samples = std::as_const(k[samples_]).template Span<std::int64_t>();
-    PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits", samples, logits_.shape[1]));
+    PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits", samples, k[logits_].shape()[1]));
     const T* const logits = std::as_const(k[logits_]).template Data<T>();
     const T* const probabilities = std::as_const(k[probabilities_]).template Data<T>();
     T* const sampled = k[sampled_logits_].template Data<T>();
-    for (Dim i = 0; i < labels_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[labels_].shape()[0]; ++i) {
       const std::int64_t* const row = samples.data() + i * columns;
       for (Dim j = 0; j < columns; ++j) {
-        T logit = logits[i * logits_.shape[1] + row[j]];
+        T logit = logits[i * k[logits_].shape()[1] + row[j]];
         if (j >= truths && removes_hits_ && std::find(row, row + truths, row[j]) != row + truths)
           logit -= static_cast<T>(1e20);
         sampled[i * columns + j] = Tolerable(logit - Tolerable(std::log(probabilities[i * columns + j])));
@@ -124,14 +118,15 @@ class SampleLogitsKernel : public Kernel {
 
  private:
   Status Draw(KernelRun& k) {
-    const Dim truths = labels_.shape[1], columns = truths + drawn_;
+    const Dim truths = k[labels_].shape()[1], columns = truths + drawn_;
     const std::int64_t* label = std::as_const(k[labels_]).template Data<std::int64_t>();
-    PENSTOCK_RETURN_IF_ERROR(CheckSamples(
-        "sample_logits", {label, static_cast<std::size_t>(labels_.shape.Count())}, logits_.shape[1]));
-    const std::uint64_t tries = DrawOnce();
+    PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits",
+                                          {label, static_cast<std::size_t>(k[labels_].shape().Count())},
+                                          k[logits_].shape()[1]));
+    const std::uint64_t tries = DrawOnce(k[logits_].shape()[1]);
     std::int64_t* const samples = k[samples_].template Data<std::int64_t>();
     T* const probabilities = k[probabilities_].template Data<T>();
-    for (Dim i = 0; i < labels_.shape[0]; ++i) {
+    for (Dim i = 0; i < k[labels_].shape()[0]; ++i) {
       for (Dim j = 0; j < columns; ++j) {
         const std::int64_t chosen = j < truths ? *label++ : classes_[static_cast<std::size_t>(j - truths)];
         samples[i * columns + j] = chosen;
@@ -141,10 +136,10 @@ class SampleLogitsKernel : public Kernel {
     }
     return OkStatus();
   }
-  // Fills classes_ with the requested number of distinct classes. Returns the number of draws.
-  std::uint64_t DrawOnce() {
+  // Fills classes_ with the requested number of distinct classes of `all`. Returns the number of draws.
+  std::uint64_t DrawOnce(Dim all) {
     sampler_.Begin();
-    is_drawn_.resize(static_cast<std::size_t>(logits_.shape[1]));
+    is_drawn_.resize(static_cast<std::size_t>(all));
     classes_.clear();
     std::uint64_t tries = 0;
     while (static_cast<Dim>(classes_.size()) < drawn_) {
@@ -160,8 +155,14 @@ class SampleLogitsKernel : public Kernel {
     return -std::expm1(static_cast<double>(tries) * std::log1p(-probability));
   }
 
-  Operand logits_, labels_, given_samples_, given_probabilities_;
-  Operand samples_, probabilities_, sampled_logits_, sampled_labels_;
+  In<"Logits"> logits_;
+  In<"Labels"> labels_;
+  In<"CustomizedSamples"> given_samples_;
+  In<"CustomizedProbabilities"> given_probabilities_;
+  Out<"Samples"> samples_;
+  Out<"Probabilities"> probabilities_;
+  Out<"SampledLogits"> sampled_logits_;
+  Out<"SampledLabels"> sampled_labels_;
   bool customized_ = false, removes_hits_ = true;
   Dim drawn_ = 0;
   ClassSampler sampler_;
@@ -173,29 +174,29 @@ template <typename Device, typename T>
 class SampleLogitsGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    samples_ = k.Input("Samples");
-    dsampled_ = k.Input("SampledLogits@GRAD");
-    dlogits_ = k.Output("Logits@GRAD");
+    k.Bind(samples_, dsampled_, dlogits_);
     const Shape& dim = k.Input("LogitsDim").shape;
-    if (dim.rank() != 3 || samples_.shape.rank() != 2 || dim[0] != samples_.shape[0])
-      return k.Error("Samples (", samples_.shape, ") must have the rows of Logits (LogitsDim ", dim, ")");
-    return RequireShape(k, "SampledLogits@GRAD", samples_.shape);
+    if (dim.rank() != 3 || k[samples_].shape.rank() != 2 || dim[0] != k[samples_].shape[0])
+      return k.Error("Samples (", k[samples_].shape, ") must have the rows of Logits (LogitsDim ", dim, ")");
+    return RequireShape(k, "SampledLogits@GRAD", k[samples_].shape);
   }
   Status Run(KernelRun& k) override {
     if (!dlogits_) return OkStatus();
     const auto samples = std::as_const(k[samples_]).template Span<std::int64_t>();
-    const Dim classes = dlogits_.shape[1], columns = samples_.shape[1];
+    const Dim classes = k[dlogits_].shape()[1], columns = k[samples_].shape()[1];
     PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits_grad", samples, classes));
     const T* const dsampled = std::as_const(k[dsampled_]).template Data<T>();
     T* const dlogits = k[dlogits_].template Data<T>();
     std::ranges::fill(k[dlogits_].template Span<T>(), T{0});
-    for (Dim i = 0; i < samples_.shape.Count(); ++i)
+    for (Dim i = 0; i < k[samples_].shape().Count(); ++i)
       dlogits[i / columns * classes + samples[static_cast<std::size_t>(i)]] += dsampled[i];
     return OkStatus();
   }
 
  private:
-  Operand samples_, dsampled_, dlogits_;
+  In<"Samples"> samples_;
+  In<"SampledLogits@GRAD"> dsampled_;
+  Out<"Logits@GRAD"> dlogits_;
 };
 
 }  // namespace

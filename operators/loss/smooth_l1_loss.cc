@@ -44,12 +44,7 @@ template <typename Device, typename T>
 class SmoothL1Kernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    inside_ = k.Input("InsideWeight");
-    outside_ = k.Input("OutsideWeight");
-    diff_ = k.Output("Diff");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, inside_, outside_, diff_, out_);
     sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
     return RequireOutput(k, "Diff");
   }
@@ -60,8 +55,8 @@ class SmoothL1Kernel : public Kernel {
     const T* const outside = Weights<T>(k, outside_);
     T* const diff = k[diff_].template Data<T>();
     T* const out = k[out_].template Data<T>();
-    const Dim width = x_.shape.RowWidth();
-    for (Dim row = 0, i = 0; row < x_.shape[0]; ++row) {
+    const Dim width = k[x_].shape().RowWidth();
+    for (Dim row = 0, i = 0; row < k[x_].shape()[0]; ++row) {
       T sum = 0;
       for (Dim j = 0; j < width; ++j, ++i) {
         diff[i] = (x[i] - y[i]) * (inside == nullptr ? T{1} : inside[i]);
@@ -75,7 +70,12 @@ class SmoothL1Kernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, inside_, outside_, diff_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"InsideWeight"> inside_;
+  In<"OutsideWeight"> outside_;
+  Out<"Diff"> diff_;
+  Out<"Out"> out_;
   T sigma2_ = 1;
 };
 
@@ -83,22 +83,17 @@ template <typename Device, typename T>
 class SmoothL1GradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    inside_ = k.Input("InsideWeight");
-    outside_ = k.Input("OutsideWeight");
-    diff_ = k.Input("Diff");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(inside_, outside_, diff_, dout_, dx_, dy_);
     sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
-    if (diff_.shape.rank() < 2) return k.Error("rank of Diff (", diff_.shape, ") must be at least 2");
+    if (k[diff_].shape.rank() < 2) return k.Error("rank of Diff (", k[diff_].shape, ") must be at least 2");
     for (const char* slot : {"InsideWeight", "OutsideWeight"}) {
       if (!k.Input(slot)) continue;
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, diff_.shape));
-      if (k.Input(slot).dtype != diff_.dtype)
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, k[diff_].shape));
+      if (k.Input(slot).dtype != k[diff_].dtype)
         return k.Error("element type of ", slot, " (", DTypeName(k.Input(slot).dtype),
                        ") must be that of Diff");
     }
-    return RequireCount(k, "Out@GRAD", diff_.shape[0]);
+    return RequireCount(k, "Out@GRAD", k[diff_].shape[0]);
   }
   Status Run(KernelRun& k) override {
     const T* const inside = Weights<T>(k, inside_);
@@ -107,8 +102,8 @@ class SmoothL1GradKernel : public Kernel {
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
     T* const dy = dy_ ? k[dy_].template Data<T>() : nullptr;
-    const Dim width = diff_.shape.RowWidth();
-    for (Dim row = 0, i = 0; row < diff_.shape[0]; ++row) {
+    const Dim width = k[diff_].shape().RowWidth();
+    for (Dim row = 0, i = 0; row < k[diff_].shape()[0]; ++row) {
       const T step = dout[row];  // dX may be dOut, if a row has one element
       for (Dim j = 0; j < width; ++j, ++i) {
         const T sign = Choose(diff[i] > T{0}, T{1}, T{-1}, diff[i]);
@@ -123,7 +118,12 @@ class SmoothL1GradKernel : public Kernel {
   }
 
  private:
-  Operand inside_, outside_, diff_, dout_, dx_, dy_;
+  In<"InsideWeight"> inside_;
+  In<"OutsideWeight"> outside_;
+  In<"Diff"> diff_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   T sigma2_ = 1;
 };
 

@@ -71,12 +71,9 @@ template <typename Device, typename T>
 class SoftmaxWithCrossEntropyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    logits_ = k.Input("Logits");
-    label_ = k.Input("Label");
-    softmax_ = k.Output("Softmax");
-    loss_ = k.Output("Loss");
+    k.Bind(logits_, label_, softmax_, loss_);
     soft_ = k.Attr<bool>("soft_label");
-    layout_.Prepare(logits_.shape, k.Attr<int>("axis"));
+    layout_.Prepare(k[logits_].shape, k.Attr<int>("axis"));
     labels_.Prepare(k, layout_.classes);
     return RequireOutput(k, "Softmax");
   }
@@ -146,7 +143,10 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand logits_, label_, softmax_, loss_;
+  In<"Logits"> logits_;
+  In<"Label"> label_;
+  Out<"Softmax"> softmax_;
+  Out<"Loss"> loss_;
   bool soft_ = false;
   ClassLayout layout_;
   ClassLabels labels_;
@@ -156,20 +156,17 @@ template <typename Device, typename T>
 class SoftmaxWithCrossEntropyGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    softmax_ = k.Input("Softmax");
-    label_ = k.Input("Label");
-    dloss_ = k.Input("Loss@GRAD");
-    dlogits_ = k.Output("Logits@GRAD");
+    k.Bind(softmax_, label_, dloss_, dlogits_);
     soft_ = k.Attr<bool>("soft_label");
-    const int axis = AxisOf(k.Attr<int>("axis"), softmax_.shape.rank());
-    if (axis < 0 || axis >= softmax_.shape.rank())
+    const int axis = AxisOf(k.Attr<int>("axis"), k[softmax_].shape.rank());
+    if (axis < 0 || axis >= k[softmax_].shape.rank())
       return k.Error("axis (", axis, ") must be within the rank of Softmax");
-    layout_.Prepare(softmax_.shape, axis);
+    layout_.Prepare(k[softmax_].shape, axis);
     labels_.Prepare(k, layout_.classes);
-    Shape rows = softmax_.shape;
+    Shape rows = k[softmax_].shape;
     rows.Set(axis, 1);
-    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, softmax_.dtype));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? softmax_.shape : rows));
+    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, k[softmax_].dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? k[softmax_].shape : rows));
     return RequireShape(k, "Loss@GRAD", rows);
   }
   Status Run(KernelRun& k) override {
@@ -207,7 +204,10 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand softmax_, label_, dloss_, dlogits_;
+  In<"Softmax"> softmax_;
+  In<"Label"> label_;
+  In<"Loss@GRAD"> dloss_;
+  Out<"Logits@GRAD"> dlogits_;
   bool soft_ = false;
   ClassLayout layout_;
   ClassLabels labels_;

@@ -113,7 +113,7 @@ class WarpCtcKernel : public Kernel {
     const bool padded = logits.rank() == 3;
     logits_.Prepare(k, "Logits", "LogitsLength", padded ? logits[1] : 0, logits[0]);
     label_.Prepare(k, "Label", "LabelLength", label[0], padded ? label[1] : 1);
-    gradient_ = k.Output("WarpCTCGrad");
+    k.Bind(gradient_);
     shape_ = {0, 0, classes_};
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "WarpCTCGrad"));
     return loss_.Prepare(k, "Loss", DTypeOfT<T>::kValue, {0, 1});
@@ -151,7 +151,7 @@ class WarpCtcKernel : public Kernel {
 
  private:
   PaddedOrLod logits_, label_;
-  Operand gradient_;
+  Out<"WarpCTCGrad"> gradient_;
   RowsOutput loss_;
   Shape shape_;
   Dim classes_ = 0;
@@ -169,11 +169,10 @@ class WarpCtcGradKernel : public Kernel {
     classes_ = logits[logits.rank() - 1];
     logits_.Prepare(k, "Logits", "LogitsLength", padded ? logits[1] : 0, logits[0]);
     if (padded) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "LogitsLength", logits[1]));
-    gradient_ = k.Input("WarpCTCGrad");
-    dloss_ = k.Input("Loss@GRAD");
+    k.Bind(gradient_, dloss_);
     dloss_name_ = StrCat(k.op().type(), ": Loss@GRAD");
     expected_ = {0, 0, classes_};
-    dlogits_ = k.Output("Logits@GRAD");
+    k.Bind(dlogits_);
     norm_ = k.Attr<bool>("norm_by_times");
     return OkStatus();
   }
@@ -206,7 +205,9 @@ class WarpCtcGradKernel : public Kernel {
 
  private:
   PaddedOrLod logits_;
-  Operand gradient_, dloss_, dlogits_;
+  In<"WarpCTCGrad"> gradient_;
+  In<"Loss@GRAD"> dloss_;
+  Out<"Logits@GRAD"> dlogits_;
   std::string dloss_name_;
   Shape expected_;
   Dim classes_ = 0;

@@ -23,16 +23,12 @@ Status InferAccuracy(InferContext& c) {
 class AccuracyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    indices_ = k.Input("Indices");
-    label_ = k.Input("Label");
-    accuracy_ = k.Output("Accuracy");
-    correct_ = k.Output("Correct");
-    total_ = k.Output("Total");
-    if (label_.shape.Count() == label_.shape[0]) return OkStatus();
-    return k.Error("Label (", label_.shape, ") must hold one label a row");
+    k.Bind(indices_, label_, accuracy_, correct_, total_);
+    if (k[label_].shape.Count() == k[label_].shape[0]) return OkStatus();
+    return k.Error("Label (", k[label_].shape, ") must hold one label a row");
   }
   Status Run(KernelRun& k) override {
-    return label_.dtype == DType::kInt64 ? Count<std::int64_t>(k) : Count<std::int32_t>(k);
+    return k[label_].dtype() == DType::kInt64 ? Count<std::int64_t>(k) : Count<std::int32_t>(k);
   }
 
  private:
@@ -40,8 +36,8 @@ class AccuracyKernel : public Kernel {
   Status Count(KernelRun& k) {
     const Label* const label = k[label_].template Data<Label>();
     const std::int64_t* indices = k[indices_].Data<std::int64_t>();
-    const Dim rows = label_.shape[0];
-    const Dim chosen = indices_.shape.RowWidth();
+    const Dim rows = k[label_].shape()[0];
+    const Dim chosen = k[indices_].shape().RowWidth();
     std::int32_t correct = 0;
     for (Dim r = 0; r < rows; ++r, indices += chosen) {
       bool found = false;
@@ -54,7 +50,11 @@ class AccuracyKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand indices_, label_, accuracy_, correct_, total_;
+  In<"Indices"> indices_;
+  In<"Label"> label_;
+  Out<"Accuracy"> accuracy_;
+  Out<"Correct"> correct_;
+  Out<"Total"> total_;
 };
 
 }  // namespace

@@ -82,10 +82,9 @@ struct Activation {
    public:
     Status Prepare(KernelSetup& k) override {
       seen_ = k.Input(Seen<Math>());
-      dout_ = k.Input("Out@GRAD");
-      dx_ = k.Output("X@GRAD");
+      k.Bind(dout_, dx_);
       ReadAttrs(math_, k);
-      return RequireShape(k, "Out@GRAD", seen_.shape);
+      return RequireShape(k, "Out@GRAD", k.Input(Seen<Math>()).shape);
     }
     Status Run(KernelRun& k) override {
       if (!dx_) return OkStatus();
@@ -104,7 +103,9 @@ struct Activation {
     }
 
    private:
-    Operand seen_, dout_, dx_;
+    In<"Out@GRAD"> dout_;
+    Out<"X@GRAD"> dx_;
+    Operand seen_;
     Math math_;
   };
 };

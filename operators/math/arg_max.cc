@@ -50,16 +50,16 @@ struct Arg {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
-      PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<std::int64_t>("axis")));
-      view_ = ViewAlong(x_.shape, axis);
+      k.Bind(x_, out_);
+      PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<std::int64_t>("axis")));
+      view_ = ViewAlong(k[x_].shape, axis);
       if (view_.width == 0)
-        return k.Error("extent ", axis, " of X (", x_.shape, ") has no elements to choose from");
-      const bool known = VisitElementType(
-          out_.dtype, [this]<typename Index>(std::type_identity<Index>) { find_ = &Forward::Find<Index>; });
+        return k.Error("extent ", axis, " of X (", k[x_].shape, ") has no elements to choose from");
+      const bool known = VisitElementType(k[out_].dtype, [this]<typename Index>(std::type_identity<Index>) {
+        find_ = &Forward::Find<Index>;
+      });
       return known ? OkStatus()
-                   : k.Error("dtype (", DTypeName(out_.dtype), ") is not an element type of tensors");
+                   : k.Error("dtype (", DTypeName(k[out_].dtype), ") is not an element type of tensors");
     }
     Status Run(KernelRun& k) override {
       (this->*find_)(k);
@@ -83,7 +83,8 @@ struct Arg {
       });
     }
 
-    Operand x_, out_;
+    In<"X"> x_;
+    Out<"Out"> out_;
     AxisView view_;
     void (Forward::*find_)(KernelRun&) = nullptr;  // by Out's type
   };

@@ -24,12 +24,10 @@ template <typename Device, typename T>
 class ArgsortKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    indices_ = k.Output("Indices");
+    k.Bind(x_, out_, indices_);
     descending_ = k.Attr<bool>("descending");
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     order_ = k.Workspace(static_cast<std::size_t>(view_.width) * sizeof(std::int64_t));
     return OkStatus();
   }
@@ -59,7 +57,9 @@ class ArgsortKernel : public Kernel {
  private:
   static bool Below(T a, T b) { return a < b || (a == a && b != b); }
 
-  Operand x_, out_, indices_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  Out<"Indices"> indices_;
   bool descending_ = false;
   AxisView view_;
   WorkspaceId order_;
@@ -69,9 +69,7 @@ template <typename Device, typename T>
 class ArgsortGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    indices_ = k.Input("Indices");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(indices_, dout_, dx_);
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x, k.Attr<int>("axis")));
     view_ = ViewAlong(x, axis);
@@ -99,7 +97,9 @@ class ArgsortGradKernel : public Kernel {
   }
 
  private:
-  Operand indices_, dout_, dx_;
+  In<"Indices"> indices_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   AxisView view_;
 };
 

@@ -83,13 +83,12 @@ template <typename Device, typename T>
 class AucKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(label_, auc_);
     predict_ = k.Input("Predict");
-    label_ = k.Input("Label");
     in_[0] = k.Input("StatPos");
     in_[1] = k.Input("StatNeg");
     out_[0] = k.Output("StatPosOut");
     out_[1] = k.Output("StatNegOut");
-    auc_ = k.Output("AUC");
     thresholds_ = k.Attr<int>("num_thresholds");
     steps_ = k.Attr<int>("slide_steps");
     of_precision_ = k.Attr<std::string>("curve") == "PR";
@@ -111,7 +110,7 @@ class AucKernel : public Kernel {
       positive.Turn();
       negative.Turn();
     }
-    if (label_.dtype == DType::kInt32) {
+    if (k[label_].dtype() == DType::kInt32) {
       Count<std::int32_t>(k, positive.batch(), negative.batch());
     } else {
       Count<std::int64_t>(k, positive.batch(), negative.batch());
@@ -127,9 +126,9 @@ class AucKernel : public Kernel {
  private:
   // Checked before anything is counted, so that a bad batch leaves the statistics unchanged.
   Status CheckScores(KernelRun& k) {
-    const Dim width = predict_.shape[1];
+    const Dim width = k[predict_].shape()[1];
     const T* const predict = k[predict_].template Data<T>();
-    for (Dim row = 0; row < predict_.shape[0]; ++row) {
+    for (Dim row = 0; row < k[predict_].shape()[0]; ++row) {
       const T score = predict[(row + 1) * width - 1];
       if (score >= T{0} && score <= T{1}) continue;
       return InvalidArgument("E-op-auc", "auc: the score of row ", row, " (", score,
@@ -143,7 +142,7 @@ class AucKernel : public Kernel {
   void Count(KernelRun& k, std::int64_t* positive, std::int64_t* negative) {
     const T* const predict = k[predict_].template Data<T>();
     const auto labels = k[label_].template Span<Label>();
-    const Dim width = predict_.shape[1];
+    const Dim width = k[predict_].shape()[1];
     for (std::size_t i = 0; i < labels.size(); ++i) {
       const T score = predict[(static_cast<Dim>(i) + 1) * width - 1];
       const auto bucket = static_cast<Dim>(score * static_cast<T>(thresholds_));
@@ -152,7 +151,10 @@ class AucKernel : public Kernel {
     }
   }
 
-  Operand predict_, label_, in_[2], out_[2], auc_;
+  NamedOperand predict_, in_[2];
+  In<"Label"> label_;
+  Operand out_[2];
+  Out<"AUC"> auc_;
   int thresholds_ = 1, steps_ = 0;
   bool of_precision_ = false;  // the precision-recall curve, not the ROC curve
 };

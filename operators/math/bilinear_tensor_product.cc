@@ -60,11 +60,7 @@ template <typename Device, typename T>
 class BilinearKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    weight_ = k.Input("Weight");
-    bias_ = k.Input("Bias");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, weight_, bias_, out_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(sizes_.Read(k));
     left_ = k.Workspace(static_cast<std::size_t>(sizes_.rows * sizes_.y_width) * sizeof(T));
@@ -88,7 +84,11 @@ class BilinearKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, weight_, bias_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Weight"> weight_;
+  In<"Bias"> bias_;
+  Out<"Out"> out_;
   GemmOptions options_;
   BilinearSizes sizes_;
   WorkspaceId left_;
@@ -100,25 +100,18 @@ template <typename Device, typename T>
 class BilinearGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    weight_ = k.Input("Weight");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    dweight_ = k.Output("Weight@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(x_, y_, weight_, dout_, dx_, dy_, dweight_, dbias_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(sizes_.Read(k));
-    if (dbias_ && dbias_.shape.Count() != sizes_.kinds)
+    if (dbias_ && k[dbias_].shape.Count() != sizes_.kinds)
       return k.Error("Bias must hold ", sizes_.kinds, " elements");
     scaled_ = k.Workspace(static_cast<std::size_t>(sizes_.rows * std::max(sizes_.x_width, sizes_.y_width)) *
                           sizeof(T));
     return RequireShape(k, "Out@GRAD", {sizes_.rows, sizes_.kinds});
   }
   Status Run(KernelRun& k) override {
-    for (const Operand* grad : {&dx_, &dy_, &dbias_}) {
-      if (*grad) std::ranges::fill(k[*grad].template Span<T>(), T{0});
+    for (const Operand grad : std::initializer_list<Operand>{dx_, dy_, dbias_}) {
+      if (grad) std::ranges::fill(k[grad].template Span<T>(), T{0});
     }
     for (Dim i = 0; i < sizes_.kinds; ++i) PENSTOCK_RETURN_IF_ERROR(RunOne(k, i));
     return OkStatus();
@@ -158,7 +151,14 @@ class BilinearGradKernel : public Kernel {
     return scaled;
   }
 
-  Operand x_, y_, weight_, dout_, dx_, dy_, dweight_, dbias_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Weight"> weight_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
+  Out<"Weight@GRAD"> dweight_;
+  Out<"Bias@GRAD"> dbias_;
   GemmOptions options_;
   BilinearSizes sizes_;
   WorkspaceId scaled_;

@@ -47,10 +47,10 @@ Status InferAddmm(InferContext& c) {
 }
 
 // A matrix, or one for each index of the first of three dimensions.
-MatrixSlot SlotOfMatrices(const Operand& operand) {
-  const Shape& s = operand.shape;
-  if (s.rank() == 2) return {operand, 1, s[0], s[1], 0, s[1], 1};
-  return {operand, s[0], s[1], s[2], s[1] * s[2], s[2], 1};
+MatrixSlot SlotOfMatrices(const Argument& argument) {
+  const Shape& s = argument.shape;
+  if (s.rank() == 2) return {argument, 1, s[0], s[1], 0, s[1], 1};
+  return {argument, s[0], s[1], s[2], s[1] * s[2], s[2], 1};
 }
 
 // Checks that X, Y and `out` are matrices, or equally many matrices, that form a product.
@@ -80,13 +80,13 @@ template <typename Device, typename T>
 class ProductGrads {
  public:
   Status Prepare(KernelSetup& k, double alpha) {
-    const Operand &x = k.Input("X"), &y = k.Input("Y"), &dout = k.Input("Out@GRAD");
+    const Argument &x = k.Input("X"), &y = k.Input("Y"), &dout = k.Input("Out@GRAD");
     PENSTOCK_RETURN_IF_ERROR(RequireProduct(k, x.shape, y.shape, dout.shape));
     const MatrixSlot of_out = SlotOfMatrices(dout);
-    if (const Operand& dx = k.Output("X@GRAD"))
+    if (const Argument& dx = k.Output("X@GRAD"))
       PENSTOCK_RETURN_IF_ERROR(
           dx_.Prepare(k, of_out, Transposed(SlotOfMatrices(y)), SlotOfMatrices(dx), alpha));
-    if (const Operand& dy = k.Output("Y@GRAD"))
+    if (const Argument& dy = k.Output("Y@GRAD"))
       PENSTOCK_RETURN_IF_ERROR(
           dy_.Prepare(k, Transposed(SlotOfMatrices(x)), of_out, SlotOfMatrices(dy), alpha));
     return OkStatus();
@@ -114,12 +114,11 @@ template <typename Device, typename T>
 class AddmmKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    out_ = k.Output("Out");
+    k.Bind(input_, out_);
     beta_ = static_cast<T>(k.Attr<float>("Beta"));
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, out_, input_, -1));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[out_].shape, k[input_].shape, -1));
     return product_.Prepare(k, SlotOfMatrices(k.Input("X")), SlotOfMatrices(k.Input("Y")),
-                            SlotOfMatrices(out_), k.Attr<float>("Alpha"));
+                            SlotOfMatrices(k[out_]), k.Attr<float>("Alpha"));
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(product_.Run(k));
@@ -133,7 +132,8 @@ class AddmmKernel : public Kernel {
   }
 
  private:
-  Operand input_, out_;
+  In<"Input"> input_;
+  Out<"Out"> out_;
   T beta_ = 1;
   BroadcastLoops loops_;
   MatMul<Device, T> product_;
@@ -143,18 +143,18 @@ template <typename Device, typename T>
 class AddmmGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dinput_ = k.Output("Input@GRAD");
+    k.Bind(dout_, dinput_);
     beta_ = static_cast<T>(k.Attr<float>("Beta"));
     PENSTOCK_RETURN_IF_ERROR(grads_.Prepare(k, k.Attr<float>("Alpha")));
-    const Operand& input = k.Input("Input");
+    const Argument& input = k.Input("Input");
     for (int i = 0; i < 2; ++i) {
-      const bool fits = input.shape.rank() == 2 && (input.shape[i] == 1 || input.shape[i] == dout_.shape[i]);
-      if (!fits || dout_.shape.rank() != 2)
-        return k.Error("Input (", input.shape, ") must fit Out@GRAD (", dout_.shape, ")");
+      const bool fits =
+          input.shape.rank() == 2 && (input.shape[i] == 1 || input.shape[i] == k[dout_].shape[i]);
+      if (!fits || k[dout_].shape.rank() != 2)
+        return k.Error("Input (", input.shape, ") must fit Out@GRAD (", k[dout_].shape, ")");
     }
     if (!dinput_) return OkStatus();
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, dout_, dinput_, -1));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[dout_].shape, k[dinput_].shape, -1));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -171,7 +171,8 @@ class AddmmGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dinput_;
+  In<"Out@GRAD"> dout_;
+  Out<"Input@GRAD"> dinput_;
   T beta_ = 1;
   BroadcastLoops loops_;
   ProductGrads<Device, T> grads_;

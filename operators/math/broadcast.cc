@@ -112,8 +112,8 @@ BroadcastLoops BroadcastLoops::Range(std::size_t d, Dim begin, Dim end) const {
   return part;
 }
 
-Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis) {
-  Result<BroadcastLoops> loops = BroadcastLoops::Make(x.shape, y.shape, axis);
+Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Shape& x, const Shape& y, int axis) {
+  Result<BroadcastLoops> loops = BroadcastLoops::Make(x, y, axis);
   if (!loops.ok()) return std::move(loops).status().In(k.op().type());
   return loops;
 }

@@ -108,6 +108,6 @@ class BroadcastLoops {
 
 // Returns the loops of a kernel over X and Y, which must be dense tensors. Errors: as Make, with the op's
 // name.
-Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis);
+Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Shape& x, const Shape& y, int axis);
 
 }  // namespace penstock

@@ -46,14 +46,14 @@ class Bounds {
   void Prepare(const KernelSetup& k) {
     min_ = static_cast<T>(k.Attr<float>("min"));
     max_ = static_cast<T>(k.Attr<float>("max"));
-    min_given_ = k.Input("Min");
-    max_given_ = k.Input("Max");
+    k.Bind(min_given_, max_given_);
   }
   T Min(KernelRun& k) const { return min_given_ ? *k[min_given_].template Data<T>() : min_; }
   T Max(KernelRun& k) const { return max_given_ ? *k[max_given_].template Data<T>() : max_; }
 
  private:
-  Operand min_given_, max_given_;
+  In<"Min"> min_given_;
+  In<"Max"> max_given_;
   T min_ = 0, max_ = 0;
 };
 
@@ -91,11 +91,9 @@ template <typename Device, typename T>
 class ClipGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, dout_, dx_);
     bounds_.Prepare(k);
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -116,7 +114,9 @@ class ClipGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Bounds<T> bounds_;
 };
 

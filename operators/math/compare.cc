@@ -81,11 +81,9 @@ struct Truth {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      y_ = k.Input("Y");
-      out_ = k.Output("Out");
+      k.Bind(x_, y_, out_);
       const int axis = k.op().FindAttr("axis") == nullptr ? -1 : k.Attr<int>("axis");
-      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, axis));
       return OkStatus();
     }
     Status Run(KernelRun& k) override {
@@ -101,7 +99,9 @@ struct Truth {
     }
 
    private:
-    Operand x_, y_, out_;
+    In<"X"> x_;
+    In<"Y"> y_;
+    Out<"Out"> out_;
     BroadcastLoops loops_;
   };
 };
@@ -110,8 +110,7 @@ template <typename Device, typename T>
 class NotKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -123,7 +122,8 @@ class NotKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 template <typename Test>

@@ -24,10 +24,8 @@ template <typename Device, typename T>
 class EqualReduceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
+    k.Bind(x_, y_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, k.Attr<int>("axis")));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -51,7 +49,9 @@ class EqualReduceKernel : public Kernel {
     }
   }
 
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   BroadcastLoops loops_;
 };
 

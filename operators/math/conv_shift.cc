@@ -55,11 +55,9 @@ template <typename Device, typename T>
 class ConvShiftKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(CheckShift(k, x_.shape, y_.shape));
-    shift_ = {x_.shape[0], x_.shape[1], y_.shape[1]};
+    k.Bind(x_, y_, out_);
+    PENSTOCK_RETURN_IF_ERROR(CheckShift(k, k[x_].shape, k[y_].shape));
+    shift_ = {k[x_].shape[0], k[x_].shape[1], k[y_].shape[1]};
     return RequireApart(k, "Out");
   }
   Status Run(KernelRun& k) override {
@@ -72,7 +70,9 @@ class ConvShiftKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   Shift shift_;
 };
 
@@ -80,14 +80,10 @@ template <typename Device, typename T>
 class ConvShiftGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(CheckShift(k, x_.shape, y_.shape));
-    shift_ = {x_.shape[0], x_.shape[1], y_.shape[1]};
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    k.Bind(x_, y_, dout_, dx_, dy_);
+    PENSTOCK_RETURN_IF_ERROR(CheckShift(k, k[x_].shape, k[y_].shape));
+    shift_ = {k[x_].shape[0], k[x_].shape[1], k[y_].shape[1]};
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -107,7 +103,11 @@ class ConvShiftGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   Shift shift_;
 };
 

@@ -36,12 +36,8 @@ template <typename Device, typename T>
 class CosSimKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    x_norm_ = k.Output("XNorm");
-    y_norm_ = k.Output("YNorm");
-    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, x_.shape, y_.shape));
+    k.Bind(x_, y_, out_, x_norm_, y_norm_);
+    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, k[x_].shape, k[y_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "XNorm"));
     return RequireOutput(k, "YNorm");
   }
@@ -52,7 +48,7 @@ class CosSimKernel : public Kernel {
     T* const x_norm = k[x_norm_].template Data<T>();
     T* const y_norm = k[y_norm_].template Data<T>();
     const Dim width = pairs_.width;
-    for (Dim j = 0; j < y_.shape[0]; ++j)
+    for (Dim j = 0; j < k[y_].shape()[0]; ++j)
       y_norm[j] = static_cast<T>(std::sqrt(Dot(y + j * width, y + j * width, width)));
     for (Dim i = 0; i < pairs_.rows; ++i) {
       const Dim j = pairs_.YRow(i);
@@ -65,7 +61,11 @@ class CosSimKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_, x_norm_, y_norm_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
+  Out<"XNorm"> x_norm_;
+  Out<"YNorm"> y_norm_;
   RowPairs pairs_;
 };
 
@@ -74,17 +74,10 @@ template <typename Device, typename T>
 class CosSimGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Input("Out");
-    x_norm_ = k.Input("XNorm");
-    y_norm_ = k.Input("YNorm");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, x_.shape, y_.shape));
+    k.Bind(x_, y_, out_, x_norm_, y_norm_, dout_, dx_, dy_);
+    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, k[x_].shape, k[y_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "XNorm", pairs_.rows));
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "YNorm", y_.shape[0]));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "YNorm", k[y_].shape[0]));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", pairs_.rows));
     return RequireCount(k, "Out@GRAD", pairs_.rows);
   }
@@ -117,7 +110,14 @@ class CosSimGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_, x_norm_, y_norm_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out"> out_;
+  In<"XNorm"> x_norm_;
+  In<"YNorm"> y_norm_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   RowPairs pairs_;
 };
 

@@ -20,12 +20,11 @@ template <typename Device, typename T>
 class CumsumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     exclusive_ = k.Attr<bool>("exclusive");
     reverse_ = k.Attr<bool>("reverse");
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -46,7 +45,8 @@ class CumsumKernel : public Kernel {
  private:
   // Integers wrap around instead of overflowing.
   using Sum = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   bool exclusive_ = false, reverse_ = false;
   AxisView view_;
 };

@@ -26,9 +26,7 @@ template <typename Device, typename T>
 class DequantizeMaxAbsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    out_ = k.Output("Out");
+    k.Bind(x_, scale_, out_);
     range_ = static_cast<T>(k.Attr<float>("max_range"));
     return RequireCount(k, "Scale", 1);
   }
@@ -36,12 +34,14 @@ class DequantizeMaxAbsKernel : public Kernel {
     const T scale = *std::as_const(k[scale_]).template Data<T>();
     const T* const x = std::as_const(k[x_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < x_.shape.Count(); ++i) out[i] = scale * x[i] / range_;
+    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = scale * x[i] / range_;
     return OkStatus();
   }
 
  private:
-  Operand x_, scale_, out_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  Out<"Out"> out_;
   T range_ = 1;
 };
 
@@ -69,18 +69,17 @@ template <typename Device, typename T>
 class DequantizeChannelsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     scales_.assign(k.Inputs("Scales").begin(), k.Inputs("Scales").end());
     const auto bits = k.Attr<std::vector<std::int32_t>>("quant_bits");
     const int at = static_cast<int>(scales_.size()) - 1;
     for (std::size_t s = 0; s < scales_.size(); ++s) range_ *= static_cast<T>((1 << (bits[s] - 1)) - 1);
-    outer_ = x_.shape.Product(0, at);
-    channels_ = x_.shape[at];
-    inner_ = x_.shape.Product(at + 1, x_.shape.rank());
-    if (scales_[0].shape.Count() == channels_ && (at == 0 || scales_[1].shape.Count() == 1))
-      return OkStatus();
-    return k.Error("Scales do not fit X (", x_.shape, ")");
+    outer_ = k[x_].shape.Product(0, at);
+    channels_ = k[x_].shape[at];
+    inner_ = k[x_].shape.Product(at + 1, k[x_].shape.rank());
+    const auto scales = k.Inputs("Scales");
+    if (scales[0].shape.Count() == channels_ && (at == 0 || scales[1].shape.Count() == 1)) return OkStatus();
+    return k.Error("Scales do not fit X (", k[x_].shape, ")");
   }
   Status Run(KernelRun& k) override {
     const T* const scales = std::as_const(k[scales_[0]]).template Data<T>();
@@ -97,7 +96,8 @@ class DequantizeChannelsKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   std::vector<Operand> scales_;
   T range_ = 1;
   Dim outer_ = 1, channels_ = 1, inner_ = 1;
@@ -112,9 +112,7 @@ Status InferAbsMax(InferContext& c) {
 class DequantizeAbsMaxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    out_ = k.Output("Out");
+    k.Bind(x_, scale_, out_);
     range_ = k.Attr<float>("max_range");
     return RequireCount(k, "Scale", 1);
   }
@@ -122,12 +120,14 @@ class DequantizeAbsMaxKernel : public Kernel {
     const std::int8_t* const x = std::as_const(k[x_]).Data<std::int8_t>();
     const float scale = *std::as_const(k[scale_]).Data<float>();
     float* const out = k[out_].Data<float>();
-    for (Dim i = 0; i < x_.shape.Count(); ++i) out[i] = scale * static_cast<float>(x[i]) / range_;
+    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = scale * static_cast<float>(x[i]) / range_;
     return OkStatus();
   }
 
  private:
-  Operand x_, scale_, out_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  Out<"Out"> out_;
   float range_ = 1;
 };
 
@@ -140,21 +140,21 @@ Status InferLog(InferContext& c) {
 class DequantizeLogKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dict_ = k.Input("Dict");
-    out_ = k.Output("Out");
+    k.Bind(x_, dict_, out_);
     return RequireCount(k, "Dict", 128);
   }
   Status Run(KernelRun& k) override {
     const std::int8_t* const x = std::as_const(k[x_]).Data<std::int8_t>();
     const float* const dict = std::as_const(k[dict_]).Data<float>();
     float* const out = k[out_].Data<float>();
-    for (Dim i = 0; i < x_.shape.Count(); ++i) out[i] = x[i] < 0 ? -dict[x[i] + 128] : dict[x[i]];
+    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = x[i] < 0 ? -dict[x[i] + 128] : dict[x[i]];
     return OkStatus();
   }
 
  private:
-  Operand x_, dict_, out_;
+  In<"X"> x_;
+  In<"Dict"> dict_;
+  Out<"Out"> out_;
 };
 
 }  // namespace

@@ -59,11 +59,9 @@ template <typename Device, typename T>
 class DistKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     norm_ = Norm(k.Attr<float>("p"));
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, -1));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, -1));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -79,7 +77,9 @@ class DistKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   Norm norm_;
   BroadcastLoops loops_;
 };
@@ -88,14 +88,9 @@ template <typename Device, typename T>
 class DistGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(x_, y_, out_, dout_, dx_, dy_);
     norm_ = Norm(k.Attr<float>("p"));
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, -1));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, -1));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", 1));
     return RequireCount(k, "Out@GRAD", 1);
   }
@@ -121,7 +116,12 @@ class DistGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   Norm norm_;
   BroadcastLoops loops_;
 };
@@ -136,9 +136,7 @@ template <typename Device, typename T>
 class CloseKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    other_ = k.Input("Other");
-    out_ = k.Output("Out");
+    k.Bind(input_, other_, out_);
     relative_ = k.Attr<float>("rtol");
     absolute_ = k.Attr<float>("atol");
     equal_nan_ = k.Attr<bool>("equal_nan");
@@ -159,7 +157,9 @@ class CloseKernel : public Kernel {
     if (std::isinf(x) || std::isinf(y)) return x == y;
     return std::abs(x - y) <= absolute_ + relative_ * std::abs(y);
   }
-  Operand input_, other_, out_;
+  In<"Input"> input_;
+  In<"Other"> other_;
+  Out<"Out"> out_;
   double relative_ = 0, absolute_ = 0;
   bool equal_nan_ = false;
 };

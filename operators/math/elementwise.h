@@ -46,15 +46,14 @@ struct Elementwise {
    public:
     Status Prepare(KernelSetup& k) override {
       type_ = k.op().type();
-      x_ = k.Input("X");
+      k.Bind(x_, out_);
       y_ = k.Input("Y");
-      out_ = k.Output("Out");
-      if (kScalesRows<Math> && x_.kind == VarKind::kSelectedRows) {
+      if (kScalesRows<Math> && k[x_].kind == VarKind::kSelectedRows) {
         on_rows_ = true;
-        rows_.Prepare(x_, out_);
+        rows_.Prepare(k[x_], k[out_]);
         return RequireCount(k, "Y", 1);
       }
-      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k.Input("Y").shape, k.Attr<int>("axis")));
       return OkStatus();
     }
 
@@ -107,7 +106,9 @@ struct Elementwise {
     }
 
     std::string type_;
-    Operand x_, y_, out_;
+    In<"X"> x_;
+    Out<"Out"> out_;
+    NamedOperand y_;
     BroadcastLoops loops_;
     bool on_rows_ = false;
     ValuesOf rows_;
@@ -117,15 +118,12 @@ struct Elementwise {
   class Backward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      y_ = k.Input("Y");
+      k.Bind(x_, y_);
       out_ = Math::kReadsOut ? k.Input("Out") : k.Input("Out@GRAD");
-      dout_ = k.Input("Out@GRAD");
-      dx_ = k.Output("X@GRAD");
-      dy_ = k.Output("Y@GRAD");
-      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
+      k.Bind(dout_, dx_, dy_);
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, k.Attr<int>("axis")));
       // LoopsOver has aligned the shapes, so this cannot fail.
-      const Shape out = AlignShapes(x_.shape, y_.shape, k.Attr<int>("axis"))->out;
+      const Shape out = AlignShapes(k[x_].shape, k[y_].shape, k.Attr<int>("axis"))->out;
       if constexpr (Math::kReadsOut) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", out));
       return RequireShape(k, "Out@GRAD", out);
     }
@@ -237,7 +235,12 @@ struct Elementwise {
       });
     }
 
-    Operand x_, y_, out_, dout_, dx_, dy_;
+    In<"X"> x_;
+    In<"Y"> y_;
+    In<"Out@GRAD"> dout_;
+    Out<"X@GRAD"> dx_;
+    Out<"Y@GRAD"> dy_;
+    Operand out_;
     BroadcastLoops loops_;
   };
 };

@@ -88,9 +88,7 @@ template <typename Device, typename T>
 class ElementwiseAddKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     stream_ = StreamOf(k);
     PENSTOCK_ASSIGN_OR_RETURN(const AlignedShapes shapes, Align(k));
     const std::vector<Dim> x = StridesOf(shapes.x), y = StridesOf(shapes.y);
@@ -107,7 +105,9 @@ class ElementwiseAddKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   Walk walk_;
   cudaStream_t stream_ = nullptr;
 };
@@ -147,7 +147,7 @@ template <typename Device, typename T>
 class ElementwiseAddGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
+    k.Bind(dout_);
     stream_ = StreamOf(k);
     PENSTOCK_ASSIGN_OR_RETURN(const AlignedShapes shapes, Align(k));
     dx_.Prepare(k.Output("X@GRAD"), shapes.x, shapes.out);
@@ -160,7 +160,7 @@ class ElementwiseAddGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_;
+  In<"Out@GRAD"> dout_;
   OperandGrad dx_, dy_;
   cudaStream_t stream_ = nullptr;
 };

@@ -41,20 +41,17 @@ struct Second {
   class Kernels : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      ddx_ = k.Input("DDX");
-      ddy_ = k.Input("DDY");
-      y_ = k.Input("Y");
+      k.Bind(ddx_, ddy_, y_, ddout_, dy_);
       result_ = k.Input(kResult);
-      const Operand& like_x = kKind == Kind::kMul ? k.Input("X") : kKind == Kind::kDiv ? k.Input("DX") : ddx_;
-      x_ = like_x ? like_x : result_;
-      ddout_ = k.Output("DDOut");
+      const Argument& like_x = k.Input(kKind == Kind::kMul ? "X" : kKind == Kind::kDiv ? "DX" : "DDX");
+      const Argument& x = like_x ? like_x : k.Input(kResult);
+      x_ = x;
       dx_ = k.Output(kKind == Kind::kDiv ? "DOut" : "X@GRAD");
-      dy_ = k.Output("Y@GRAD");
-      if (ddx_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", x_.shape));
-      if (ddy_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDY", y_.shape));
+      if (ddx_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", x.shape));
+      if (ddy_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDY", k[y_].shape));
       const int axis = k.Attr<int>("axis");
-      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
-      const Shape out = AlignShapes(x_.shape, y_.shape, axis)->out;
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x.shape, k[y_].shape, axis));
+      const Shape out = AlignShapes(x.shape, k[y_].shape, axis)->out;
       if (kKind == Kind::kDiv) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DX", out));
       return RequireShape(k, kResult, out);
     }
@@ -92,7 +89,12 @@ struct Second {
       std::ranges::fill(k[output].template Span<T>(), T{0});
       return k[output].template Data<T>();
     }
-    Operand ddx_, ddy_, x_, y_, result_, ddout_, dx_, dy_;
+    In<"DDX"> ddx_;
+    In<"DDY"> ddy_;
+    In<"Y"> y_;
+    Out<"DDOut"> ddout_;
+    Out<"Y@GRAD"> dy_;
+    Operand x_, result_, dx_;
     BroadcastLoops loops_;
   };
 

@@ -102,15 +102,13 @@ struct QuantizeAbsMax {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
-      scale_ = k.Output("OutScale");
+      k.Bind(x_, out_, scale_);
       bins_ = BinsOf(k);
       return OkStatus();
     }
     Status Run(KernelRun& k) override {
-      const Dim parts = kChannels ? x_.shape[0] : 1;
-      const Dim count = parts == 0 ? 0 : x_.shape.Count() / parts;
+      const Dim parts = kChannels ? k[x_].shape()[0] : 1;
+      const Dim count = parts == 0 ? 0 : k[x_].shape().Count() / parts;
       for (Dim p = 0; p < parts; ++p) {
         const T* const x = std::as_const(k[x_]).template Data<T>() + p * count;
         const T scale = LargestOf(x, count);
@@ -121,7 +119,9 @@ struct QuantizeAbsMax {
     }
 
    private:
-    Operand x_, out_, scale_;
+    In<"X"> x_;
+    Out<"Out"> out_;
+    Out<"OutScale"> scale_;
     int bins_ = 1;
   };
 };
@@ -130,12 +130,7 @@ template <typename Device, typename T>
 class QuantizeRangeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    before_ = k.Input("InScale");
-    step_ = k.Input("Iter");
-    out_ = k.Output("Out");
-    scale_ = k.Output("OutScale");
-    scales_ = k.Output("OutScales");
+    k.Bind(x_, before_, step_, out_, scale_, scales_);
     bins_ = BinsOf(k);
     window_ = k.Attr<std::int32_t>("window_size");
     is_test_ = k.Attr<bool>("is_test");
@@ -145,9 +140,9 @@ class QuantizeRangeKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* const x = std::as_const(k[x_]).template Data<T>();
     T scale = *std::as_const(k[before_]).template Data<T>();
-    if (!is_test_) scale = InWindow(k, LargestOf(x, x_.shape.Count()), scale);
+    if (!is_test_) scale = InWindow(k, LargestOf(x, k[x_].shape().Count()), scale);
     *k[scale_].template Data<T>() = scale;
-    RoundAll(x, x_.shape.Count(), scale, bins_, T{1}, k[out_].template Data<T>());
+    RoundAll(x, k[x_].shape().Count(), scale, bins_, T{1}, k[out_].template Data<T>());
     return OkStatus();
   }
 
@@ -165,7 +160,12 @@ class QuantizeRangeKernel : public Kernel {
     return MaxOrNan(before, now);
   }
 
-  Operand x_, before_, step_, out_, scale_, scales_;
+  In<"X"> x_;
+  In<"InScale"> before_;
+  In<"Iter"> step_;
+  Out<"Out"> out_;
+  Out<"OutScale"> scale_;
+  Out<"OutScales"> scales_;
   int bins_ = 1;
   Dim window_ = 1;
   bool is_test_ = false;
@@ -179,17 +179,12 @@ struct MovingScale {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
+      k.Bind(x_);
       if (kWhat != MovingOut::kAsItIs) {
-        before_ = k.Input("InScale");
+        k.Bind(before_);
         bins_ = BinsOf(k);
       }
-      accum_ = k.Input("InAccum");
-      state_ = k.Input("InState");
-      out_ = k.Output("Out");
-      scale_ = k.Output("OutScale");
-      accum_out_ = k.Output("OutAccum");
-      state_out_ = k.Output("OutState");
+      k.Bind(accum_, state_, out_, scale_, accum_out_, state_out_);
       rate_ = static_cast<T>(k.Attr<float>("moving_rate"));
       is_test_ = k.Attr<bool>("is_test");
       if (is_test_ || (accum_ && state_ && accum_out_ && state_out_)) return OkStatus();
@@ -197,7 +192,7 @@ struct MovingScale {
     }
     Status Run(KernelRun& k) override {
       const T* const x = std::as_const(k[x_]).template Data<T>();
-      const Dim count = x_.shape.Count();
+      const Dim count = k[x_].shape().Count();
       T scale = before_ ? *std::as_const(k[before_]).template Data<T>() : T{0};
       T accum = accum_ ? *std::as_const(k[accum_]).template Data<T>() : T{0};
       T state = state_ ? *std::as_const(k[state_]).template Data<T>() : T{0};
@@ -223,7 +218,14 @@ struct MovingScale {
       }
     }
 
-    Operand x_, before_, accum_, state_, out_, scale_, accum_out_, state_out_;
+    In<"X"> x_;
+    In<"InScale"> before_;
+    In<"InAccum"> accum_;
+    In<"InState"> state_;
+    Out<"Out"> out_;
+    Out<"OutScale"> scale_;
+    Out<"OutAccum"> accum_out_;
+    Out<"OutState"> state_out_;
     int bins_ = 1;
     T rate_ = 0;
     bool is_test_ = false;

@@ -160,13 +160,11 @@ class FusedElemwiseKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     f_.Prepare(k);
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    if (k.Attr<bool>("save_intermediate_out")) between_ = k.Output("IntermediateOut");
+    k.Bind(x_, y_, out_);
+    if (k.Attr<bool>("save_intermediate_out")) k.Bind(between_);
     if (!f_.made.unary_is_outer && !between_)
-      scratch_ = k.Workspace(static_cast<std::size_t>(y_.shape.Count()) * sizeof(T));
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<std::int32_t>("axis")));
+      scratch_ = k.Workspace(static_cast<std::size_t>(k[y_].shape.Count()) * sizeof(T));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, k[x_].shape, k[y_].shape, k.Attr<std::int32_t>("axis")));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -176,11 +174,11 @@ class FusedElemwiseKernel : public Kernel {
     if (f_.made.unary_is_outer) {
       T* const between = between_ ? k[between_].template Data<T>() : out;
       Combine(x, y, between);
-      f_.Apply(between, out, out_.shape.Count());
+      f_.Apply(between, out, k[out_].shape().Count());
     } else {
       T* const between =
           between_ ? k[between_].template Data<T>() : reinterpret_cast<T*>(k.Workspace(scratch_));
-      f_.Apply(y, between, y_.shape.Count());
+      f_.Apply(y, between, k[y_].shape().Count());
       Combine(x, between, out);
     }
     return OkStatus();
@@ -196,7 +194,10 @@ class FusedElemwiseKernel : public Kernel {
   }
 
   Functions<T> f_;
-  Operand x_, y_, out_, between_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
+  Out<"IntermediateOut"> between_;
   BroadcastLoops loops_;
   WorkspaceId scratch_;
 };
@@ -209,25 +210,21 @@ class FusedElemwiseGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     f_.Prepare(k);
-    y_ = k.Input("Y");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    dbetween_ = k.Output("IntermediateOut@GRAD");
-    if (k.Attr<bool>("save_intermediate_out")) between_ = k.Input("IntermediateOut");
-    x_ = k.Input("X");
-    if (f_.made.multiplies && !x_) return k.Error("elementwise_mul needs input X");
-    if (!x_) x_ = dout_;  // a sum does not need the elements of X; Out then has the shape of X
+    k.Bind(y_, out_, dout_, dx_, dy_, dbetween_);
+    if (k.Attr<bool>("save_intermediate_out")) k.Bind(between_);
+    if (f_.made.multiplies && !k.Input("X")) return k.Error("elementwise_mul needs input X");
+    // A sum does not need the elements of X; Out then has the shape of X.
+    const Argument& x = k.Input(k.Input("X") ? "X" : "Out@GRAD");
+    x_ = x;
     const int axis = k.Attr<std::int32_t>("axis");
-    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x.shape, k[y_].shape, axis));
     // AlignShapes cannot fail, because LoopsOver has aligned the shapes.
-    const Shape whole = AlignShapes(x_.shape, y_.shape, axis)->out;
-    const Shape& inner = f_.made.unary_is_outer ? whole : y_.shape;
+    const Shape whole = AlignShapes(x.shape, k[y_].shape, axis)->out;
+    const Shape& inner = f_.made.unary_is_outer ? whole : k[y_].shape;
     for (const char* slot : {"Out", "Out@GRAD"}) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, whole));
     if (between_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "IntermediateOut", inner));
     for (const char* slot : {"X", "IntermediateOut", "Out", "Out@GRAD"}) {
-      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, y_.dtype));
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, k[y_].dtype));
     }
     const auto bytes = static_cast<std::size_t>(inner.Count()) * sizeof(T);
     between_scratch_ = k.Workspace(bytes);
@@ -242,18 +239,18 @@ class FusedElemwiseGradKernel : public Kernel {
     T* const dbetween = dbetween_ ? k[dbetween_].template Data<T>() : Scratch(k, dbetween_scratch_);
     if (f_.made.unary_is_outer) {
       const T* const out = std::as_const(k[out_]).template Data<T>();
-      for (Dim i = 0; i < dout_.shape.Count(); ++i) dbetween[i] = f_.Slope(out[i], dout[i]);
+      for (Dim i = 0; i < k[dout_].shape().Count(); ++i) dbetween[i] = f_.Slope(out[i], dout[i]);
       if (dx_) OfX(k, y, dbetween);
-      if (dy_) OfY(x, dbetween, k[dy_].template Data<T>());
+      if (dy_) OfY(k, x, dbetween, k[dy_].template Data<T>());
       return OkStatus();
     }
     const T* const between = Between(k, y);
     if (dx_) OfX(k, between, dout);
     if (!dy_ && !dbetween_) return OkStatus();
-    OfY(x, dout, dbetween);
+    OfY(k, x, dout, dbetween);
     if (!dy_) return OkStatus();
     T* const dy = k[dy_].template Data<T>();
-    for (Dim j = 0; j < y_.shape.Count(); ++j) dy[j] = f_.Slope(between[j], dbetween[j]);
+    for (Dim j = 0; j < k[y_].shape().Count(); ++j) dy[j] = f_.Slope(between[j], dbetween[j]);
     return OkStatus();
   }
 
@@ -264,21 +261,21 @@ class FusedElemwiseGradKernel : public Kernel {
   const T* Between(KernelRun& k, const T* y) const {
     if (between_) return std::as_const(k[between_]).template Data<T>();
     T* const made = Scratch(k, between_scratch_);
-    f_.Apply(y, made, y_.shape.Count());
+    f_.Apply(y, made, k[y_].shape().Count());
     return made;
   }
   // Computes the gradients of the operands of the binary function from that of its result.
   void OfX(KernelRun& k, const T* y, const T* d) {
     T* const dx = k[dx_].template Data<T>();
-    std::fill_n(dx, x_.shape.Count(), T{0});
+    std::fill_n(dx, k[x_].shape().Count(), T{0});
     if (f_.made.multiplies) {
       EachElement(loops_, [=](Dim o, Dim i, Dim j) { dx[i] += d[o] * y[j]; });
     } else {
       EachElement(loops_, [=](Dim o, Dim i, Dim) { dx[i] += d[o]; });
     }
   }
-  void OfY(const T* x, const T* d, T* dy) const {
-    std::fill_n(dy, y_.shape.Count(), T{0});
+  void OfY(KernelRun& k, const T* x, const T* d, T* dy) const {
+    std::fill_n(dy, k[y_].count(), T{0});
     if (f_.made.multiplies) {
       EachElement(loops_, [=](Dim o, Dim i, Dim j) { dy[j] += d[o] * x[i]; });
     } else {
@@ -287,7 +284,14 @@ class FusedElemwiseGradKernel : public Kernel {
   }
 
   Functions<T> f_;
-  Operand x_, y_, out_, between_, dout_, dx_, dy_, dbetween_;
+  In<"Y"> y_;
+  In<"Out"> out_;
+  In<"IntermediateOut"> between_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
+  Out<"IntermediateOut@GRAD"> dbetween_;
+  Operand x_;
   BroadcastLoops loops_;
   WorkspaceId between_scratch_, dbetween_scratch_;
 };

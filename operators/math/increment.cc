@@ -34,8 +34,7 @@ template <typename Device, typename T>
 class IncrementKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     step_ = ElementFrom<T>(k.Attr<float>("step"));
     return OkStatus();
   }
@@ -45,7 +44,8 @@ class IncrementKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   T step_ = 1;
 };
 

@@ -29,20 +29,21 @@ struct Check {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
+      k.Bind(x_, out_);
+      is_rows_ = k[x_].kind == VarKind::kSelectedRows;
       return OkStatus();
     }
     Status Run(KernelRun& k) override {
-      const bool is_rows = x_.kind == VarKind::kSelectedRows;
-      const Tensor& x = is_rows ? k.Var(x_).template As<SelectedRows>().value : k[x_];
+      const Tensor& x = is_rows_ ? k.Var(x_).template As<SelectedRows>().value : k[x_];
       // Selected rows without a value have no elements.
       *k[out_].template Data<bool>() = (x.initialized() && Test::template Any<T>(x)) == kTrueIfAny;
       return OkStatus();
     }
 
    private:
-    Operand x_, out_;
+    In<"X"> x_;
+    Out<"Out"> out_;
+    bool is_rows_ = false;
   };
 };
 

@@ -16,8 +16,7 @@ template <typename Device, typename T>
 class L1NormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -28,16 +27,15 @@ class L1NormKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class L1NormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, dout_, dx_);
     return RequireCount(k, "Out@GRAD", 1);
   }
   Status Run(KernelRun& k) override {
@@ -54,7 +52,9 @@ class L1NormGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

@@ -63,9 +63,9 @@ Status InferMatMul(InferContext& c) {
 
 // The matrices of an argument in memory, transposed if requested, and repeated to `batch` if there is only
 // one.
-MatrixSlot SlotOf(const Operand& operand, bool vector_is_row, bool transpose, Dim batch) {
-  const Factor f = FactorOf(operand.shape, vector_is_row, false);
-  MatrixSlot m{operand, batch, f.rows, f.columns, 0, f.columns, 1};
+MatrixSlot SlotOf(const Argument& argument, bool vector_is_row, bool transpose, Dim batch) {
+  const Factor f = FactorOf(argument.shape, vector_is_row, false);
+  MatrixSlot m{argument, batch, f.rows, f.columns, 0, f.columns, 1};
   if (f.batch) m.batch_stride = f.rows * f.columns;
   return transpose ? Transposed(m) : m;
 }
@@ -83,7 +83,7 @@ struct Product {
   MatrixSlot x, y, out;
 };
 
-Result<Product> ProductOf(const KernelSetup& k, const Operand& x, const Operand& y, const Operand& out) {
+Result<Product> ProductOf(const KernelSetup& k, const Argument& x, const Argument& y, const Argument& out) {
   const bool transpose_x = k.Attr<bool>("transpose_X");
   const bool transpose_y = k.Attr<bool>("transpose_Y");
   if (x.shape.rank() == 0 || y.shape.rank() == 0)
@@ -133,12 +133,12 @@ class MatMulGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(Product p, ProductOf(k, k.Input("X"), k.Input("Y"), k.Input("Out@GRAD")));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", p.out.batch * p.out.rows * p.out.columns));
     const double alpha = k.Attr<float>("alpha");
-    if (const Operand& wanted = k.Output("X@GRAD")) {
+    if (const Argument& wanted = k.Output("X@GRAD")) {
       MatrixSlot dx = p.x;
       dx.operand = wanted;
       PENSTOCK_RETURN_IF_ERROR(dx_.Prepare(k, p.out, Transposed(p.y), dx, alpha));
     }
-    if (const Operand& wanted = k.Output("Y@GRAD")) {
+    if (const Argument& wanted = k.Output("Y@GRAD")) {
       MatrixSlot dy = p.y;
       dy.operand = wanted;
       PENSTOCK_RETURN_IF_ERROR(dy_.Prepare(k, Transposed(p.x), p.out, dy, alpha));

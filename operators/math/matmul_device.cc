@@ -7,13 +7,13 @@
 
 namespace penstock {
 
-Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims) {
-  const Shape& shape = operand.shape;
+Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Argument& argument, int row_dims) {
+  const Shape& shape = argument.shape;
   if (row_dims < 0 || row_dims > shape.rank()) {
-    return k.Error(operand.name, " of rank ", shape.rank(), " cannot be flattened at ", row_dims);
+    return k.Error(argument.name, " of rank ", shape.rank(), " cannot be flattened at ", row_dims);
   }
   MatrixSlot m;
-  m.operand = operand;
+  m.operand = argument;
   m.rows = shape.Product(0, row_dims);
   m.columns = shape.Product(row_dims, shape.rank());
   m.row_stride = m.columns;

@@ -47,7 +47,8 @@ Result<CublasMatrix> AsCublas(const KernelSetup& k, const MatrixSlot& m) {
   const bool by_columns = m.row_stride == 1 || m.rows == 1;
   const bool by_rows = m.column_stride == 1 || m.columns == 1;
   if ((!by_columns && !by_rows) || !fits(m.rows) || !fits(m.columns)) {
-    return k.Error("cuBLAS cannot address ", m.operand.name, " as a matrix [", m.rows, ", ", m.columns, "]");
+    return k.Error("cuBLAS cannot address a matrix [", m.rows, ", ", m.columns, "] of strides ", m.row_stride,
+                   " and ", m.column_stride);
   }
   c.operation = by_columns ? CUBLAS_OP_N : CUBLAS_OP_T;
   const Dim leading = by_columns ? m.column_stride : m.row_stride;

@@ -23,7 +23,7 @@ struct MatrixSlot {
 };
 
 // Returns a tensor flattened to two dimensions: the rows run over its first `row_dims` axes.
-Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims);
+Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Argument& argument, int row_dims);
 MatrixSlot Transposed(MatrixSlot matrix);
 // Some rows or columns of each matrix, or some of the matrices.
 MatrixSlot RowsOf(MatrixSlot matrix, Dim first, Dim rows);

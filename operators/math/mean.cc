@@ -19,8 +19,7 @@ template <typename Device, typename T>
 class MeanKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -31,17 +30,17 @@ class MeanKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class MeanGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (dout_.shape.Count() == 1) return OkStatus();
-    return k.Error("Out@GRAD (", dout_.shape, ") must hold one element");
+    k.Bind(dout_, dx_);
+    if (k[dout_].shape.Count() == 1) return OkStatus();
+    return k.Error("Out@GRAD (", k[dout_].shape, ") must hold one element");
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -55,7 +54,8 @@ class MeanGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

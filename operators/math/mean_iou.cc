@@ -37,11 +37,7 @@ template <typename Device, typename T>
 class MeanIouKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    predictions_ = k.Input("Predictions");
-    labels_ = k.Input("Labels");
-    mean_ = k.Output("OutMeanIou");
-    wrong_ = k.Output("OutWrong");
-    correct_ = k.Output("OutCorrect");
+    k.Bind(predictions_, labels_, mean_, wrong_, correct_);
     classes_ = k.Attr<int>("num_classes");
     const auto keep = [&k](const char* slot, std::vector<Operand>& to) {
       to.assign(k.Inputs(slot).begin(), k.Inputs(slot).end());
@@ -57,7 +53,7 @@ class MeanIouKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(Begin(k, in_wrongs_, wrong));
     PENSTOCK_RETURN_IF_ERROR(Begin(k, in_corrects_, correct));
     const T *const x = k[predictions_].template Data<T>(), *const label = k[labels_].template Data<T>();
-    for (Dim i = 0; i < predictions_.shape.Count(); ++i) {
+    for (Dim i = 0; i < k[predictions_].shape().Count(); ++i) {
       for (const T one : {x[i], label[i]}) {
         if (one < 0 || one >= classes_)
           return InvalidArgument("E-op-label", "mean_iou: class ", one, " must be in [0, ", classes_, ")");
@@ -99,7 +95,11 @@ class MeanIouKernel : public Kernel {
     }
     return OkStatus();
   }
-  Operand predictions_, labels_, mean_, wrong_, correct_;
+  In<"Predictions"> predictions_;
+  In<"Labels"> labels_;
+  Out<"OutMeanIou"> mean_;
+  Out<"OutWrong"> wrong_;
+  Out<"OutCorrect"> correct_;
   std::vector<Operand> in_wrongs_, in_corrects_, in_means_;
   Dim classes_ = 1;
 };

@@ -18,10 +18,8 @@ template <typename Device, typename T>
 class MinusKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    return RequireShape(k, "Y", x_.shape);
+    k.Bind(x_, y_, out_);
+    return RequireShape(k, "Y", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -33,7 +31,9 @@ class MinusKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
 };
 
 // As in Fluid, two scale ops; there is no minus_grad.

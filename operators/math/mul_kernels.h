@@ -33,11 +33,11 @@ class MulGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const MatrixSlot x, AsMatrix(k, k.Input("X"), x_rows_to));
     PENSTOCK_ASSIGN_OR_RETURN(const MatrixSlot y, AsMatrix(k, k.Input("Y"), y_rows_to));
     PENSTOCK_ASSIGN_OR_RETURN(const MatrixSlot dout, AsMatrix(k, k.Input("Out@GRAD"), x_rows_to));
-    if (const Operand& wanted = k.Output("X@GRAD")) {
+    if (const Argument& wanted = k.Output("X@GRAD")) {
       PENSTOCK_ASSIGN_OR_RETURN(const MatrixSlot dx, AsMatrix(k, wanted, x_rows_to));
       PENSTOCK_RETURN_IF_ERROR(dx_.Prepare(k, dout, Transposed(y), dx));
     }
-    if (const Operand& wanted = k.Output("Y@GRAD")) {
+    if (const Argument& wanted = k.Output("Y@GRAD")) {
       PENSTOCK_ASSIGN_OR_RETURN(const MatrixSlot dy, AsMatrix(k, wanted, y_rows_to));
       PENSTOCK_RETURN_IF_ERROR(dy_.Prepare(k, Transposed(x), dout, dy));
     }

@@ -23,15 +23,8 @@ class MulSecondOrderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const int x_rows_to = k.Attr<int>("x_num_col_dims"), y_rows_to = k.Attr<int>("y_num_col_dims");
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("DOut");
-    ddx_ = k.Input("DDX");
-    ddy_ = k.Input("DDY");
-    ddout_ = k.Output("DDOut");
-    dx_ = k.Output("DX");
-    dy_ = k.Output("DY");
-    const Shape &x = x_.shape, &y = y_.shape;
+    k.Bind(x_, y_, dout_, ddx_, ddy_, ddout_, dx_, dy_);
+    const Shape &x = k[x_].shape, &y = k[y_].shape;
     if (x.rank() <= x_rows_to || y.rank() <= y_rows_to)
       return k.Error("ranks of X (", x, ") and Y (", y, ") must be above their num_col_dims");
     rows_ = x.Product(0, x_rows_to);
@@ -45,8 +38,8 @@ class MulSecondOrderKernel : public Kernel {
     return RequireCount(k, "DOut", rows_ * columns_);
   }
   Status Run(KernelRun& k) override {
-    for (const Operand* out : {&ddout_, &dx_, &dy_}) {
-      if (*out) std::ranges::fill(k[*out].template Span<T>(), T{0});
+    for (const Operand out : std::initializer_list<Operand>{ddout_, dx_, dy_}) {
+      if (out) std::ranges::fill(k[out].template Span<T>(), T{0});
     }
     GemmOptions adds = options_;
     adds.add = true;
@@ -74,7 +67,14 @@ class MulSecondOrderKernel : public Kernel {
   static MatrixView<T> Written(KernelRun& k, const Operand& operand, Dim rows, Dim columns) {
     return RowMajor(k[operand].template Data<T>(), rows, columns);
   }
-  Operand x_, y_, dout_, ddx_, ddy_, ddout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"DOut"> dout_;
+  In<"DDX"> ddx_;
+  In<"DDY"> ddy_;
+  Out<"DDOut"> ddout_;
+  Out<"DX"> dx_;
+  Out<"DY"> dy_;
   Dim rows_ = 0, width_ = 0, columns_ = 0;
   GemmOptions options_;
 };

@@ -25,12 +25,10 @@ template <typename Device, typename T>
 class NormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    norm_ = k.Output("Norm");
-    out_ = k.Output("Out");
+    k.Bind(x_, norm_, out_);
     epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     return RequireOutput(k, "Norm");
   }
   Status Run(KernelRun& k) override {
@@ -51,7 +49,9 @@ class NormKernel : public Kernel {
   }
 
  private:
-  Operand x_, norm_, out_;
+  In<"X"> x_;
+  Out<"Norm"> norm_;
+  Out<"Out"> out_;
   double epsilon_ = 0;
   AxisView view_;
 };
@@ -61,14 +61,11 @@ template <typename Device, typename T>
 class NormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    norm_ = k.Input("Norm");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    k.Bind(x_, norm_, dout_, dx_);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Norm", view_.lines()));
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -92,7 +89,10 @@ class NormGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, norm_, dout_, dx_;
+  In<"X"> x_;
+  In<"Norm"> norm_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   AxisView view_;
 };
 

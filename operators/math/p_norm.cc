@@ -35,11 +35,10 @@ template <typename Device, typename T>
 class PNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     order_ = static_cast<double>(k.Attr<float>("porder"));
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -55,7 +54,8 @@ class PNormKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   double order_ = 2;
   AxisView view_;
 };
@@ -64,14 +64,11 @@ template <typename Device, typename T>
 class PNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, out_, dout_, dx_);
     order_ = static_cast<double>(k.Attr<float>("porder"));
     epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
-    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, k[x_].shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(k[x_].shape, axis);
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", view_.lines()));
     return RequireCount(k, "Out@GRAD", view_.lines());
   }
@@ -96,7 +93,10 @@ class PNormGradKernel : public Kernel {
   // The derivative of |x|^porder / porder; 0 at 0, NaN at NaN.
   double Slope(double x) const { return x == 0 ? 0 : std::copysign(std::pow(std::abs(x), order_ - 1), x); }
 
-  Operand x_, out_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   double order_ = 2, epsilon_ = 0;
   AxisView view_;
 };

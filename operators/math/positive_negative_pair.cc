@@ -37,12 +37,9 @@ template <typename Device, typename T>
 class PositiveNegativePairKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    score_ = k.Input("Score");
-    label_ = k.Input("Label");
-    query_ = k.Input("QueryID");
-    weight_ = k.Input("Weight");
+    k.Bind(score_, label_, query_, weight_);
     column_ = k.Attr<std::int32_t>("column");
-    if (column_ < 0) column_ += score_.shape[1];
+    if (column_ < 0) column_ += k[score_].shape[1];
     bool before = true;
     for (const char* count : kCounts) {
       before_.push_back(k.Input(StrCat("Accumulate", count, "Pair")));
@@ -72,7 +69,7 @@ class PositiveNegativePairKernel : public Kernel {
     const T* const score = k[score_].template Data<T>() + column_;
     const T* const label = k[label_].template Data<T>();
     const T* const weight = weight_ ? k[weight_].template Data<T>() : nullptr;
-    const Dim rows = score_.shape[0], width = score_.shape[1];
+    const Dim rows = k[score_].shape()[0], width = k[score_].shape()[1];
     for (Dim a = 0; a < rows; ++a) {
       for (Dim b = a + 1; b < rows; ++b) {
         if (query[a] != query[b] || label[a] == label[b]) continue;
@@ -89,7 +86,10 @@ class PositiveNegativePairKernel : public Kernel {
     }
   }
 
-  Operand score_, label_, query_, weight_;
+  In<"Score"> score_;
+  In<"Label"> label_;
+  In<"QueryID"> query_;
+  In<"Weight"> weight_;
   std::vector<Operand> before_, out_;
   Dim column_ = 0;
 };

@@ -53,9 +53,7 @@ template <typename Device, typename T>
 class PowKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    given_ = k.Input("FactorTensor");
+    k.Bind(x_, out_, given_);
     const auto factor = k.Attr<float>("factor");
     factor_ = ElementFrom<T>(factor);
     if (std::is_integral_v<T> && !given_ && (factor < 0 || static_cast<float>(factor_) != factor))
@@ -79,7 +77,9 @@ class PowKernel : public Kernel {
  private:
   static constexpr double kLargestFactor = 1 << 30;
 
-  Operand x_, given_, out_;
+  In<"X"> x_;
+  In<"FactorTensor"> given_;
+  Out<"Out"> out_;
   T factor_ = 1;
 };
 
@@ -87,13 +87,10 @@ template <typename Device, typename T>
 class PowGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    given_ = k.Input("FactorTensor");
+    k.Bind(x_, dout_, dx_, given_);
     factor_ = static_cast<T>(k.Attr<float>("factor"));
     if (given_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "FactorTensor", 1));
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -107,7 +104,10 @@ class PowGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, given_, dout_, dx_;
+  In<"X"> x_;
+  In<"FactorTensor"> given_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   T factor_ = 1;
 };
 

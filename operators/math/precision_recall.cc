@@ -75,16 +75,10 @@ template <typename Device, typename T>
 class PrecisionRecallKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    indices_ = k.Input("Indices");
-    labels_ = k.Input("Labels");
-    weights_ = k.Input("Weights");
-    before_ = k.Input("StatesInfo");
-    batch_ = k.Output("BatchMetrics");
-    all_ = k.Output("AccumMetrics");
-    after_ = k.Output("AccumStatesInfo");
+    k.Bind(indices_, labels_, weights_, before_, batch_, all_, after_);
     classes_ = k.Attr<std::int32_t>("class_number");
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Labels", indices_.shape.Count()));
-    if (weights_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Weights", indices_.shape.Count()));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Labels", k[indices_].shape.Count()));
+    if (weights_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Weights", k[indices_].shape.Count()));
     if (before_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "StatesInfo", classes_ * kStates));
     states_.resize(static_cast<std::size_t>(classes_ * kStates));
     return OkStatus();
@@ -109,7 +103,7 @@ class PrecisionRecallKernel : public Kernel {
     const T* const weights = weights_ ? std::as_const(k[weights_]).template Data<T>() : nullptr;
     std::ranges::fill(states_, 0.0);
     double total = 0;
-    for (Dim i = 0; i < indices_.shape.Count(); ++i) {
+    for (Dim i = 0; i < k[indices_].shape().Count(); ++i) {
       for (const std::int32_t number : {indices[i], labels[i]}) {
         if (number < 0 || number >= classes_)
           return InvalidArgument("E-op-index", "precision_recall: class ", number, " is not one of ",
@@ -129,7 +123,13 @@ class PrecisionRecallKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand indices_, labels_, weights_, before_, batch_, all_, after_;
+  In<"Indices"> indices_;
+  In<"Labels"> labels_;
+  In<"Weights"> weights_;
+  In<"StatesInfo"> before_;
+  Out<"BatchMetrics"> batch_;
+  Out<"AccumMetrics"> all_;
+  Out<"AccumStatesInfo"> after_;
   Dim classes_ = 0;
   std::vector<double> states_;
 };

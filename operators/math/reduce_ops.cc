@@ -192,13 +192,12 @@ struct Reduce {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
+      k.Bind(x_, out_);
       PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
       if (Math::kDivides && std::is_integral_v<T> && walk_.each() == 0 && walk_.outputs() > 0)
-        return k.Error("X (", x_.shape, ") has no integers to take the mean of");
-      cast_.Prepare(x_.dtype, out_.dtype, x_.shape);
-      sums_ = k.Workspace(static_cast<std::size_t>(out_.shape.Count()) * sizeof(Wide));
+        return k.Error("X (", k[x_].shape, ") has no integers to take the mean of");
+      cast_.Prepare(k[x_].dtype, k[out_].dtype, k[x_].shape);
+      sums_ = k.Workspace(static_cast<std::size_t>(k[out_].shape.Count()) * sizeof(Wide));
       return OkStatus();
     }
     Status Run(KernelRun& k) override {
@@ -265,7 +264,8 @@ struct Reduce {
       return all;
     }
 
-    Operand x_, out_;
+    In<"X"> x_;
+    Out<"Out"> out_;
     Cast cast_;
     WorkspaceId sums_;
     ReduceWalk walk_;
@@ -275,15 +275,12 @@ struct Reduce {
   class Backward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Input("Out");
-      dout_ = k.Input("Out@GRAD");
-      dx_ = k.Output("X@GRAD");
+      k.Bind(x_, out_, dout_, dx_);
       PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
-      if (dx_ && x_.dtype != dout_.dtype) {
-        cast_.Prepare(x_.dtype, dout_.dtype, x_.shape);
-        cast_back_ = ConverterOf(dout_.dtype, dx_.dtype);
-        dx_uncast_ = Tensor(dout_.dtype, x_.shape);
+      if (dx_ && k[x_].dtype != k[dout_].dtype) {
+        cast_.Prepare(k[x_].dtype, k[dout_].dtype, k[x_].shape);
+        cast_back_ = ConverterOf(k[dout_].dtype, k[dx_].dtype);
+        dx_uncast_ = Tensor(k[dout_].dtype, k[x_].shape);
       }
       if (out_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", walk_.outputs()));
       return RequireCount(k, "Out@GRAD", walk_.outputs());
@@ -311,7 +308,10 @@ struct Reduce {
     }
 
    private:
-    Operand x_, out_, dout_, dx_;
+    In<"X"> x_;
+    In<"Out"> out_;
+    In<"Out@GRAD"> dout_;
+    Out<"X@GRAD"> dx_;
     Cast cast_;
     Converter cast_back_ = nullptr;
     Tensor dx_uncast_;

@@ -25,8 +25,7 @@ template <typename Math>
 class ReduceTruthKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return walk_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -38,7 +37,8 @@ class ReduceTruthKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   ReduceWalk walk_;
 };
 

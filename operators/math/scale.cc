@@ -27,7 +27,7 @@ class ScaleKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     values_.Prepare(k.Input("X"), k.Output("Out"));
-    factor_ = k.Input("ScaleTensor");
+    k.Bind(factor_);
     scale_ = ElementFrom<T>(k.Attr<float>("scale"));
     bias_ = ElementFrom<T>(k.Attr<float>("bias"));
     bias_after_scale_ = k.Attr<bool>("bias_after_scale");
@@ -51,7 +51,7 @@ class ScaleKernel : public Kernel {
 
  private:
   ValuesOf values_;
-  Operand factor_;
+  In<"ScaleTensor"> factor_;
   T scale_ = 1, bias_ = 0;
   bool bias_after_scale_ = true;
 };

@@ -33,16 +33,16 @@ struct SecondOrder {
   class Kernels : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      seen_ = k.Input(Seen<Math>());
-      ddx_ = k.Input("DDX");
-      ddout_ = k.Output("DDOut");
+      const Argument& seen = k.Input(Seen<Math>());
+      seen_ = seen;
+      k.Bind(ddx_, ddout_);
       ReadAttrs(math_, k);
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", seen_.shape));
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", seen.shape));
       if constexpr (kKept<Math> != Kept::kNothing) {
         const char* const slot = kKept<Math> == Kept::kDout ? "DOut" : "DX";
         kept_ = k.Input(slot);
         dseen_ = k.Output(SeenGrad<Math>());
-        return RequireShape(k, slot, seen_.shape);
+        return RequireShape(k, slot, seen.shape);
       }
       return OkStatus();
     }
@@ -62,7 +62,9 @@ struct SecondOrder {
     }
 
    private:
-    Operand seen_, kept_, ddx_, ddout_, dseen_;
+    In<"DDX"> ddx_;
+    Out<"DDOut"> ddout_;
+    Operand seen_, kept_, dseen_;
     Math math_;
   };
 };

@@ -11,8 +11,7 @@ template <typename Device, typename T>
 class SignKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -24,7 +23,8 @@ class SignKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 Result<std::vector<Op>> SignGrad(const GradRequest& request) {

@@ -23,8 +23,7 @@ template <typename Device, typename T>
 class SquaredNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -34,16 +33,15 @@ class SquaredNormKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class SquaredNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, dout_, dx_);
     return RequireCount(k, "Out@GRAD", 1);
   }
   Status Run(KernelRun& k) override {
@@ -58,7 +56,9 @@ class SquaredNormGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 Status InferDistance(InferContext& c) {
@@ -73,11 +73,8 @@ template <typename Device, typename T>
 class SquaredDistanceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    difference_ = k.Output("sub_result");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, x_.shape, y_.shape));
+    k.Bind(x_, y_, difference_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, k[x_].shape, k[y_].shape));
     return RequireOutput(k, "sub_result");
   }
   Status Run(KernelRun& k) override {
@@ -95,7 +92,10 @@ class SquaredDistanceKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, difference_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"sub_result"> difference_;
+  Out<"Out"> out_;
   RowPairs pairs_;
 };
 
@@ -103,10 +103,7 @@ template <typename Device, typename T>
 class SquaredDistanceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    difference_ = k.Input("sub_result");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(difference_, dout_, dx_, dy_);
     PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, k.Input("X").shape, k.Input("Y").shape));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "sub_result", pairs_.rows * pairs_.width));
     return RequireCount(k, "Out@GRAD", pairs_.rows);
@@ -128,7 +125,10 @@ class SquaredDistanceGradKernel : public Kernel {
   }
 
  private:
-  Operand difference_, dout_, dx_, dy_;
+  In<"sub_result"> difference_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   RowPairs pairs_;
 };
 

@@ -42,7 +42,7 @@ Status InferArrays(InferContext& c) {
 }
 
 // A tensor without elements, whatever its shape.
-bool AddsNothing(const VarInfo& x) { return x.kind == VarKind::kTensor && x.shape.Count() == 0; }
+bool AddsNothing(const TensorDesc& x) { return x.kind == VarKind::kTensor && x.shape.Count() == 0; }
 
 // Returns the first argument that has elements; 0 if there is none.
 int FirstOf(const InferContext& c) {
@@ -86,13 +86,18 @@ class SumKernel : public Kernel {
     if (k.Input("X").kind == VarKind::kTensorArray) {
       array_inputs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
       arrays_.resize(array_inputs_.size());
-      out_ = k.Output("Out");
+      k.Bind(out_);
       return OkStatus();
     }
-    out_ = k.Output("Out");
-    for (const Operand& x : k.Inputs("X")) {
-      (x.kind == VarKind::kTensor ? inputs_ : row_inputs_).push_back(x);
-      if (x.kind != out_.kind && x.name == out_.name)
+    k.Bind(out_);
+    shape_ = k[out_].shape;
+    for (const Argument& x : k.Inputs("X")) {
+      if (x.kind == VarKind::kTensor) {
+        inputs_.push_back(x);
+      } else {
+        row_inputs_.push_back(x);
+      }
+      if (x.kind != k[out_].kind && x.name == k[out_].name)
         return k.Error("Out is a tensor and cannot be X (", x.name, "), which holds selected rows");
     }
     data_.reserve(inputs_.size());
@@ -108,7 +113,7 @@ class SumKernel : public Kernel {
     }
     if (!inputs_.empty()) AddTensors(k);
     if (row_inputs_.empty()) return OkStatus();
-    const Shape* tall = inputs_.empty() ? nullptr : &k[out_].shape();
+    const Shape* tall = inputs_.empty() ? nullptr : &shape_;
     PENSTOCK_RETURN_IF_ERROR(LoadRows(k, tall));
     if (tall != nullptr) {
       AddRows(k[out_]);
@@ -137,7 +142,7 @@ class SumKernel : public Kernel {
       if (tensor != nullptr && tensor->initialized() && tensor->count() > 0)
         data_.push_back(tensor->template Data<T>());
     }
-    MakeShaped(k[out_], DTypeOfT<T>::kValue, out_.shape);  // an argument without elements may be Out
+    MakeShaped(k[out_], DTypeOfT<T>::kValue, shape_);  // an argument without elements may be Out
     T* const out = k[out_].template Data<T>();
     const std::int64_t count = k[out_].count();
     if (data_.empty()) {
@@ -181,7 +186,7 @@ class SumKernel : public Kernel {
     }
     return OkStatus();
   }
-  static Status NotAlike(const Operand& x) {
+  static Status NotAlike(const NamedOperand& x) {
     return InvalidArgument("E-op-rows", "sum: X (", x.name, ") holds rows of another tensor than the first");
   }
 
@@ -198,11 +203,13 @@ class SumKernel : public Kernel {
     }
   }
 
-  std::vector<Operand> inputs_, row_inputs_, array_inputs_;
+  Shape shape_;  // of a dense Out
+  std::vector<Operand> inputs_, array_inputs_;
+  std::vector<NamedOperand> row_inputs_;
   std::vector<const TensorArray*> arrays_;  // of this run; empty if X holds no arrays
   std::vector<const T*> data_;              // of this run: the arguments that have elements
   std::vector<const SelectedRows*> rows_;   // the same
-  Operand out_;
+  Out<"Out"> out_;
   RowMerger merger_;
   SelectedRows merged_;  // kept for its memory
 };

@@ -48,14 +48,11 @@ template <typename Device, typename T>
 class TopKKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    indices_ = k.Output("Indices");
-    given_ = k.Input("K");
+    k.Bind(x_, out_, indices_, given_);
     k_ = k.Attr<int>("k");
-    chosen_ = x_.shape;
-    width_ = x_.shape[x_.shape.rank() - 1];
-    rows_ = x_.shape.Product(0, x_.shape.rank() - 1);
+    chosen_ = k[x_].shape;
+    width_ = k[x_].shape[k[x_].shape.rank() - 1];
+    rows_ = k[x_].shape.Product(0, k[x_].shape.rank() - 1);
     order_ = k.Workspace(static_cast<std::size_t>(width_) * sizeof(std::int64_t));
     return OkStatus();
   }
@@ -91,7 +88,10 @@ class TopKKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, given_, out_, indices_;
+  In<"X"> x_;
+  In<"K"> given_;
+  Out<"Out"> out_;
+  Out<"Indices"> indices_;
   WorkspaceId order_;
   Shape chosen_;  // of Out
   Dim k_ = 1, width_ = 0, rows_ = 0;
@@ -102,15 +102,13 @@ template <typename Device, typename T>
 class TopKGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    indices_ = k.Input("Indices");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(indices_, dout_, dx_);
     const Shape& x = k.Input("X").shape;
-    if (x.rank() == 0 || dout_.shape.rank() != x.rank())
+    if (x.rank() == 0 || k[dout_].shape.rank() != x.rank())
       return k.Error("ranks of X and Out@GRAD must be equal and above 0");
     width_ = x[x.rank() - 1];
     Shape chosen = x;
-    chosen.Set(x.rank() - 1, dout_.shape[x.rank() - 1]);
+    chosen.Set(x.rank() - 1, k[dout_].shape[x.rank() - 1]);
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", chosen));
     return RequireShape(k, "Indices", chosen);
   }
@@ -118,7 +116,7 @@ class TopKGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     const std::int64_t* indices = k[indices_].template Data<std::int64_t>();
     const T* dout = k[dout_].template Data<T>();
-    const Dim chosen = dout_.shape[dout_.shape.rank() - 1];
+    const Dim chosen = k[dout_].shape()[k[dout_].shape().rank() - 1];
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
     T* dx = k[dx_].template Data<T>();
     const Dim rows = chosen == 0 ? 0 : k[dout_].count() / chosen;
@@ -135,7 +133,9 @@ class TopKGradKernel : public Kernel {
   }
 
  private:
-  Operand indices_, dout_, dx_;
+  In<"Indices"> indices_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Dim width_ = 0;
 };
 

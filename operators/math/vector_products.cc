@@ -34,14 +34,12 @@ template <typename Device, typename T>
 class DotKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T *x = k[x_].template Data<T>(), *y = k[y_].template Data<T>();
-    const Dim width = x_.shape[x_.shape.rank() - 1];
+    const Dim width = k[x_].shape()[k[x_].shape().rank() - 1];
     for (T& out : k[out_].template Span<T>()) {
       out = SumOf<T>(width, [&](Dim i) { return x[i] * y[i]; });
       x += width;
@@ -51,22 +49,20 @@ class DotKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class DotGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    if (x_.shape.rank() == 0) return k.Error("X must have rank 1 or more");
-    width_ = x_.shape[x_.shape.rank() - 1];
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", x_.shape));
-    return RequireCount(k, "Out@GRAD", x_.shape.Product(0, x_.shape.rank() - 1));
+    k.Bind(x_, y_, dout_, dx_, dy_);
+    if (k[x_].shape.rank() == 0) return k.Error("X must have rank 1 or more");
+    width_ = k[x_].shape[k[x_].shape.rank() - 1];
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", k[x_].shape));
+    return RequireCount(k, "Out@GRAD", k[x_].shape.Product(0, k[x_].shape.rank() - 1));
   }
   Status Run(KernelRun& k) override {
     if (dx_) Spread(k, y_, dx_);
@@ -82,7 +78,11 @@ class DotGradKernel : public Kernel {
       for (Dim i = 0; i < width_; ++i) *grad++ = dout * *factor++;
     }
   }
-  Operand x_, y_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   Dim width_ = 0;
 };
 
@@ -125,11 +125,9 @@ template <typename Device, typename T>
 class CrossKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, CrossAxis(k, x_.shape));
-    view_ = ViewAlong(x_.shape, axis);
+    k.Bind(x_, y_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, CrossAxis(k, k[x_].shape));
+    view_ = ViewAlong(k[x_].shape, axis);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -138,7 +136,9 @@ class CrossKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   AxisView view_;
 };
 
@@ -147,15 +147,11 @@ template <typename Device, typename T>
 class CrossGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(const int axis, CrossAxis(k, x_.shape));
-    view_ = ViewAlong(x_.shape, axis);
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", x_.shape));
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    k.Bind(x_, y_, dout_, dx_, dy_);
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, CrossAxis(k, k[x_].shape));
+    view_ = ViewAlong(k[x_].shape, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", k[x_].shape));
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const dout = k[dout_].template Data<T>();
@@ -165,7 +161,11 @@ class CrossGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   AxisView view_;
 };
 
@@ -225,10 +225,8 @@ template <typename Device, typename T>
 class KronKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
-    places_.Prepare(x_.shape, y_.shape);
+    k.Bind(x_, y_, out_);
+    places_.Prepare(k[x_].shape, k[y_].shape);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -239,7 +237,9 @@ class KronKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   KronPlaces places_;
 };
 
@@ -247,12 +247,8 @@ template <typename Device, typename T>
 class KronGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    places_.Prepare(x_.shape, y_.shape);
+    k.Bind(x_, y_, dout_, dx_, dy_);
+    places_.Prepare(k[x_].shape, k[y_].shape);
     return RequireShape(k, "Out@GRAD", places_.out());
   }
   Status Run(KernelRun& k) override {
@@ -270,7 +266,11 @@ class KronGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   KronPlaces places_;
 };
 

@@ -66,8 +66,9 @@ class BatchNormKernel : public Kernel {
     const float* const x = std::as_const(k[a_.x]).template Data<float>();
     const vec::ChannelNorm norm = {std::as_const(k[a_.scale]).template Data<float>(),
                                    std::as_const(k[a_.bias]).template Data<float>(), a_.epsilon};
-    float* const mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<float>();
-    float* const variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<float>();
+    float* const mean = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<float>();
+    float* const variance =
+        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<float>();
     float* const y = k[a_.y].template Data<float>();
     const vec::Planes planes = PlanesOf(a_.shape);
     EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
@@ -97,8 +98,9 @@ class BatchNormKernel : public Kernel {
     const T* bias = k[a_.bias].template Data<T>();
     T* y = k[a_.y].template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
-      T mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>()[c];
-      T variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>()[c];
+      T mean = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>()[c];
+      T variance =
+          k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>()[c];
       if (!a_.uses_running) {
         const T count = static_cast<T>(a_.shape.PerChannel());
         T sum = 0, squares = 0;
@@ -154,10 +156,10 @@ RowMoments::Numbers RowMoments::Run(KernelRun& k, const BatchNormArguments& a) c
   if (!a.uses_running) Measure(k, a);
   const float* const scale = std::as_const(k[a.scale]).Data<float>();
   const float* const variance =
-      std::as_const(k[a.uses_running ? a.variance : a.saved_variance]).Data<float>();
+      std::as_const(k[a.uses_running ? Operand(a.variance) : Operand(a.saved_variance)]).Data<float>();
   auto* const factors = reinterpret_cast<float*>(k.Workspace(factors_));
   for (Dim c = 0; c < a.shape.channels; ++c) factors[c] = scale[c] / std::sqrt(variance[c] + a.epsilon);
-  return {std::as_const(k[a.uses_running ? a.mean : a.saved_mean]).Data<float>(), factors,
+  return {std::as_const(k[a.uses_running ? Operand(a.mean) : Operand(a.saved_mean)]).Data<float>(), factors,
           std::as_const(k[a.bias]).Data<float>()};
 }
 
@@ -188,28 +190,19 @@ ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout) {
 }
 
 Status BatchNormArguments::Prepare(KernelSetup& k) {
-  x = k.Input("X");
-  scale = k.Input("Scale");
-  bias = k.Input("Bias");
-  mean = k.Input("Mean");
-  variance = k.Input("Variance");
-  momentum_tensor = k.Input("MomentumTensor");
-  y = k.Output("Y");
-  mean_out = k.Output("MeanOut");
-  variance_out = k.Output("VarianceOut");
-  saved_mean = k.Output("SavedMean");
-  saved_variance = k.Output("SavedVariance");
-  for (const auto& [out, in] : {std::pair(mean_out, mean), {variance_out, variance}}) {
-    for (const Operand& other : {x, scale, bias, mean, variance}) {
-      if (!out || other.index != out.index || other.index == in.index) continue;
-      return InvalidArgument("E-op-alias", k.op().type(), ": the new running moment ", out.name,
-                             " must name ", in.name, " or a variable that is not read");
+  k.Bind(x, scale, bias, mean, variance, momentum_tensor);
+  k.Bind(y, mean_out, variance_out, saved_mean, saved_variance);
+  for (const auto& [out, in] : {std::pair(&k[mean_out], &k[mean]), {&k[variance_out], &k[variance]}}) {
+    for (const Operand other : std::initializer_list<Operand>{x, scale, bias, mean, variance}) {
+      if (!*out || other.index != out->operand.index || other.index == in->operand.index) continue;
+      return InvalidArgument("E-op-alias", k.op().type(), ": the new running moment ", out->name,
+                             " must name ", in->name, " or a variable that is not read");
     }
   }
   epsilon = k.Attr<float>("epsilon");
   momentum = k.Attr<float>("momentum");
   uses_running = UsesRunningStatistics(k);
-  shape = MakeChannelShape(x.shape, k.Attr<std::string>("data_layout"));
+  shape = MakeChannelShape(k[x].shape, k.Attr<std::string>("data_layout"));
   if (uses_running || (mean_out && variance_out && saved_mean && saved_variance)) return OkStatus();
   return k.Error("training needs MeanOut, VarianceOut, SavedMean and SavedVariance");
 }
@@ -234,8 +227,8 @@ template <typename T>
 void BatchNormArguments::KeepRunning(KernelRun& k) const {
   CopyChannels(k, mean_out, static_cast<const T*>(k[mean].template Data<T>()), shape.channels);
   CopyChannels(k, variance_out, static_cast<const T*>(k[variance].template Data<T>()), shape.channels);
-  for (const Operand* saved : {&saved_mean, &saved_variance}) {
-    if (*saved) std::fill_n(k[*saved].template Data<T>(), shape.channels, T(0));
+  for (const Operand saved : std::initializer_list<Operand>{saved_mean, saved_variance}) {
+    if (saved) std::fill_n(k[saved].template Data<T>(), shape.channels, T(0));
   }
 }
 

@@ -112,8 +112,17 @@ void AddBatchNormGrad(OpDef& batch_norm);
 
 // The arguments of a kernel, and the update of the running moments.
 struct BatchNormArguments {
-  Operand x, scale, bias, mean, variance, momentum_tensor;
-  Operand y, mean_out, variance_out, saved_mean, saved_variance;
+  In<"X"> x;
+  In<"Scale"> scale;
+  In<"Bias"> bias;
+  In<"Mean"> mean;
+  In<"Variance"> variance;
+  In<"MomentumTensor"> momentum_tensor;
+  Out<"Y"> y;
+  Out<"MeanOut"> mean_out;
+  Out<"VarianceOut"> variance_out;
+  Out<"SavedMean"> saved_mean;
+  Out<"SavedVariance"> saved_variance;
   ChannelShape shape;
   float epsilon = 0, momentum = 0;
   bool uses_running = false;
@@ -148,7 +157,14 @@ class RowMoments {
 };
 
 struct BatchNormGradArguments {
-  Operand x, scale, bias, dy, dx, dscale, dbias, mean, variance;
+  In<"X"> x;
+  In<"Scale"> scale;
+  In<"Bias"> bias;
+  In<"Y@GRAD"> dy;
+  Out<"X@GRAD"> dx;
+  Out<"Scale@GRAD"> dscale;
+  Out<"Bias@GRAD"> dbias;
+  Operand mean, variance;  // of the batch, or the running ones
   ChannelShape shape;
   float epsilon = 0;
   bool uses_running = false;

@@ -93,7 +93,7 @@ class BatchNormGradKernel : public Kernel {
   Status CopyDy(KernelRun& k) {
     if (a_.dx && k[a_.dx].raw() != k[a_.dy].raw())
       std::memcpy(k[a_.dx].raw(), k[a_.dy].raw(), k[a_.dy].bytes());
-    for (const Operand& zero : {a_.dscale, a_.dbias}) {
+    for (const Operand zero : std::initializer_list<Operand>{a_.dscale, a_.dbias}) {
       if (zero) std::fill_n(k[zero].template Data<T>(), a_.shape.channels, T(0));
     }
     return OkStatus();
@@ -152,27 +152,24 @@ vec::ColumnSlopes ChannelSlopes::Finish(KernelRun& k, const vec::ChannelNormGrad
 }
 
 Status BatchNormGradArguments::Prepare(KernelSetup& k) {
-  x = k.Input("X");
-  scale = k.Input("Scale");
-  bias = k.Input("Bias");
-  dy = k.Input("Y@GRAD");
-  dx = k.Output("X@GRAD");
-  dscale = k.Output("Scale@GRAD");
-  dbias = k.Output("Bias@GRAD");
+  k.Bind(x, scale, bias, dy, dx, dscale, dbias);
   epsilon = k.Attr<float>("epsilon");
   uses_running = k.Attr<bool>("use_global_stats");
   if (!uses_running && UsesRunningStatistics(k)) return k.Error("a batch_norm with is_test has no gradient");
-  mean = k.Input(uses_running ? "Mean" : "SavedMean");
-  variance = k.Input(uses_running ? "Variance" : "SavedVariance");
+  const Argument& mean_given = k.Input(uses_running ? "Mean" : "SavedMean");
+  const Argument& variance_given = k.Input(uses_running ? "Variance" : "SavedVariance");
+  mean = mean_given;
+  variance = variance_given;
   if (!mean || !variance) return k.Error("use_global_stats needs Mean and Variance");
-  if (x.shape.rank() < 2 || x.shape.rank() > 5)
-    return k.Error("rank of X (", x.shape.rank(), ", shape ", x.shape, ") must be 2 to 5");
-  shape = MakeChannelShape(x.shape, k.Attr<std::string>("data_layout"));
-  PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x.shape));
-  for (const Operand* each : {&scale, &bias, &mean, &variance}) {
-    if (!*each || (each->shape.Count() == shape.channels && each->dtype == x.dtype)) continue;
+  const Argument& images = k[x];
+  if (images.shape.rank() < 2 || images.shape.rank() > 5)
+    return k.Error("rank of X (", images.shape.rank(), ", shape ", images.shape, ") must be 2 to 5");
+  shape = MakeChannelShape(images.shape, k.Attr<std::string>("data_layout"));
+  PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", images.shape));
+  for (const Argument* each : {&k[scale], &k[bias], &mean_given, &variance_given}) {
+    if (!*each || (each->shape.Count() == shape.channels && each->dtype == images.dtype)) continue;
     return k.Error(each->name, " (", DTypeName(each->dtype), each->shape, ") must hold one ",
-                   DTypeName(x.dtype), " for each of the ", shape.channels, " channels of X");
+                   DTypeName(images.dtype), " for each of the ", shape.channels, " channels of X");
   }
   return OkStatus();
 }

@@ -34,7 +34,7 @@ class BatchNormReluKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    addend_ = k.Input("Addend");
+    k.Bind(addend_);
     if constexpr (std::is_same_v<T, float>) {
       if (a_.shape.channels_last) moments_.Prepare(k, a_.shape);
     }
@@ -46,7 +46,7 @@ class BatchNormReluKernel : public Kernel {
     const T* const addend = addend_ ? std::as_const(k[addend_]).template Data<T>() : nullptr;
     T* const y = k[a_.y].template Data<T>();
     if (a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1)) {  // no variance
-      for (Dim i = 0; i < a_.x.shape.Count(); ++i) y[i] = ReluOf(addend == nullptr ? x[i] : x[i] + addend[i]);
+      for (Dim i = 0; i < k[a_.x].count(); ++i) y[i] = ReluOf(addend == nullptr ? x[i] : x[i] + addend[i]);
       a_.KeepRunning<T>(k);
       return OkStatus();
     }
@@ -69,8 +69,9 @@ class BatchNormReluKernel : public Kernel {
       }
     }
     if (!a_.uses_running) MeasureBatch(k, x);
-    const T* const means = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>();
-    const T* const variances = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>();
+    const T* const means = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>();
+    const T* const variances =
+        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>();
     const T* const scale = std::as_const(k[a_.scale]).template Data<T>();
     const T* const bias = std::as_const(k[a_.bias]).template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
@@ -96,7 +97,7 @@ class BatchNormReluKernel : public Kernel {
   }
 
   BatchNormArguments a_;
-  Operand addend_;
+  In<"Addend"> addend_;
   RowMoments moments_;
 };
 
@@ -106,15 +107,14 @@ class BatchNormReluGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    y_ = k.Input("Y");
-    more_ = k.Input("MoreGrad");
-    daddend_ = k.Output("Addend@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", a_.x.shape));
-    if (more_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "MoreGrad", a_.x.shape));
-    for (const Operand* each : {&y_, &more_, &a_.dy, &a_.dx, &a_.dscale, &a_.dbias, &daddend_}) {
-      if (!*each || each->dtype == a_.x.dtype) continue;
+    k.Bind(y_, more_, daddend_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", k[a_.x].shape));
+    if (more_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "MoreGrad", k[a_.x].shape));
+    for (const Argument* each :
+         {&k[y_], &k[more_], &k[a_.dy], &k[a_.dx], &k[a_.dscale], &k[a_.dbias], &k[daddend_]}) {
+      if (!*each || each->dtype == k[a_.x].dtype) continue;
       return k.Error("element type of ", each->name, " (", DTypeName(each->dtype), ") must be that of X (",
-                     DTypeName(a_.x.dtype), ")");
+                     DTypeName(k[a_.x].dtype), ")");
     }
     if constexpr (std::is_same_v<T, float>) {
       if (a_.shape.channels_last) slopes_.Prepare(k, a_.shape);
@@ -138,21 +138,21 @@ class BatchNormReluGradKernel : public Kernel {
   }
 
  private:
-  const T* In(KernelRun& k, const Operand& operand) const {
+  const T* Read(KernelRun& k, Operand operand) const {
     return operand ? std::as_const(k[operand]).template Data<T>() : nullptr;
   }
-  T* Out(KernelRun& k, const Operand& operand) const {
+  T* Written(KernelRun& k, Operand operand) const {
     return operand ? k[operand].template Data<T>() : nullptr;
   }
 
   // The gradient of Y = max(X + Addend, 0).
   void ReluAlone(KernelRun& k) const {
-    for (const Operand* zero : {&a_.dscale, &a_.dbias}) {
-      if (*zero) std::ranges::fill(k[*zero].template Span<T>(), T{0});
+    for (const Operand zero : std::initializer_list<Operand>{a_.dscale, a_.dbias}) {
+      if (zero) std::ranges::fill(k[zero].template Span<T>(), T{0});
     }
-    const T *const y = In(k, y_), *const dy = In(k, a_.dy), *const more = In(k, more_);
-    T *const dx = Out(k, a_.dx), *const daddend = Out(k, daddend_);
-    for (Dim i = 0; i < a_.x.shape.Count(); ++i) {
+    const T *const y = Read(k, y_), *const dy = Read(k, a_.dy), *const more = Read(k, more_);
+    T *const dx = Written(k, a_.dx), *const daddend = Written(k, daddend_);
+    for (Dim i = 0; i < k[a_.x].count(); ++i) {
       const T slope = ReluSlopeOf(y[i], more == nullptr ? dy[i] : dy[i] + more[i]);
       if (dx != nullptr) dx[i] = slope;
       if (daddend != nullptr) daddend[i] = slope;
@@ -162,8 +162,8 @@ class BatchNormReluGradKernel : public Kernel {
   // The first pass leaves dz in the gradient of Addend, or else of X, where the second pass reads it.
   void DifferentiateRows(KernelRun& k) const {
     const vec::ChannelNormGrad g = slopes_.Arguments(k, a_);
-    const float *const y = In(k, y_), *const more = In(k, more_);
-    float* const kept = daddend_ ? Out(k, daddend_) : g.dx;
+    const float *const y = Read(k, y_), *const more = Read(k, more_);
+    float* const kept = daddend_ ? Written(k, daddend_) : g.dx;
     const std::size_t columns = MatrixOf(a_.shape).columns;
     const vec::ColumnSlopes by =
         slopes_.OfRows(k, g, [&](std::size_t first, std::size_t rows, float* sums, float* alongs) {
@@ -180,10 +180,10 @@ class BatchNormReluGradKernel : public Kernel {
   }
 
   void Differentiate(KernelRun& k, Dim c) const {
-    const T *const x = In(k, a_.x), *const y = In(k, y_), *const dy = In(k, a_.dy),
-                   *const more = In(k, more_);
-    T *const dx = Out(k, a_.dx), *const daddend = Out(k, daddend_);
-    const T mean = In(k, a_.mean)[c], variance = In(k, a_.variance)[c], scale = In(k, a_.scale)[c];
+    const T *const x = Read(k, a_.x), *const y = Read(k, y_), *const dy = Read(k, a_.dy),
+                   *const more = Read(k, more_);
+    T *const dx = Written(k, a_.dx), *const daddend = Written(k, daddend_);
+    const T mean = Read(k, a_.mean)[c], variance = Read(k, a_.variance)[c], scale = Read(k, a_.scale)[c];
     const T r = a_.uses_running ? T{1} / std::sqrt(variance + static_cast<T>(a_.epsilon)) : variance;
     const auto slope_of = [&](Dim at) {
       return ReluSlopeOf(y[at], more == nullptr ? dy[at] : dy[at] + more[at]);
@@ -205,7 +205,9 @@ class BatchNormReluGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
-  Operand y_, more_, daddend_;
+  In<"Y"> y_;
+  In<"MoreGrad"> more_;
+  Out<"Addend@GRAD"> daddend_;
   ChannelSlopes slopes_;
 };
 

@@ -75,11 +75,8 @@ template <>
 class Conv2dKernel<Cpu, double> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    filter_ = k.Input("Filter");
-    bias_ = k.Input("Bias");
-    output_ = k.Output("Output");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, ConvArgumentsOf(k, output_));
+    k.Bind(input_, filter_, bias_, output_);
+    PENSTOCK_ASSIGN_OR_RETURN(a_, ConvArgumentsOf(k, k[output_]));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -96,7 +93,10 @@ class Conv2dKernel<Cpu, double> : public Kernel {
   }
 
  private:
-  Operand input_, filter_, bias_, output_;
+  In<"Input"> input_;
+  In<"Filter"> filter_;
+  In<"Bias"> bias_;
+  Out<"Output"> output_;
   ConvArguments a_;
 };
 
@@ -153,7 +153,7 @@ OpDef& AddConvolution(OpRegistry& ops, const char* type, const char* summary, in
 
 }  // namespace
 
-Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output) {
+Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Argument& output) {
   const Shape& input = k.Input("Input").shape;
   const Shape& filter = k.Input("Filter").shape;
   ConvArguments a;

@@ -58,7 +58,7 @@ struct ConvArguments {
 inline std::vector<Dim> KernelOf(const Shape& filter) { return SpatialExtents(filter, false); }
 
 // Returns the arguments of a convolution, or of its gradient with Output@GRAD as `output`.
-Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output);
+Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Argument& output);
 
 // The time of a convolution or of its gradient in both layouts. Without AVX2 they cost the same.
 LayoutCost ConvLayoutCost(const InferContext& plain);

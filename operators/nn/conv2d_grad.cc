@@ -19,7 +19,7 @@ class Conv2dGradKernel<Cpu, float> : public Kernel {
     if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
       const ConvDescs descs(a);
-      const Operand& doutput = k.Input("Output@GRAD");
+      const Argument& doutput = k.Input("Output@GRAD");
       const Operand &dfilter = k.Output("Filter@GRAD"), &dbias = k.Output("Bias@GRAD");
       if (!products_.TakeFilterGradient(k, a) && (dfilter || dbias))
         AddFilterGradient(k, steps_, descs, k.Input("Input"), doutput, dfilter, dbias);
@@ -41,13 +41,8 @@ template <>
 class Conv2dGradKernel<Cpu, double> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    filter_ = k.Input("Filter");
-    doutput_ = k.Input("Output@GRAD");
-    dinput_ = k.Output("Input@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, ConvArgumentsOf(k, doutput_));
+    k.Bind(input_, filter_, doutput_, dinput_, dfilter_, dbias_);
+    PENSTOCK_ASSIGN_OR_RETURN(a_, ConvArgumentsOf(k, k[doutput_]));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -69,7 +64,12 @@ class Conv2dGradKernel<Cpu, double> : public Kernel {
   }
 
  private:
-  Operand input_, filter_, doutput_, dinput_, dfilter_, dbias_;
+  In<"Input"> input_;
+  In<"Filter"> filter_;
+  In<"Output@GRAD"> doutput_;
+  Out<"Input@GRAD"> dinput_;
+  Out<"Filter@GRAD"> dfilter_;
+  Out<"Bias@GRAD"> dbias_;
   ConvArguments a_;
 };
 

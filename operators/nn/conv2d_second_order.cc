@@ -19,20 +19,20 @@ All use the attributes of the convolution. An absent DDInput or DDFilter counts 
 
 // The arguments of the kernels of both element types.
 struct SecondOrderArguments {
-  Operand input, filter, doutput, ddinput, ddfilter, ddoutput, dinput, dfilter;
+  In<"Input"> input;
+  In<"Filter"> filter;
+  In<"DOutput"> doutput;
+  In<"DDInput"> ddinput;
+  In<"DDFilter"> ddfilter;
+  Out<"DDOutput"> ddoutput;
+  Out<"DInput"> dinput;
+  Out<"DFilter"> dfilter;
 
   Result<ConvArguments> Prepare(const KernelSetup& k) {
-    input = k.Input("Input");
-    filter = k.Input("Filter");
-    doutput = k.Input("DOutput");
-    ddinput = k.Input("DDInput");
-    ddfilter = k.Input("DDFilter");
-    ddoutput = k.Output("DDOutput");
-    dinput = k.Output("DInput");
-    dfilter = k.Output("DFilter");
-    if (ddinput) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDInput", input.shape));
-    if (ddfilter) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDFilter", filter.shape));
-    return ConvArgumentsOf(k, doutput);
+    k.Bind(input, filter, doutput, ddinput, ddfilter, ddoutput, dinput, dfilter);
+    if (ddinput) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDInput", k[input].shape));
+    if (ddfilter) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDFilter", k[filter].shape));
+    return ConvArgumentsOf(k, k[doutput]);
   }
   // Zeros the outputs to which no input contributes.
   std::vector<Operand> Zeros() const {

@@ -86,7 +86,7 @@ Status InferConv2dTranspose(InferContext& c) {
 }
 
 // The arguments of that convolution: its `input` is this op's Output or the gradient of that.
-Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& output) {
+Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Argument& output) {
   if (const Status status = RefuseBias(k.op().type(), static_cast<bool>(k.Input("Bias"))); !status.ok())
     return status;
   const Shape& input = k.Input("Input").shape;
@@ -132,10 +132,8 @@ template <>
 class Conv2dTransposeKernel<Cpu, double> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    filter_ = k.Input("Filter");
-    output_ = k.Output("Output");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, output_));
+    k.Bind(input_, filter_, output_);
+    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, k[output_]));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -150,7 +148,9 @@ class Conv2dTransposeKernel<Cpu, double> : public Kernel {
   }
 
  private:
-  Operand input_, filter_, output_;
+  In<"Input"> input_;
+  In<"Filter"> filter_;
+  Out<"Output"> output_;
   ConvArguments a_;
 };
 
@@ -163,7 +163,7 @@ template <>
 class Conv2dTransposeGradKernel<Cpu, float> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    const Operand& doutput = k.Input("Output@GRAD");
+    const Argument& doutput = k.Input("Output@GRAD");
     PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, TransposedArguments(k, doutput));
     if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
@@ -185,12 +185,8 @@ template <>
 class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    filter_ = k.Input("Filter");
-    doutput_ = k.Input("Output@GRAD");
-    dinput_ = k.Output("Input@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, doutput_));
+    k.Bind(input_, filter_, doutput_, dinput_, dfilter_);
+    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, k[doutput_]));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -209,7 +205,11 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
   }
 
  private:
-  Operand input_, filter_, doutput_, dinput_, dfilter_;
+  In<"Input"> input_;
+  In<"Filter"> filter_;
+  In<"Output@GRAD"> doutput_;
+  Out<"Input@GRAD"> dinput_;
+  Out<"Filter@GRAD"> dfilter_;
   ConvArguments a_;
 };
 

@@ -68,10 +68,7 @@ template <typename Device, typename T>
 class DropoutKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    seed_tensor_ = k.Input("Seed");
-    out_ = k.Output("Out");
-    mask_ = k.Output("Mask");
+    k.Bind(x_, seed_tensor_, out_, mask_);
     probability_ = k.Attr<float>("dropout_prob");
     is_test_ = k.Attr<bool>("is_test");
     kept_ = FactorOfKept<T>(k);
@@ -117,7 +114,10 @@ class DropoutKernel : public Kernel {
     return fixed_ ? seed_ : static_cast<std::uint32_t>(source_->Next());
   }
 
-  Operand x_, seed_tensor_, out_, mask_;
+  In<"X"> x_;
+  In<"Seed"> seed_tensor_;
+  Out<"Out"> out_;
+  Out<"Mask"> mask_;
   float probability_ = 0;
   bool is_test_ = false, fixed_ = false;
   std::uint32_t seed_ = 0;
@@ -130,12 +130,10 @@ template <typename Device, typename T>
 class DropoutGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    mask_ = k.Input("Mask");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(mask_, dout_, dx_);
     kept_ = FactorOfKept<T>(k);
     if (k.Attr<bool>("is_test")) return k.Error("a dropout with is_test has no gradient");
-    return RequireCount(k, "Mask", dout_.shape.Count());
+    return RequireCount(k, "Mask", k[dout_].shape.Count());
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -153,7 +151,9 @@ class DropoutGradKernel : public Kernel {
   }
 
  private:
-  Operand mask_, dout_, dx_;
+  In<"Mask"> mask_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   T kept_ = 1;
 };
 

@@ -62,9 +62,7 @@ template <typename Device, typename T>
 class FspKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     options_ = {.threads = k.threads()};
     return sizes_.Read(k);
   }
@@ -79,7 +77,9 @@ class FspKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   GemmOptions options_;
   FspSizes sizes_;
 };
@@ -88,11 +88,7 @@ template <typename Device, typename T>
 class FspGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(x_, y_, dout_, dx_, dy_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(sizes_.Read(k));
     return RequireShape(k, "Out@GRAD", {sizes_.images, sizes_.x_channels, sizes_.y_channels});
@@ -115,7 +111,11 @@ class FspGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_, dout_, dx_, dy_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
   GemmOptions options_;
   FspSizes sizes_;
 };

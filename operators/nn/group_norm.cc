@@ -105,10 +105,7 @@ template <typename Device, typename T>
 class GroupNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    y_ = k.Output("Y");
+    k.Bind(x_, scale_, bias_, y_);
     single_ = StartsWith(k.op().type(), "instance");
     const char *mean = single_ ? "SavedMean" : "Mean", *variance = single_ ? "SavedVariance" : "Variance";
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, mean));
@@ -116,7 +113,7 @@ class GroupNormKernel : public Kernel {
     mean_ = k.Output(mean);
     variance_ = k.Output(variance);
     epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
-    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, x_.shape));
+    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, k[x_].shape));
     return OkStatus();
   }
 
@@ -161,7 +158,11 @@ class GroupNormKernel : public Kernel {
   }
 
  private:
-  Operand x_, scale_, bias_, y_, mean_, variance_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  Out<"Y"> y_;
+  Operand mean_, variance_;
   bool single_ = false;
   double epsilon_ = 0;
   NormGroups groups_;
@@ -173,30 +174,27 @@ class GroupNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     single_ = StartsWith(k.op().type(), "instance");
-    x_ = k.Input(single_ ? "X" : "Y");
+    const Argument& x = k.Input(single_ ? "X" : "Y");
     // The gradient of group_norm does not need the means.
-    mean_ = k.Input(single_ ? "SavedMean" : "Variance");
-    variance_ = k.Input(single_ ? "SavedVariance" : "Variance");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dscale_ = k.Output("Scale@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    const Argument& mean = k.Input(single_ ? "SavedMean" : "Variance");
+    const Argument& variance = k.Input(single_ ? "SavedVariance" : "Variance");
+    x_ = x;
+    mean_ = mean;
+    variance_ = variance;
+    k.Bind(scale_, bias_, dy_, dx_, dscale_, dbias_);
     epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
-    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, x_.shape));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x_.shape));
+    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, x.shape));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x.shape));
     for (const char* slot : {"Scale", "Bias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {groups_.channels}));
     }
     for (const char* slot : {"X", "Y", "SavedMean", "SavedVariance", "Variance", "Scale", "Bias"}) {
-      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, dy_.dtype));
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, k[dy_].dtype));
     }
     const Dim count = groups_.images * groups_.groups;
     inverse_deviations_ = k.Workspace(static_cast<std::size_t>(count) * sizeof(float));
-    if (mean_.shape.Count() == count && variance_.shape.Count() == count) return OkStatus();
-    return k.Error("the moments (", mean_.shape, " and ", variance_.shape, ") must have ", count,
-                   " elements");
+    if (mean.shape.Count() == count && variance.shape.Count() == count) return OkStatus();
+    return k.Error("the moments (", mean.shape, " and ", variance.shape, ") must have ", count, " elements");
   }
 
   Status Run(KernelRun& k) override {
@@ -286,7 +284,13 @@ class GroupNormGradKernel : public Kernel {
     return scale == 0 ? 0 : (value - bias) / scale;
   }
 
-  Operand x_, mean_, variance_, scale_, bias_, dy_, dx_, dscale_, dbias_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
+  Out<"Scale@GRAD"> dscale_;
+  Out<"Bias@GRAD"> dbias_;
+  Operand x_, mean_, variance_;
   WorkspaceId inverse_deviations_;
   bool single_ = false;
   double epsilon_ = 0;

@@ -75,8 +75,9 @@ class InplaceAbnKernel : public Kernel {
       return OkStatus();
     }
     if (!a_.uses_running) MeasureBatch(k, x);
-    const T* const means = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>();
-    const T* const variances = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>();
+    const T* const means = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>();
+    const T* const variances =
+        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
       const T mean = means[c], factor = scale[c] / std::sqrt(variances[c] + static_cast<T>(a_.epsilon));
       a_.shape.EachElement(c, [&](Dim at) { y[at] = activation_.Of((x[at] - mean) * factor + bias[c]); });
@@ -118,32 +119,27 @@ template <typename Device, typename T>
 class InplaceAbnGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    y_ = k.Input("Y");
-    dy_ = k.Input("Y@GRAD");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    dx_ = k.Output("X@GRAD");
-    dscale_ = k.Output("Scale@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(y_, dy_, scale_, bias_, dx_, dscale_, dbias_);
     uses_running_ = k.Attr<bool>("use_global_stats");
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
     if (!uses_running_ && UsesRunningStatistics(k))
       return k.Error("an inplace_abn with is_test has no gradient");
-    variance_ = k.Input(uses_running_ ? "Variance" : "SavedVariance");
+    const Argument& variance = k.Input(uses_running_ ? "Variance" : "SavedVariance");
+    variance_ = variance;
     if (!variance_) return k.Error("use_global_stats needs Variance");
-    if (y_.shape.rank() < 2 || y_.shape.rank() > 5)
-      return k.Error("rank of Y (", y_.shape.rank(), ", shape ", y_.shape, ") must be 2 to 5");
-    shape_ = MakeChannelShape(y_.shape, k.Attr<std::string>("data_layout"));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", y_.shape));
-    for (const Operand* each : {&scale_, &bias_, &variance_}) {
-      if (each->shape.Count() == shape_.channels && each->dtype == y_.dtype) continue;
+    if (k[y_].shape.rank() < 2 || k[y_].shape.rank() > 5)
+      return k.Error("rank of Y (", k[y_].shape.rank(), ", shape ", k[y_].shape, ") must be 2 to 5");
+    shape_ = MakeChannelShape(k[y_].shape, k.Attr<std::string>("data_layout"));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", k[y_].shape));
+    for (const Argument* each : {&k[scale_], &k[bias_], &variance}) {
+      if (each->shape.Count() == shape_.channels && each->dtype == k[y_].dtype) continue;
       return k.Error(each->name, " (", DTypeName(each->dtype), each->shape, ") must hold one ",
-                     DTypeName(y_.dtype), " for each of the ", shape_.channels, " channels of Y");
+                     DTypeName(k[y_].dtype), " for each of the ", shape_.channels, " channels of Y");
     }
-    for (const Operand* each : {&dy_, &dx_, &dscale_, &dbias_}) {
-      if (!*each || each->dtype == y_.dtype) continue;
+    for (const Argument* each : {&k[dy_], &k[dx_], &k[dscale_], &k[dbias_]}) {
+      if (!*each || each->dtype == k[y_].dtype) continue;
       return k.Error("element type of ", each->name, " (", DTypeName(each->dtype), ") must be that of Y (",
-                     DTypeName(y_.dtype), ")");
+                     DTypeName(k[y_].dtype), ")");
     }
     PENSTOCK_ASSIGN_OR_RETURN(activation_, ActivationOf<T>(k));
     return OkStatus();
@@ -158,13 +154,13 @@ class InplaceAbnGradKernel : public Kernel {
  private:
   // The gradient of Y = activation(X).
   Status ActivationAlone(KernelRun& k) const {
-    for (const Operand* zero : {&dscale_, &dbias_}) {
-      if (*zero) std::ranges::fill(k[*zero].template Span<T>(), T{0});
+    for (const Operand zero : std::initializer_list<Operand>{dscale_, dbias_}) {
+      if (zero) std::ranges::fill(k[zero].template Span<T>(), T{0});
     }
     if (!dx_) return OkStatus();
     const T* const y = std::as_const(k[y_]).template Data<T>();
     const T* const dy = std::as_const(k[dy_]).template Data<T>();
-    std::transform(y, y + y_.shape.Count(), dy, k[dx_].template Data<T>(),
+    std::transform(y, y + k[y_].shape().Count(), dy, k[dx_].template Data<T>(),
                    [this](T result, T d) { return d * activation_.Slope(result); });
     return OkStatus();
   }
@@ -195,7 +191,14 @@ class InplaceAbnGradKernel : public Kernel {
     });
   }
 
-  Operand y_, dy_, scale_, bias_, variance_, dx_, dscale_, dbias_;
+  In<"Y"> y_;
+  In<"Y@GRAD"> dy_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  Out<"X@GRAD"> dx_;
+  Out<"Scale@GRAD"> dscale_;
+  Out<"Bias@GRAD"> dbias_;
+  Operand variance_;
   ChannelShape shape_;
   bool uses_running_ = false;
   T epsilon_{};

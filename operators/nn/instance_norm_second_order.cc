@@ -33,23 +33,14 @@ template <typename Device, typename T>
 class InstanceNormSecondOrderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    if (x_.shape.rank() < 2) return k.Error("rank of X (", x_.shape, ") must be above 1");
-    channels_ = x_.shape[1];
-    lines_ = x_.shape[0] * channels_;
-    points_ = x_.shape.Product(2, x_.shape.rank());
-    scale_ = k.Input("Scale");
-    mean_ = k.Input("SavedMean");
-    deviation_ = k.Input("SavedVariance");
-    dy_ = k.Input("DY");
-    ddx_ = k.Input("DDX");
-    ddscale_ = k.Input("DDScale");
-    ddbias_ = k.Input("DDBias");
-    dx_ = k.Output("DX");
-    dscale_ = k.Output("DScale");
-    ddy_ = k.Output("DDY");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DY", x_.shape));
-    if (ddx_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", x_.shape));
+    k.Bind(x_);
+    if (k[x_].shape.rank() < 2) return k.Error("rank of X (", k[x_].shape, ") must be above 1");
+    channels_ = k[x_].shape[1];
+    lines_ = k[x_].shape[0] * channels_;
+    points_ = k[x_].shape.Product(2, k[x_].shape.rank());
+    k.Bind(scale_, mean_, deviation_, dy_, ddx_, ddscale_, ddbias_, dx_, dscale_, ddy_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DY", k[x_].shape));
+    if (ddx_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDX", k[x_].shape));
     for (const char* slot : {"Scale", "DDScale", "DDBias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {channels_}));
     }
@@ -108,7 +99,17 @@ class InstanceNormSecondOrderKernel : public Kernel {
     return m;
   }
 
-  Operand x_, scale_, mean_, deviation_, dy_, ddx_, ddscale_, ddbias_, dx_, dscale_, ddy_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"SavedMean"> mean_;
+  In<"SavedVariance"> deviation_;
+  In<"DY"> dy_;
+  In<"DDX"> ddx_;
+  In<"DDScale"> ddscale_;
+  In<"DDBias"> ddbias_;
+  Out<"DX"> dx_;
+  Out<"DScale"> dscale_;
+  Out<"DDY"> ddy_;
   Dim channels_ = 0, lines_ = 0, points_ = 0;
 };
 

@@ -74,14 +74,9 @@ template <typename Device, typename T>
 class LayerNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    y_ = k.Output("Y");
-    mean_ = k.Output("Mean");
-    variance_ = k.Output("Variance");
+    k.Bind(x_, scale_, bias_, y_, mean_, variance_);
     epsilon_ = k.Attr<float>("epsilon");
-    shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
+    shape_ = MakeRowShape(k[x_].shape, k.Attr<std::int32_t>("begin_norm_axis"));
     if (!mean_ || !variance_) return k.Error("outputs Mean and Variance must be given");
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
@@ -142,7 +137,12 @@ class LayerNormKernel : public Kernel {
     });
   }
 
-  Operand x_, scale_, bias_, y_, mean_, variance_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  Out<"Y"> y_;
+  Out<"Mean"> mean_;
+  Out<"Variance"> variance_;
   float epsilon_ = 0;
   RowShape shape_;
   OnednnSequence steps_;
@@ -156,21 +156,13 @@ template <typename Device, typename T>
 class LayerNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    mean_ = k.Input("Mean");
-    variance_ = k.Input("Variance");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dscale_ = k.Output("Scale@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(x_, scale_, bias_, mean_, variance_, dy_, dx_, dscale_, dbias_);
     epsilon_ = k.Attr<float>("epsilon");
     const int axis = k.Attr<std::int32_t>("begin_norm_axis");
-    if (x_.shape.rank() <= axis)
-      return k.Error("rank of X (", x_.shape.rank(), ", shape ", x_.shape, ") must be above ", axis);
-    shape_ = MakeRowShape(x_.shape, axis);
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x_.shape));
+    if (k[x_].shape.rank() <= axis)
+      return k.Error("rank of X (", k[x_].shape.rank(), ", shape ", k[x_].shape, ") must be above ", axis);
+    shape_ = MakeRowShape(k[x_].shape, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", k[x_].shape));
     for (const char* slot : {"Mean", "Variance"}) {
       PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.rows));
     }
@@ -273,7 +265,15 @@ class LayerNormGradKernel : public Kernel {
     }
   }
 
-  Operand x_, scale_, bias_, mean_, variance_, dy_, dx_, dscale_, dbias_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  In<"Mean"> mean_;
+  In<"Variance"> variance_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
+  Out<"Scale@GRAD"> dscale_;
+  Out<"Bias@GRAD"> dbias_;
   float epsilon_ = 0;
   RowShape shape_;
   OnednnSequence steps_;

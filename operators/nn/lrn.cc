@@ -76,10 +76,8 @@ template <typename Device, typename T>
 class LrnKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    mid_ = k.Output("MidOut");
-    out_ = k.Output("Out");
-    return near_.Prepare(k, x_.shape);
+    k.Bind(x_, mid_, out_);
+    return near_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -96,7 +94,9 @@ class LrnKernel : public Kernel {
   }
 
  private:
-  Operand x_, mid_, out_;
+  In<"X"> x_;
+  Out<"MidOut"> mid_;
+  Out<"Out"> out_;
   Neighbours near_;
 };
 
@@ -105,14 +105,10 @@ template <typename Device, typename T>
 class LrnGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Input("Out");
-    mid_ = k.Input("MidOut");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, out_, mid_, dout_, dx_);
     for (const char* slot : {"Out", "MidOut", "Out@GRAD"})
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, x_.shape));
-    return near_.Prepare(k, x_.shape);
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, k[x_].shape));
+    return near_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -132,7 +128,11 @@ class LrnGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, mid_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out"> out_;
+  In<"MidOut"> mid_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Neighbours near_;
 };
 

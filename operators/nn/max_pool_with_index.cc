@@ -28,15 +28,13 @@ template <typename Device, typename T>
 class PoolWithIndexKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    mask_ = k.Output("Mask");
+    k.Bind(x_, out_, mask_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Mask"));
-    PENSTOCK_ASSIGN_OR_RETURN(g_, StartPoolGeometry(k, x_.shape, false, "EXPLICIT", false));
-    shape_ = MakeImageShape(x_.shape, false);
+    PENSTOCK_ASSIGN_OR_RETURN(g_, StartPoolGeometry(k, k[x_].shape, false, "EXPLICIT", false));
+    shape_ = MakeImageShape(k[x_].shape, false);
     shape_.images *= shape_.channels;  // planes, one after another
     if (shape_.points() <= std::numeric_limits<std::int32_t>::max()) return OkStatus();
-    return k.Error("a plane of X (", x_.shape, ") has more elements than Mask can index");
+    return k.Error("a plane of X (", k[x_].shape, ") has more elements than Mask can index");
   }
   Status Run(KernelRun& k) override {
     const T* x = std::as_const(k[x_]).template Data<T>();
@@ -57,7 +55,9 @@ class PoolWithIndexKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, mask_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  Out<"Mask"> mask_;
   PoolGeometry g_;
   ImageShape shape_;
 };
@@ -66,9 +66,7 @@ template <typename Device, typename T>
 class PoolWithIndexGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    mask_ = k.Input("Mask");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(mask_, dout_, dx_);
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(const PoolGeometry g, StartPoolGeometry(k, x, false, "EXPLICIT", false));
     const Shape out = ImagesOf(x[0], x[1], OutsOf(g.window), false);
@@ -96,7 +94,9 @@ class PoolWithIndexGradKernel : public Kernel {
   }
 
  private:
-  Operand mask_, dout_, dx_;
+  In<"Mask"> mask_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Dim planes_ = 0, points_ = 0, windows_ = 0;
 };
 

@@ -44,9 +44,8 @@ template <typename Device, typename T>
 class MaxoutKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, x_.shape));
+    k.Bind(x_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, k[x_].shape));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -61,7 +60,8 @@ class MaxoutKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   AxisView view_;
 };
 
@@ -69,11 +69,8 @@ template <typename Device, typename T>
 class MaxoutGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, x_.shape));
+    k.Bind(x_, out_, dout_, dx_);
+    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, k[x_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", view_.lines()));
     return RequireCount(k, "Out@GRAD", view_.lines());
   }
@@ -96,7 +93,10 @@ class MaxoutGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   AxisView view_;
 };
 

@@ -153,10 +153,9 @@ template <typename Device, typename T>
 class Pad2dKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
-    return frame_.Prepare(k, x_.shape);
+    return frame_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(frame_.Update(k));
@@ -168,7 +167,8 @@ class Pad2dKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   T value_ = 0;
   Frame frame_;
 };
@@ -177,8 +177,7 @@ template <typename Device, typename T>
 class Pad2dGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     if (k.Input("X").shape.rank() != 4) return k.Error("rank of X (", k.Input("X").shape, ") must be 4");
     PENSTOCK_RETURN_IF_ERROR(frame_.Prepare(k, k.Input("X").shape));
     return frame_.known() ? RequireShape(k, "Out@GRAD", frame_.out()) : OkStatus();
@@ -200,7 +199,8 @@ class Pad2dGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Frame frame_;
 };
 

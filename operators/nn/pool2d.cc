@@ -96,7 +96,7 @@ struct PoolDescs {
 template <typename T>
 class PoolKernelBase : public Kernel {
  protected:
-  Status PrepareGeometry(KernelSetup& k, const Operand& out) {
+  Status PrepareGeometry(KernelSetup& k, const Argument& out) {
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(g_, MakePoolGeometry(k, x));
     MakeOrdinary(g_);
@@ -219,9 +219,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
 
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, out_));
+    k.Bind(x_, out_);
+    PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, k[out_]));
     const bool max_by_vectors = (this->g_.is_max && this->way_ != Way::kAny) || this->IsMaxChannelsLast();
     if (!std::is_same_v<T, float> || max_by_vectors || !TouchesImage(this->g_, this->x_shape_))
       return OkStatus();
@@ -291,7 +290,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
     return found.load();
   }
 
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 // The gradient of a mean uses oneDNN. That of a maximum does not, because Fluid's op has no slot for the
@@ -302,12 +302,9 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
 
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, dout_));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", dout_.shape));
+    k.Bind(x_, out_, dout_, dx_);
+    PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, k[dout_]));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", k[dout_].shape));
     if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !TouchesImage(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {
@@ -414,7 +411,10 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     });
   }
 
-  Operand x_, out_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 // Slots and attributes of pool2d and pool3d, except those that only pool2d has.

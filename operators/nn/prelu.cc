@@ -64,10 +64,8 @@ template <typename Device, typename T>
 class PreluKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    alpha_ = k.Input("Alpha");
-    out_ = k.Output("Out");
-    runs_ = SlopeRuns(x_.shape, k.Attr<std::string>("mode"));
+    k.Bind(x_, alpha_, out_);
+    runs_ = SlopeRuns(k[x_].shape, k.Attr<std::string>("mode"));
     return RequireCount(k, "Alpha", runs_.period);
   }
   Status Run(KernelRun& k) override {
@@ -83,7 +81,9 @@ class PreluKernel : public Kernel {
   }
 
  private:
-  Operand x_, alpha_, out_;
+  In<"X"> x_;
+  In<"Alpha"> alpha_;
+  Out<"Out"> out_;
   SlopeRuns runs_;
 };
 
@@ -91,17 +91,13 @@ template <typename Device, typename T>
 class PreluGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    alpha_ = k.Input("Alpha");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dalpha_ = k.Output("Alpha@GRAD");
+    k.Bind(x_, alpha_, dout_, dx_, dalpha_);
     const auto mode = k.Attr<std::string>("mode");
-    if (x_.shape.rank() <= (mode == "channel" ? 1 : 0))
-      return k.Error("rank of X (", x_.shape, ") is too small for mode ", mode);
-    runs_ = SlopeRuns(x_.shape, mode);
+    if (k[x_].shape.rank() <= (mode == "channel" ? 1 : 0))
+      return k.Error("rank of X (", k[x_].shape, ") is too small for mode ", mode);
+    runs_ = SlopeRuns(k[x_].shape, mode);
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Alpha", runs_.period));
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -132,7 +128,11 @@ class PreluGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, alpha_, dout_, dx_, dalpha_;
+  In<"X"> x_;
+  In<"Alpha"> alpha_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Alpha@GRAD"> dalpha_;
   SlopeRuns runs_;
 };
 

@@ -45,9 +45,8 @@ template <typename Device, typename T>
 class SimilarityFocusKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    const Shape& x = x_.shape;
+    k.Bind(x_, out_);
+    const Shape& x = k[x_].shape;
     PENSTOCK_RETURN_IF_ERROR(CheckFocus(k, x));
     const int axis = k.Attr<int>("axis");
     indexes_ = k.Attr<std::vector<std::int32_t>>("indexes");
@@ -62,8 +61,8 @@ class SimilarityFocusKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     std::ranges::fill(k[out_].template Span<T>(), T{0});
-    const Dim image = x_.shape.RowWidth();
-    for (Dim n = 0; n < x_.shape[0]; ++n) {
+    const Dim image = k[x_].shape().RowWidth();
+    for (Dim n = 0; n < k[x_].shape()[0]; ++n) {
       for (const std::int32_t index : indexes_)
         Mark(k, k[x_].template Data<T>() + n * image + index * strides_[0],
              k[out_].template Data<T>() + n * image);
@@ -92,7 +91,8 @@ class SimilarityFocusKernel : public Kernel {
     }
   }
 
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   std::vector<std::int32_t> indexes_;
   Dim layers_ = 0, rows_ = 0, columns_ = 0;
   std::array<Dim, 3> strides_{};  // along axis, rows, columns

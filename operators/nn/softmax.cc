@@ -99,9 +99,8 @@ template <typename Device, typename T>
 class SoftmaxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, x_.shape));
+    k.Bind(x_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, k[x_].shape));
     return OkStatus();
   }
 
@@ -134,7 +133,8 @@ class SoftmaxKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   AxisShape shape_;
 };
 
@@ -143,12 +143,10 @@ template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(out_, dout_, dx_);
     if (!dx_) return OkStatus();
-    PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
-    return RequireShape(k, "Out@GRAD", out_.shape);
+    PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, k[out_].shape));
+    return RequireShape(k, "Out@GRAD", k[out_].shape);
   }
 
   Status Run(KernelRun& k) override {
@@ -186,7 +184,9 @@ class SoftmaxGradKernel : public Kernel {
     for (Dim i = 0; i < shape_.axis; ++i) dx[i * step] = out[i * step] * (dout[i * step] - sum);
   }
 
-  Operand out_, dout_, dx_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   AxisShape shape_;
 };
 

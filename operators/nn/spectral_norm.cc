@@ -64,10 +64,8 @@ template <typename T>
 class PowerIteration {
  public:
   Status Prepare(const KernelSetup& k) {
-    weight_ = k.Input("Weight");
-    u_in_ = k.Input("U");
-    v_in_ = k.Input("V");
-    PENSTOCK_RETURN_IF_ERROR(matrix_.Prepare(k, weight_.shape));
+    k.Bind(weight_, u_in_, v_in_);
+    PENSTOCK_RETURN_IF_ERROR(matrix_.Prepare(k, k[weight_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "U", {matrix_.rows}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "V", {matrix_.columns}));
     iterations_ = k.Attr<std::int32_t>("power_iters");
@@ -108,7 +106,9 @@ class PowerIteration {
     for (double& value : x) value /= std::sqrt(squares) + epsilon_;
   }
 
-  Operand weight_, u_in_, v_in_;
+  In<"Weight"> weight_;
+  In<"U"> u_in_;
+  In<"V"> v_in_;
   WeightMatrix matrix_;
   int iterations_ = 1;
   double epsilon_ = 0;
@@ -119,21 +119,21 @@ template <typename Device, typename T>
 class SpectralNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    weight_ = k.Input("Weight");
-    out_ = k.Output("Out");
+    k.Bind(weight_, out_);
     return iteration_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
     iteration_.Run(k);
     const T* const w = std::as_const(k[weight_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < weight_.shape.Count(); ++i)
+    for (Dim i = 0; i < k[weight_].shape().Count(); ++i)
       out[i] = static_cast<T>(static_cast<double>(w[i]) / iteration_.sigma);
     return OkStatus();
   }
 
  private:
-  Operand weight_, out_;
+  In<"Weight"> weight_;
+  Out<"Out"> out_;
   PowerIteration<T> iteration_;
 };
 
@@ -142,10 +142,8 @@ template <typename Device, typename T>
 class SpectralNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    weight_ = k.Input("Weight");
-    dout_ = k.Input("Out@GRAD");
-    dweight_ = k.Output("Weight@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", weight_.shape));
+    k.Bind(weight_, dout_, dweight_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", k[weight_].shape));
     return iteration_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -155,7 +153,7 @@ class SpectralNormGradKernel : public Kernel {
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dweight = k[dweight_].template Data<T>();
     double along = 0;
-    for (Dim i = 0; i < weight_.shape.Count(); ++i)
+    for (Dim i = 0; i < k[weight_].shape().Count(); ++i)
       along += static_cast<double>(dout[i]) * static_cast<double>(w[i]);
     const double sigma = iteration_.sigma;
     iteration_.ForEach([&](Dim at, double& u, double& v) {
@@ -165,7 +163,9 @@ class SpectralNormGradKernel : public Kernel {
   }
 
  private:
-  Operand weight_, dout_, dweight_;
+  In<"Weight"> weight_;
+  In<"Out@GRAD"> dout_;
+  Out<"Weight@GRAD"> dweight_;
   PowerIteration<T> iteration_;
 };
 

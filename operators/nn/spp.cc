@@ -101,10 +101,9 @@ template <typename Device, typename T>
 class SppKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     is_max_ = k.Attr<std::string>("pooling_type") == "max";
-    return pyramid_.Prepare(k, x_.shape);
+    return pyramid_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -123,7 +122,8 @@ class SppKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   bool is_max_ = true;
   Pyramid pyramid_;
 };
@@ -132,12 +132,9 @@ template <typename Device, typename T>
 class SppGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(x_, out_, dout_, dx_);
     is_max_ = k.Attr<std::string>("pooling_type") == "max";
-    PENSTOCK_RETURN_IF_ERROR(pyramid_.Prepare(k, x_.shape));
+    PENSTOCK_RETURN_IF_ERROR(pyramid_.Prepare(k, k[x_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", pyramid_.elements()));
     return RequireCount(k, "Out@GRAD", pyramid_.elements());
   }
@@ -161,7 +158,10 @@ class SppGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, dout_, dx_;
+  In<"X"> x_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   bool is_max_ = true;
   Pyramid pyramid_;
 };

@@ -63,7 +63,7 @@ class SyncBatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    live_ = k.Input("Live");
+    k.Bind(live_);
     return a_.uses_running ? OkStatus() : ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
@@ -134,7 +134,7 @@ class SyncBatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
-  Operand live_;
+  In<"Live"> live_;
   RingUse ring_;
 };
 
@@ -144,7 +144,7 @@ class SyncBatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
-    live_ = k.Input("Live");
+    k.Bind(live_);
     return a_.uses_running ? OkStatus() : ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
@@ -218,14 +218,14 @@ class SyncBatchNormGradKernel : public Kernel {
   // The gradient of Y = X.
   Status CopyDy(KernelRun& k) {
     if (a_.dx) std::memcpy(k[a_.dx].raw(), k[a_.dy].raw(), k[a_.dy].bytes());
-    for (const Operand& zero : {a_.dscale, a_.dbias}) {
+    for (const Operand zero : std::initializer_list<Operand>{a_.dscale, a_.dbias}) {
       if (zero) std::memset(k[zero].raw(), 0, k[zero].bytes());
     }
     return OkStatus();
   }
 
   BatchNormGradArguments a_;
-  Operand live_;
+  In<"Live"> live_;
   RingUse ring_;
 };
 

@@ -125,14 +125,13 @@ class TreeConvolution {
  public:
   Status Prepare(KernelSetup& k) {
     type_ = k.op().type();
-    nodes_ = k.Input("NodesVector");
-    edges_ = k.Input("EdgeSet");
-    filter_ = k.Input("Filter");
-    const Shape &x = nodes_.shape, &w = filter_.shape, &e = edges_.shape;
+    k.Bind(nodes_, edges_, filter_);
+    const Shape &x = k[nodes_].shape, &w = k[filter_].shape, &e = k[edges_].shape;
     if (x.rank() != 3 || w.rank() != 4 || e.rank() != 3 || e[0] != x[0] || e[2] != 2 || w[0] != x[2] ||
         w[1] != kWeights)
       return k.Error("NodesVector (", x, "), EdgeSet (", e, ") and Filter (", w, ") do not fit each other");
     rows_ = x[1];
+    out_ = {x[0], x[1], w[2], w[3]};
     features_ = x[2];
     width_ = w[2] * w[3];
     windows_.Prepare(k.Attr<std::int32_t>("max_depth"));
@@ -140,13 +139,13 @@ class TreeConvolution {
     matrix_ = k.Workspace(static_cast<std::size_t>(rows_ * depth()) * sizeof(T));
     return OkStatus();
   }
-  Dim trees() const { return nodes_.shape[0]; }
+  Dim trees() const { return out_[0]; }
   Dim rows() const { return rows_; }
   Dim features() const { return features_; }
   Dim depth() const { return features_ * kWeights; }  // length of a window
   Dim width() const { return width_; }                // length of a row of Out
   const GemmOptions& options() const { return options_; }
-  Shape out() const { return {trees(), rows_, filter_.shape[2], filter_.shape[3]}; }
+  const Shape& out() const { return out_; }
   TreeWindows& windows() { return windows_; }
 
   T* Matrix(KernelRun& k) const { return reinterpret_cast<T*>(k.Workspace(matrix_)); }
@@ -154,7 +153,7 @@ class TreeConvolution {
     return RowMajor(std::as_const(k[filter_]).template Data<T>(), depth(), width_);
   }
   Status ReadEdges(KernelRun& k, Dim tree) {
-    const Dim count = edges_.shape[1];
+    const Dim count = k[edges_].shape()[1];
     const std::int32_t* const edges = std::as_const(k[edges_]).template Data<std::int32_t>();
     return windows_.Read(type_, edges + tree * count * 2, count, rows_);
   }
@@ -173,7 +172,10 @@ class TreeConvolution {
 
  private:
   std::string type_;
-  Operand nodes_, edges_, filter_;
+  In<"NodesVector"> nodes_;
+  In<"EdgeSet"> edges_;
+  In<"Filter"> filter_;
+  Shape out_;
   Dim rows_ = 0, features_ = 0, width_ = 0;
   TreeWindows windows_;
   GemmOptions options_;
@@ -184,7 +186,7 @@ template <typename Device, typename T>
 class TreeConvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     return tree_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -200,7 +202,7 @@ class TreeConvKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   TreeConvolution<T> tree_;
 };
 
@@ -208,17 +210,15 @@ template <typename Device, typename T>
 class TreeConvGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dnodes_ = k.Output("NodesVector@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
+    k.Bind(dout_, dnodes_, dfilter_);
     PENSTOCK_RETURN_IF_ERROR(tree_.Prepare(k));
     return RequireShape(k, "Out@GRAD", tree_.out());
   }
   Status Run(KernelRun& k) override {
     const Dim rows = tree_.rows(), depth = tree_.depth(), width = tree_.width();
     const T* dout = std::as_const(k[dout_]).template Data<T>();
-    for (const Operand* made : {&dnodes_, &dfilter_}) {
-      if (*made) std::ranges::fill(k[*made].template Span<T>(), T{0});
+    for (const Operand made : std::initializer_list<Operand>{dnodes_, dfilter_}) {
+      if (made) std::ranges::fill(k[made].template Span<T>(), T{0});
     }
     GemmOptions adds = tree_.options();
     adds.add = true;
@@ -251,7 +251,9 @@ class TreeConvGradKernel : public Kernel {
     });
   }
 
-  Operand dout_, dnodes_, dfilter_;
+  In<"Out@GRAD"> dout_;
+  Out<"NodesVector@GRAD"> dnodes_;
+  Out<"Filter@GRAD"> dfilter_;
   TreeConvolution<T> tree_;
 };
 

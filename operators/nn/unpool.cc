@@ -67,11 +67,9 @@ template <typename Device, typename T>
 class UnpoolKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    indices_ = k.Input("Indices");
-    out_ = k.Output("Out");
-    planes_ = PlanesOf(x_.shape, out_.shape);
-    return RequireShape(k, "Indices", x_.shape);
+    k.Bind(x_, indices_, out_);
+    planes_ = PlanesOf(k[x_].shape, k[out_].shape);
+    return RequireShape(k, "Indices", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -81,7 +79,9 @@ class UnpoolKernel : public Kernel {
   }
 
  private:
-  Operand x_, indices_, out_;
+  In<"X"> x_;
+  In<"Indices"> indices_;
+  Out<"Out"> out_;
   Planes planes_;
 };
 
@@ -89,14 +89,13 @@ template <typename Device, typename T>
 class UnpoolGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    indices_ = k.Input("Indices");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Indices", x_.shape));
-    if (x_.shape.rank() != 4 || dout_.shape.rank() != 4 || dout_.shape.First(2) != x_.shape.First(2))
-      return k.Error("Out@GRAD (", dout_.shape, ") must have the images and channels of X (", x_.shape, ")");
-    planes_ = PlanesOf(x_.shape, dout_.shape);
+    k.Bind(x_, indices_, dout_, dx_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Indices", k[x_].shape));
+    if (k[x_].shape.rank() != 4 || k[dout_].shape.rank() != 4 ||
+        k[dout_].shape.First(2) != k[x_].shape.First(2))
+      return k.Error("Out@GRAD (", k[dout_].shape, ") must have the images and channels of X (", k[x_].shape,
+                     ")");
+    planes_ = PlanesOf(k[x_].shape, k[dout_].shape);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -108,7 +107,10 @@ class UnpoolGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, indices_, dout_, dx_;
+  In<"X"> x_;
+  In<"Indices"> indices_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Planes planes_;
 };
 

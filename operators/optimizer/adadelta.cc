@@ -23,12 +23,7 @@ template <typename Device, typename T>
 class AdadeltaKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    grads_ = k.Input("AvgSquaredGrad");
-    steps_ = k.Input("AvgSquaredUpdate");
-    param_out_ = k.Output("ParamOut");
-    grads_out_ = k.Output("AvgSquaredGradOut");
-    steps_out_ = k.Output("AvgSquaredUpdateOut");
+    k.Bind(param_, grads_, steps_, param_out_, grads_out_, steps_out_);
     rho_ = static_cast<T>(k.Attr<float>("rho"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
     return grad_.Prepare(k, WithoutGradient::kMoves);
@@ -54,7 +49,12 @@ class AdadeltaKernel : public Kernel {
   }
 
  private:
-  Operand param_, grads_, steps_, param_out_, grads_out_, steps_out_;
+  In<"Param"> param_;
+  In<"AvgSquaredGrad"> grads_;
+  In<"AvgSquaredUpdate"> steps_;
+  Out<"ParamOut"> param_out_;
+  Out<"AvgSquaredGradOut"> grads_out_;
+  Out<"AvgSquaredUpdateOut"> steps_out_;
   Gradient<T> grad_;
   T rho_ = 0, epsilon_ = 0;
 };

@@ -26,11 +26,7 @@ struct Adagrad {
   class Update : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      param_ = k.Input("Param");
-      moment_ = k.Input("Moment");
-      rate_ = k.Input("LearningRate");
-      param_out_ = k.Output("ParamOut");
-      moment_out_ = k.Output("MomentOut");
+      k.Bind(param_, moment_, rate_, param_out_, moment_out_);
       epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
       if constexpr (kDecays) {
         kept_ = static_cast<T>(k.Attr<float>("decay"));
@@ -60,7 +56,11 @@ struct Adagrad {
     }
 
    private:
-    Operand param_, moment_, rate_, param_out_, moment_out_;
+    In<"Param"> param_;
+    In<"Moment"> moment_;
+    In<"LearningRate"> rate_;
+    Out<"ParamOut"> param_out_;
+    Out<"MomentOut"> moment_out_;
     Gradient<T> grad_;
     T kept_ = 1, added_ = 1, epsilon_ = 0;
   };

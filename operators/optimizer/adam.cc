@@ -27,16 +27,9 @@ template <typename Device, typename T>
 class AdamKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    rate_ = k.Input("LearningRate");
+    k.Bind(param_, rate_);
     moments_.Prepare(k);
-    beta1_pow_ = k.Input("Beta1Pow");
-    beta2_pow_ = k.Input("Beta2Pow");
-    beta1_given_ = k.Input("Beta1Tensor");
-    beta2_given_ = k.Input("Beta2Tensor");
-    param_out_ = k.Output("ParamOut");
-    beta1_pow_out_ = k.Output("Beta1PowOut");
-    beta2_pow_out_ = k.Output("Beta2PowOut");
+    k.Bind(beta1_pow_, beta2_pow_, beta1_given_, beta2_given_, param_out_, beta1_pow_out_, beta2_pow_out_);
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
@@ -78,8 +71,15 @@ class AdamKernel : public Kernel {
     return grad_.by_rows() && power.index == power_out.index;
   }
 
-  Operand param_, rate_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
-  Operand param_out_, beta1_pow_out_, beta2_pow_out_;
+  In<"Param"> param_;
+  In<"LearningRate"> rate_;
+  In<"Beta1Pow"> beta1_pow_;
+  In<"Beta2Pow"> beta2_pow_;
+  In<"Beta1Tensor"> beta1_given_;
+  In<"Beta2Tensor"> beta2_given_;
+  Out<"ParamOut"> param_out_;
+  Out<"Beta1PowOut"> beta1_pow_out_;
+  Out<"Beta2PowOut"> beta2_pow_out_;
   MomentOperands moments_;
   Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;

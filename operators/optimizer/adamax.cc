@@ -22,14 +22,7 @@ template <typename Device, typename T>
 class AdamaxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    rate_ = k.Input("LearningRate");
-    moment_ = k.Input("Moment");
-    norm_ = k.Input("InfNorm");
-    beta1_pow_ = k.Input("Beta1Pow");
-    param_out_ = k.Output("ParamOut");
-    moment_out_ = k.Output("MomentOut");
-    norm_out_ = k.Output("InfNormOut");
+    k.Bind(param_, rate_, moment_, norm_, beta1_pow_, param_out_, moment_out_, norm_out_);
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
@@ -56,7 +49,14 @@ class AdamaxKernel : public Kernel {
   }
 
  private:
-  Operand param_, rate_, moment_, norm_, beta1_pow_, param_out_, moment_out_, norm_out_;
+  In<"Param"> param_;
+  In<"LearningRate"> rate_;
+  In<"Moment"> moment_;
+  In<"InfNorm"> norm_;
+  In<"Beta1Pow"> beta1_pow_;
+  Out<"ParamOut"> param_out_;
+  Out<"MomentOut"> moment_out_;
+  Out<"InfNormOut"> norm_out_;
   Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
 };

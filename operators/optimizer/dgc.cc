@@ -74,16 +74,7 @@ template <typename Device, typename T>
 class DgcKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    u_ = k.Input("U");
-    v_ = k.Input("V");
-    grad_ = k.Input("Grad");
-    param_ = k.Input("Param");
-    step_ = k.Input("current_step");
-    ranks_ = k.Input("nranks");
-    u_out_ = k.Output("U_out");
-    v_out_ = k.Output("V_out");
-    grad_out_ = k.Output("Grad_out");
-    count_out_ = k.Output("k");
+    k.Bind(u_, v_, grad_, param_, step_, ranks_, u_out_, v_out_, grad_out_, count_out_);
     momentum_ = static_cast<T>(k.Attr<float>("m"));
     nesterov_ = k.Attr<bool>("use_nesterov");
     sparsity_ = k.Attr<std::vector<float>>("sparsity");
@@ -91,7 +82,7 @@ class DgcKernel : public Kernel {
     ramp_ = static_cast<double>(k.Attr<float>("rampup_step"));
     decay_ = static_cast<T>(k.Attr<float>("regular_coeff"));
     regularizer_ = k.Attr<int>("regular_type");
-    sizes_ = k.Workspace(static_cast<std::size_t>(grad_.shape.Count()) * sizeof(T));
+    sizes_ = k.Workspace(static_cast<std::size_t>(k[grad_].shape.Count()) * sizeof(T));
     return OkStatus();
   }
 
@@ -161,7 +152,16 @@ class DgcKernel : public Kernel {
     }
   }
 
-  Operand u_, v_, grad_, param_, step_, ranks_, u_out_, v_out_, grad_out_, count_out_;
+  In<"U"> u_;
+  In<"V"> v_;
+  In<"Grad"> grad_;
+  In<"Param"> param_;
+  In<"current_step"> step_;
+  In<"nranks"> ranks_;
+  Out<"U_out"> u_out_;
+  Out<"V_out"> v_out_;
+  Out<"Grad_out"> grad_out_;
+  Out<"k"> count_out_;
   T momentum_ = 0, decay_ = 0;
   bool nesterov_ = false;
   int regularizer_ = 0;
@@ -174,9 +174,7 @@ template <typename Device, typename T>
 class DgcClipKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    step_ = k.Input("current_step");
-    out_ = k.Output("Out");
+    k.Bind(x_, step_, out_);
     max_norm_ = static_cast<double>(k.Attr<float>("max_norm"));
     begin_ = static_cast<double>(k.Attr<float>("rampup_begin_step"));
     return OkStatus();
@@ -194,7 +192,9 @@ class DgcClipKernel : public Kernel {
   }
 
  private:
-  Operand x_, step_, out_;
+  In<"X"> x_;
+  In<"current_step"> step_;
+  Out<"Out"> out_;
   double max_norm_ = 0, begin_ = 0;
 };
 

@@ -27,15 +27,7 @@ template <typename Device, typename T>
 class DgcMomentumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
-    velocity_ = k.Input("Velocity");
-    rate_ = k.Input("LearningRate");
-    step_ = k.Input("current_step");
-    ranks_ = k.Input("nranks");
-    param_out_ = k.Output("ParamOut");
-    velocity_out_ = k.Output("VelocityOut");
-    grad_out_ = k.Output("Grad_out");
+    k.Bind(param_, grad_, velocity_, rate_, step_, ranks_, param_out_, velocity_out_, grad_out_);
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     nesterov_ = k.Attr<bool>("use_nesterov");
     begin_ = std::trunc(static_cast<double>(k.Attr<float>("rampup_begin_step")));
@@ -69,7 +61,15 @@ class DgcMomentumKernel : public Kernel {
   }
 
  private:
-  Operand param_, grad_, velocity_, rate_, step_, ranks_, param_out_, velocity_out_, grad_out_;
+  In<"Param"> param_;
+  In<"Grad"> grad_;
+  In<"Velocity"> velocity_;
+  In<"LearningRate"> rate_;
+  In<"current_step"> step_;
+  In<"nranks"> ranks_;
+  Out<"ParamOut"> param_out_;
+  Out<"VelocityOut"> velocity_out_;
+  Out<"Grad_out"> grad_out_;
   T mu_ = 0;
   bool nesterov_ = false;
   double begin_ = -1;

@@ -25,9 +25,7 @@ class DpsgdKernel : public Kernel {
  public:
   DpsgdKernel() : own_(1) {}
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
+    k.Bind(param_, rate_, param_out_);
     clip_ = static_cast<T>(k.Attr<float>("clip"));
     batch_ = static_cast<T>(k.Attr<float>("batch_size"));
     sigma_ = static_cast<T>(k.Attr<float>("sigma"));
@@ -58,7 +56,9 @@ class DpsgdKernel : public Kernel {
     return static_cast<T>(radius * std::cos(2.0 * std::numbers::pi * Uniform()));
   }
 
-  Operand param_, rate_, param_out_;
+  In<"Param"> param_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
   Gradient<T> grad_;
   T clip_ = 1, batch_ = 1, sigma_ = 0;
   RandomSource own_;

@@ -23,13 +23,7 @@ template <typename Device, typename T>
 class FtrlKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    squared_ = k.Input("SquaredAccumulator");
-    linear_ = k.Input("LinearAccumulator");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
-    squared_out_ = k.Output("SquaredAccumOut");
-    linear_out_ = k.Output("LinearAccumOut");
+    k.Bind(param_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_);
     l1_ = static_cast<T>(k.Attr<float>("l1"));
     l2_ = static_cast<T>(k.Attr<float>("l2"));
     power_ = static_cast<T>(k.Attr<float>("lr_power"));
@@ -63,7 +57,13 @@ class FtrlKernel : public Kernel {
     return power == T{-0.5} ? std::sqrt(squares) : std::pow(squares, -power);
   }
 
-  Operand param_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_;
+  In<"Param"> param_;
+  In<"SquaredAccumulator"> squared_;
+  In<"LinearAccumulator"> linear_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
+  Out<"SquaredAccumOut"> squared_out_;
+  Out<"LinearAccumOut"> linear_out_;
   Gradient<T> grad_;
   T l1_ = 0, l2_ = 0, power_ = 0;
 };

@@ -38,8 +38,8 @@ class Gradient {
 
   Status Prepare(const KernelSetup& k, WithoutGradient rest, std::initializer_list<Kept> kept = {}) {
     op_ = k.op().type();
+    k.Bind(param_);
     grad_ = k.Input("Grad");
-    param_ = k.Input("Param");
     moves_ = rest == WithoutGradient::kMoves;
     kept_.assign(kept);
     return OkStatus();
@@ -117,7 +117,8 @@ class Gradient {
   }
 
   std::string op_;
-  Operand grad_, param_;
+  TypedOperand grad_;
+  In<"Param"> param_;
   bool moves_ = true;
   std::vector<Kept> kept_;
   RowMerger merger_;

@@ -25,15 +25,14 @@ template <typename Device, typename T>
 class LambKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    rate_ = k.Input("LearningRate");
+    k.Bind(param_, rate_);
     moments_.Prepare(k);
-    param_out_ = k.Output("ParamOut");
+    k.Bind(param_out_);
     decay_ = static_cast<T>(k.Attr<float>("weight_decay"));
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    step_ = k.Workspace(static_cast<std::size_t>(param_.shape.Count()) * sizeof(T));
+    step_ = k.Workspace(static_cast<std::size_t>(k[param_].shape.Count()) * sizeof(T));
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
@@ -63,7 +62,9 @@ class LambKernel : public Kernel {
   }
 
  private:
-  Operand param_, rate_, param_out_;
+  In<"Param"> param_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
   MomentOperands moments_;
   Gradient<T> grad_;
   WorkspaceId step_;

@@ -22,11 +22,7 @@ template <typename Device, typename T>
 class LarsMomentumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    velocity_ = k.Input("Velocity");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
-    velocity_out_ = k.Output("VelocityOut");
+    k.Bind(param_, velocity_, rate_, param_out_, velocity_out_);
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     coefficient_ = static_cast<T>(k.Attr<float>("lars_coeff"));
     decay_ = static_cast<T>(k.Attr<float>("lars_weight_decay"));
@@ -53,7 +49,11 @@ class LarsMomentumKernel : public Kernel {
   }
 
  private:
-  Operand param_, velocity_, rate_, param_out_, velocity_out_;
+  In<"Param"> param_;
+  In<"Velocity"> velocity_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
+  Out<"VelocityOut"> velocity_out_;
   Gradient<T> grad_;
   T mu_ = 0, coefficient_ = 0, decay_ = 0;
 };

@@ -30,12 +30,7 @@ struct MomentArrays {
 };
 
 struct MomentOperands {
-  void Prepare(const KernelSetup& k) {
-    moment1 = k.Input("Moment1");
-    moment2 = k.Input("Moment2");
-    moment1_out = k.Output("Moment1Out");
-    moment2_out = k.Output("Moment2Out");
-  }
+  void Prepare(const KernelSetup& k) { k.Bind(moment1, moment2, moment1_out, moment2_out); }
   template <typename T>
   MomentArrays<T> At(KernelRun& k, T beta1, T beta2) const {
     return {beta1,
@@ -46,7 +41,10 @@ struct MomentOperands {
             k[moment2_out].template Data<T>()};
   }
 
-  Operand moment1, moment2, moment1_out, moment2_out;
+  In<"Moment1"> moment1;
+  In<"Moment2"> moment2;
+  Out<"Moment1Out"> moment1_out;
+  Out<"Moment2Out"> moment2_out;
 };
 
 }  // namespace penstock

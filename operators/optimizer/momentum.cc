@@ -19,12 +19,7 @@ template <typename Device, typename T>
 class MomentumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    velocity_ = k.Input("Velocity");
-    rows_ = k.Input("Grad");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
-    velocity_out_ = k.Output("VelocityOut");
+    k.Bind(param_, velocity_, rows_, rate_, param_out_, velocity_out_);
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     nesterov_ = k.Attr<bool>("use_nesterov");
     return grad_.Prepare(k, WithoutGradient::kMoves);
@@ -63,7 +58,12 @@ class MomentumKernel : public Kernel {
     if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
   }
 
-  Operand param_, velocity_, rows_, rate_, param_out_, velocity_out_;
+  In<"Param"> param_;
+  In<"Velocity"> velocity_;
+  In<"Grad"> rows_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
+  Out<"VelocityOut"> velocity_out_;
   Gradient<T> grad_;
   T mu_ = 0;
   bool nesterov_ = false;

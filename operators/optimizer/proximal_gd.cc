@@ -32,12 +32,9 @@ struct Proximal {
   class Update : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      param_ = k.Input("Param");
-      rate_ = k.Input("LearningRate");
-      param_out_ = k.Output("ParamOut");
+      k.Bind(param_, rate_, param_out_);
       if constexpr (kScales) {
-        moment_ = k.Input("Moment");
-        moment_out_ = k.Output("MomentOut");
+        k.Bind(moment_, moment_out_);
       }
       l1_ = static_cast<T>(k.Attr<float>("l1"));
       l2_ = static_cast<T>(k.Attr<float>("l2"));
@@ -66,7 +63,11 @@ struct Proximal {
     }
 
    private:
-    Operand param_, rate_, param_out_, moment_, moment_out_;
+    In<"Param"> param_;
+    In<"LearningRate"> rate_;
+    Out<"ParamOut"> param_out_;
+    In<"Moment"> moment_;
+    Out<"MomentOut"> moment_out_;
     Gradient<T> grad_;
     T l1_ = 0, l2_ = 0;
   };

@@ -27,15 +27,7 @@ template <typename Device, typename T>
 class RmspropKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    square_ = k.Input("MeanSquare");
-    mean_ = k.Input("MeanGrad");
-    moment_ = k.Input("Moment");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
-    square_out_ = k.Output("MeanSquareOut");
-    mean_out_ = k.Output("MeanGradOut");
-    moment_out_ = k.Output("MomentOut");
+    k.Bind(param_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_);
     decay_ = static_cast<T>(k.Attr<float>("decay"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
     momentum_ = static_cast<T>(k.Attr<float>("momentum"));
@@ -79,7 +71,15 @@ class RmspropKernel : public Kernel {
   }
 
  private:
-  Operand param_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_;
+  In<"Param"> param_;
+  In<"MeanSquare"> square_;
+  In<"MeanGrad"> mean_;
+  In<"Moment"> moment_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
+  Out<"MeanSquareOut"> square_out_;
+  Out<"MeanGradOut"> mean_out_;
+  Out<"MomentOut"> moment_out_;
   Gradient<T> grad_;
   T decay_ = 0, epsilon_ = 0, momentum_ = 0;
   bool centered_ = false;

@@ -18,13 +18,11 @@ template <typename Device, typename T>
 class SgdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(grad_rows_, rate_, param_out_);
     param_ = k.Input("Param");
-    grad_rows_ = k.Input("Grad");
-    rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
-    if (param_.kind != VarKind::kSelectedRows)
-      return grad_.Prepare(k, WithoutGradient::kStays, {{param_, param_out_}});
-    if (grad_rows_.kind != VarKind::kSelectedRows ||
+    is_table_ = k.Input("Param").kind == VarKind::kSelectedRows;
+    if (!is_table_) return grad_.Prepare(k, WithoutGradient::kStays, {{param_, param_out_}});
+    if (k[grad_rows_].kind != VarKind::kSelectedRows ||
         k.op().InputName("Param") != k.op().OutputName("ParamOut"))
       return k.Error("a Param of selected rows (", param_.name,
                      ") needs a Grad of selected rows, and ParamOut must name it");
@@ -32,7 +30,7 @@ class SgdKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T rate = *k[rate_].template Data<T>();
-    if (param_.kind == VarKind::kSelectedRows) return UpdateRows(k, rate);
+    if (is_table_) return UpdateRows(k, rate);
     PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();
@@ -64,7 +62,11 @@ class SgdKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand param_, grad_rows_, rate_, param_out_;
+  bool is_table_ = false;
+  In<"Grad"> grad_rows_;
+  In<"LearningRate"> rate_;
+  Out<"ParamOut"> param_out_;
+  NamedOperand param_;
   Gradient<T> grad_;
   RowIndex index_;  // of a Param of rows
   RowMerger merger_;

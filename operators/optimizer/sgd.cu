@@ -15,12 +15,9 @@ template <typename Device, typename T>
 class SgdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
-    learning_rate_ = k.Input("LearningRate");
-    param_out_ = k.Output("ParamOut");
+    k.Bind(param_, grad_, learning_rate_, param_out_);
     stream_ = StreamOf(k);
-    if (grad_.kind != VarKind::kTensor) {
+    if (k[grad_].kind != VarKind::kTensor) {
       return Unimplemented("E-op-rows-kind",
                            "sgd: selected rows are not updated on GPUs; run the update on a CPU");
     }
@@ -36,7 +33,10 @@ class SgdKernel : public Kernel {
   }
 
  private:
-  Operand param_, grad_, learning_rate_, param_out_;
+  In<"Param"> param_;
+  In<"Grad"> grad_;
+  In<"LearningRate"> learning_rate_;
+  Out<"ParamOut"> param_out_;
   cudaStream_t stream_ = nullptr;
 };
 

@@ -33,15 +33,16 @@ struct RandomPlace {
 
 // Returns the position of `out`. A slice uses the draw of the whole, so it gets the values that the whole
 // would have.
-inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
+inline RandomPlace PlaceOf(const KernelSetup& k, const Argument& out) {
   const Program* program = k.site().program;
-  const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
+  const std::string name(out.name);
+  const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, name);
   RandomPlace place;
   if (var == nullptr) return place;
   const Box<InitialSlice>& slice = var->facts.slice;
   if (slice) place.begin = static_cast<std::uint64_t>(slice->row_begin * slice->whole_shape.RowWidth());
   if (var->persistable || slice)
-    place.draw = Fnv1a64(StrCat("draw ", DrawOf(*program, k.site().block, out.name)));
+    place.draw = Fnv1a64(StrCat("draw ", DrawOf(*program, k.site().block, name)));
   return place;
 }
 
@@ -82,12 +83,12 @@ struct RandomFill {
   class Fill : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      out_ = k.Output("Out");
-      PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
+      k.Bind(out_);
+      PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, k[out_]));
       // Fluid's seeds are ints; the sign is part of the seed.
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
-      place_ = PlaceOf(k, out_);
+      place_ = PlaceOf(k, k[out_]);
       shape_.Prepare(k);
       return distribution_.Read(k);
     }
@@ -98,14 +99,14 @@ struct RandomFill {
         rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
         return OkStatus();
       }
-      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k));
       Tensor& out = rows_.is_rows() ? rows_.Values(k) : k[out_];
       FillRandom(distribution_, key, place_.begin, out.count(), out.Data<T>());
       return OkStatus();
     }
 
    private:
-    Operand out_;
+    Out<"Out"> out_;
     std::uint64_t seed_ = 0;
     RandomPlace place_;
     StartRows rows_;

@@ -28,7 +28,7 @@ template <typename Device, typename T>
 class RandIntKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     low_ = k.Attr<std::int32_t>("low");
     const std::int64_t high = k.Attr<std::int32_t>("high");
     if (low_ >= high) return k.Error("low (", low_, ") must be below high (", high, ")");
@@ -38,7 +38,7 @@ class RandIntKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k));
     draws_.Start();
     for (T& out : k[out_].template Span<T>())
       out = static_cast<T>(low_ + static_cast<std::int64_t>(draws_.Below(count_)));
@@ -46,7 +46,7 @@ class RandIntKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   std::int64_t low_ = 0;
   std::uint64_t count_ = 1;
   GivenShape shape_;
@@ -57,7 +57,7 @@ template <typename Device, typename T>
 class RandPermKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     draws_.Prepare(k);
     return OkStatus();
   }
@@ -68,7 +68,7 @@ class RandPermKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   Draws draws_;
 };
 
@@ -84,8 +84,7 @@ template <typename Device, typename T>
 class SamplingIdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     min_ = k.Attr<float>("min");
     span_ = k.Attr<float>("max") - min_;
     draws_.Prepare(k);
@@ -94,7 +93,7 @@ class SamplingIdKernel : public Kernel {
   Status Run(KernelRun& k) override {
     draws_.Start();
     const T* row = k[x_].template Data<T>();
-    const Dim columns = x_.shape[1];
+    const Dim columns = k[x_].shape()[1];
     for (std::int64_t& out : k[out_].template Span<std::int64_t>()) {
       double left = min_ + span_ * draws_.Share();
       out = columns - 1;
@@ -110,7 +109,8 @@ class SamplingIdKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   double min_ = 0, span_ = 1;
   Draws draws_;
 };

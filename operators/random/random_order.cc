@@ -27,8 +27,7 @@ at a random position.)";
 class SeedChain {
  public:
   void Prepare(KernelSetup& k) {
-    seed_ = k.Input("Seed");
-    seed_out_ = k.Output("SeedOut");
+    k.Bind(seed_, seed_out_);
     startup_ = k.Attr<std::int32_t>("startup_seed");
     draws_.PrepareSource(k);
   }
@@ -46,7 +45,8 @@ class SeedChain {
   }
 
  private:
-  Operand seed_, seed_out_;
+  In<"Seed"> seed_;
+  Out<"SeedOut"> seed_out_;
   std::int64_t startup_ = 0;
   Draws draws_;
 };
@@ -62,11 +62,9 @@ Status InferShuffle(InferContext& c) {
 class ShuffleBatchKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    index_ = k.Output("ShuffleIdx");
-    rows_ = x_.shape.Product(0, x_.shape.rank() - 1);
-    row_bytes_ = static_cast<std::size_t>(x_.shape[x_.shape.rank() - 1]) * SizeOf(x_.dtype);
+    k.Bind(x_, out_, index_);
+    rows_ = k[x_].shape.Product(0, k[x_].shape.rank() - 1);
+    row_bytes_ = static_cast<std::size_t>(k[x_].shape[k[x_].shape.rank() - 1]) * SizeOf(k[x_].dtype);
     seeds_.Prepare(k);
     return OkStatus();
   }
@@ -81,7 +79,9 @@ class ShuffleBatchKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, index_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  Out<"ShuffleIdx"> index_;
   Dim rows_ = 0;
   std::size_t row_bytes_ = 0;
   SeedChain seeds_;
@@ -91,13 +91,11 @@ class ShuffleBatchKernel : public Kernel {
 class ShuffleBatchGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    index_ = k.Input("ShuffleIdx");
-    dx_ = k.Output("X@GRAD");
-    if (dout_.shape.rank() == 0) return k.Error("Out@GRAD must have an extent");
-    if (index_.dtype != DType::kInt64) return k.Error("ShuffleIdx must be i64");
-    rows_ = dout_.shape.Product(0, dout_.shape.rank() - 1);
-    row_bytes_ = static_cast<std::size_t>(dout_.shape[dout_.shape.rank() - 1]) * SizeOf(dout_.dtype);
+    k.Bind(dout_, index_, dx_);
+    if (k[dout_].shape.rank() == 0) return k.Error("Out@GRAD must have an extent");
+    if (k[index_].dtype != DType::kInt64) return k.Error("ShuffleIdx must be i64");
+    rows_ = k[dout_].shape.Product(0, k[dout_].shape.rank() - 1);
+    row_bytes_ = static_cast<std::size_t>(k[dout_].shape[k[dout_].shape.rank() - 1]) * SizeOf(k[dout_].dtype);
     return RequireCount(k, "ShuffleIdx", rows_);
   }
   Status Run(KernelRun& k) override {
@@ -115,7 +113,9 @@ class ShuffleBatchGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, index_, dx_;
+  In<"Out@GRAD"> dout_;
+  In<"ShuffleIdx"> index_;
+  Out<"X@GRAD"> dx_;
   Dim rows_ = 0;
   std::size_t row_bytes_ = 0;
 };
@@ -140,33 +140,33 @@ Status InferRandomCrop(InferContext& c) {
 class RandomCropKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     cropped_ = static_cast<int>(k.Attr<std::vector<std::int32_t>>("shape").size());
-    if (x_.shape.rank() > kMaxRank) return k.Error("rank of X (", x_.shape, ") must be at most ", kMaxRank);
+    if (k[x_].shape.rank() > kMaxRank)
+      return k.Error("rank of X (", k[x_].shape, ") must be at most ", kMaxRank);
     seeds_.Prepare(k);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     Draws& draws = seeds_.Start(k);
-    const std::size_t size = SizeOf(x_.dtype);
-    const int batch = x_.shape.rank() - cropped_;
-    const Dim boxes = x_.shape.Product(0, batch);
-    const Dim box = out_.shape.Product(batch, out_.shape.rank());
-    const Dim whole = x_.shape.Product(batch, x_.shape.rank());
-    const Dim row = out_.shape[out_.shape.rank() - 1];
+    const std::size_t size = SizeOf(k[x_].dtype());
+    const int batch = k[x_].shape().rank() - cropped_;
+    const Dim boxes = k[x_].shape().Product(0, batch);
+    const Dim box = k[out_].shape().Product(batch, k[out_].shape().rank());
+    const Dim whole = k[x_].shape().Product(batch, k[x_].shape().rank());
+    const Dim row = k[out_].shape()[k[out_].shape().rank() - 1];
     std::byte* to = k[out_].raw();
     for (Dim b = 0; b < boxes; ++b) {
       Dim offsets[kMaxRank];
-      for (int d = batch; d < x_.shape.rank(); ++d)
-        offsets[d] =
-            static_cast<Dim>(draws.Below(static_cast<std::uint64_t>(x_.shape[d] - out_.shape[d]) + 1));
+      for (int d = batch; d < k[x_].shape().rank(); ++d)
+        offsets[d] = static_cast<Dim>(
+            draws.Below(static_cast<std::uint64_t>(k[x_].shape()[d] - k[out_].shape()[d]) + 1));
       for (Dim r = 0; r < box; r += row, to += static_cast<std::size_t>(row) * size) {
         Dim rest = r, from = 0, stride = 1;
-        for (int d = x_.shape.rank() - 1; d >= batch; --d) {
-          from += (rest % out_.shape[d] + offsets[d]) * stride;
-          rest /= out_.shape[d];
-          stride *= x_.shape[d];
+        for (int d = k[x_].shape().rank() - 1; d >= batch; --d) {
+          from += (rest % k[out_].shape()[d] + offsets[d]) * stride;
+          rest /= k[out_].shape()[d];
+          stride *= k[x_].shape()[d];
         }
         std::memcpy(to, k[x_].raw() + static_cast<std::size_t>(b * whole + from) * size,
                     static_cast<std::size_t>(row) * size);
@@ -177,7 +177,8 @@ class RandomCropKernel : public Kernel {
 
  private:
   static constexpr int kMaxRank = 16;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   int cropped_ = 1;
   SeedChain seeds_;
 };

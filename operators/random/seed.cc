@@ -12,7 +12,7 @@ their Seed draw the same numbers, as a dropout and its recomputation must.)";
 class SeedKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     seed_ = k.Attr<std::int32_t>("seed");
     draws_.Prepare(k);
     return OkStatus();
@@ -28,7 +28,7 @@ class SeedKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   std::int32_t seed_ = 0;
   Draws draws_;
 };

@@ -31,16 +31,15 @@ template <typename Device, typename T>
 class CvmKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Output("Y");
+    k.Bind(x_, y_);
     whole_ = k.Attr<bool>("use_cvm");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* x = k[x_].template Data<T>();
     T* y = k[y_].template Data<T>();
-    const Dim columns = x_.shape[1];
-    for (Dim i = 0; i < x_.shape[0]; ++i, x += columns) {
+    const Dim columns = k[x_].shape()[1];
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i, x += columns) {
       const T show = std::log(x[0] + T{1}), click = std::log(x[1] + T{1}) - show;
       if (whole_) {
         *y++ = show;
@@ -52,7 +51,8 @@ class CvmKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_;
+  In<"X"> x_;
+  Out<"Y"> y_;
   bool whole_ = true;
 };
 
@@ -61,23 +61,21 @@ class CvmGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    cvm_ = k.Input("CVM");
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(cvm_, dy_, dx_);
     whole_ = k.Attr<bool>("use_cvm");
-    const Shape &x = k.Input("X").shape, &cvm = cvm_.shape;
+    const Shape &x = k.Input("X").shape, &cvm = k[cvm_].shape;
     if (x.rank() != 2 || x[1] < 2) return k.Error("X (", x, ") must be a matrix of at least 2 columns");
     if (cvm.rank() != 2 || cvm[1] != 2) return k.Error("CVM (", cvm, ") must be [instances, 2]");
-    if (cvm_.dtype != dy_.dtype) return k.Error("CVM and Y@GRAD must have one element type");
+    if (k[cvm_].dtype != k[dy_].dtype) return k.Error("CVM and Y@GRAD must have one element type");
     return RequireShape(k, "Y@GRAD", {x[0], whole_ ? x[1] : x[1] - 2});
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, x_.Levels(k, 0));
-    const Dim rows = dx_.shape[0], columns = dx_.shape[1];
+    const Dim rows = k[dx_].shape()[0], columns = k[dx_].shape()[1];
     const Dim instances = lod->empty() ? rows : Offsets(lod->back()).count();
-    if (cvm_.shape[0] != instances)
-      return InvalidArgument("E-op-cvm", "cvm_grad: CVM has ", cvm_.shape[0], " rows; X has ", instances,
+    if (k[cvm_].shape()[0] != instances)
+      return InvalidArgument("E-op-cvm", "cvm_grad: CVM has ", k[cvm_].shape()[0], " rows; X has ", instances,
                              " instances");
     for (Dim i = 0; i < instances; ++i) {
       const Dim begin = lod->empty() ? i : Offsets(lod->back()).begin(i);
@@ -97,7 +95,9 @@ class CvmGradKernel : public Kernel {
     for (Dim j = 2; j < columns; ++j) dx[j] = dy[whole_ ? j : j - 2];
   }
   SequenceInput x_;
-  Operand cvm_, dy_, dx_;
+  In<"CVM"> cvm_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
   bool whole_ = true;
 };
 

@@ -62,18 +62,12 @@ template <typename Device, typename T>
 class DataNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    size_ = k.Input("BatchSize");
-    sum_ = k.Input("BatchSum");
-    squares_ = k.Input("BatchSquareSum");
+    k.Bind(x_, size_, sum_, squares_);
     if (k.Attr<bool>("enable_scale_and_shift")) {
-      scale_w_ = k.Input("scale_w");
-      bias_ = k.Input("bias");
+      k.Bind(scale_w_, bias_);
     }
-    y_ = k.Output("Y");
-    means_ = k.Output("Means");
-    scales_ = k.Output("Scales");
-    shown_.Prepare(k, x_.shape[1]);
+    k.Bind(y_, means_, scales_);
+    shown_.Prepare(k, k[x_].shape[1]);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Means"));
     return RequireOutput(k, "Scales");
   }
@@ -81,7 +75,7 @@ class DataNormKernel : public Kernel {
     const T *const size = k[size_].template Data<T>(), *const sum = k[sum_].template Data<T>();
     const T* const squares = k[squares_].template Data<T>();
     T *const means = k[means_].template Data<T>(), *const scales = k[scales_].template Data<T>();
-    const Dim columns = x_.shape[1];
+    const Dim columns = k[x_].shape()[1];
     for (Dim j = 0; j < columns; ++j) {
       means[j] = sum[j] / size[j];
       scales[j] = std::sqrt(size[j] / squares[j]);
@@ -90,7 +84,7 @@ class DataNormKernel : public Kernel {
     const T* const bias = bias_ ? k[bias_].template Data<T>() : nullptr;
     const T* x = k[x_].template Data<T>();
     T* y = k[y_].template Data<T>();
-    for (Dim i = 0; i < x_.shape[0]; ++i, x += columns, y += columns) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i, x += columns, y += columns) {
       for (Dim j = 0; j < columns; ++j) {
         const T normal = (x[j] - means[j]) * scales[j];
         const T shifted = scale_w == nullptr ? normal : normal * scale_w[j] + bias[j];
@@ -101,7 +95,15 @@ class DataNormKernel : public Kernel {
   }
 
  private:
-  Operand x_, size_, sum_, squares_, scale_w_, bias_, y_, means_, scales_;
+  In<"X"> x_;
+  In<"BatchSize"> size_;
+  In<"BatchSum"> sum_;
+  In<"BatchSquareSum"> squares_;
+  In<"scale_w"> scale_w_;
+  In<"bias"> bias_;
+  Out<"Y"> y_;
+  Out<"Means"> means_;
+  Out<"Scales"> scales_;
   ShownSlots shown_;
 };
 
@@ -109,33 +111,31 @@ template <typename Device, typename T>
 class DataNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    means_ = k.Input("Means");
-    scales_ = k.Input("Scales");
-    dy_ = k.Input("Y@GRAD");
+    k.Bind(x_, means_, scales_, dy_);
     if (k.Attr<bool>("enable_scale_and_shift")) {
-      scale_w_ = k.Input("scale_w");
+      k.Bind(scale_w_);
       if (!scale_w_) return k.Error("enable_scale_and_shift needs scale_w");
     }
-    if (x_.shape.rank() != 2) return k.Error("rank of X (", x_.shape, ") must be 2");
-    const Shape columns = {x_.shape[1]};
+    if (k[x_].shape.rank() != 2) return k.Error("rank of X (", k[x_].shape, ") must be 2");
+    const Shape columns = {k[x_].shape[1]};
     for (const char* slot : {"Means", "Scales"}) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, columns));
     if (scale_w_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "scale_w", columns));
     const int width = k.Attr<int>("slot_dim");
-    if (width > 0 && x_.shape[1] % width != 0)
+    if (width > 0 && k[x_].shape[1] % width != 0)
       return k.Error("slot_dim (", width, ") must divide the columns of X");
     const char* const outputs[] = {"X", "BatchSize", "BatchSum", "BatchSquareSum", "scale_w", "bias"};
     for (std::size_t i = 0; i < std::size(outputs); ++i) {
-      grads_[i] = k.Output(outputs[i] + std::string(kGradSuffix));
-      if (i > 0 && grads_[i] && grads_[i].shape != columns)
+      const Argument& gradient = k.Output(outputs[i] + std::string(kGradSuffix));
+      grads_[i] = gradient;
+      if (i > 0 && gradient && gradient.shape != columns)
         return k.Error(outputs[i], " must hold an element for each column of X");
     }
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    shown_.Prepare(k, x_.shape[1]);
-    return RequireShape(k, "Y@GRAD", x_.shape);
+    shown_.Prepare(k, k[x_].shape[1]);
+    return RequireShape(k, "Y@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
-    for (Dim j = 0; j < x_.shape[1]; ++j) RunColumn(k, j);
+    for (Dim j = 0; j < k[x_].shape()[1]; ++j) RunColumn(k, j);
     return OkStatus();
   }
 
@@ -146,8 +146,8 @@ class DataNormGradKernel : public Kernel {
     const T factor = scale_w_ ? scale * k[scale_w_].template Data<T>()[j] : scale;
     T* const dx = grads_[0] ? k[grads_[0]].template Data<T>() : nullptr;
     T rows = 0, sum = 0, squares = 0, dscale = 0, dbias = 0;
-    const Dim columns = x_.shape[1];
-    for (Dim i = 0; i < x_.shape[0]; ++i) {
+    const Dim columns = k[x_].shape()[1];
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i) {
       const Dim at = i * columns + j;
       const bool counts = shown_.Counts(x + i * columns, j);
       if (dx != nullptr) dx[at] = counts ? dy[at] * factor : T{0};
@@ -167,7 +167,11 @@ class DataNormGradKernel : public Kernel {
     }
   }
 
-  Operand x_, means_, scales_, dy_, scale_w_;
+  In<"X"> x_;
+  In<"Means"> means_;
+  In<"Scales"> scales_;
+  In<"Y@GRAD"> dy_;
+  In<"scale_w"> scale_w_;
   Operand grads_[6];
   T epsilon_ = 0;
   ShownSlots shown_;

@@ -35,10 +35,10 @@ class FilterKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     ins_.Prepare(k, "Ins");
     tags_.Prepare(k, "Ins_tag");
-    wanted_ = k.Input("Filter_tag");
+    k.Bind(wanted_);
     by_sequence_ = k.Attr<bool>("is_lod");
     empty_ = ElementFrom<T>(static_cast<double>(k.Attr<std::int64_t>("out_val_if_empty")));
-    const Shape& ins = ins_.operand().shape;
+    const Shape& ins = k.Input("Ins").shape;
     width_ = ins.RowWidth();
     PENSTOCK_RETURN_IF_ERROR(out_.Prepare(k, "Out", DTypeOfT<T>::kValue, ins.WithRows(0)));
     PENSTOCK_RETURN_IF_ERROR(weight_.Prepare(k, "LossWeight", DType::kFp32, {0, 1}));
@@ -118,7 +118,7 @@ class FilterKernel : public Kernel {
   }
 
   SequenceInput ins_, tags_;
-  Operand wanted_;
+  In<"Filter_tag"> wanted_;
   bool by_sequence_ = true;
   T empty_ = 0;
   Dim width_ = 1;
@@ -131,11 +131,8 @@ template <typename Device, typename T>
 class FilterGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    map_ = k.Input("IndexMap");
-    weight_ = k.Input("LossWeight");
-    dout_ = k.Input("Out@GRAD");
-    dins_ = k.Output("Ins@GRAD");
-    if (map_.dtype != DType::kInt64 || weight_.dtype != DType::kFp32)
+    k.Bind(map_, weight_, dout_, dins_);
+    if (k[map_].dtype != DType::kInt64 || k[weight_].dtype != DType::kFp32)
       return k.Error("IndexMap must be i64, and LossWeight f32");
     if (k.Input("Ins").shape.rank() == 0) return k.Error("Ins must have rank 1 or more");
     return OkStatus();
@@ -144,7 +141,7 @@ class FilterGradKernel : public Kernel {
     if (!dins_) return OkStatus();
     std::ranges::fill(k[dins_].template Span<T>(), T{0});
     const Tensor &map = k[map_], &dout = k[dout_];
-    const Dim width = dins_.shape.RowWidth(), rows = dins_.shape[0];
+    const Dim width = k[dins_].shape().RowWidth(), rows = k[dins_].shape()[0];
     // If the weight is 0, no instance was selected.
     if (k[weight_].count() == 0 || *k[weight_].Data<float>() == 0) return OkStatus();
     const Dim out_rows = width == 0 ? 0 : dout.count() / width;
@@ -165,7 +162,10 @@ class FilterGradKernel : public Kernel {
   static Status Wrong(const std::string& what) {
     return InvalidArgument("E-op-instag", "filter_by_instag_grad: ", what);
   }
-  Operand map_, weight_, dout_, dins_;
+  In<"IndexMap"> map_;
+  In<"LossWeight"> weight_;
+  In<"Out@GRAD"> dout_;
+  Out<"Ins@GRAD"> dins_;
 };
 
 Status InferFilterGrad(InferContext& c) {

@@ -41,9 +41,9 @@ class PooledIds {
     ids_.Prepare(k, "Ids");
     const Shape& w = k.Input("W").shape;
     if (w.rank() != 2) return k.Error("rank of W (", w, ") must be 2");
-    if (ids_.operand().dtype != DType::kInt64) return k.Error("Ids must be i64");
-    if (ids_.operand().shape.rank() == 0) return k.Error("Ids must have rows");
-    columns_ = ids_.operand().shape.RowWidth();
+    if (k.Input("Ids").dtype != DType::kInt64) return k.Error("Ids must be i64");
+    if (k.Input("Ids").shape.rank() == 0) return k.Error("Ids must have rows");
+    columns_ = k.Input("Ids").shape.RowWidth();
     padding_ = k.Attr<std::int64_t>("padding_idx");
     height_ = w[0];
     width_ = w[1];
@@ -89,7 +89,7 @@ template <typename Device, typename T>
 class EmbeddingPoolKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
+    k.Bind(w_);
     PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k));
     return out_.Prepare(k, "Out", DTypeOfT<T>::kValue, {0, ids_.out_width()});
   }
@@ -107,7 +107,7 @@ class EmbeddingPoolKernel : public Kernel {
   }
 
  private:
-  Operand w_;
+  In<"W"> w_;
   PooledIds ids_;
   RowsOutput out_;
 };
@@ -116,7 +116,7 @@ template <typename Device, typename T>
 class EmbeddingPoolGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
+    k.Bind(dout_);
     dw_ = k.Output("W@GRAD");
     return ids_.Prepare(k);
   }
@@ -152,7 +152,8 @@ class EmbeddingPoolGradKernel : public Kernel {
     T* to = dw.value.Data<T>();
     ids_.ForEach(k, sequences, [&](std::int64_t, Dim at) { to = std::copy_n(dout + at, ids_.width(), to); });
   }
-  Operand dout_, dw_;
+  In<"Out@GRAD"> dout_;
+  TypedOperand dw_;
   PooledIds ids_;
   Shape listed_{0, 0};  // the shape of the rows of a sparse gradient
 };

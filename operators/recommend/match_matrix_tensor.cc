@@ -34,7 +34,7 @@ class Texts {
   Status Prepare(const KernelSetup& k) {
     x_.Prepare(k, "X");
     y_.Prepare(k, "Y");
-    const Shape &x = x_.operand().shape, &y = y_.operand().shape, &w = k.Input("W").shape;
+    const Shape &x = k.Input("X").shape, &y = k.Input("Y").shape, &w = k.Input("W").shape;
     dim_t_ = k.Attr<int>("dim_t");
     if (x.rank() != 2 || y.rank() != 2 || w != Shape{x[1], dim_t_, y[1]})
       return k.Error("W (", w, ") must be [columns of X (", x, "), dim_t, columns of Y (", y, ")]");
@@ -84,8 +84,7 @@ template <typename Device, typename T>
 class MatchMatrixKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
-    tmp_ = k.Output("Tmp");
+    k.Bind(w_, tmp_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(texts_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Tmp"));
@@ -94,7 +93,7 @@ class MatchMatrixKernel : public Kernel {
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(texts_.Load(k));
     const Tensor& x = k[texts_.x()];
-    const Dim wide = texts_.dim_t() * texts_.y_width(), rows = texts_.x().shape[0];
+    const Dim wide = texts_.dim_t() * texts_.y_width(), rows = k[texts_.x()].shape()[0];
     T* const tmp = k[tmp_].template Data<T>();
     const T *const w = k[w_].template Data<T>(), *const y = k[texts_.y()].template Data<T>();
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(x.Data<T>(), rows, texts_.x_width()),
@@ -116,7 +115,8 @@ class MatchMatrixKernel : public Kernel {
   }
 
  private:
-  Operand w_, tmp_;
+  In<"W"> w_;
+  Out<"Tmp"> tmp_;
   GemmOptions options_;
   Texts<T> texts_;
   RowsOutput out_;
@@ -128,12 +128,7 @@ template <typename Device, typename T>
 class MatchMatrixGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
-    tmp_ = k.Input("Tmp");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    dw_ = k.Output("W@GRAD");
+    k.Bind(w_, tmp_, dout_, dx_, dy_, dw_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(texts_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Tmp", texts_.tmp_count()));
@@ -147,7 +142,8 @@ class MatchMatrixGradKernel : public Kernel {
                              " elements; there must be ", texts_.all());
     T* const dtmp = reinterpret_cast<T*>(k.Workspace(dtmp_));
     PENSTOCK_RETURN_IF_ERROR(RunTexts(k, dtmp));
-    const Dim wide = texts_.dim_t() * texts_.y_width(), rows = texts_.x().shape[0], width = texts_.x_width();
+    const Dim wide = texts_.dim_t() * texts_.y_width(), rows = k[texts_.x()].shape()[0],
+              width = texts_.x_width();
     const auto of_tmp = RowMajor(static_cast<const T*>(dtmp), rows, wide);
     if (dx_) {
       const T* const w = k[w_].template Data<T>();
@@ -182,7 +178,12 @@ class MatchMatrixGradKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand w_, tmp_, dout_, dx_, dy_, dw_;
+  In<"W"> w_;
+  In<"Tmp"> tmp_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
+  Out<"W@GRAD"> dw_;
   GemmOptions options_;
   Texts<T> texts_;
   WorkspaceId dtmp_;

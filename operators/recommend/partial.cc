@@ -62,14 +62,14 @@ class PartialKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
-    out_ = k.Output("Out");
+    k.Bind(out_);
     adds_ = k.op().type() == "partial_sum";
-    PENSTOCK_ASSIGN_OR_RETURN(columns_, ColumnsOf(k, xs_.front().shape));
+    PENSTOCK_ASSIGN_OR_RETURN(columns_, ColumnsOf(k, k.Input("X").shape));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     std::ranges::fill(k[out_].template Span<T>(), T{0});
-    const Dim width = out_.shape[1];
+    const Dim width = k[out_].shape()[1];
     Dim offset = 0;
     for (const Operand& x : xs_) {
       const T* from = k[x].template Data<T>() + columns_.begin;
@@ -84,7 +84,7 @@ class PartialKernel : public Kernel {
 
  private:
   std::vector<Operand> xs_;
-  Operand out_;
+  Out<"Out"> out_;
   bool adds_ = false;
   Columns columns_;
 };
@@ -93,12 +93,12 @@ template <typename Device, typename T>
 class PartialGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
+    k.Bind(dout_);
     dxs_.assign(k.Outputs("X@GRAD").begin(), k.Outputs("X@GRAD").end());
     adds_ = k.op().type() == "partial_sum_grad";
     const Shape& x = k.Inputs("X").front().shape;
-    for (const Operand& other : k.Inputs("X")) {
-      if (other.shape != x || other.dtype != dout_.dtype)
+    for (const Argument& other : k.Inputs("X")) {
+      if (other.shape != x || other.dtype != k[dout_].dtype)
         return k.Error("all X must be of one shape, and of Out@GRAD's type");
     }
     if (dxs_.size() > k.Inputs("X").size()) return k.Error("there must be no more X@GRAD than X");
@@ -107,7 +107,7 @@ class PartialGradKernel : public Kernel {
     return RequireShape(k, "Out@GRAD", {columns_.rows, columns_.length * parts});
   }
   Status Run(KernelRun& k) override {
-    const Dim width = dout_.shape[1];
+    const Dim width = k[dout_].shape()[1];
     Dim offset = 0;
     for (const Operand& dx : dxs_) {
       if (dx) {
@@ -123,7 +123,7 @@ class PartialGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_;
+  In<"Out@GRAD"> dout_;
   std::vector<Operand> dxs_;
   bool adds_ = false;
   Columns columns_;

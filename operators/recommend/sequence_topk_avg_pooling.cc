@@ -90,8 +90,7 @@ template <typename Device, typename T>
 class TopkAvgKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
-    pos_ = k.Output("pos");
+    k.Bind(out_, pos_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "pos"));
     return matrices_.Prepare(k);
   }
@@ -134,7 +133,8 @@ class TopkAvgKernel : public Kernel {
     }
     std::fill(places + found, places + matrices_.most(), -1);
   }
-  Operand out_, pos_;
+  Out<"Out"> out_;
+  Out<"pos"> pos_;
   MatrixSequences matrices_;
 };
 
@@ -142,10 +142,8 @@ template <typename Device, typename T>
 class TopkAvgGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    pos_ = k.Input("pos");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (pos_.dtype != DType::kInt32) return k.Error("pos must be i32");
+    k.Bind(pos_, dout_, dx_);
+    if (k[pos_].dtype != DType::kInt32) return k.Error("pos must be i32");
     return matrices_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -176,7 +174,9 @@ class TopkAvgGradKernel : public Kernel {
   }
 
  private:
-  Operand pos_, dout_, dx_;
+  In<"pos"> pos_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   MatrixSequences matrices_;
 };
 

@@ -56,9 +56,9 @@ inline void PutInteger(Tensor& to, Dim at, std::int64_t value) {
   }
 }
 
-std::int64_t NodeAt(KernelRun& k, const Operand& from, Dim at) {
-  return from.dtype == DType::kInt32 ? std::as_const(k[from]).Data<std::int32_t>()[at]
-                                     : std::as_const(k[from]).Data<std::int64_t>()[at];
+std::int64_t NodeAt(KernelRun& k, Operand from, Dim at) {
+  return k[from].dtype() == DType::kInt32 ? std::as_const(k[from]).Data<std::int32_t>()[at]
+                                          : std::as_const(k[from]).Data<std::int64_t>()[at];
 }
 
 Status NoNode(const char* type, std::int64_t node, Dim nodes) {
@@ -69,17 +69,14 @@ template <typename Device, typename T>
 class TdmChildKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    tree_ = k.Input("TreeInfo");
-    child_ = k.Output("Child");
-    mask_ = k.Output("LeafMask");
+    k.Bind(x_, tree_, child_, mask_);
     children_ = k.Attr<int>("child_nums");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
-    const Dim nodes = tree_.shape[0], width = tree_.shape[1];
-    for (Dim i = 0; i < x_.shape.Count(); ++i) {
+    const Dim nodes = k[tree_].shape()[0], width = k[tree_].shape()[1];
+    for (Dim i = 0; i < k[x_].shape().Count(); ++i) {
       if (x[i] < 0 || x[i] >= nodes) return NoNode("tdm_child", x[i], nodes);
       const Dim own = x[i] * width + 3;
       const bool has = x[i] != 0 && NodeAt(k, tree_, own) != 0;
@@ -94,7 +91,10 @@ class TdmChildKernel : public Kernel {
   }
 
  private:
-  Operand x_, tree_, child_, mask_;
+  In<"X"> x_;
+  In<"TreeInfo"> tree_;
+  Out<"Child"> child_;
+  Out<"LeafMask"> mask_;
   Dim children_ = 1;
 };
 
@@ -134,31 +134,28 @@ template <typename Device, typename T>
 class TdmSamplerKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    travel_ = k.Input("Travel");
-    layer_ = k.Input("Layer");
-    out_ = k.Output("Out");
-    labels_ = k.Output("Labels");
-    mask_ = k.Output("Mask");
+    k.Bind(x_, travel_, layer_, out_, labels_, mask_);
     samples_ = k.Attr<Ints>("neg_samples_num_list");
     offsets_ = k.Attr<Ints>("layer_offset_lod");
     positive_ = k.Attr<bool>("output_positive");
     seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<int>("seed")));
     source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
-    if (travel_.dtype != layer_.dtype || (travel_.dtype != DType::kInt32 && travel_.dtype != DType::kInt64))
+    if (k[travel_].dtype != k[layer_].dtype ||
+        (k[travel_].dtype != DType::kInt32 && k[travel_].dtype != DType::kInt64))
       return k.Error("Travel and Layer must both be i32, or i64");
     drawn_.reserve(static_cast<std::size_t>(*std::ranges::max_element(samples_)));
-    return SampledNodes(k, travel_.shape, layer_.shape).status();
+    return SampledNodes(k, k[travel_].shape, k[layer_].shape).status();
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     const std::uint64_t key = seed_ != 0 ? seed_ : source_->Next();
     std::uint64_t draws = 0;
     Dim at = 0;
-    for (Dim i = 0; i < x_.shape.Count(); ++i) {
-      if (x[i] < 0 || x[i] >= travel_.shape[0]) return NoNode("tdm_sampler", x[i], travel_.shape[0]);
+    for (Dim i = 0; i < k[x_].shape().Count(); ++i) {
+      if (x[i] < 0 || x[i] >= k[travel_].shape()[0])
+        return NoNode("tdm_sampler", x[i], k[travel_].shape()[0]);
       for (std::size_t l = 0; l < samples_.size(); ++l) {
-        const std::int64_t own = NodeAt(k, travel_, x[i] * travel_.shape[1] + static_cast<Dim>(l));
+        const std::int64_t own = NodeAt(k, travel_, x[i] * k[travel_].shape()[1] + static_cast<Dim>(l));
         if (positive_) Put(k, at++, own, 1, own != 0);
         drawn_.clear();
         for (std::int32_t s = 0; s < samples_[l]; ++s) {
@@ -191,7 +188,12 @@ class TdmSamplerKernel : public Kernel {
     PutInteger(k[mask_], at, is_there ? 1 : 0);
   }
 
-  Operand x_, travel_, layer_, out_, labels_, mask_;
+  In<"X"> x_;
+  In<"Travel"> travel_;
+  In<"Layer"> layer_;
+  Out<"Out"> out_;
+  Out<"Labels"> labels_;
+  Out<"Mask"> mask_;
   Ints samples_, offsets_;
   bool positive_ = true;
   std::uint64_t seed_ = 0;

@@ -64,7 +64,7 @@ class VariedImages {
     x_.Prepare(k, "X");
     rows_.Prepare(k, "ROW");
     columns_.Prepare(k, "COLUMN");
-    const Shape &x = x_.operand().shape, &w = k.Input("W").shape;
+    const Shape &x = k.Input("X").shape, &w = k.Input("W").shape;
     if (x.rank() == 2 && x[1] == 1 && w == Shape{sizes_.out_channels, sizes_.Elements()}) return OkStatus();
     return k.Error("X (", x, ") must be [elements, 1], and W (", w, ") [", sizes_.out_channels, ", ",
                    sizes_.Elements(), "]");
@@ -141,7 +141,7 @@ template <typename Device, typename T>
 class VarConvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
+    k.Bind(w_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(images_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(windows_.Prepare(k, "Col", DTypeOfT<T>::kValue, {0, 1}));
@@ -174,7 +174,7 @@ class VarConvKernel : public Kernel {
   }
 
  private:
-  Operand w_;
+  In<"W"> w_;
   GemmOptions options_;
   VariedImages images_;
   RowsOutput out_, windows_;
@@ -187,14 +187,10 @@ template <typename Device, typename T>
 class VarConvGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
-    windows_ = k.Input("Col");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dw_ = k.Output("W@GRAD");
+    k.Bind(w_, windows_, dout_, dx_, dw_);
     options_ = {.threads = k.threads()};
     PENSTOCK_RETURN_IF_ERROR(images_.Prepare(k));
-    dwindows_ = k.Workspace(static_cast<std::size_t>(windows_.shape.Count()) * sizeof(T));
+    dwindows_ = k.Workspace(static_cast<std::size_t>(k[windows_].shape.Count()) * sizeof(T));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -205,8 +201,8 @@ class VarConvGradKernel : public Kernel {
       return InvalidArgument("E-op-match", "var_conv_2d_grad: Out@GRAD holds ", k[dout_].count(), " and Col ",
                              k[windows_].count(), " elements; there must be ", images_.OutSize() * channels,
                              " and ", images_.OutSize() * height);
-    for (const Operand* made : {&dx_, &dw_}) {
-      if (*made) std::ranges::fill(k[*made].template Span<T>(), T{0});
+    for (const Operand made : std::initializer_list<Operand>{dx_, dw_}) {
+      if (made) std::ranges::fill(k[made].template Span<T>(), T{0});
     }
     const auto w = RowMajor(std::as_const(k[w_]).template Data<T>(), channels, height);
     const T* dout = std::as_const(k[dout_]).template Data<T>();
@@ -235,7 +231,11 @@ class VarConvGradKernel : public Kernel {
   }
 
  private:
-  Operand w_, windows_, dout_, dx_, dw_;
+  In<"W"> w_;
+  In<"Col"> windows_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"W@GRAD"> dw_;
   GemmOptions options_;
   VariedImages images_;
   WorkspaceId dwindows_;  // for one image

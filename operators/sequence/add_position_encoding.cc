@@ -37,13 +37,13 @@ class PositionKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    out_ = k.Output("Out");
+    k.Bind(out_);
     alpha_ = static_cast<T>(k.Attr<float>("alpha"));
     beta_ = k.Attr<float>("beta");
-    return CheckEncoded(k, x_.operand().shape);
+    return CheckEncoded(k, k.Input("X").shape);
   }
   Status Run(KernelRun& k) override {
-    const Shape& shape = x_.operand().shape;
+    const Shape& shape = k[x_.operand()].shape();
     if (shape.rank() == 3) {
       for (Dim n = 0; n < shape[0]; ++n) EncodeText(k, n * shape[1], shape[1], shape[2]);
       return OkStatus();
@@ -70,7 +70,7 @@ class PositionKernel : public Kernel {
     }
   }
   SequenceInput x_;
-  Operand out_;
+  Out<"Out"> out_;
   T alpha_ = 1;
   double beta_ = 1;
 };
@@ -79,8 +79,7 @@ template <typename Device, typename T>
 class PositionGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     alpha_ = static_cast<T>(k.Attr<float>("alpha"));
     return OkStatus();
   }
@@ -93,7 +92,8 @@ class PositionGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   T alpha_ = 1;
 };
 

@@ -72,19 +72,10 @@ class AttentionLstmKernel : public Kernel {
     x_.Prepare(k, "X");
     for (const char* slot : {"AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT"})
       PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, slot));
-    attention_ = k.Input("AttentionWeight");
-    attention_bias_ = k.Input("AttentionBias");
-    scalar_ = k.Input("AttentionScalar");
-    scalar_bias_ = k.Input("AttentionScalarBias");
-    weight_ = k.Input("LSTMWeight");
-    bias_ = k.Input("LSTMBias");
-    hidden_ = k.Output("Hidden");
-    cell_ = k.Output("Cell");
-    scores_x_ = k.Output("AttentionedX");
-    mean_ = k.Output("LSTMX");
-    gates_ = k.Output("LSTMOUT");
-    depth_ = x_.operand().shape[1];
-    width_ = weight_.shape[1] / 4;
+    k.Bind(attention_, attention_bias_, scalar_, scalar_bias_, weight_, bias_, hidden_, cell_, scores_x_,
+           mean_, gates_);
+    depth_ = k.Input("X").shape[1];
+    width_ = k[weight_].shape[1] / 4;
     h0_.Prepare(k, "H0", width_);
     c0_.Prepare(k, "C0", width_);
     gate_ = GateActivationOf(k.Attr<std::string>("gate_activation"));
@@ -100,7 +91,8 @@ class AttentionLstmKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
     T* const scores = scores_.Make(k, sequences.longest()).template Data<T>();
     std::fill_n(scores, sequences.longest(), T{0});
-    for (const Operand* buffer : {&mean_, &gates_}) std::ranges::fill(k[*buffer].template Span<T>(), T{0});
+    for (const Operand buffer : std::initializer_list<Operand>{mean_, gates_})
+      std::ranges::fill(k[buffer].template Span<T>(), T{0});
     PENSTOCK_RETURN_IF_ERROR(ScoreRows(k));
     T* const hidden = k[hidden_].template Data<T>();
     T* const cell = k[cell_].template Data<T>();
@@ -125,7 +117,7 @@ class AttentionLstmKernel : public Kernel {
 
   // Computes AttentionedX, which is the same in all steps.
   Status ScoreRows(KernelRun& k) {
-    const Dim rows = x_.operand().shape[0];
+    const Dim rows = k[x_.operand()].shape()[0];
     T* const scores = k[scores_x_].template Data<T>();
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(Read(k, x_.operand()), rows, depth_),
                                      RowMajor(Read(k, attention_), depth_, 1), RowMajor(scores, rows, 1),
@@ -184,8 +176,17 @@ class AttentionLstmKernel : public Kernel {
 
   SequenceInput x_;
   InitialState<T> h0_, c0_;
-  Operand attention_, attention_bias_, scalar_, scalar_bias_, weight_, bias_;
-  Operand hidden_, cell_, scores_x_, mean_, gates_;
+  In<"AttentionWeight"> attention_;
+  In<"AttentionBias"> attention_bias_;
+  In<"AttentionScalar"> scalar_;
+  In<"AttentionScalarBias"> scalar_bias_;
+  In<"LSTMWeight"> weight_;
+  In<"LSTMBias"> bias_;
+  Out<"Hidden"> hidden_;
+  Out<"Cell"> cell_;
+  Out<"AttentionedX"> scores_x_;
+  Out<"LSTMX"> mean_;
+  Out<"LSTMOUT"> gates_;
   RowsOutput scores_;
   Dim depth_ = 0, width_ = 0;  // widths of a row of X and of the cell
   GateActivation gate_ = GateActivation::kSigmoid, cell_activation_ = GateActivation::kTanh;

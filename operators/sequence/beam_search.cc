@@ -47,9 +47,7 @@ class BeamSearchKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     scores_.Prepare(k, "scores");
-    ids_ = k.Input("ids");
-    pre_ids_ = k.Input("pre_ids");
-    pre_scores_ = k.Input("pre_scores");
+    k.Bind(ids_, pre_ids_, pre_scores_);
     level_ = k.Attr<std::int32_t>("level");
     beam_size_ = static_cast<std::size_t>(k.Attr<std::int32_t>("beam_size"));
     end_id_ = k.Attr<std::int32_t>("end_id");
@@ -106,7 +104,7 @@ class BeamSearchKernel : public Kernel {
     const float* const pre_scores = k[pre_scores_].Data<float>();
     const float* const scores = k[scores_.operand()].Data<float>();
     const std::int64_t* const ids = ids_ ? k[ids_].Data<std::int64_t>() : nullptr;
-    const Dim width = scores_.operand().shape[1];
+    const Dim width = k[scores_.operand()].shape()[1];
     best_.clear();
     for (Dim branch = begin; branch < end; ++branch) {
       if (pre_ids[branch] == end_id_) {
@@ -167,7 +165,9 @@ class BeamSearchKernel : public Kernel {
   }
 
   SequenceInput scores_;
-  Operand ids_, pre_ids_, pre_scores_;
+  In<"ids"> ids_;
+  In<"pre_ids"> pre_ids_;
+  In<"pre_scores"> pre_scores_;
   RowsOutput selected_ids_, selected_scores_, parents_;
   MadeLod lod_;
   std::int32_t level_ = 0;

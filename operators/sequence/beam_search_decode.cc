@@ -48,8 +48,7 @@ template <typename Device, typename T>
 class BeamSearchDecodeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    ids_ = k.Input("Ids");
-    scores_ = k.Input("Scores");
+    k.Bind(ids_, scores_);
     beam_size_ = static_cast<std::size_t>(k.Attr<std::int32_t>("beam_size"));
     end_id_ = k.Attr<std::int32_t>("end_id");
     PENSTOCK_RETURN_IF_ERROR(sentence_ids_.Prepare(k, "SentenceIds", DType::kInt64, {0}));
@@ -163,7 +162,8 @@ class BeamSearchDecodeKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand ids_, scores_;
+  In<"Ids"> ids_;
+  In<"Scores"> scores_;
   RowsOutput sentence_ids_, sentence_scores_;
   std::size_t beam_size_ = 1, count_ = 0;
   std::int64_t end_id_ = 0;

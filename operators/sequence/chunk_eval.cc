@@ -99,12 +99,7 @@ class ChunkEvalKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     finder_.Prepare(k.Attr<std::string>("chunk_scheme"), k.Attr<std::int32_t>("num_chunk_types"));
     excluded_ = k.Attr<std::vector<std::int32_t>>("excluded_chunk_types");
-    precision_ = k.Output("Precision");
-    recall_ = k.Output("Recall");
-    f1_ = k.Output("F1-Score");
-    inferred_ = k.Output("NumInferChunks");
-    labelled_ = k.Output("NumLabelChunks");
-    correct_ = k.Output("NumCorrectChunks");
+    k.Bind(precision_, recall_, f1_, inferred_, labelled_, correct_);
     PENSTOCK_RETURN_IF_ERROR(inference_.Prepare(k, "Inference", "SeqLength"));
     return label_.Prepare(k, "Label", "SeqLength");
   }
@@ -169,7 +164,12 @@ class ChunkEvalKernel : public Kernel {
 
   ChunkFinder finder_;
   std::vector<std::int32_t> excluded_;
-  Operand precision_, recall_, f1_, inferred_, labelled_, correct_;
+  Out<"Precision"> precision_;
+  Out<"Recall"> recall_;
+  Out<"F1-Score"> f1_;
+  Out<"NumInferChunks"> inferred_;
+  Out<"NumLabelChunks"> labelled_;
+  Out<"NumCorrectChunks"> correct_;
   TokenSequences inference_, label_;
   std::vector<Chunk> found_, right_;
 };

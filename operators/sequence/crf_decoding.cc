@@ -43,13 +43,11 @@ class CrfDecodingKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(emission_.Prepare(k, "Emission", "Length"));
-    transition_ = k.Input("Transition");
-    label_ = k.Input("Label");
-    path_ = k.Output("ViterbiPath");
-    tags_ = transition_.shape[1];
-    if (tags_ == 0) return k.Error("Transition (", transition_.shape, ") has no tag");
-    if (label_ && label_.shape.Count() != path_.shape.Count())
-      return k.Error("Label (", label_.shape, ") must have the ", path_.shape.Count(),
+    k.Bind(transition_, label_, path_);
+    tags_ = k[transition_].shape[1];
+    if (tags_ == 0) return k.Error("Transition (", k[transition_].shape, ") has no tag");
+    if (label_ && k[label_].shape.Count() != k[path_].shape.Count())
+      return k.Error("Label (", k[label_].shape, ") must have the ", k[path_].shape.Count(),
                      " elements of ViterbiPath");
     return OkStatus();
   }
@@ -112,7 +110,9 @@ class CrfDecodingKernel : public Kernel {
   }
 
   TokenSequences emission_;
-  Operand transition_, label_, path_;
+  In<"Transition"> transition_;
+  In<"Label"> label_;
+  Out<"ViterbiPath"> path_;
   Dim tags_ = 0;
   std::vector<T> best_, next_;
   std::vector<Dim> from_;

@@ -34,12 +34,11 @@ class CtcAlignKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(input_.Prepare(k, "Input", "InputLength"));
-    output_ = k.Output("Output");
-    length_ = k.Output("OutputLength");
+    k.Bind(output_, length_);
     blank_ = k.Attr<std::int32_t>("blank");
     merge_ = k.Attr<bool>("merge_repeated");
     padding_ = static_cast<T>(k.Attr<std::int32_t>("padding_value"));
-    return rows_.Prepare(k, "Output", input_.operand().dtype, {0, 1});
+    return rows_.Prepare(k, "Output", k.Input("Input").dtype, {0, 1});
   }
 
   Status Run(KernelRun& k) override {
@@ -91,7 +90,8 @@ class CtcAlignKernel : public Kernel {
   }
 
   TokenSequences input_;
-  Operand output_, length_;
+  Out<"Output"> output_;
+  Out<"OutputLength"> length_;
   RowsOutput rows_;
   MadeLod lod_;
   std::int32_t blank_ = 0;

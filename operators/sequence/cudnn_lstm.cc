@@ -83,7 +83,7 @@ class LayerDropout {
     active_ = probability_ > 0 && !k.Attr<bool>("is_test") && k.Attr<int>("num_layers") > 1;
     seed_ = k.Attr<int>("seed");
     source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
-    cache_ = k.Input("Cache");
+    k.Bind(cache_);
     if (active_ && !cache_) return k.Error("dropout_prob (", probability_, ") needs input Cache in training");
     return OkStatus();
   }
@@ -128,7 +128,7 @@ class LayerDropout {
   bool active_ = false;
   int seed_ = -1;
   RandomSource* source_ = nullptr;
-  Operand cache_;
+  In<"Cache"> cache_;
   std::uint64_t key_ = 0;
 };
 
@@ -138,12 +138,9 @@ class LstmStackRun {
  public:
   Status Prepare(const KernelSetup& k) {
     stack_ = StackOf(k);
-    input_ = k.Input("Input");
-    init_h_ = k.Input("InitH");
-    init_c_ = k.Input("InitC");
-    w_ = k.Input("W");
-    steps_ = input_.shape[0];
-    batch_ = input_.shape[1];
+    k.Bind(input_, init_h_, init_c_, w_);
+    steps_ = k[input_].shape[0];
+    batch_ = k[input_].shape[1];
     threads_ = k.threads();
     layers_.resize(static_cast<std::size_t>(stack_.layers * stack_.directions));
     inputs_.resize(static_cast<std::size_t>(stack_.layers));
@@ -191,7 +188,10 @@ class LstmStackRun {
 
  private:
   LstmStack stack_;
-  Operand input_, init_h_, init_c_, w_;
+  In<"Input"> input_;
+  In<"InitH"> init_h_;
+  In<"InitC"> init_c_;
+  In<"W"> w_;
   Dim steps_ = 0, batch_ = 0;
   int threads_ = 1;
   std::vector<LstmLayer<T>> layers_;    // by layer and direction
@@ -203,9 +203,7 @@ template <typename Device, typename T>
 class CudnnLstmKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
-    last_h_ = k.Output("last_h");
-    last_c_ = k.Output("last_c");
+    k.Bind(out_, last_h_, last_c_);
     for (const char* slot : {"Out", "last_h", "last_c"}) PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, slot));
     return run_.Prepare(k);
   }
@@ -217,7 +215,9 @@ class CudnnLstmKernel : public Kernel {
 
  private:
   LstmStackRun<T> run_;
-  Operand out_, last_h_, last_c_;
+  Out<"Out"> out_;
+  Out<"last_h"> last_h_;
+  Out<"last_c"> last_c_;
 };
 
 // Runs the forward pass again for the values that each layer saves.
@@ -233,16 +233,11 @@ class CudnnLstmGradKernel : public Kernel {
     for (const char* slot : {"InitH", "InitC"}) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, state));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "W", stack.Count()));
     const Shape out = {input[0], input[1], stack.hidden * stack.directions};
-    dout_ = k.Input("Out@GRAD");
-    dlast_h_ = k.Input("last_h@GRAD");
-    dlast_c_ = k.Input("last_c@GRAD");
+    k.Bind(dout_, dlast_h_, dlast_c_);
     if (dout_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", out));
     if (dlast_h_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "last_h@GRAD", state));
     if (dlast_c_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "last_c@GRAD", state));
-    dinput_ = k.Output("Input@GRAD");
-    dinit_h_ = k.Output("InitH@GRAD");
-    dinit_c_ = k.Output("InitC@GRAD");
-    dw_ = k.Output("W@GRAD");
+    k.Bind(dinput_, dinit_h_, dinit_c_, dw_);
     out_count_ = static_cast<std::size_t>(out.Count());
     state_count_ = static_cast<std::size_t>(state.Count());
     return run_.Prepare(k);
@@ -295,7 +290,13 @@ class CudnnLstmGradKernel : public Kernel {
   }
 
   LstmStackRun<T> run_;
-  Operand dout_, dlast_h_, dlast_c_, dinput_, dinit_h_, dinit_c_, dw_;
+  In<"Out@GRAD"> dout_;
+  In<"last_h@GRAD"> dlast_h_;
+  In<"last_c@GRAD"> dlast_c_;
+  Out<"Input@GRAD"> dinput_;
+  Out<"InitH@GRAD"> dinit_h_;
+  Out<"InitC@GRAD"> dinit_c_;
+  Out<"W@GRAD"> dw_;
   std::size_t out_count_ = 0, state_count_ = 0;
   std::vector<T> h_, c_, dvalues_, dbefore_;
 };

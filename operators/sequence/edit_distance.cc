@@ -38,7 +38,7 @@ class EditDistanceKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     what_ = k.op().type();
     normalized_ = k.Attr<bool>("normalized");
-    count_ = k.Output("SequenceNum");
+    k.Bind(count_);
     PENSTOCK_RETURN_IF_ERROR(hyps_.Prepare(k, "Hyps", "HypsLength"));
     PENSTOCK_RETURN_IF_ERROR(refs_.Prepare(k, "Refs", "RefsLength"));
     return out_.Prepare(k, "Out", DType::kFp32, {0, 1});
@@ -84,7 +84,7 @@ class EditDistanceKernel : public Kernel {
 
   TokenSequences hyps_, refs_;
   RowsOutput out_;
-  Operand count_;
+  Out<"SequenceNum"> count_;
   std::string what_;
   bool normalized_ = false;
   std::vector<Dim> line_;

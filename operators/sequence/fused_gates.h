@@ -49,16 +49,14 @@ template <typename T>
 class GateProduct {
  public:
   void Prepare(KernelSetup& k, Dim width) {
-    x_ = k.Input("X");
-    weight_ = k.Input("WeightX");
-    bias_ = k.Input("Bias");
+    k.Bind(x_, weight_, bias_);
     width_ = width;
     options_ = {.threads = k.threads()};
-    xx_.Prepare(k, "XX", x_.shape[0] * width);
+    xx_.Prepare(k, "XX", k[x_].shape[0] * width);
   }
   // Returns the rows of XX.
   Result<const T*> Run(KernelRun& k) const {
-    const Dim rows = x_.shape[0], depth = x_.shape[1];
+    const Dim rows = k[x_].shape()[0], depth = k[x_].shape()[1];
     T* const xx = xx_.At(k);
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(std::as_const(k[x_]).template Data<T>(), rows, depth),
                                      RowMajor(std::as_const(k[weight_]).template Data<T>(), depth, width_),
@@ -68,7 +66,9 @@ class GateProduct {
   }
 
  private:
-  Operand x_, weight_, bias_;
+  In<"X"> x_;
+  In<"WeightX"> weight_;
+  In<"Bias"> bias_;
   Dim width_ = 0;
   GemmOptions options_;
   OutputOrScratch<T> xx_;

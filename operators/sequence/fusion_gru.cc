@@ -39,10 +39,9 @@ class FusionGruKernel : public Kernel {
     steps_.threads = k.threads();
     x_.Prepare(k, "X");
     reversed_ = k.Attr<bool>("is_reverse");
-    weight_ = k.Input("WeightH");
-    hidden_ = k.Output("Hidden");
+    k.Bind(weight_, hidden_);
     h0_.Prepare(k, "H0", steps_.width);
-    const Dim count = x_.operand().shape[0] * steps_.width;
+    const Dim count = k.Input("X").shape[0] * steps_.width;
     product_.Prepare(k, 3 * steps_.width);
     gates_.Prepare(k, "BatchedInput", 3 * count);
     outs_.Prepare(k, "BatchedOut", count);
@@ -72,7 +71,8 @@ class FusionGruKernel : public Kernel {
   GruSteps<T> steps_;
   SequenceInput x_;
   InitialState<T> h0_;
-  Operand weight_, hidden_;
+  In<"WeightH"> weight_;
+  Out<"Hidden"> hidden_;
   bool reversed_ = false;
   StepBatches batches_;
   GateProduct<T> product_;

@@ -77,19 +77,13 @@ class FusedLstmSteps {
   // `input` names the slot whose sequences the steps follow.
   void Prepare(KernelSetup& k, std::string_view input) {
     input_.Prepare(k, input);
-    const Dim rows = input_.operand().shape[0], width = k.Input("WeightH").shape[0];
+    const Dim rows = k.Input(input).shape[0], width = k.Input("WeightH").shape[0];
     s_.Prepare(k, {rows, kGates * width});
-    weight_ = k.Input("WeightH");
-    bias_ = k.Input("Bias");
-    hidden_ = k.Output("Hidden");
-    cell_ = k.Output("Cell");
+    k.Bind(weight_, bias_, hidden_, cell_);
     h0_.Prepare(k, "H0", width);
     c0_.Prepare(k, "C0", width);
     gates_.Prepare(k, "BatchedInput", kGates * rows * width);
-    batch_out_ = k.Output("BatchedHidden");
-    batch_cell_ = k.Output("BatchedCell");
-    first_out_ = k.Output("ReorderedH0");
-    first_cell_ = k.Output("ReorderedC0");
+    k.Bind(batch_out_, batch_cell_, first_out_, first_cell_);
   }
 
   Status Run(KernelRun& k, const T* inputs) {
@@ -118,7 +112,14 @@ class FusedLstmSteps {
   LstmSetup<T> s_;
   SequenceInput input_;
   InitialState<T> h0_, c0_;
-  Operand weight_, bias_, hidden_, cell_, batch_out_, batch_cell_, first_out_, first_cell_;
+  In<"WeightH"> weight_;
+  In<"Bias"> bias_;
+  Out<"Hidden"> hidden_;
+  Out<"Cell"> cell_;
+  Out<"BatchedHidden"> batch_out_;
+  Out<"BatchedCell"> batch_cell_;
+  Out<"ReorderedH0"> first_out_;
+  Out<"ReorderedC0"> first_cell_;
   StepBatches batches_;
   OutputOrScratch<T> gates_;  // in the order of the batches
   LstmSteps<T> steps_;
@@ -130,7 +131,7 @@ class FusionLstmKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     steps_.Prepare(k, "X");
     product_.Prepare(k, kGates * k.Input("WeightH").shape[0]);
-    checked_ = k.Output("CheckedCell");
+    k.Bind(checked_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -142,7 +143,7 @@ class FusionLstmKernel : public Kernel {
  private:
   FusedLstmSteps<T> steps_;
   GateProduct<T> product_;
-  Operand checked_;
+  Out<"CheckedCell"> checked_;
 };
 
 template <typename Device, typename T>
@@ -150,13 +151,12 @@ class EmbeddingLstmKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     steps_.Prepare(k, "Ids");
-    ids_ = k.Input("Ids");
-    table_ = k.Input("Embeddings");
-    xx_.Prepare(k, "XX", ids_.shape[0] * table_.shape[1]);
+    k.Bind(ids_, table_);
+    xx_.Prepare(k, "XX", k[ids_].shape[0] * k[table_].shape[1]);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Dim height = table_.shape[0], width = table_.shape[1];
+    const Dim height = k[table_].shape()[0], width = k[table_].shape()[1];
     const T* const table = std::as_const(k[table_]).template Data<T>();
     T* xx = xx_.At(k);
     for (const std::int64_t id : std::as_const(k[ids_]).template Span<std::int64_t>()) {
@@ -170,7 +170,8 @@ class EmbeddingLstmKernel : public Kernel {
 
  private:
   FusedLstmSteps<T> steps_;
-  Operand ids_, table_;
+  In<"Ids"> ids_;
+  In<"Embeddings"> table_;
   OutputOrScratch<T> xx_;
 };
 

@@ -55,21 +55,19 @@ class ExpandFcKernel : public Kernel {
     x_.Prepare(k, "X");
     const auto inputs = k.Inputs("X");
     wholes_.assign(inputs.begin() + 1, inputs.end());
-    weight_ = k.Input("FCWeight");
-    bias_ = k.Input("FCBias");
-    out_ = k.Output("Out");
+    k.Bind(weight_, bias_, out_);
     activation_ = GateActivationOf(k.Attr<std::string>("fc_activation"));
     options_ = {.threads = k.threads()};
-    shared_.Prepare(k, "FCOut", wholes_.front().shape[0] * out_.shape[1]);
+    shared_.Prepare(k, "FCOut", inputs[1].shape[0] * k[out_].shape[1]);
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, x_.Innermost(k));
-    const Dim rows = out_.shape[0], width = out_.shape[1], depth = x_.operand().shape[1];
-    if (wholes_.front().shape[0] != sequences.count())
-      return LodError("fusion_seqexpand_concat_fc: X[1] has ", wholes_.front().shape[0], " rows; X[0] has ",
-                      sequences.count(), " sequences");
+    const Dim rows = k[out_].shape()[0], width = k[out_].shape()[1], depth = k[x_.operand()].shape()[1];
+    if (k[wholes_.front()].shape()[0] != sequences.count())
+      return LodError("fusion_seqexpand_concat_fc: X[1] has ", k[wholes_.front()].shape()[0],
+                      " rows; X[0] has ", sequences.count(), " sequences");
     const T* const weight = std::as_const(k[weight_]).template Data<T>();
     T* out = k[out_].template Data<T>();
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(std::as_const(k[x_.operand()]).template Data<T>(), rows, depth),
@@ -86,10 +84,10 @@ class ExpandFcKernel : public Kernel {
  private:
   // Computes FCOut; `weight` begins at the rows multiplied by X[1].
   Status RunWholes(KernelRun& k, const T* weight) {
-    const Dim rows = wholes_.front().shape[0], width = out_.shape[1];
+    const Dim rows = k[wholes_.front()].shape()[0], width = k[out_].shape()[1];
     GemmOptions options = options_;
     for (const Operand& x : wholes_) {
-      const Dim depth = x.shape[1];
+      const Dim depth = k[x].shape()[1];
       PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(std::as_const(k[x]).template Data<T>(), rows, depth),
                                        RowMajor(weight, depth, width), RowMajor(shared_.At(k), rows, width),
                                        options));
@@ -101,7 +99,9 @@ class ExpandFcKernel : public Kernel {
 
   SequenceInput x_;
   std::vector<Operand> wholes_;  // X[1], X[2], ...
-  Operand weight_, bias_, out_;
+  In<"FCWeight"> weight_;
+  In<"FCBias"> bias_;
+  Out<"Out"> out_;
   GateActivation activation_ = GateActivation::kIdentity;
   GemmOptions options_;
   OutputOrScratch<T> shared_;

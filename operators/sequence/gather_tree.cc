@@ -26,9 +26,7 @@ template <typename Device, typename T>
 class GatherTreeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    ids_ = k.Input("Ids");
-    parents_ = k.Input("Parents");
-    out_ = k.Output("Out");
+    k.Bind(ids_, parents_, out_);
     return OkStatus();
   }
 
@@ -36,7 +34,7 @@ class GatherTreeKernel : public Kernel {
     const T* const ids = std::as_const(k[ids_]).template Data<T>();
     const T* const parents = std::as_const(k[parents_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
-    const Dim steps = ids_.shape[0], sources = ids_.shape[1], branches = ids_.shape[2];
+    const Dim steps = k[ids_].shape()[0], sources = k[ids_].shape()[1], branches = k[ids_].shape()[2];
     for (Dim source = 0; source < sources; ++source) {
       for (Dim branch = 0; branch < branches; ++branch) {
         Dim at = branch;
@@ -54,7 +52,9 @@ class GatherTreeKernel : public Kernel {
   }
 
  private:
-  Operand ids_, parents_, out_;
+  In<"Ids"> ids_;
+  In<"Parents"> parents_;
+  Out<"Out"> out_;
 };
 
 }  // namespace

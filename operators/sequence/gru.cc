@@ -66,13 +66,9 @@ class GruKernel : public Kernel {
     input_.Prepare(k, "Input");
     steps_ = MakeSteps<T>(k);
     reversed_ = k.Attr<bool>("is_reverse");
-    weight_ = k.Input("Weight");
-    bias_ = k.Input("Bias");
+    k.Bind(weight_, bias_);
     h0_.Prepare(k, "H0", steps_.width);
-    gates_ = k.Output("BatchGate");
-    reset_ = k.Output("BatchResetHiddenPrev");
-    batch_hidden_ = k.Output("BatchHidden");
-    hidden_ = k.Output("Hidden");
+    k.Bind(gates_, reset_, batch_hidden_, hidden_);
     first_.Prepare(k, h0_.rows() * steps_.width);
     if (gates_ && reset_ && batch_hidden_ && hidden_) return OkStatus();
     return k.Error("outputs BatchGate, BatchResetHiddenPrev, BatchHidden and Hidden must be given");
@@ -99,7 +95,12 @@ class GruKernel : public Kernel {
   GruSteps<T> steps_;
   SequenceInput input_;
   InitialState<T> h0_;
-  Operand weight_, bias_, gates_, reset_, batch_hidden_, hidden_;
+  In<"Weight"> weight_;
+  In<"Bias"> bias_;
+  Out<"BatchGate"> gates_;
+  Out<"BatchResetHiddenPrev"> reset_;
+  Out<"BatchHidden"> batch_hidden_;
+  Out<"Hidden"> hidden_;
   bool reversed_ = false;
   StepBatches batches_;
   Scratch<T> first_;  // H0 in the order of the batches
@@ -112,16 +113,10 @@ class GruGradKernel : public Kernel {
     input_.Prepare(k, "Input");
     steps_ = MakeSteps<T>(k);
     reversed_ = k.Attr<bool>("is_reverse");
-    weight_ = k.Input("Weight");
+    k.Bind(weight_);
     h0_.Prepare(k, "H0", steps_.width);
-    gates_ = k.Input("BatchGate");
-    reset_ = k.Input("BatchResetHiddenPrev");
-    hidden_ = k.Input("BatchHidden");
-    dhidden_ = k.Input("Hidden@GRAD");
-    dweight_ = k.Output("Weight@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
-    dh0_ = k.Output("H0@GRAD");
-    const Dim rows = input_.operand().shape.rank() == 2 ? input_.operand().shape[0] : 0;
+    k.Bind(gates_, reset_, hidden_, dhidden_, dweight_, dbias_, dh0_);
+    const Dim rows = k.Input("Input").shape.rank() == 2 ? k.Input("Input").shape[0] : 0;
     PENSTOCK_RETURN_IF_ERROR(RequireShapes(k, rows));
     transposed_.Prepare(k, 3 * steps_.width * steps_.width);
     first_.Prepare(k, h0_.rows() * steps_.width);
@@ -242,7 +237,14 @@ class GruGradKernel : public Kernel {
   GruSteps<T> steps_;
   SequenceInput input_;
   InitialState<T> h0_;
-  Operand weight_, gates_, reset_, hidden_, dhidden_, dweight_, dbias_, dh0_;
+  In<"Weight"> weight_;
+  In<"BatchGate"> gates_;
+  In<"BatchResetHiddenPrev"> reset_;
+  In<"BatchHidden"> hidden_;
+  In<"Hidden@GRAD"> dhidden_;
+  Out<"Weight@GRAD"> dweight_;
+  Out<"Bias@GRAD"> dbias_;
+  Out<"H0@GRAD"> dh0_;
   bool reversed_ = false;
   StepBatches batches_;
   Scratch<T> transposed_, first_;  // the weights; H0 in the order of the batches

@@ -56,13 +56,7 @@ class GruUnitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     steps_ = MakeStep<T>(k);
-    input_ = k.Input("Input");
-    before_ = k.Input("HiddenPrev");
-    weight_ = k.Input("Weight");
-    bias_ = k.Input("Bias");
-    gates_ = k.Output("Gate");
-    reset_ = k.Output("ResetHiddenPrev");
-    hidden_ = k.Output("Hidden");
+    k.Bind(input_, before_, weight_, bias_, gates_, reset_, hidden_);
     if (gates_ && reset_ && hidden_) return OkStatus();
     return k.Error("outputs Gate, ResetHiddenPrev and Hidden must be given");
   }
@@ -71,7 +65,7 @@ class GruUnitKernel : public Kernel {
     const auto read = [&k](const Operand& from) { return std::as_const(k[from]).template Data<T>(); };
     const T* const input = read(input_);
     return steps_.Forward(steps_.WithBias(bias_ ? read(bias_) : nullptr), read(weight_),
-                          {.rows = input_.shape[0],
+                          {.rows = k[input_].shape()[0],
                            .before = read(before_),
                            .gates = k[gates_].template Data<T>(),
                            .reset = k[reset_].template Data<T>(),
@@ -82,26 +76,25 @@ class GruUnitKernel : public Kernel {
 
  private:
   GruSteps<T> steps_;
-  Operand input_, before_, weight_, bias_, gates_, reset_, hidden_;
+  In<"Input"> input_;
+  In<"HiddenPrev"> before_;
+  In<"Weight"> weight_;
+  In<"Bias"> bias_;
+  Out<"Gate"> gates_;
+  Out<"ResetHiddenPrev"> reset_;
+  Out<"Hidden"> hidden_;
 };
 
 template <typename Device, typename T>
 class GruUnitGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    before_ = k.Input("HiddenPrev");
-    if (before_.shape.rank() != 2) return k.Error("rank of HiddenPrev (", before_.shape, ") must be 2");
+    k.Bind(before_);
+    if (k[before_].shape.rank() != 2) return k.Error("rank of HiddenPrev (", k[before_].shape, ") must be 2");
     steps_ = MakeStep<T>(k);
-    weight_ = k.Input("Weight");
-    gates_ = k.Input("Gate");
-    reset_ = k.Input("ResetHiddenPrev");
-    dhidden_ = k.Input("Hidden@GRAD");
-    dinput_ = k.Output("Input@GRAD");
-    dbefore_ = k.Output("HiddenPrev@GRAD");
-    dweight_ = k.Output("Weight@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
+    k.Bind(weight_, gates_, reset_, dhidden_, dinput_, dbefore_, dweight_, dbias_);
     const Dim width = steps_.width;
-    rows_ = before_.shape[0];
+    rows_ = k[before_].shape[0];
     for (const char* slot : {"Input", "Gate"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {rows_, 3 * width}));
     for (const char* slot : {"ResetHiddenPrev", "Hidden@GRAD"})
@@ -142,7 +135,15 @@ class GruUnitGradKernel : public Kernel {
  private:
   GruSteps<T> steps_;
   Dim rows_ = 0;
-  Operand before_, weight_, gates_, reset_, dhidden_, dinput_, dbefore_, dweight_, dbias_;
+  In<"HiddenPrev"> before_;
+  In<"Weight"> weight_;
+  In<"Gate"> gates_;
+  In<"ResetHiddenPrev"> reset_;
+  In<"Hidden@GRAD"> dhidden_;
+  Out<"Input@GRAD"> dinput_;
+  Out<"HiddenPrev@GRAD"> dbefore_;
+  Out<"Weight@GRAD"> dweight_;
+  Out<"Bias@GRAD"> dbias_;
   Scratch<T> transposed_, dgates_, dbefores_, dreset_;
 };
 

@@ -97,12 +97,12 @@ template <typename Device, typename T>
 class Im2SequenceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(x_);
     what_ = k.op().type();
-    PENSTOCK_ASSIGN_OR_RETURN(w_, MakeWindowSetup(k, x_.shape));
-    if (w_.images > 1) sizes_ = k.Input("Y");
+    PENSTOCK_ASSIGN_OR_RETURN(w_, MakeWindowSetup(k, k[x_].shape));
+    if (w_.images > 1) k.Bind(sizes_);
     if (sizes_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", {w_.images, 2}));
-    return out_.Prepare(k, "Out", x_.dtype, {0, w_.row_width()});
+    return out_.Prepare(k, "Out", k[x_].dtype, {0, w_.row_width()});
   }
 
   Status Run(KernelRun& k) override {
@@ -152,7 +152,8 @@ class Im2SequenceKernel : public Kernel {
     return (axis == 0 ? w_.height : w_.width).Count(Extent(k, image, axis));
   }
 
-  Operand x_, sizes_;
+  In<"X"> x_;
+  In<"Y"> sizes_;
   RowsOutput out_;
   MadeLod lod_;
   WindowSetup w_;
@@ -165,8 +166,7 @@ template <typename Device, typename T>
 class Im2SequenceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     PENSTOCK_ASSIGN_OR_RETURN(w_, MakeWindowSetup(k, k.Input("X").shape));
     high_ = w_.height.Count(w_.height.extent);
     wide_ = w_.width.Count(w_.width.extent);
@@ -187,7 +187,8 @@ class Im2SequenceGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   WindowSetup w_;
   Dim high_ = 0, wide_ = 0;
 };

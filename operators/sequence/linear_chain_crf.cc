@@ -89,12 +89,8 @@ template <typename Device, typename T>
 class LinearChainCrfKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    emission_ = k.Input("Emission");
-    transition_ = k.Input("Transition");
-    alpha_ = k.Output("Alpha");
-    emission_exps_ = k.Output("EmissionExps");
-    transition_exps_ = k.Output("TransitionExps");
-    tags_ = transition_.shape[1];
+    k.Bind(emission_, transition_, alpha_, emission_exps_, transition_exps_);
+    tags_ = k[transition_].shape[1];
     for (const char* slot : {"Alpha", "EmissionExps", "TransitionExps"})
       PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, slot));
     PENSTOCK_RETURN_IF_ERROR(cost_.Prepare(k, "LogLikelihood", DTypeOfT<T>::kValue, {0, 1}));
@@ -106,10 +102,10 @@ class LinearChainCrfKernel : public Kernel {
     const T* const emission = std::as_const(k[emission_]).template Data<T>();
     const T* const weights = std::as_const(k[transition_]).template Data<T>();
     T* const exps = k[transition_exps_].template Data<T>();
-    std::transform(weights, weights + transition_.shape.Count(), exps, [](T w) { return std::exp(w); });
+    std::transform(weights, weights + k[transition_].shape().Count(), exps, [](T w) { return std::exp(w); });
     std::ranges::fill(k[alpha_].template Span<T>(), T{0});
     // Includes the padding, as in Fluid.
-    Exponentials(emission, emission_.shape.Count() / std::max(tags_, Dim{1}),
+    Exponentials(emission, k[emission_].shape().Count() / std::max(tags_, Dim{1}),
                  k[emission_exps_].template Data<T>());
     T* const cost = cost_.Make(k, labels_.count()).template Data<T>();
     for (Dim s = 0; s < labels_.count(); ++s) {
@@ -153,7 +149,11 @@ class LinearChainCrfKernel : public Kernel {
     return score;
   }
 
-  Operand emission_, transition_, alpha_, emission_exps_, transition_exps_;
+  In<"Emission"> emission_;
+  In<"Transition"> transition_;
+  Out<"Alpha"> alpha_;
+  Out<"EmissionExps"> emission_exps_;
+  Out<"TransitionExps"> transition_exps_;
   TagSequences labels_;
   RowsOutput cost_;
   Dim tags_ = 0;
@@ -164,13 +164,9 @@ template <typename Device, typename T>
 class LinearChainCrfGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    alpha_ = k.Input("Alpha");
-    emission_exps_ = k.Input("EmissionExps");
-    transition_exps_ = k.Input("TransitionExps");
-    dcost_ = k.Input("LogLikelihood@GRAD");
+    k.Bind(alpha_, emission_exps_, transition_exps_, dcost_);
     dcost_name_ = StrCat(k.op().type(), ": LogLikelihood@GRAD");
-    demission_ = k.Output("Emission@GRAD");
-    dtransition_ = k.Output("Transition@GRAD");
+    k.Bind(demission_, dtransition_);
     const Shape &emission = k.Input("Emission").shape, &transition = k.Input("Transition").shape;
     tags_ = transition.rank() == 2 ? transition[1] : 0;
     if (emission.rank() < 2 || emission[emission.rank() - 1] != tags_ ||
@@ -227,7 +223,12 @@ class LinearChainCrfGradKernel : public Kernel {
     }
   }
 
-  Operand alpha_, emission_exps_, transition_exps_, dcost_, demission_, dtransition_;
+  In<"Alpha"> alpha_;
+  In<"EmissionExps"> emission_exps_;
+  In<"TransitionExps"> transition_exps_;
+  In<"LogLikelihood@GRAD"> dcost_;
+  Out<"Emission@GRAD"> demission_;
+  Out<"Transition@GRAD"> dtransition_;
   std::string dcost_name_;
   TagSequences labels_;
   Dim tags_ = 0;

@@ -34,9 +34,7 @@ Status InferLodReset(InferContext& c) {
 class LodResetKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     append_ = k.Attr<bool>("append");
     target_ = k.Attr<std::vector<std::int32_t>>("target_lod");
     what_ = StrCat(k.op().type(), ": Out");
@@ -82,7 +80,9 @@ class LodResetKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   bool append_ = false;
   std::vector<std::int32_t> target_;
   std::string what_;

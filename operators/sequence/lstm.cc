@@ -71,16 +71,11 @@ class LstmKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     input_.Prepare(k, "Input");
-    s_.Prepare(k, input_.operand().shape);
-    weight_ = k.Input("Weight");
-    project_ = k.Input("ProjWeight");
-    bias_ = k.Input("Bias");
+    s_.Prepare(k, k.Input("Input").shape);
+    k.Bind(weight_, project_, bias_);
     h0_.Prepare(k, "H0", s_.recurrent);
     c0_.Prepare(k, "C0", s_.width);
-    gates_ = k.Output("BatchGate");
-    active_ = k.Output("BatchCellPreAct");
-    hidden_ = k.Output("BatchHidden");
-    cell_ = k.Output("Cell");
+    k.Bind(gates_, active_, hidden_, cell_);
     out_ = k.Output(s_.output());
     if (!gates_ || !active_ || !hidden_ == s_.projected)
       return k.Error("outputs BatchGate, BatchCellPreAct", s_.projected ? " and BatchHidden" : "",
@@ -111,7 +106,14 @@ class LstmKernel : public Kernel {
   LstmSetup<T> s_;
   SequenceInput input_;
   InitialState<T> h0_, c0_;
-  Operand weight_, project_, bias_, gates_, active_, hidden_, cell_, out_;
+  In<"Weight"> weight_;
+  In<"ProjWeight"> project_;
+  In<"Bias"> bias_;
+  Out<"BatchGate"> gates_;
+  Out<"BatchCellPreAct"> active_;
+  Out<"BatchHidden"> hidden_;
+  Out<"Cell"> cell_;
+  Operand out_;
   StepBatches batches_;
   LstmSteps<T> steps_;
 };

@@ -24,26 +24,16 @@ template <typename Device, typename T>
 class LstmGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    gates_ = k.Input("BatchGate");
-    if (gates_.shape.rank() != 2 || gates_.shape[1] % 4 != 0)
-      return k.Error("BatchGate (", gates_.shape, ") must be [rows, 4 * width]");
-    s_.Prepare(k, gates_.shape);
+    k.Bind(gates_);
+    if (k[gates_].shape.rank() != 2 || k[gates_].shape[1] % 4 != 0)
+      return k.Error("BatchGate (", k[gates_].shape, ") must be [rows, 4 * width]");
+    s_.Prepare(k, k[gates_].shape);
     out_.Prepare(k, s_.output());
     dout_ = k.Input(StrCat(s_.output(), kGradSuffix));
-    cell_ = k.Input("Cell");
-    dcell_ = k.Input("Cell@GRAD");
-    active_ = k.Input("BatchCellPreAct");
-    hidden_ = k.Input("BatchHidden");
-    weight_ = k.Input("Weight");
-    project_ = k.Input("ProjWeight");
-    bias_ = k.Input("Bias");
+    k.Bind(cell_, dcell_, active_, hidden_, weight_, project_, bias_);
     h0_.Prepare(k, "H0", s_.recurrent);
     c0_.Prepare(k, "C0", s_.width);
-    dweight_ = k.Output("Weight@GRAD");
-    dproject_ = k.Output("ProjWeight@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
-    dh0_ = k.Output("H0@GRAD");
-    dc0_ = k.Output("C0@GRAD");
+    k.Bind(dweight_, dproject_, dbias_, dh0_, dc0_);
     PENSTOCK_RETURN_IF_ERROR(RequireShapes(k));
     const Dim gates = 4 * s_.width;
     transposed_.Prepare(k, gates * s_.recurrent);
@@ -61,8 +51,8 @@ class LstmGradKernel : public Kernel {
     batches_.Make(sequences, s_.reversed);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
     PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
-    for (const Operand* first : {&dh0_, &dc0_}) {
-      if (*first) std::ranges::fill(k[*first].template Span<T>(), T{0});
+    for (const Operand first : std::initializer_list<Operand>{dh0_, dc0_}) {
+      if (first) std::ranges::fill(k[first].template Span<T>(), T{0});
     }
     const Arrays arrays = ArraysOf(k, h0, c0);
     const vec::LstmGates<T> gates = s_.WithBias(Read(k, bias_));
@@ -134,7 +124,7 @@ class LstmGradKernel : public Kernel {
   Status RequireShapes(const KernelSetup& k) const {
     const Shape cells = {s_.rows, s_.width}, outs = {s_.rows, s_.recurrent};
     const auto require = [&k](std::string_view slot, const Shape& expected) {
-      const Operand& operand = k.Input(slot);
+      const Argument& operand = k.Input(slot);
       if (!operand || operand.shape == expected) return OkStatus();
       return k.Error("shape of ", slot, " (", operand.shape, ") must be ", expected);
     };
@@ -227,7 +217,7 @@ class LstmGradKernel : public Kernel {
   Status Finish(KernelRun& k, const Arrays& arrays, const T* sums) {
     const Dim rows = batches_.rows(), width = 4 * s_.width, places = batches_.places_of_share();
     if (dbias_) {
-      const Dim count = bias_.shape.Count();
+      const Dim count = k[bias_].shape().Count();
       T* const dbias = k[dbias_].template Data<T>();
       std::fill_n(dbias, count, T{0});
       for (Dim share = 0; share < batches_.shares(); ++share)
@@ -250,8 +240,20 @@ class LstmGradKernel : public Kernel {
   LstmSetup<T> s_;
   SequenceInput out_;
   InitialState<T> h0_, c0_;
-  Operand gates_, dout_, cell_, dcell_, active_, hidden_, weight_, project_, bias_;
-  Operand dweight_, dproject_, dbias_, dh0_, dc0_;
+  In<"BatchGate"> gates_;
+  In<"Cell"> cell_;
+  In<"Cell@GRAD"> dcell_;
+  In<"BatchCellPreAct"> active_;
+  In<"BatchHidden"> hidden_;
+  In<"Weight"> weight_;
+  In<"ProjWeight"> project_;
+  In<"Bias"> bias_;
+  Operand dout_;
+  Out<"Weight@GRAD"> dweight_;
+  Out<"ProjWeight@GRAD"> dproject_;
+  Out<"Bias@GRAD"> dbias_;
+  Out<"H0@GRAD"> dh0_;
+  Out<"C0@GRAD"> dc0_;
   StepBatches batches_;
   Scratch<T> transposed_, transposed_project_, dprojected_, before_;
   OutputOrScratch<T> dgates_;  // Input@GRAD

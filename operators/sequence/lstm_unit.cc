@@ -67,11 +67,8 @@ template <typename Device, typename T>
 class LstmUnitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    before_ = k.Input("C_prev");
-    c_ = k.Output("C");
-    h_ = k.Output("H");
-    cell_.Prepare(k, before_.shape[1]);
+    k.Bind(x_, before_, c_, h_);
+    cell_.Prepare(k, k[before_].shape[1]);
     return OkStatus();
   }
 
@@ -80,7 +77,7 @@ class LstmUnitKernel : public Kernel {
     const T* const before = std::as_const(k[before_]).template Data<T>();
     T* const c = k[c_].template Data<T>();
     T* const h = k[h_].template Data<T>();
-    const Dim rows = before_.shape[0], width = before_.shape[1];
+    const Dim rows = k[before_].shape()[0], width = k[before_].shape()[1];
     const vec::LstmGates<T> gates = cell_.Gates(k);
     for (Dim r = 0; r < rows; ++r) {
       LstmForward(gates, {.gates = cell_.Row(k),
@@ -93,7 +90,10 @@ class LstmUnitKernel : public Kernel {
   }
 
  private:
-  Operand x_, before_, c_, h_;
+  In<"X"> x_;
+  In<"C_prev"> before_;
+  Out<"C"> c_;
+  Out<"H"> h_;
   UnitCell<T> cell_;
 };
 
@@ -102,13 +102,8 @@ template <typename Device, typename T>
 class LstmUnitGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    before_ = k.Input("C_prev");
-    dc_ = k.Input("C@GRAD");
-    dh_ = k.Input("H@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dbefore_ = k.Output("C_prev@GRAD");
-    const Shape& cells = before_.shape;
+    k.Bind(x_, before_, dc_, dh_, dx_, dbefore_);
+    const Shape& cells = k[before_].shape;
     if (cells.rank() != 2) return k.Error("rank of C_prev (", cells, ") must be 2");
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "X", {cells[0], 4 * cells[1]}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "C", cells));
@@ -124,7 +119,7 @@ class LstmUnitGradKernel : public Kernel {
     const T* const dh = std::as_const(k[dh_]).template Data<T>();
     const T* const x = std::as_const(k[x_]).template Data<T>();
     const T* const before = std::as_const(k[before_]).template Data<T>();
-    const Dim rows = before_.shape[0], width = before_.shape[1];
+    const Dim rows = k[before_].shape()[0], width = k[before_].shape()[1];
     const vec::LstmGates<T> gates = cell_.Gates(k);
     T* const row = cell_.Row(k);
     T* const dcell = state_.At(k);
@@ -149,7 +144,12 @@ class LstmUnitGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, before_, dc_, dh_, dx_, dbefore_;
+  In<"X"> x_;
+  In<"C_prev"> before_;
+  In<"C@GRAD"> dc_;
+  In<"H@GRAD"> dh_;
+  Out<"X@GRAD"> dx_;
+  Out<"C_prev@GRAD"> dbefore_;
   UnitCell<T> cell_;
   Scratch<T> state_, active_, out_;  // of one row; the first then is the gradient of the cell
 };

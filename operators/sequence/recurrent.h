@@ -66,11 +66,13 @@ template <typename T>
 class InitialState {
  public:
   void Prepare(const KernelSetup& k, std::string_view slot, Dim width) {
-    operand_ = k.Input(slot);
+    const Argument& state = k.Input(slot);
+    operand_ = state;
     what_ = StrCat(k.op().type(), ": ", slot);
+    rows_ = state.shape.rank() > 0 ? state.shape[0] : 0;
     width_ = width;
   }
-  Dim rows() const { return operand_ && operand_.shape.rank() > 0 ? operand_.shape[0] : 0; }
+  Dim rows() const { return rows_; }
   // Returns its values, or null if the input is absent. kInvalidArgument: the number of rows is not
   // `sequences`.
   Result<const T*> Find(KernelRun& k, Dim sequences) const {
@@ -83,7 +85,7 @@ class InitialState {
  private:
   Operand operand_;
   std::string what_;
-  Dim width_ = 0;
+  Dim rows_ = 0, width_ = 0;
 };
 
 // to[row, j] += bias[j]

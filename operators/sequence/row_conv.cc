@@ -31,14 +31,18 @@ Status InferRowConv(InferContext& c) {
 // The rows of X, in sequences.
 class RowSequences {
  public:
-  void Prepare(const KernelSetup& k) { x_.Prepare(k, "X"); }
+  void Prepare(const KernelSetup& k) {
+    x_.Prepare(k, "X");
+    const Shape& shape = k.Input("X").shape;
+    width_ = shape[shape.rank() - 1];
+  }
   const Operand& operand() const { return x_.operand(); }
-  Dim width() const { return operand().shape[operand().shape.rank() - 1]; }
+  Dim width() const { return width_; }
 
   // Calls visit(first row, end) for each sequence.
   template <typename Visit>
   Status Each(KernelRun& k, Visit&& visit) const {
-    const Shape& shape = operand().shape;
+    const Shape& shape = k[operand()].shape();
     if (shape.rank() == 3) {
       for (Dim s = 0; s < shape[0]; ++s) visit(s * shape[1], (s + 1) * shape[1]);
       return OkStatus();
@@ -50,6 +54,7 @@ class RowSequences {
 
  private:
   SequenceInput x_;
+  Dim width_ = 0;
 };
 
 template <typename Device, typename T>
@@ -57,8 +62,7 @@ class RowConvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k);
-    filter_ = k.Input("Filter");
-    out_ = k.Output("Out");
+    k.Bind(filter_, out_);
     return OkStatus();
   }
 
@@ -67,7 +71,7 @@ class RowConvKernel : public Kernel {
     const T* const filter = std::as_const(k[filter_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
     std::ranges::fill(k[out_].template Span<T>(), T{0});
-    const Dim width = x_.width(), context = filter_.shape[0];
+    const Dim width = x_.width(), context = k[filter_].shape()[0];
     return x_.Each(k, [&](Dim begin, Dim end) {
       for (Dim i = begin; i < end; ++i) {
         for (Dim w = 0; w < std::min(context, end - i); ++w) {
@@ -80,7 +84,8 @@ class RowConvKernel : public Kernel {
 
  private:
   RowSequences x_;
-  Operand filter_, out_;
+  In<"Filter"> filter_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
@@ -90,26 +95,23 @@ class RowConvGradKernel : public Kernel {
     const Shape& x = k.Input("X").shape;
     if (x.rank() != 2 && x.rank() != 3) return k.Error("rank of X (", x, ") must be 2 or 3");
     x_.Prepare(k);
-    filter_ = k.Input("Filter");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
-    if (filter_.shape.rank() != 2) return k.Error("rank of Filter (", filter_.shape, ") must be 2");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {filter_.shape[0], x_.width()}));
+    k.Bind(filter_, dout_, dx_, dfilter_);
+    if (k[filter_].shape.rank() != 2) return k.Error("rank of Filter (", k[filter_].shape, ") must be 2");
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {k[filter_].shape[0], x_.width()}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", x));
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
-    for (const Operand* output : {&dx_, &dfilter_}) {
-      if (*output) std::ranges::fill(k[*output].template Span<T>(), T{0});
+    for (const Operand output : std::initializer_list<Operand>{dx_, dfilter_}) {
+      if (output) std::ranges::fill(k[output].template Span<T>(), T{0});
     }
     const T* const x = std::as_const(k[x_.operand()]).template Data<T>();
     const T* const filter = std::as_const(k[filter_]).template Data<T>();
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
     T* const dfilter = dfilter_ ? k[dfilter_].template Data<T>() : nullptr;
-    const Dim width = x_.width(), context = filter_.shape[0];
+    const Dim width = x_.width(), context = k[filter_].shape()[0];
     return x_.Each(k, [&](Dim begin, Dim end) {
       for (Dim i = begin; i < end; ++i) {
         for (Dim w = 0; w < std::min(context, end - i); ++w) {
@@ -127,7 +129,10 @@ class RowConvGradKernel : public Kernel {
 
  private:
   RowSequences x_;
-  Operand filter_, dout_, dx_, dfilter_;
+  In<"Filter"> filter_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Filter@GRAD"> dfilter_;
 };
 
 }  // namespace

@@ -86,16 +86,16 @@ class JoinedInputs {
   std::vector<const LoD*> lods_;
 };
 
-std::size_t RowBytes(const Operand& operand) {
-  return static_cast<std::size_t>(operand.shape.RowWidth()) * SizeOf(operand.dtype);
+std::size_t RowBytes(const TensorDesc& desc) {
+  return static_cast<std::size_t>(desc.shape.RowWidth()) * SizeOf(desc.dtype);
 }
 
 class SequenceConcatKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     xs_.Prepare(k);
-    row_bytes_ = RowBytes(xs_.operand(0));
-    return out_.Prepare(k, "Out", xs_.operand(0).dtype, xs_.operand(0).shape);
+    row_bytes_ = RowBytes(k.Input("X"));
+    return out_.Prepare(k, "Out", k.Input("X").dtype, k.Input("X").shape);
   }
 
   Status Run(KernelRun& k) override {
@@ -128,16 +128,16 @@ class SequenceConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     xs_.Prepare(k);
-    dout_ = k.Input("Out@GRAD");
+    k.Bind(dout_);
     dout_name_ = StrCat(k.op().type(), ": Out@GRAD");
-    width_ = xs_.operand(0).shape.RowWidth();
-    row_bytes_ = RowBytes(xs_.operand(0));
+    width_ = k.Input("X").shape.RowWidth();
+    row_bytes_ = RowBytes(k.Input("X"));
     const auto grads = k.Outputs("X@GRAD");
     dxs_.assign(grads.begin(), grads.end());
     dxs_.resize(xs_.size());
-    if (dout_.dtype == xs_.operand(0).dtype) return OkStatus();
-    return k.Error("element type of Out@GRAD (", DTypeName(dout_.dtype), ") must be that of X (",
-                   DTypeName(xs_.operand(0).dtype), ")");
+    if (k[dout_].dtype == k.Input("X").dtype) return OkStatus();
+    return k.Error("element type of Out@GRAD (", DTypeName(k[dout_].dtype), ") must be that of X (",
+                   DTypeName(k.Input("X").dtype), ")");
   }
 
   Status Run(KernelRun& k) override {
@@ -152,7 +152,7 @@ class SequenceConcatGradKernel : public Kernel {
 
  private:
   JoinedInputs xs_;
-  Operand dout_;
+  In<"Out@GRAD"> dout_;
   std::vector<Operand> dxs_;
   std::string dout_name_;
   Dim width_ = 1;

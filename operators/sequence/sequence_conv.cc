@@ -117,22 +117,22 @@ class SequenceConvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    filter_ = k.Input("Filter");
+    k.Bind(filter_);
     padding_ = k.Attr<bool>("paddingTrainable") ? k.Input("PaddingData") : Operand();
-    out_ = k.Output("Out");
+    k.Bind(out_);
     window_ = WindowOf(k);
     threads_ = k.threads();
-    windows_.Prepare(k, x_.operand().shape.Count() * window_.length);
+    windows_.Prepare(k, k.Input("X").shape.Count() * window_.length);
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
-    const Dim rows = x_.operand().shape[0], width = x_.operand().shape[1];
+    const Dim rows = k[x_.operand()].shape()[0], width = k[x_.operand()].shape()[1];
     const T* const padding = padding_ ? std::as_const(k[padding_]).template Data<T>() : nullptr;
     FillWindows(offsets, window_, std::as_const(k[x_.operand()]).template Data<T>(), padding, width,
                 windows_.At(k));
-    const Dim height = window_.length * width, channels = filter_.shape[1];
+    const Dim height = window_.length * width, channels = k[filter_].shape()[1];
     return Gemm<T>(RowMajor<const T>(windows_.At(k), rows, height),
                    RowMajor(std::as_const(k[filter_]).template Data<T>(), height, channels),
                    RowMajor(k[out_].template Data<T>(), rows, channels), {.threads = threads_});
@@ -140,7 +140,9 @@ class SequenceConvKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand filter_, padding_, out_;
+  In<"Filter"> filter_;
+  Out<"Out"> out_;
+  Operand padding_;
   Window window_;
   int threads_ = 1;
   Scratch<T> windows_;
@@ -151,20 +153,18 @@ class FusedSequenceConvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    filter_ = k.Input("Filter");
-    bias_ = k.Input("Bias");
-    out_ = k.Output("Out");
+    k.Bind(filter_, bias_, out_);
     window_ = WindowOf(k);
     threads_ = k.threads();
-    windows_.Prepare(k, "ColMat", x_.operand().shape.Count() * window_.length);
+    windows_.Prepare(k, "ColMat", k.Input("X").shape.Count() * window_.length);
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
-    const Dim rows = out_.shape[0], channels = out_.shape[1], height = filter_.shape[0];
+    const Dim rows = k[out_].shape()[0], channels = k[out_].shape()[1], height = k[filter_].shape()[0];
     FillWindows<T>(offsets, window_, std::as_const(k[x_.operand()]).template Data<T>(), nullptr,
-                   x_.operand().shape[1], windows_.At(k));
+                   k[x_.operand()].shape()[1], windows_.At(k));
     T* const out = k[out_].template Data<T>();
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(windows_.At(k), rows, height),
                                      RowMajor(std::as_const(k[filter_]).template Data<T>(), height, channels),
@@ -176,7 +176,9 @@ class FusedSequenceConvKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand filter_, bias_, out_;
+  In<"Filter"> filter_;
+  In<"Bias"> bias_;
+  Out<"Out"> out_;
   Window window_;
   int threads_ = 1;
   OutputOrScratch<T> windows_;
@@ -187,19 +189,16 @@ class SequenceConvGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    filter_ = k.Input("Filter");
+    k.Bind(filter_);
     padding_ = k.Attr<bool>("paddingTrainable") ? k.Input("PaddingData") : Operand();
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
-    dpadding_ = k.Output("PaddingData@GRAD");
+    k.Bind(dout_, dx_, dfilter_, dpadding_);
     window_ = WindowOf(k);
     threads_ = k.threads();
-    const Shape& x = x_.operand().shape;
-    if (x.rank() != 2 || filter_.shape.rank() != 2)
-      return k.Error("X (", x, ") and Filter (", filter_.shape, ") must have rank 2");
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {window_.length * x[1], filter_.shape[1]}));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", {x[0], filter_.shape[1]}));
+    const Shape& x = k.Input("X").shape;
+    if (x.rank() != 2 || k[filter_].shape.rank() != 2)
+      return k.Error("X (", x, ") and Filter (", k[filter_].shape, ") must have rank 2");
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {window_.length * x[1], k[filter_].shape[1]}));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", {x[0], k[filter_].shape[1]}));
     if (padding_)
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PaddingData", {window_.before() + window_.after(), x[1]}));
     if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is requested, but PaddingData is not used");
@@ -209,8 +208,8 @@ class SequenceConvGradKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
-    const Dim rows = x_.operand().shape[0], width = x_.operand().shape[1];
-    const Dim height = window_.length * width, channels = filter_.shape[1];
+    const Dim rows = k[x_.operand()].shape()[0], width = k[x_.operand()].shape()[1];
+    const Dim height = window_.length * width, channels = k[filter_].shape()[1];
     const MatrixView<const T> dout = RowMajor(std::as_const(k[dout_]).template Data<T>(), rows, channels);
     T* const windows = windows_.At(k);
     if (dfilter_) {
@@ -232,8 +231,8 @@ class SequenceConvGradKernel : public Kernel {
  private:
   // Sums the gradient of each row over the windows that contain it.
   void AddWindows(KernelRun& k, const Offsets& offsets, const T* dwindows, Dim width) {
-    for (const Operand* output : {&dx_, &dpadding_}) {
-      if (*output) std::ranges::fill(k[*output].template Span<T>(), T{0});
+    for (const Operand output : std::initializer_list<Operand>{dx_, dpadding_}) {
+      if (output) std::ranges::fill(k[output].template Span<T>(), T{0});
     }
     T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
     T* const dpadding = dpadding_ ? k[dpadding_].template Data<T>() : nullptr;
@@ -246,7 +245,12 @@ class SequenceConvGradKernel : public Kernel {
   }
 
   SequenceInput x_;
-  Operand filter_, padding_, dout_, dx_, dfilter_, dpadding_;
+  In<"Filter"> filter_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Filter@GRAD"> dfilter_;
+  Out<"PaddingData@GRAD"> dpadding_;
+  Operand padding_;
   Window window_;
   int threads_ = 1;
   Scratch<T> windows_;

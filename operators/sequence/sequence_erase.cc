@@ -42,7 +42,7 @@ class SequenceEraseKernel : public Kernel {
     x_.Prepare(k, "X");
     tokens_ = k.Attr<std::vector<std::int32_t>>("tokens");
     std::ranges::sort(tokens_);
-    return out_.Prepare(k, "Out", x_.operand().dtype, {0, 1});
+    return out_.Prepare(k, "Out", k.Input("X").dtype, {0, 1});
   }
 
   Status Run(KernelRun& k) override {
@@ -78,7 +78,7 @@ class SequenceEnumerateKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    out_ = k.Output("Out");
+    k.Bind(out_);
     window_ = k.Attr<std::int32_t>("win_size");
     pad_ = static_cast<T>(k.Attr<std::int32_t>("pad_value"));
     return OkStatus();
@@ -100,7 +100,7 @@ class SequenceEnumerateKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand out_;
+  Out<"Out"> out_;
   Dim window_ = 1;
   T pad_ = 0;
 };

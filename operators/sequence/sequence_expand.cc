@@ -107,7 +107,7 @@ class SequenceExpandKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     inputs_.Prepare(k);
-    const Operand& x = inputs_.x().operand();
+    const Argument& x = k.Input("X");
     row_bytes_ = static_cast<std::size_t>(x.shape.RowWidth()) * SizeOf(x.dtype);
     return out_.Prepare(k, "Out", x.dtype, x.shape);
   }
@@ -143,8 +143,7 @@ class SequenceExpandGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     inputs_.Prepare(k);
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     dout_name_ = StrCat(k.op().type(), ": Out@GRAD");
     return OkStatus();
   }
@@ -152,7 +151,7 @@ class SequenceExpandGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const Expansion expansion, inputs_.Find(k));
-    const Dim width = dx_.shape.RowWidth();
+    const Dim width = k[dx_].shape().RowWidth();
     PENSTOCK_RETURN_IF_ERROR(CheckRows(dout_name_, k[dout_], expansion.rows(), width));
     Tensor& dx = k[dx_];
     std::ranges::fill(dx.Span<T>(), T{0});
@@ -170,7 +169,8 @@ class SequenceExpandGradKernel : public Kernel {
 
  private:
   ExpansionInputs inputs_;
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   std::string dout_name_;
 };
 

@@ -37,13 +37,12 @@ template <typename Device, typename T>
 class SequenceMaskKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    max_length_ = k.Input("MaxLenTensor");
+    k.Bind(x_, max_length_);
     y_ = k.Output("Y");
-    y_shape_ = Concat(x_.shape, {0});
+    y_shape_ = Concat(k[x_].shape, {0});
     given_ = k.Attr<std::int32_t>("maxlen");
-    if (max_length_ && max_length_.shape.Count() != 1)
-      return k.Error("MaxLenTensor (", max_length_.shape, ") must hold one element");
+    if (max_length_ && k[max_length_].shape.Count() != 1)
+      return k.Error("MaxLenTensor (", k[max_length_].shape, ") must hold one element");
     const bool known =
         VisitElementType(y_.dtype, [this]<typename U>(std::type_identity<U>) { fill_ = &Fill<U>; });
     return known ? OkStatus()
@@ -104,7 +103,9 @@ class SequenceMaskKernel : public Kernel {
     }
   }
 
-  Operand x_, max_length_, y_;
+  In<"X"> x_;
+  In<"MaxLenTensor"> max_length_;
+  TypedOperand y_;
   Shape y_shape_;
   std::int32_t given_ = -1;
   void (*fill_)(std::span<const T> x, Dim length, Tensor& y) = nullptr;

@@ -47,15 +47,14 @@ class SequencePadKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    pad_ = k.Input("PadValue");
-    out_ = k.Output("Out");
+    k.Bind(pad_, out_);
     padded_length_ = k.Attr<std::int32_t>("padded_length");
-    const Shape& x = x_.operand().shape;
-    step_bytes_ = StepBytes(x, 1, x_.operand().dtype);
-    pad_bytes_ = StepBytes(pad_.shape, 0, pad_.dtype);
+    const Shape& x = k.Input("X").shape;
+    step_bytes_ = StepBytes(x, 1, k.Input("X").dtype);
+    pad_bytes_ = StepBytes(k[pad_].shape, 0, k[pad_].dtype);
     shape_ = Concat({0, 0}, x.From(1));
-    if (pad_bytes_ == 0 || (pad_bytes_ != step_bytes_ && pad_bytes_ != SizeOf(pad_.dtype))) {
-      return k.Error("shape of PadValue (", pad_.shape, ") must be [1] or a step of X (", x, ")");
+    if (pad_bytes_ == 0 || (pad_bytes_ != step_bytes_ && pad_bytes_ != SizeOf(k[pad_].dtype))) {
+      return k.Error("shape of PadValue (", k[pad_].shape, ") must be [1] or a step of X (", x, ")");
     }
     return length_.Prepare(k, "Length", DType::kInt64, {0});
   }
@@ -71,7 +70,7 @@ class SequencePadKernel : public Kernel {
     shape_.Set(0, x.count());
     shape_.Set(1, length);
     Tensor& out = k[out_];
-    out.Reset(x_.operand().dtype, shape_);
+    out.Reset(k[x_.operand()].dtype(), shape_);
     Copy(k, x, length, out.raw());
     if (!length_) return OkStatus();
     auto* const lengths = length_.Make(k, x.count()).Data<std::int64_t>();
@@ -95,7 +94,8 @@ class SequencePadKernel : public Kernel {
   }
 
   SequenceInput x_;
-  Operand pad_, out_;
+  In<"PadValue"> pad_;
+  Out<"Out"> out_;
   RowsOutput length_;
   Shape shape_;
   std::int32_t padded_length_ = -1;
@@ -106,13 +106,12 @@ class SequencePadGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     what_ = StrCat(k.op().type(), ": Out@GRAD");
-    const Operand& x = x_.operand();
+    const Argument& x = k.Input("X");
     step_bytes_ = StepBytes(x.shape, 1, x.dtype);
-    const Shape& dout = dout_.shape;
-    if (dout.rank() >= 2 && dout_.dtype == x.dtype && dout.Product(2, dout.rank()) == x.shape.RowWidth())
+    const Shape& dout = k[dout_].shape;
+    if (dout.rank() >= 2 && k[dout_].dtype == x.dtype && dout.Product(2, dout.rank()) == x.shape.RowWidth())
       return OkStatus();
     return k.Error("Out@GRAD (", dout, ") must be [sequences, steps] of steps of X (", x.shape, ")");
   }
@@ -120,10 +119,10 @@ class SequencePadGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets x, x_.Innermost(k));
-    const Dim length = dout_.shape[1];
-    if (dout_.shape[0] != x.count() || length < x.longest()) {
-      return LodError(what_, " (", dout_.shape, ") does not hold X's ", x.count(), " sequences of up to ",
-                      x.longest(), " steps");
+    const Dim length = k[dout_].shape()[1];
+    if (k[dout_].shape()[0] != x.count() || length < x.longest()) {
+      return LodError(what_, " (", k[dout_].shape(), ") does not hold X's ", x.count(),
+                      " sequences of up to ", x.longest(), " steps");
     }
     const std::byte* from = k[dout_].raw();
     std::byte* to = k[dx_].raw();
@@ -138,7 +137,8 @@ class SequencePadGradKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   std::string what_;
   std::size_t step_bytes_ = 0;
 };
@@ -158,11 +158,10 @@ Status InferSequenceUnpad(InferContext& c) {
 class SequenceUnpadKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    length_ = k.Input("Length");
+    k.Bind(x_, length_);
     what_ = StrCat(k.op().type(), ": Length");
-    step_bytes_ = StepBytes(x_.shape, 2, x_.dtype);
-    return out_.Prepare(k, "Out", x_.dtype, x_.shape.rank() == 2 ? Shape{0, 1} : x_.shape.From(1));
+    step_bytes_ = StepBytes(k[x_].shape, 2, k[x_].dtype);
+    return out_.Prepare(k, "Out", k[x_].dtype, k[x_].shape.rank() == 2 ? Shape{0, 1} : k[x_].shape.From(1));
   }
 
   Status Run(KernelRun& k) override {
@@ -170,9 +169,9 @@ class SequenceUnpadKernel : public Kernel {
     lod_.Start(1);
     Dim rows = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
-      if (lengths[s] < 0 || lengths[s] > x_.shape[1]) {
+      if (lengths[s] < 0 || lengths[s] > k[x_].shape()[1]) {
         return InvalidArgument("E-op-index", what_, ": sequence ", s, " has length ", lengths[s],
-                               "; it must be in [0, ", x_.shape[1], "], the steps of X");
+                               "; it must be in [0, ", k[x_].shape()[1], "], the steps of X");
       }
       lod_.Add(0, lengths[s]);
       rows += lengths[s];
@@ -185,13 +184,14 @@ class SequenceUnpadKernel : public Kernel {
       const std::size_t bytes = static_cast<std::size_t>(length) * step_bytes_;
       if (bytes > 0) std::memcpy(to, from, bytes);
       to += bytes;
-      from += static_cast<std::size_t>(x_.shape[1]) * step_bytes_;
+      from += static_cast<std::size_t>(k[x_].shape()[1]) * step_bytes_;
     }
     return OkStatus();
   }
 
  private:
-  Operand x_, length_;
+  In<"X"> x_;
+  In<"Length"> length_;
   RowsOutput out_;
   MadeLod lod_;
   std::string what_;
@@ -203,14 +203,14 @@ class SequenceUnpadGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     dout_.Prepare(k, "Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    const Operand& x = k.Input("X");
+    k.Bind(dx_);
+    const Argument& x = k.Input("X");
     padded_ = x.shape;
     if (padded_.rank() < 2) return k.Error("rank of X (", padded_, ") must be above 1");
     step_bytes_ = StepBytes(padded_, 2, x.dtype);
-    if (dout_.operand().dtype == x.dtype) return OkStatus();
-    return k.Error("element type of Out@GRAD (", DTypeName(dout_.operand().dtype), ") must be that of X (",
-                   DTypeName(x.dtype), ")");
+    if (k.Input("Out@GRAD").dtype == x.dtype) return OkStatus();
+    return k.Error("element type of Out@GRAD (", DTypeName(k.Input("Out@GRAD").dtype),
+                   ") must be that of X (", DTypeName(x.dtype), ")");
   }
 
   Status Run(KernelRun& k) override {
@@ -237,7 +237,7 @@ class SequenceUnpadGradKernel : public Kernel {
 
  private:
   SequenceInput dout_;
-  Operand dx_;
+  Out<"X@GRAD"> dx_;
   Shape padded_;
   std::size_t step_bytes_ = 0;
 };

@@ -94,11 +94,11 @@ class SequencePoolKernel : public Kernel {
     pool_ = PoolOf(name);
     pad_ = static_cast<T>(k.Attr<float>("pad_value"));
     if (GivesMaxIndex(name, k.Attr<bool>("is_test")) && k.Output("MaxIndex")) {
-      PENSTOCK_RETURN_IF_ERROR(max_index_.Prepare(k, "MaxIndex", DType::kInt32, x_.operand().shape));
+      PENSTOCK_RETURN_IF_ERROR(max_index_.Prepare(k, "MaxIndex", DType::kInt32, k.Input("X").shape));
     } else if (pool_ == Pool::kMax) {
-      unread_index_.Prepare(k, x_.operand().shape.RowWidth());
+      unread_index_.Prepare(k, k.Input("X").shape.RowWidth());
     }
-    return out_.Prepare(k, "Out", x_.operand().dtype, x_.operand().shape);
+    return out_.Prepare(k, "Out", k.Input("X").dtype, k.Input("X").shape);
   }
 
   Status Run(KernelRun& k) override {
@@ -165,25 +165,24 @@ class SequencePoolGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     dout_name_ = StrCat(k.op().type(), ": Out@GRAD");
     const auto name = k.Attr<std::string>("pooltype");
     pool_ = PoolOf(name);
     if (pool_ != Pool::kMax) return OkStatus();
-    if (GivesMaxIndex(name, k.Attr<bool>("is_test"))) max_index_ = k.Input("MaxIndex");
-    if (max_index_ && max_index_.dtype != DType::kInt32)
-      return k.Error("element type of MaxIndex (", DTypeName(max_index_.dtype), ") must be i32");
+    if (GivesMaxIndex(name, k.Attr<bool>("is_test"))) k.Bind(max_index_);
+    if (max_index_ && k[max_index_].dtype != DType::kInt32)
+      return k.Error("element type of MaxIndex (", DTypeName(k[max_index_].dtype), ") must be i32");
     max_index_name_ = StrCat(k.op().type(), ": MaxIndex");
-    maxima_.Prepare(k, x_.operand().shape.RowWidth());
-    rows_.Prepare(k, x_.operand().shape.RowWidth());
+    maxima_.Prepare(k, k.Input("X").shape.RowWidth());
+    rows_.Prepare(k, k.Input("X").shape.RowWidth());
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets x, x_.Innermost(k));
-    const Dim width = x_.operand().shape.RowWidth();
+    const Dim width = k[x_.operand()].shape().RowWidth();
     PENSTOCK_RETURN_IF_ERROR(CheckRows(dout_name_, k[dout_], x.count(), width));
     if (max_index_) PENSTOCK_RETURN_IF_ERROR(CheckRows(max_index_name_, k[max_index_], x.count(), width));
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
@@ -239,7 +238,9 @@ class SequencePoolGradKernel : public Kernel {
   }
 
   SequenceInput x_;
-  Operand dout_, dx_, max_index_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  In<"MaxIndex"> max_index_;
   std::string dout_name_, max_index_name_;
   Pool pool_ = Pool::kAverage;
   Scratch<T> maxima_;           // of one sequence

@@ -28,13 +28,13 @@ class SequenceReshapeKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
     new_width_ = k.Attr<std::int32_t>("new_dim");
-    return out_.Prepare(k, "Out", x_.operand().dtype, {0, new_width_});
+    return out_.Prepare(k, "Out", k.Input("X").dtype, {0, new_width_});
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, x_.Levels(k, 1));
     const Offsets x(lod->back());
-    const Dim width = x_.operand().shape[1];
+    const Dim width = k[x_.operand()].shape()[1];
     const std::size_t inner = lod->size() - 1;
     lod_.Start(lod->size());
     for (std::size_t l = 0; l < inner; ++l) lod_.CopyLevel(l, (*lod)[l]);

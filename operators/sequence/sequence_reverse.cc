@@ -22,8 +22,8 @@ class SequenceReverseKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    y_ = k.Output("Y");
-    row_bytes_ = static_cast<std::size_t>(y_.shape.RowWidth()) * SizeOf(y_.dtype);
+    k.Bind(y_);
+    row_bytes_ = static_cast<std::size_t>(k[y_].shape.RowWidth()) * SizeOf(k[y_].dtype);
     return OkStatus();
   }
 
@@ -43,7 +43,7 @@ class SequenceReverseKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand y_;
+  Out<"Y"> y_;
   std::size_t row_bytes_ = 0;
 };
 

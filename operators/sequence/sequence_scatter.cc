@@ -37,7 +37,7 @@ class ScatterIds {
   Status Prepare(const KernelSetup& k, std::string_view slot) {
     ids_.Prepare(k, "Ids");
     matrix_ = k.Input(slot).shape;
-    const DType type = ids_.operand().dtype;
+    const DType type = k.Input("Ids").dtype;
     if (type == DType::kInt64 || type == DType::kInt32) return OkStatus();
     return k.Error("element type of Ids (", DTypeName(type), ") must be i32 or i64");
   }
@@ -76,9 +76,7 @@ class SequenceScatterKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k, "X"));
-    x_ = k.Input("X");
-    updates_ = k.Input("Updates");
-    out_ = k.Output("Out");
+    k.Bind(x_, updates_, out_);
     return RequireCount(k, "Updates", k.Input("Ids").shape.Count());
   }
 
@@ -92,7 +90,9 @@ class SequenceScatterKernel : public Kernel {
 
  private:
   ScatterIds ids_;
-  Operand x_, updates_, out_;
+  In<"X"> x_;
+  In<"Updates"> updates_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
@@ -102,9 +102,7 @@ class SequenceScatterGradKernel : public Kernel {
     const Shape& dout = k.Input("Out@GRAD").shape;
     if (dout.rank() != 2) return k.Error("rank of Out@GRAD (", dout, ") must be 2");
     PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k, "Out@GRAD"));
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dupdates_ = k.Output("Updates@GRAD");
+    k.Bind(dout_, dx_, dupdates_);
     return RequireCount(k, "Updates", k.Input("Ids").shape.Count());
   }
 
@@ -118,7 +116,9 @@ class SequenceScatterGradKernel : public Kernel {
 
  private:
   ScatterIds ids_;
-  Operand dout_, dx_, dupdates_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Updates@GRAD"> dupdates_;
 };
 
 // X itself is not read: its gradient has the shape of Out.

@@ -31,11 +31,10 @@ class Parts {
  public:
   Status Prepare(const KernelSetup& k) {
     x_.Prepare(k, "X");
-    offset_ = k.Input("Offset");
-    length_ = k.Input("Length");
-    if (offset_.dtype == DType::kInt64 && length_.dtype == DType::kInt64) return OkStatus();
-    return k.Error("element types of Offset (", DTypeName(offset_.dtype), ") and Length (",
-                   DTypeName(length_.dtype), ") must be i64");
+    k.Bind(offset_, length_);
+    if (k[offset_].dtype == DType::kInt64 && k[length_].dtype == DType::kInt64) return OkStatus();
+    return k.Error("element types of Offset (", DTypeName(k[offset_].dtype), ") and Length (",
+                   DTypeName(k[length_].dtype), ") must be i64");
   }
   const SequenceInput& x() const { return x_; }
 
@@ -67,7 +66,8 @@ class Parts {
 
  private:
   SequenceInput x_;
-  Operand offset_, length_;
+  In<"Offset"> offset_;
+  In<"Length"> length_;
   Offsets offsets_;
   const std::int64_t* begins_ = nullptr;
   const std::int64_t* lengths_ = nullptr;
@@ -79,7 +79,7 @@ class SequenceSliceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k));
-    const Operand& x = parts_.x().operand();
+    const Argument& x = k.Input("X");
     return out_.Prepare(k, "Out", x.dtype, x.shape);
   }
 
@@ -108,8 +108,7 @@ class SequenceSliceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k));
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     what_ = StrCat(k.op().type(), ": Out@GRAD");
     return OkStatus();
   }
@@ -117,7 +116,7 @@ class SequenceSliceGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(parts_.Find(k));
-    const Dim width = dx_.shape.RowWidth();
+    const Dim width = k[dx_].shape().RowWidth();
     PENSTOCK_RETURN_IF_ERROR(CheckRows(what_, k[dout_], parts_.rows(), width));
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
     T* const dx = k[dx_].template Data<T>();
@@ -131,7 +130,8 @@ class SequenceSliceGradKernel : public Kernel {
 
  private:
   Parts parts_;
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   std::string what_;
 };
 

@@ -30,7 +30,7 @@ class SequenceSoftmaxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    out_ = k.Output("Out");
+    k.Bind(out_);
     return OkStatus();
   }
 
@@ -50,7 +50,7 @@ class SequenceSoftmaxKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand out_;
+  Out<"Out"> out_;
 };
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
@@ -59,11 +59,9 @@ class SequenceSoftmaxGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_.Prepare(k, "X");
-    out_ = k.Input("Out");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", x_.operand().shape.Count()));
-    return RequireCount(k, "Out@GRAD", x_.operand().shape.Count());
+    k.Bind(out_, dout_, dx_);
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", k.Input("X").shape.Count()));
+    return RequireCount(k, "Out@GRAD", k.Input("X").shape.Count());
   }
 
   Status Run(KernelRun& k) override {
@@ -82,7 +80,9 @@ class SequenceSoftmaxGradKernel : public Kernel {
 
  private:
   SequenceInput x_;
-  Operand out_, dout_, dx_;
+  In<"Out"> out_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 }  // namespace

@@ -13,20 +13,23 @@ class TokenSequences {
   // `length` names the slot of the lengths. If it has an argument, the sequences are padded.
   Status Prepare(const KernelSetup& k, std::string_view slot, std::string_view length) {
     tokens_.Prepare(k, slot);
-    length_ = k.Input(length);
+    const Argument& lengths = k.Input(length);
+    length_ = lengths;
     what_ = StrCat(k.op().type(), ": ", length);
-    const Shape& shape = tokens_.operand().shape;
+    const Shape& shape = k.Input(slot).shape;
     if (!length_) return OkStatus();
     if (shape.rank() < 2)
       return k.Error(slot, " (", shape, ") must be [sequences, steps] where ", length, " is given");
-    if (length_.shape.Count() == shape[0]) return OkStatus();
-    return k.Error(length, " (", length_.shape, ") must have one element for each of the ", shape[0],
+    rows_ = shape[0];
+    padded_length_ = shape[1];
+    if (lengths.shape.Count() == rows_) return OkStatus();
+    return k.Error(length, " (", lengths.shape, ") must have one element for each of the ", shape[0],
                    " sequences of ", slot);
   }
   const Operand& operand() const { return tokens_.operand(); }
   bool padded() const { return static_cast<bool>(length_); }
   // Returns the number of columns of a padded matrix.
-  Dim padded_length() const { return operand().shape[1]; }
+  Dim padded_length() const { return padded_length_; }
 
   // Finds and checks the sequences of this run.
   Status Find(KernelRun& k) {
@@ -42,7 +45,7 @@ class TokenSequences {
     }
     return OkStatus();
   }
-  Dim count() const { return padded() ? operand().shape[0] : offsets_.count(); }
+  Dim count() const { return padded() ? rows_ : offsets_.count(); }
   Dim begin(Dim s) const { return padded() ? s * padded_length() : offsets_.begin(s); }
   Dim length(Dim s) const {
     if (!padded()) return offsets_.length(s);
@@ -53,6 +56,7 @@ class TokenSequences {
  private:
   SequenceInput tokens_;
   Operand length_;
+  Dim rows_ = 0, padded_length_ = 0;
   std::string what_;
   Offsets offsets_;
   const Tensor* lengths_ = nullptr;  // i64 or i32

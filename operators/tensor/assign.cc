@@ -34,8 +34,8 @@ Result<std::vector<Op>> AssignGrad(const GradRequest& request) {
 class AssignKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    k.Bind(out_);
     x_ = k.Input("X");
-    out_ = k.Output("Out");
     if (!x_) return k.Error("input X is missing");
     return x_.kind == VarKind::kTensor ? tensor_.Prepare(k) : OkStatus();
   }
@@ -59,15 +59,16 @@ class AssignKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, out_;
+  TypedOperand x_;
+  Out<"Out"> out_;
   CopyXKernel tensor_;
 };
 
 class AssignValueKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
-    switch (out_.dtype) {
+    k.Bind(out_);
+    switch (k[out_].dtype) {
       case DType::kFp32:
         return Take<float>(k, k.Attr<std::vector<float>>("fp32_values"));
       case DType::kInt32:
@@ -77,7 +78,7 @@ class AssignValueKernel : public Kernel {
       case DType::kBool:
         return Take<bool>(k, k.Attr<std::vector<std::int32_t>>("bool_values"));
       default:
-        return k.Error("element type ", DTypeName(out_.dtype), " must be f32, i32, i64 or bool");
+        return k.Error("element type ", DTypeName(k[out_].dtype), " must be f32, i32, i64 or bool");
     }
   }
   Status Run(KernelRun& k) override {
@@ -88,17 +89,17 @@ class AssignValueKernel : public Kernel {
  private:
   template <typename T, typename Value>
   Status Take(const KernelSetup& k, const std::vector<Value>& all) {
-    if (all.size() != static_cast<std::size_t>(out_.shape.Count())) {
-      return k.Error("shape ", out_.shape, " needs ", out_.shape.Count(), " values; the attribute holds ",
-                     all.size());
+    if (all.size() != static_cast<std::size_t>(k[out_].shape.Count())) {
+      return k.Error("shape ", k[out_].shape, " needs ", k[out_].shape.Count(),
+                     " values; the attribute holds ", all.size());
     }
-    values_ = Tensor(out_.dtype, out_.shape);
+    values_ = Tensor(k[out_].dtype, k[out_].shape);
     std::transform(all.begin(), all.end(), values_.Data<T>(),
                    [](Value value) { return static_cast<T>(value); });
     return OkStatus();
   }
 
-  Operand out_;
+  Out<"Out"> out_;
   Tensor values_;
 };
 

@@ -13,12 +13,11 @@ type of X.)";
 class CastKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    convert_ = ConverterOf(x_.dtype, out_.dtype);
+    k.Bind(x_, out_);
+    convert_ = ConverterOf(k[x_].dtype, k[out_].dtype);
     if (convert_ != nullptr) return OkStatus();
-    return Unimplemented("E-op-unimplemented", "cast: from ", DTypeName(x_.dtype), " to ",
-                         DTypeName(out_.dtype), " is not supported");
+    return Unimplemented("E-op-unimplemented", "cast: from ", DTypeName(k[x_].dtype), " to ",
+                         DTypeName(k[out_].dtype), " is not supported");
   }
   Status Run(KernelRun& k) override {
     convert_(k[x_], k[out_]);
@@ -26,7 +25,8 @@ class CastKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   Converter convert_ = nullptr;
 };
 

@@ -93,7 +93,7 @@ bool JoinsRows(const Op& op) {
 class JoinedStrips {
  public:
   // `parts` are the variables at these positions, as many as X has.
-  Status Prepare(const KernelSetup& k, std::span<const Operand> parts) {
+  Status Prepare(const KernelSetup& k, std::span<const Argument> parts) {
     type_ = k.op().type();
     xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
     extents_.resize(xs_.size());
@@ -125,7 +125,7 @@ class JoinedStrips {
   }
 
   std::string type_;
-  std::vector<Operand> xs_;
+  std::vector<TensorDesc> xs_;
   std::vector<Dim> extents_;
   GivenInt axis_;
   int at_ = 0;
@@ -139,9 +139,9 @@ class JoinedSequences {
   void Prepare(const KernelSetup& k) { xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end()); }
 
   Status Give(KernelRun& k, Tensor& out) {
-    const auto falls_into_sequences = [&k](const Operand& x) {
+    const auto falls_into_sequences = [&k](const NamedOperand& x) {
       const LoD& lod = k[x].lod();
-      return !lod.empty() && CheckLod(x.name, lod, k[x].shape()[0], 1).ok();
+      return !lod.empty() && CheckLod(std::string(x.name), lod, k[x].shape()[0], 1).ok();
     };
     if (!std::ranges::all_of(xs_, falls_into_sequences)) {
       lod_.Set(out, {});
@@ -149,7 +149,7 @@ class JoinedSequences {
     }
     const std::size_t levels = k[xs_[0]].lod().size();
     lod_.Start(levels);
-    for (const Operand& x : xs_) {
+    for (const NamedOperand& x : xs_) {
       const LoD& lod = k[x].lod();
       if (lod.size() != levels) {
         return LodError("concat: ", x.name, " has ", lod.size(), " levels of sequences, ", xs_[0].name,
@@ -167,7 +167,7 @@ class JoinedSequences {
   void GiveFirst(KernelRun& k, Tensor& out) const { out.ShareLod(k[xs_[0]]); }
 
  private:
-  std::vector<Operand> xs_;
+  std::vector<NamedOperand> xs_;
   MadeLod lod_;
 };
 
@@ -175,7 +175,7 @@ class ConcatKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    for (const Operand& x : k.Inputs("X")) {
+    for (const Argument& x : k.Inputs("X")) {
       if (x.dtype != out_.dtype)
         return k.Error("element types of X differ (", DTypeName(x.dtype), ", ", DTypeName(out_.dtype), ")");
     }
@@ -192,7 +192,7 @@ class ConcatKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  TypedOperand out_;
   JoinedStrips joined_;
   JoinedSequences sequences_;
 };
@@ -201,8 +201,8 @@ class ConcatKernel : public Kernel {
 class ConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    std::vector<Operand> grads(k.Outputs("X@GRAD").begin(), k.Outputs("X@GRAD").end());
+    k.Bind(dout_);
+    std::vector<Argument> grads(k.Outputs("X@GRAD").begin(), k.Outputs("X@GRAD").end());
     grads.resize(k.Inputs("X").size());
     PENSTOCK_RETURN_IF_ERROR(joined_.Prepare(k, grads));
     return joined_.known() ? RequireShape(k, "Out@GRAD", joined_.whole()) : OkStatus();
@@ -218,7 +218,7 @@ class ConcatGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_;
+  In<"Out@GRAD"> dout_;
   JoinedStrips joined_;
 };
 
@@ -289,17 +289,19 @@ template <bool kRows>
 class SplitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(x_);
     out_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     for (const Operand& out : out_) {
-      if (out && out.index == x_.index) return k.Error("Out must be another variable than X (", x_.name, ")");
+      if (out && out.index == x_.index)
+        return k.Error("Out must be another variable than X (", k[x_].name, ")");
     }
     num_ = k.Attr<int>("num");
     sections_.Prepare(k, "sections", "", kRows ? "" : "SectionsTensorList");
     if constexpr (!kRows) PENSTOCK_RETURN_IF_ERROR(axis_.Prepare(k, "axis", "AxisTensor"));
     strips_.Prepare(out_);
     parts_.resize(out_.size());
-    part_ = x_.shape;
+    whole_ = k[x_];
+    part_ = whole_.shape;
     if (!known()) return OkStatus();
     const Mistake mistake = Lay();
     return mistake ? k.Error(*mistake) : OkStatus();
@@ -315,9 +317,10 @@ class SplitKernel : public Kernel {
 
   Mistake Lay() {
     at_ = axis_.value();
-    if (Mistake mistake = ResolveAxis(x_.shape.rank(), at_)) return mistake;
-    if (Mistake mistake = PartExtents(sections_.values(), num_, x_.shape[at_], parts_)) return mistake;
-    strips_.Lay(x_.shape, at_, SizeOf(x_.dtype), parts_);
+    const Shape& x = whole_.shape;
+    if (Mistake mistake = ResolveAxis(x.rank(), at_)) return mistake;
+    if (Mistake mistake = PartExtents(sections_.values(), num_, x[at_], parts_)) return mistake;
+    strips_.Lay(x, at_, SizeOf(whole_.dtype), parts_);
     return std::nullopt;
   }
 
@@ -327,14 +330,15 @@ class SplitKernel : public Kernel {
     if (const Mistake mistake = Lay()) return InvalidArgument("E-op-axis", "split: ", *mistake);
     for (std::size_t i = 0; i < out_.size(); ++i) {
       if (!out_[i]) continue;
-      part_ = x_.shape;
+      part_ = k[x_].shape();
       part_.Set(at_, parts_[i]);
-      MakeShaped(k[out_[i]], x_.dtype, part_);
+      MakeShaped(k[out_[i]], k[x_].dtype(), part_);
     }
     return OkStatus();
   }
 
-  Operand x_;
+  In<"X"> x_;
+  TensorDesc whole_;  // the type of X
   std::vector<Operand> out_;
   int num_ = 0, at_ = 0;
   GivenInt axis_;

@@ -179,24 +179,24 @@ class CropArguments {
 class CropKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     arguments_.Prepare(k);
-    shape_ = x_.shape;
+    shape_ = k[x_].shape;
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (!arguments_.shape_known()) {
       PENSTOCK_RETURN_IF_ERROR(arguments_.ReadShape(k, shape_));
-      MakeShaped(k[out_], x_.dtype, shape_);
+      MakeShaped(k[out_], k[x_].dtype(), shape_);
     }
     PENSTOCK_RETURN_IF_ERROR(arguments_.Lay(k, k[out_].shape(), box_));
-    if (k[out_].bytes() > 0) box_.Take(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
+    if (k[out_].bytes() > 0) box_.Take(SizeOf(k[x_].dtype()), k[x_].raw(), k[out_].raw());
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   Shape shape_;
   CropArguments arguments_;
   Box box_;
@@ -205,22 +205,22 @@ class CropKernel : public Kernel {
 class CropGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     arguments_.Prepare(k);
-    if (dx_ && dx_.dtype != dout_.dtype) return k.Error("X and Out@GRAD must have one element type");
+    if (dx_ && k[dx_].dtype != k[dout_].dtype) return k.Error("X and Out@GRAD must have one element type");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(arguments_.Lay(k, k[dout_].shape(), box_));
     if (k[dx_].bytes() > 0) std::memset(k[dx_].raw(), 0, k[dx_].bytes());
-    if (k[dout_].bytes() > 0) box_.Put(SizeOf(dout_.dtype), k[dout_].raw(), k[dx_].raw());
+    if (k[dout_].bytes() > 0) box_.Put(SizeOf(k[dout_].dtype()), k[dout_].raw(), k[dx_].raw());
     return OkStatus();
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   CropArguments arguments_;
   Box box_;
 };
@@ -237,10 +237,9 @@ template <typename Device, typename T>
 class PadLikeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(y_, out_);
     value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
-    box_.Lay(y_.shape, out_.shape, {});
+    box_.Lay(k[y_].shape, k[out_].shape, {});
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -250,7 +249,8 @@ class PadLikeKernel : public Kernel {
   }
 
  private:
-  Operand y_, out_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
   T value_ = 0;
   Box box_;
 };
@@ -258,23 +258,23 @@ class PadLikeKernel : public Kernel {
 class PadLikeGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dy_ = k.Output("Y@GRAD");
+    k.Bind(dout_, dy_);
     if (!dy_) return OkStatus();
-    const Ints offsets(static_cast<std::size_t>(dout_.shape.rank()), 0);
-    if (const auto mistake = BoxMistake(dout_.shape, dy_.shape, &offsets))
+    const Ints offsets(static_cast<std::size_t>(k[dout_].shape.rank()), 0);
+    if (const auto mistake = BoxMistake(k[dout_].shape, k[dy_].shape, &offsets))
       return k.Error("Y of Out@GRAD: ", *mistake);
-    if (dy_.dtype != dout_.dtype) return k.Error("Y and Out@GRAD must have one element type");
-    box_.Lay(dy_.shape, dout_.shape, {});
+    if (k[dy_].dtype != k[dout_].dtype) return k.Error("Y and Out@GRAD must have one element type");
+    box_.Lay(k[dy_].shape, k[dout_].shape, {});
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    if (dy_ && k[dy_].bytes() > 0) box_.Take(SizeOf(dout_.dtype), k[dout_].raw(), k[dy_].raw());
+    if (dy_ && k[dy_].bytes() > 0) box_.Take(SizeOf(k[dout_].dtype()), k[dout_].raw(), k[dy_].raw());
     return OkStatus();
   }
 
  private:
-  Operand dout_, dy_;
+  In<"Out@GRAD"> dout_;
+  Out<"Y@GRAD"> dy_;
   Box box_;
 };
 

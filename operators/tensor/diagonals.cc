@@ -95,18 +95,19 @@ template <typename Device, typename T>
 class EyeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     std::ranges::fill(k[out_].template Span<T>(), T{0});
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < std::min(out_.shape[0], out_.shape[1]); ++i) out[i * out_.shape[1] + i] = T{1};
+    for (Dim i = 0; i < std::min(k[out_].shape()[0], k[out_].shape()[1]); ++i)
+      out[i * k[out_].shape()[1] + i] = T{1};
     return OkStatus();
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
 };
 
 Status InferDiag(InferContext& c) {
@@ -143,13 +144,13 @@ class LayDiagonals : public Kernel {
  public:
   Status PrepareLay(KernelSetup& k, const char* from, int dim1, int dim2, int offset) {
     from_ = k.Input(from);
-    out_ = k.Output("Out");
-    if (const auto mistake = diagonal_.Lay(out_.shape, dim1, dim2, offset)) return k.Error(*mistake);
+    k.Bind(out_);
+    if (const auto mistake = diagonal_.Lay(k[out_].shape, dim1, dim2, offset)) return k.Error(*mistake);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (k[out_].bytes() == 0) return OkStatus();
-    const std::size_t size = SizeOf(from_.dtype);
+    const std::size_t size = SizeOf(k[from_].dtype());
     std::memset(k[out_].raw(), 0, k[out_].bytes());
     const std::byte* const from = k[from_].raw();
     std::byte* const out = k[out_].raw();
@@ -161,7 +162,8 @@ class LayDiagonals : public Kernel {
   }
 
  private:
-  Operand from_, out_;
+  Out<"Out"> out_;
+  Operand from_;
   Diagonal diagonal_;
 };
 
@@ -191,10 +193,9 @@ template <typename Device, typename T>
 class TraceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    out_ = k.Output("Out");
+    k.Bind(input_, out_);
     const auto mistake =
-        diagonal_.Lay(input_.shape, k.Attr<int>("dim1"), k.Attr<int>("dim2"), k.Attr<int>("offset"));
+        diagonal_.Lay(k[input_].shape, k.Attr<int>("dim1"), k.Attr<int>("dim2"), k.Attr<int>("offset"));
     return mistake ? k.Error(*mistake) : OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -206,7 +207,8 @@ class TraceKernel : public Kernel {
   }
 
  private:
-  Operand input_, out_;
+  In<"Input"> input_;
+  Out<"Out"> out_;
   Diagonal diagonal_;
 };
 
@@ -214,8 +216,7 @@ template <typename Device, typename T>
 class TraceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dinput_ = k.Output("Input@GRAD");
+    k.Bind(dout_, dinput_);
     const auto mistake = diagonal_.Lay(k.Input("Input").shape, k.Attr<int>("dim1"), k.Attr<int>("dim2"),
                                        k.Attr<int>("offset"));
     if (mistake) return k.Error(*mistake);
@@ -231,7 +232,8 @@ class TraceGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dinput_;
+  In<"Out@GRAD"> dout_;
+  Out<"Input@GRAD"> dinput_;
   Diagonal diagonal_;
 };
 
@@ -253,9 +255,9 @@ class KeepTriangle : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (!to_ || k[to_].bytes() == 0) return OkStatus();
-    const Shape& shape = from_.shape;
+    const Shape& shape = k[from_].shape();
     const Dim rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
-    const std::size_t size = SizeOf(from_.dtype), row_bytes = static_cast<std::size_t>(columns) * size;
+    const std::size_t size = SizeOf(k[from_].dtype()), row_bytes = static_cast<std::size_t>(columns) * size;
     const std::byte* from = k[from_].raw();
     std::byte* to = k[to_].raw();
     const Dim all = shape.Count() / columns;

@@ -129,19 +129,19 @@ class ExpandLoops {
 class ExpandKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    return loops_.Prepare(k, x_.shape);
+    k.Bind(x_, out_);
+    return loops_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(loops_.Update(k));
-    if (!loops_.known()) MakeShaped(k[out_], x_.dtype, loops_.out());
-    loops_.loops().Gather(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
+    if (!loops_.known()) MakeShaped(k[out_], k[x_].dtype(), loops_.out());
+    loops_.loops().Gather(SizeOf(k[x_].dtype()), k[x_].raw(), k[out_].raw());
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   ExpandLoops loops_;
 };
 
@@ -149,8 +149,7 @@ template <typename Device, typename T>
 class ExpandGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     PENSTOCK_RETURN_IF_ERROR(loops_.Prepare(k, k.Input("X").shape));
     return loops_.known() ? RequireShape(k, "Out@GRAD", loops_.out()) : OkStatus();
   }
@@ -166,7 +165,8 @@ class ExpandGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   ExpandLoops loops_;
 };
 
@@ -201,18 +201,18 @@ void LayAs(const Shape& x, const Shape& target, StridedLoops& loops) {
 class ExpandAsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    LayAs(x_.shape, k.Input("target_tensor").shape, loops_);
+    k.Bind(x_, out_);
+    LayAs(k[x_].shape, k.Input("target_tensor").shape, loops_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    if (k[out_].bytes() > 0) loops_.Gather(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
+    if (k[out_].bytes() > 0) loops_.Gather(SizeOf(k[x_].dtype()), k[x_].raw(), k[out_].raw());
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   StridedLoops loops_;
 };
 
@@ -220,8 +220,7 @@ template <typename Device, typename T>
 class ExpandAsGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     const Shape &x = k.Input("X").shape, &target = k.Input("target_tensor").shape;
     if (const auto mistake = TargetMistake(x, target)) return k.Error(*mistake);
     LayAs(x, target, loops_);
@@ -233,7 +232,8 @@ class ExpandAsGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   StridedLoops loops_;
 };
 

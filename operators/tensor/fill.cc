@@ -27,13 +27,13 @@ template <typename Device, typename T>
 class GivenValuesKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     for (const float value : k.Attr<std::vector<float>>("value")) {
       if constexpr (std::is_integral_v<T>) {
         // A conversion that does not fit is undefined.
         constexpr double kMost = static_cast<double>(std::numeric_limits<T>::max());
         if (!(value >= -kMost && value < kMost))
-          return k.Error("value (", value, ") is not a valid ", DTypeName(out_.dtype));
+          return k.Error("value (", value, ") is not a valid ", DTypeName(k[out_].dtype));
       }
       values_.push_back(static_cast<T>(value));
     }
@@ -45,7 +45,7 @@ class GivenValuesKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   std::vector<T> values_;
 };
 

@@ -41,12 +41,11 @@ template <typename Device, typename T>
 class FillConstantKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    given_ = k.Input("ValueTensor");
-    out_ = k.Output("Out");
+    k.Bind(given_, out_);
     shape_.Prepare(k);
-    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
-    if (given_ && (given_.dtype != DTypeOfT<T>::kValue || given_.shape.Count() != 1)) {
-      return k.Error("ValueTensor (", DTypeName(given_.dtype), given_.shape,
+    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, k[out_]));
+    if (given_ && (k[given_].dtype != DTypeOfT<T>::kValue || k[given_].shape.Count() != 1)) {
+      return k.Error("ValueTensor (", DTypeName(k[given_].dtype), k[given_].shape,
                      ") must be one element of Out's type");
     }
     return ReadFillValue(k, value_);
@@ -57,13 +56,14 @@ class FillConstantKernel : public Kernel {
       rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
       return OkStatus();
     }
-    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k));
     std::ranges::fill((rows_.is_rows() ? rows_.Values(k) : k[out_]).template Span<T>(), value);
     return OkStatus();
   }
 
  private:
-  Operand given_, out_;
+  In<"ValueTensor"> given_;
+  Out<"Out"> out_;
   T value_{};
   StartRows rows_;
   GivenShape shape_;
@@ -78,7 +78,7 @@ Status InferZerosLike(InferContext& c) {
 class FillZerosLikeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -88,14 +88,14 @@ class FillZerosLikeKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class FillAnyLikeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     return FillValueOf(k, k.Attr<float>("value"), value_);
   }
   Status Run(KernelRun& k) override {
@@ -104,7 +104,7 @@ class FillAnyLikeKernel : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   T value_{};
 };
 

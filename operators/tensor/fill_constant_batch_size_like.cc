@@ -20,18 +20,18 @@ template <typename Device, typename T>
 class FillKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     shape_.Prepare(k);
     return ReadFillValue(k, value_);
   }
   Status Run(KernelRun& k) override {
-    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k));
     std::ranges::fill(k[out_].template Span<T>(), value_);
     return OkStatus();
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   BatchSizeLike shape_;
   T value_{};
 };

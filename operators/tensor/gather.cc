@@ -32,17 +32,15 @@ template <typename Device, typename Index>
 class GatherKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    index_ = k.Input("Index");
-    out_ = k.Output("Out");
-    row_bytes_ = static_cast<std::size_t>(x_.shape.RowWidth()) * SizeOf(x_.dtype);
+    k.Bind(x_, index_, out_);
+    row_bytes_ = static_cast<std::size_t>(k[x_].shape.RowWidth()) * SizeOf(k[x_].dtype);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const std::byte* const x = k[x_].raw();
     std::byte* out = k[out_].raw();
     for (const Index at : k[index_].template Span<Index>()) {
-      if (at < 0 || at >= x_.shape[0]) return OutOfRows("gather", at, x_.shape[0]);
+      if (at < 0 || at >= k[x_].shape()[0]) return OutOfRows("gather", at, k[x_].shape()[0]);
       if (row_bytes_ == 0) continue;
       std::memcpy(out, x + static_cast<std::size_t>(at) * row_bytes_, row_bytes_);
       out += row_bytes_;
@@ -51,7 +49,9 @@ class GatherKernel : public Kernel {
   }
 
  private:
-  Operand x_, index_, out_;
+  In<"X"> x_;
+  In<"Index"> index_;
+  Out<"Out"> out_;
   std::size_t row_bytes_ = 0;
 };
 
@@ -59,21 +59,19 @@ template <typename Device, typename T>
 class GatherGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    index_ = k.Input("Index");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(index_, dout_, dx_);
     overwrites_ = k.Attr<bool>("overwrite");
     if (k.Input("X").shape.rank() == 0) return k.Error("rank of X (0) must be above 0");
     rows_ = k.Input("X").shape[0];
     width_ = k.Input("X").shape.RowWidth();
-    if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
-      return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
-    return RequireCount(k, "Out@GRAD", index_.shape.Count() * width_);
+    if (k[index_].dtype != DType::kInt32 && k[index_].dtype != DType::kInt64)
+      return k.Error("element type of Index (", DTypeName(k[index_].dtype), ") must be i32 or i64");
+    return RequireCount(k, "Out@GRAD", k[index_].shape.Count() * width_);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
-    return index_.dtype == DType::kInt32 ? Spread<std::int32_t>(k) : Spread<std::int64_t>(k);
+    return k[index_].dtype() == DType::kInt32 ? Spread<std::int32_t>(k) : Spread<std::int64_t>(k);
   }
 
  private:
@@ -90,7 +88,9 @@ class GatherGradKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand index_, dout_, dx_;
+  In<"Index"> index_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   bool overwrites_ = true;
   Dim rows_ = 0, width_ = 0;
 };

@@ -48,15 +48,15 @@ class NamedParts {
  public:
   Status Prepare(const KernelSetup& k, const Shape& whole) {
     type_ = k.op().type();
-    index_ = k.Input("Index");
+    k.Bind(index_);
     whole_ = whole;
-    if (index_.shape.rank() == 0) return k.Error("Index must have rank 1 or more");
-    given_ = index_.shape[index_.shape.rank() - 1];
+    if (k[index_].shape.rank() == 0) return k.Error("Index must have rank 1 or more");
+    given_ = k[index_].shape[k[index_].shape.rank() - 1];
     if (given_ > whole.rank())
-      return k.Error("the last extent of Index (", index_.shape, ") must be at most ", whole.rank());
-    if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
-      return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
-    count_ = index_.shape.Product(0, index_.shape.rank() - 1);
+      return k.Error("the last extent of Index (", k[index_].shape, ") must be at most ", whole.rank());
+    if (k[index_].dtype != DType::kInt32 && k[index_].dtype != DType::kInt64)
+      return k.Error("element type of Index (", DTypeName(k[index_].dtype), ") must be i32 or i64");
+    count_ = k[index_].shape.Product(0, k[index_].shape.rank() - 1);
     width_ = whole.Product(static_cast<int>(given_), whole.rank());
     return OkStatus();
   }
@@ -66,8 +66,8 @@ class NamedParts {
   // Calls visit(index of the slice, its first element in the whole) for each slice.
   template <typename Visit>
   Status ForEach(KernelRun& k, Visit visit) const {
-    return index_.dtype == DType::kInt32 ? ForEachOf<std::int32_t>(k, visit)
-                                         : ForEachOf<std::int64_t>(k, visit);
+    return k[index_].dtype() == DType::kInt32 ? ForEachOf<std::int32_t>(k, visit)
+                                              : ForEachOf<std::int64_t>(k, visit);
   }
 
  private:
@@ -89,7 +89,7 @@ class NamedParts {
   }
 
   std::string type_;
-  Operand index_;
+  In<"Index"> index_;
   Shape whole_;
   Dim given_ = 0, count_ = 0, width_ = 0;
 };
@@ -98,24 +98,25 @@ class NamedParts {
 class TakeParts : public Kernel {
  public:
   Status PrepareTake(KernelSetup& k, const char* from, const char* to) {
-    from_ = k.Input(from);
-    to_ = k.Output(to);
+    const Argument &source = k.Input(from), &target = k.Output(to);
+    from_ = source;
+    to_ = target;
     if (!to_) return OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k, from_.shape));
-    if (to_.dtype != from_.dtype || to_.shape.Count() != parts_.count() * parts_.width())
-      return k.Error(to, " (", to_.shape, ") must hold the parts of ", from, " (", from_.shape,
+    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k, source.shape));
+    if (target.dtype != source.dtype || target.shape.Count() != parts_.count() * parts_.width())
+      return k.Error(to, " (", target.shape, ") must hold the parts of ", from, " (", source.shape,
                      ") that Index names");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (!to_) return OkStatus();
-    const std::size_t bytes = static_cast<std::size_t>(parts_.width()) * SizeOf(from_.dtype);
+    const std::size_t bytes = static_cast<std::size_t>(parts_.width()) * SizeOf(k[from_].dtype());
     const std::byte* const from = k[from_].raw();
     std::byte* const to = k[to_].raw();
     return parts_.ForEach(k, [&](Dim i, Dim place) {
       if (bytes == 0) return;
       std::memcpy(to + static_cast<std::size_t>(i) * bytes,
-                  from + static_cast<std::size_t>(place) * SizeOf(from_.dtype), bytes);
+                  from + static_cast<std::size_t>(place) * SizeOf(k[from_].dtype()), bytes);
     });
   }
 
@@ -138,8 +139,7 @@ template <typename Device, typename T>
 class GatherNdGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k, k.Input("X").shape));
     return RequireCount(k, "Out@GRAD", parts_.count() * parts_.width());
   }
@@ -152,7 +152,8 @@ class GatherNdGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   NamedParts parts_;
 };
 
@@ -160,10 +161,8 @@ template <typename Device, typename T>
 class ScatterNdAddKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    updates_ = k.Input("Updates");
-    out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k, x_.shape));
+    k.Bind(x_, updates_, out_);
+    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k, k[x_].shape));
     return RequireCount(k, "Updates", parts_.count() * parts_.width());
   }
   Status Run(KernelRun& k) override {
@@ -174,7 +173,9 @@ class ScatterNdAddKernel : public Kernel {
   }
 
  private:
-  Operand x_, updates_, out_;
+  In<"X"> x_;
+  In<"Updates"> updates_;
+  Out<"Out"> out_;
   NamedParts parts_;
 };
 
@@ -182,9 +183,8 @@ class ScatterNdAddKernel : public Kernel {
 class ScatterNdAddGradKernel : public TakeParts {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (dx_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", dx_.shape.Count()));
+    k.Bind(dout_, dx_);
+    if (dx_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", k[dx_].shape.Count()));
     return PrepareTake(k, "Out@GRAD", "Updates@GRAD");
   }
   Status Run(KernelRun& k) override {
@@ -194,7 +194,8 @@ class ScatterNdAddGradKernel : public TakeParts {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
 };
 
 Status InferScatterNdAddGrad(InferContext& c) {

@@ -74,17 +74,16 @@ template <typename Device, typename T>
 class HashKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     hashes_ = k.Attr<int>("num_hash");
     bound_ = static_cast<std::uint64_t>(k.Attr<std::int64_t>("mod_by"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const std::size_t row_bytes = static_cast<std::size_t>(x_.shape[1]) * sizeof(T);
+    const std::size_t row_bytes = static_cast<std::size_t>(k[x_].shape()[1]) * sizeof(T);
     const std::byte* row = k[x_].raw();
     T* out = k[out_].template Data<T>();
-    for (Dim i = 0; i < x_.shape[0]; ++i, row += row_bytes) {
+    for (Dim i = 0; i < k[x_].shape()[0]; ++i, row += row_bytes) {
       for (int seed = 0; seed < hashes_; ++seed)
         *out++ = static_cast<T>(Xxh64::Of(row, row_bytes, static_cast<std::uint64_t>(seed)) % bound_);
     }
@@ -92,7 +91,8 @@ class HashKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   int hashes_ = 1;
   std::uint64_t bound_ = 1;
 };

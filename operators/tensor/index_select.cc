@@ -44,23 +44,23 @@ class SelectedPlaces {
  public:
   Status Prepare(const KernelSetup& k) {
     type_ = k.op().type();
-    index_ = k.Input("Index");
+    k.Bind(index_);
     const Shape& x = k.Input("X").shape;
     samples_ = k.op().FindAttr("dim") == nullptr && type_.starts_with("index_sample");
-    if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
-      return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
+    if (k[index_].dtype != DType::kInt32 && k[index_].dtype != DType::kInt64)
+      return k.Error("element type of Index (", DTypeName(k[index_].dtype), ") must be i32 or i64");
     if (samples_) {
-      if (x.rank() != 2 || index_.shape.rank() != 2 || x[0] != index_.shape[0])
-        return k.Error("X (", x, ") and Index (", index_.shape,
+      if (x.rank() != 2 || k[index_].shape.rank() != 2 || x[0] != k[index_].shape[0])
+        return k.Error("X (", x, ") and Index (", k[index_].shape,
                        ") must be matrices with the same number of rows");
       view_ = ViewAlong(x, 1);
-      each_ = index_.shape[1];
+      each_ = k[index_].shape[1];
       return OkStatus();
     }
     PENSTOCK_ASSIGN_OR_RETURN(const int dim, ResolveAxis(k, x, k.Attr<int>("dim")));
-    if (index_.shape.rank() != 1) return k.Error("rank of Index (", index_.shape, ") must be 1");
+    if (k[index_].shape.rank() != 1) return k.Error("rank of Index (", k[index_].shape, ") must be 1");
     view_ = ViewAlong(x, dim);
-    each_ = index_.shape[0];
+    each_ = k[index_].shape[0];
     return OkStatus();
   }
   Dim count() const { return view_.outer * each_ * view_.inner; }
@@ -69,7 +69,7 @@ class SelectedPlaces {
   // Calls visit(position in Out, position in X) for each run of inner() elements.
   template <typename Visit>
   Status ForEachRun(KernelRun& k, Visit visit) const {
-    return index_.dtype == DType::kInt32 ? Walk<std::int32_t>(k, visit) : Walk<std::int64_t>(k, visit);
+    return k[index_].dtype() == DType::kInt32 ? Walk<std::int32_t>(k, visit) : Walk<std::int64_t>(k, visit);
   }
 
  private:
@@ -90,7 +90,7 @@ class SelectedPlaces {
   }
 
   std::string type_;
-  Operand index_;
+  In<"Index"> index_;
   AxisView view_;
   Dim each_ = 0;  // indices per outer index of view_
   bool samples_ = false;
@@ -99,12 +99,11 @@ class SelectedPlaces {
 class SelectKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return places_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
-    const std::size_t size = SizeOf(x_.dtype), bytes = static_cast<std::size_t>(places_.inner()) * size;
+    const std::size_t size = SizeOf(k[x_].dtype()), bytes = static_cast<std::size_t>(places_.inner()) * size;
     const std::byte* const x = k[x_].raw();
     std::byte* const out = k[out_].raw();
     return places_.ForEachRun(k, [&](Dim to, Dim from) {
@@ -115,7 +114,8 @@ class SelectKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   SelectedPlaces places_;
 };
 
@@ -123,8 +123,7 @@ template <typename Device, typename T>
 class SelectGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     PENSTOCK_RETURN_IF_ERROR(places_.Prepare(k));
     return RequireCount(k, "Out@GRAD", places_.count());
   }
@@ -139,7 +138,8 @@ class SelectGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   SelectedPlaces places_;
 };
 

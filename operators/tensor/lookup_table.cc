@@ -62,15 +62,15 @@ class LookupKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     type_ = k.op().type();
+    k.Bind(ids_, out_);
     w_ = k.Input("W");
-    ids_ = k.Input("Ids");
-    out_ = k.Output("Out");
+    is_rows_ = k.Input("W").kind == VarKind::kSelectedRows;
     padding_ = k.Attr<std::int64_t>("padding_idx");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    if (w_.kind == VarKind::kSelectedRows) return LookUpRows(k, k.Var(w_).template As<SelectedRows>());
-    const Dim height = w_.shape[0];
+    if (is_rows_) return LookUpRows(k, k.Var(w_).template As<SelectedRows>());
+    const Dim height = k[w_].shape()[0];
     const auto find = [height](std::int64_t id) { return id >= 0 && id < height ? id : Dim{-1}; };
     return LookUp(k, k[w_], find, [&](std::int64_t id) { return OutOfTable(type_, id, height); });
   }
@@ -120,7 +120,10 @@ class LookupKernel : public Kernel {
   }
 
   std::string type_;
-  Operand w_, ids_, out_;
+  In<"Ids"> ids_;
+  Out<"Out"> out_;
+  NamedOperand w_;
+  bool is_rows_ = false;
   std::int64_t padding_ = -1;
   RowIndex index_;  // for selected rows
 };
@@ -130,16 +133,16 @@ class LookupGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     type_ = k.op().type();
-    ids_ = k.Input("Ids");
-    dout_ = k.Input("Out@GRAD");
-    dw_ = k.Output("W@GRAD");
+    k.Bind(ids_, dout_, dw_);
     padding_ = k.Attr<std::int64_t>("padding_idx");
-    w_ = k.Input("W");
+    const Argument& w = k.Input("W");
+    w_ = w;
+    table_is_rows_ = w.kind == VarKind::kSelectedRows;
+    lists_rows_ = k[dw_].kind == VarKind::kSelectedRows;
     // Such a table has a row for any id, on the pservers; here it has none, and none is added.
-    by_id_ = k.Attr<bool>("is_distributed") && w_.kind == VarKind::kSelectedRows &&
-             dw_.kind == VarKind::kSelectedRows;
-    if (w_.kind == VarKind::kSelectedRows || w_.shape.rank() == 2) return OkStatus();
-    return k.Error("rank of W (", w_.shape.rank(), ", shape ", w_.shape, ") must be 2");
+    by_id_ = k.Attr<bool>("is_distributed") && table_is_rows_ && lists_rows_;
+    if (table_is_rows_ || w.shape.rank() == 2) return OkStatus();
+    return k.Error("rank of W (", w.shape.rank(), ", shape ", w.shape, ") must be 2");
   }
   Status Run(KernelRun& k) override {
     if (!dw_) return OkStatus();
@@ -150,7 +153,7 @@ class LookupGradKernel : public Kernel {
       if (!IsPadding(id, padding_) && (id < 0 || id >= table_[0])) return OutOfTable(type_, id, table_[0]);
     }
     const T* const dout = k[dout_].template Data<T>();
-    if (dw_.kind == VarKind::kSelectedRows) {
+    if (lists_rows_) {
       List(ids, dout, k.Var(dw_).As<SelectedRows>());
     } else {
       Add(ids, dout, k[dw_]);
@@ -161,8 +164,8 @@ class LookupGradKernel : public Kernel {
  private:
   // The shape of the table. W may be selected rows of a remote table; its values are not read.
   Status MeasureTable(KernelRun& k) {
-    if (w_.kind == VarKind::kTensor) {
-      table_ = w_.shape;
+    if (!table_is_rows_) {
+      table_ = k[w_].shape();
     } else {
       const SelectedRows& w = k.Var(w_).template As<SelectedRows>();
       if (!w.value.initialized() || w.value.shape().rank() == 0) {
@@ -215,10 +218,14 @@ class LookupGradKernel : public Kernel {
   }
 
   std::string type_;
-  Operand w_, ids_, dout_, dw_;
+  In<"Ids"> ids_;
+  In<"Out@GRAD"> dout_;
+  Out<"W@GRAD"> dw_;
+  NamedOperand w_;
   Shape table_;
   Shape listed_;  // the shape of the rows of a sparse gradient
   std::int64_t padding_ = -1;
+  bool table_is_rows_ = false, lists_rows_ = false;
   bool by_id_ = false;
 };
 

@@ -35,14 +35,12 @@ Status InferDequant(InferContext& c) {
 class LookupDequantKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    w_ = k.Input("W");
-    ids_ = k.Input("Ids");
-    out_ = k.Output("Out");
+    k.Bind(w_, ids_, out_);
     padding_ = k.Attr<std::int64_t>("padding_idx");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Dim height = w_.shape[0], columns = w_.shape[1], width = (columns - kHeader) * kBytes;
+    const Dim height = k[w_].shape()[0], columns = k[w_].shape()[1], width = (columns - kHeader) * kBytes;
     const float* const w = std::as_const(k[w_]).Data<float>();
     float* out = k[out_].Data<float>();
     for (const std::int64_t id : std::as_const(k[ids_]).Span<std::int64_t>()) {
@@ -62,7 +60,9 @@ class LookupDequantKernel : public Kernel {
   }
 
  private:
-  Operand w_, ids_, out_;
+  In<"W"> w_;
+  In<"Ids"> ids_;
+  Out<"Out"> out_;
   std::int64_t padding_ = -1;
 };
 

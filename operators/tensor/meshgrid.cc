@@ -38,7 +38,7 @@ Status InferMeshgrid(InferContext& c) {
 // The grid of the vectors in slot X; argument i is dimension i.
 Shape GridOf(const KernelSetup& k) {
   Shape grid;
-  for (const Operand& x : k.Inputs("X")) grid.Append(x.shape.Count());
+  for (const Argument& x : k.Inputs("X")) grid.Append(x.shape.Count());
   return grid;
 }
 
@@ -53,7 +53,7 @@ class MeshgridKernel : public Kernel {
   Status Run(KernelRun& k) override {
     for (std::size_t i = 0; i < outs_.size(); ++i) {
       if (!outs_[i] || k[outs_[i]].bytes() == 0) continue;
-      const std::size_t size = SizeOf(xs_[i].dtype);
+      const std::size_t size = SizeOf(k[xs_[i]].dtype());
       const AxisView view = ViewAlong(grid_, static_cast<int>(i));
       std::byte* to = k[outs_[i]].raw();
       for (Dim o = 0; o < view.outer; ++o) {
@@ -81,11 +81,12 @@ class MeshgridGradKernel : public Kernel {
     if (k.Inputs("X").size() != douts_.size() || dxs_.size() > douts_.size())
       return k.Error("there must be as many Out@GRAD (", douts_.size(), ") as X (", k.Inputs("X").size(),
                      ")");
-    for (std::size_t i = 0; i < douts_.size(); ++i) {
-      if (douts_[i].shape != grid_)
-        return k.Error("shape of Out@GRAD[", i, "] (", douts_[i].shape, ") must be ", grid_);
-      if (douts_[i].dtype != DTypeOfT<T>::kValue ||
-          (i < dxs_.size() && dxs_[i] && dxs_[i].dtype != douts_[i].dtype))
+    const auto douts = k.Inputs("Out@GRAD"), dxs = k.Outputs("X@GRAD");
+    for (std::size_t i = 0; i < douts.size(); ++i) {
+      if (douts[i].shape != grid_)
+        return k.Error("shape of Out@GRAD[", i, "] (", douts[i].shape, ") must be ", grid_);
+      if (douts[i].dtype != DTypeOfT<T>::kValue ||
+          (i < dxs.size() && dxs[i] && dxs[i].dtype != douts[i].dtype))
         return k.Error("X[", i, "] and its gradients must have one element type");
     }
     return OkStatus();

@@ -39,15 +39,17 @@ class MultiplexKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const bool is_grad = static_cast<bool>(k.Input("Out@GRAD"));
-    ids_ = k.Input("Ids");
-    whole_ = is_grad ? k.Input("Out@GRAD") : k.Output("Out");
+    k.Bind(ids_);
+    const Argument& whole = is_grad ? k.Input("Out@GRAD") : k.Output("Out");
+    whole_ = whole;
     const auto parts = is_grad ? k.Outputs("X@GRAD") : k.Inputs("X");
     parts_.assign(parts.begin(), parts.end());
     is_grad_ = is_grad;
-    if (ids_.dtype != DType::kInt32 && ids_.dtype != DType::kInt64) return k.Error("Ids must be i32 or i64");
-    if (whole_.shape.rank() == 0 || ids_.shape.Count() != whole_.shape[0])
-      return k.Error("Ids (", ids_.shape, ") must hold a number for each row of ", whole_.shape);
-    row_bytes_ = static_cast<std::size_t>(whole_.shape.RowWidth()) * SizeOf(whole_.dtype);
+    if (k[ids_].dtype != DType::kInt32 && k[ids_].dtype != DType::kInt64)
+      return k.Error("Ids must be i32 or i64");
+    if (whole.shape.rank() == 0 || k[ids_].shape.Count() != whole.shape[0])
+      return k.Error("Ids (", k[ids_].shape, ") must hold a number for each row of ", whole.shape);
+    row_bytes_ = static_cast<std::size_t>(whole.shape.RowWidth()) * SizeOf(whole.dtype);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -58,9 +60,9 @@ class MultiplexKernel : public Kernel {
     }
     std::byte* row = k[whole_].raw();
     std::size_t offset = 0;
-    for (Dim i = 0; i < whole_.shape[0]; ++i) {
-      const std::int64_t at =
-          ids_.dtype == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i] : k[ids_].Data<std::int64_t>()[i];
+    for (Dim i = 0; i < k[whole_].shape()[0]; ++i) {
+      const std::int64_t at = k[ids_].dtype() == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i]
+                                                               : k[ids_].Data<std::int64_t>()[i];
       if (at < 0 || at >= static_cast<std::int64_t>(parts_.size()))
         return InvalidArgument("E-op-index", "multiplex: ", at, " must be in [0, ", parts_.size(), ")");
       if (const Operand& part = parts_[static_cast<std::size_t>(at)]; part && row_bytes_ > 0) {
@@ -74,7 +76,8 @@ class MultiplexKernel : public Kernel {
   }
 
  private:
-  Operand ids_, whole_;
+  In<"Ids"> ids_;
+  Operand whole_;
   std::vector<Operand> parts_;
   bool is_grad_ = false;
   std::size_t row_bytes_ = 0;

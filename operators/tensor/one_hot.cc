@@ -41,10 +41,9 @@ class OneHotKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     type_ = k.op().type();
-    x_ = k.Input("X");
+    k.Bind(x_, given_);
     out_ = k.Output("Out");
-    given_ = k.Input("depth_tensor");
-    shape_ = x_.shape;
+    shape_ = k[x_].shape;
     if (type_ == "one_hot_v2") shape_.Append(1);
     depth_ = k.Attr<int>("depth");
     lenient_ = k.Attr<bool>("allow_out_of_range");
@@ -84,7 +83,9 @@ class OneHotKernel : public Kernel {
   }
 
   std::string type_;
-  Operand x_, given_, out_;
+  In<"X"> x_;
+  In<"depth_tensor"> given_;
+  TypedOperand out_;
   Shape shape_;  // of Out
   std::int64_t depth_ = 1;
   bool lenient_ = false;

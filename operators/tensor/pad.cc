@@ -81,9 +81,8 @@ template <typename Device, typename T>
 class PadKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    inside_.Prepare(x_.shape, out_.shape, k.Attr<std::vector<std::int32_t>>("paddings"));
+    k.Bind(x_, out_);
+    inside_.Prepare(k[x_].shape, k[out_].shape, k.Attr<std::vector<std::int32_t>>("paddings"));
     value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
     return OkStatus();
   }
@@ -95,7 +94,8 @@ class PadKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   T value_ = 0;
   Inside inside_;
 };
@@ -103,20 +103,20 @@ class PadKernel : public Kernel {
 class PadGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    if (dx_) inside_.Prepare(dx_.shape, dout_.shape, k.Attr<std::vector<std::int32_t>>("paddings"));
+    k.Bind(dout_, dx_);
+    if (dx_) inside_.Prepare(k[dx_].shape, k[dout_].shape, k.Attr<std::vector<std::int32_t>>("paddings"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (!dx_ || k[dx_].count() == 0) return OkStatus();
-    const std::size_t size = SizeOf(dout_.dtype);
+    const std::size_t size = SizeOf(k[dout_].dtype());
     inside_.loops().Gather(size, k[dout_].raw() + inside_.offset() * size, k[dx_].raw());
     return OkStatus();
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Inside inside_;
 };
 

@@ -33,10 +33,7 @@ template <typename Device, typename T>
 class RangeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    start_ = k.Input("Start");
-    end_ = k.Input("End");
-    step_ = k.Input("Step");
-    out_ = k.Output("Out");
+    k.Bind(start_, end_, step_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -71,7 +68,10 @@ class RangeKernel : public Kernel {
       return start + static_cast<T>(i) * step;
     }
   }
-  Operand start_, end_, step_, out_;
+  In<"Start"> start_;
+  In<"End"> end_;
+  In<"Step"> step_;
+  Out<"Out"> out_;
   Shape shape_{1};
 };
 
@@ -79,10 +79,7 @@ template <typename Device, typename T>
 class LinspaceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    start_ = k.Input("Start");
-    stop_ = k.Input("Stop");
-    num_ = k.Input("Num");
-    out_ = k.Output("Out");
+    k.Bind(start_, stop_, num_, out_);
     return RequireApart(k, "Out");
   }
   Status Run(KernelRun& k) override {
@@ -99,7 +96,10 @@ class LinspaceKernel : public Kernel {
   }
 
  private:
-  Operand start_, stop_, num_, out_;
+  In<"Start"> start_;
+  In<"Stop"> stop_;
+  In<"Num"> num_;
+  Out<"Out"> out_;
   Shape shape_{1};
 };
 

@@ -79,8 +79,7 @@ Status InferReshape(InferContext& c) {
 class ReshapeKernel : public CopyKernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     shape_.Prepare(k, "shape", "Shape", "ShapeTensor");
     made_ = WithExtents(shape_.values().size());
     if (shape_.known()) return PrepareCopy(k, "X", "Out");
@@ -89,14 +88,15 @@ class ReshapeKernel : public CopyKernel {
   Status Run(KernelRun& k) override {
     if (shape_.known()) return CopyKernel::Run(k);
     PENSTOCK_RETURN_IF_ERROR(shape_.Read(k));
-    if (const auto mistake = Resolve(x_.shape, shape_.values(), made_))
+    if (const auto mistake = Resolve(k[x_].shape(), shape_.values(), made_))
       return InvalidArgument("E-op-reshape", "reshape2: ", *mistake);
     PutInShape(k, x_, out_, made_);
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   IntList shape_;
   Shape made_;  // kept for its memory
 };

@@ -40,14 +40,13 @@ Status InferReverse(InferContext& c) {
 class ReverseKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> reversed, ReversedExtents(k, x_.shape));
-    std::vector<bool> backwards(static_cast<std::size_t>(x_.shape.rank()));
+    k.Bind(x_, out_);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> reversed, ReversedExtents(k, k[x_].shape));
+    std::vector<bool> backwards(static_cast<std::size_t>(k[x_].shape.rank()));
     for (const int extent : reversed) backwards[static_cast<std::size_t>(extent)] = true;
-    Dim stride = x_.shape.Count();
-    for (int i = 0; i < x_.shape.rank(); ++i) {
-      const Dim extent = x_.shape[i];
+    Dim stride = k[x_].shape.Count();
+    for (int i = 0; i < k[x_].shape.rank(); ++i) {
+      const Dim extent = k[x_].shape[i];
       stride = extent == 0 ? 0 : stride / extent;
       const bool turned = backwards[static_cast<std::size_t>(i)];
       loops_.Add(extent, turned ? -stride : stride);
@@ -57,13 +56,14 @@ class ReverseKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (k[out_].bytes() == 0) return OkStatus();
-    const std::size_t size = SizeOf(x_.dtype);
+    const std::size_t size = SizeOf(k[x_].dtype());
     loops_.Gather(size, k[x_].raw() + static_cast<std::size_t>(first_) * size, k[out_].raw());
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   StridedLoops loops_;
   Dim first_ = 0;  // the element of X that becomes the first of Out
 };

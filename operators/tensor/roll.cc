@@ -49,12 +49,13 @@ class RollKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const bool back = static_cast<bool>(k.Input("Out@GRAD"));
-    from_ = k.Input(back ? "Out@GRAD" : "X");
+    const Argument& from = k.Input(back ? "Out@GRAD" : "X");
+    from_ = from;
     to_ = k.Output(back ? "X@GRAD" : "Out");
     if (back) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", k.Input("X").shape));
-    PENSTOCK_ASSIGN_OR_RETURN(shifts_, ShiftsOf(k, from_.shape, back));
-    size_ = SizeOf(from_.dtype);
-    if (shifts_.size() > 1) spare_ = k.Workspace(static_cast<std::size_t>(from_.shape.Count()) * size_);
+    PENSTOCK_ASSIGN_OR_RETURN(shifts_, ShiftsOf(k, from.shape, back));
+    size_ = SizeOf(from.dtype);
+    if (shifts_.size() > 1) spare_ = k.Workspace(static_cast<std::size_t>(from.shape.Count()) * size_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

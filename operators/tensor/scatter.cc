@@ -37,17 +37,18 @@ class NamedRows {
  public:
   Status Prepare(const KernelSetup& k, const Shape& whole) {
     type_ = k.op().type();
-    ids_ = k.Input("Ids");
+    k.Bind(ids_);
     if (whole.rank() == 0) return k.Error("a tensor of rank 0 has no rows");
-    if (ids_.dtype != DType::kInt32 && ids_.dtype != DType::kInt64)
-      return k.Error("element type of Ids (", DTypeName(ids_.dtype), ") must be i32 or i64");
+    if (k[ids_].dtype != DType::kInt32 && k[ids_].dtype != DType::kInt64)
+      return k.Error("element type of Ids (", DTypeName(k[ids_].dtype), ") must be i32 or i64");
+    count_ = k[ids_].shape.Count();
     rows_ = whole[0];
     width_ = whole.RowWidth();
-    return RequireCount(k, "Updates", ids_.shape.Count() * width_);
+    return RequireCount(k, "Updates", count_ * width_);
   }
   Dim rows() const { return rows_; }
   Dim width() const { return width_; }
-  Dim count() const { return ids_.shape.Count(); }
+  Dim count() const { return count_; }
 
   // kInvalidArgument: an id is not a row.
   Status Check(KernelRun& k) const {
@@ -60,24 +61,23 @@ class NamedRows {
     return OkStatus();
   }
   std::int64_t Row(KernelRun& k, Dim i) const {
-    return ids_.dtype == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i] : k[ids_].Data<std::int64_t>()[i];
+    return k[ids_].dtype() == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i]
+                                            : k[ids_].Data<std::int64_t>()[i];
   }
 
  private:
   std::string type_;
-  Operand ids_;
-  Dim rows_ = 0, width_ = 0;
+  In<"Ids"> ids_;
+  Dim count_ = 0, rows_ = 0, width_ = 0;
 };
 
 template <typename Device, typename T>
 class ScatterKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    updates_ = k.Input("Updates");
-    out_ = k.Output("Out");
+    k.Bind(x_, updates_, out_);
     overwrites_ = k.Attr<bool>("overwrite");
-    return rows_.Prepare(k, x_.shape);
+    return rows_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(rows_.Check(k));
@@ -96,7 +96,9 @@ class ScatterKernel : public Kernel {
   }
 
  private:
-  Operand x_, updates_, out_;
+  In<"X"> x_;
+  In<"Updates"> updates_;
+  Out<"Out"> out_;
   bool overwrites_ = true;
   NamedRows rows_;
 };
@@ -104,18 +106,16 @@ class ScatterKernel : public Kernel {
 class ScatterGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dupdates_ = k.Output("Updates@GRAD");
+    k.Bind(dout_, dx_, dupdates_);
     overwrites_ = k.Attr<bool>("overwrite");
-    if (dx_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", dx_.shape.Count()));
-    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, dout_.shape));
+    if (dx_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", k[dx_].shape.Count()));
+    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, k[dout_].shape));
     replaced_ = k.Workspace(static_cast<std::size_t>(rows_.rows()));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(rows_.Check(k));
-    const std::size_t bytes = static_cast<std::size_t>(rows_.width()) * SizeOf(dout_.dtype);
+    const std::size_t bytes = static_cast<std::size_t>(rows_.width()) * SizeOf(k[dout_].dtype());
     if (bytes == 0) return OkStatus();
     if (dupdates_) TakeRows(k, bytes);
     if (!dx_) return OkStatus();
@@ -143,7 +143,9 @@ class ScatterGradKernel : public Kernel {
     }
   }
 
-  Operand dout_, dx_, dupdates_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Updates@GRAD"> dupdates_;
   bool overwrites_ = true;
   NamedRows rows_;
   WorkspaceId replaced_;

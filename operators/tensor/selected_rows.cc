@@ -55,8 +55,7 @@ template <typename Device, typename T>
 class ValuesKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -69,7 +68,8 @@ class ValuesKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 constexpr char kIdsDoc[] = R"(
@@ -85,8 +85,7 @@ template <typename Device, typename T>
 class IdsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -99,7 +98,8 @@ class IdsKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   Shape shape_{0, 1};
 };
 
@@ -129,12 +129,13 @@ template <typename Device, typename T>
 class SplitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(x_);
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     // All outputs are filled at the same time.
     for (std::size_t i = 1; i < outs_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        if (outs_[i].index == outs_[j].index) return k.Error("Out names ", outs_[i].name, " twice");
+        if (outs_[i].index == outs_[j].index)
+          return k.Error("Out names ", k.Outputs("Out")[i].name, " twice");
       }
     }
     bounds_ = Bounds(std::vector<std::int64_t>(roles::SplitView(k.op()).sections()));
@@ -205,7 +206,7 @@ class SplitKernel : public Kernel {
 
   std::vector<Part> parts_;
   std::vector<std::uint32_t> of_row_;  // the section of each row
-  Operand x_;
+  In<"X"> x_;
   std::vector<Operand> outs_;
   std::vector<std::int64_t> bounds_;
   Shape shape_;  // the shape of an output; kept for its memory

@@ -20,38 +20,39 @@ Status InferShapeOp(InferContext& c) {
 class ShapeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    out_ = k.Output("Out");
-    for (int i = 0; i < input_.shape.rank(); ++i) {
-      if (input_.shape[i] > std::numeric_limits<std::int32_t>::max())
-        return k.Error("extent ", i, " of Input (", input_.shape, ") does not fit 32 bits");
+    k.Bind(input_, out_);
+    for (int i = 0; i < k[input_].shape.rank(); ++i) {
+      if (k[input_].shape[i] > std::numeric_limits<std::int32_t>::max())
+        return k.Error("extent ", i, " of Input (", k[input_].shape, ") does not fit 32 bits");
     }
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     std::int32_t* const out = k[out_].Data<std::int32_t>();
-    for (int i = 0; i < input_.shape.rank(); ++i) out[i] = static_cast<std::int32_t>(input_.shape[i]);
+    for (int i = 0; i < k[input_].shape().rank(); ++i)
+      out[i] = static_cast<std::int32_t>(k[input_].shape()[i]);
     return OkStatus();
   }
 
  private:
-  Operand input_, out_;
+  In<"Input"> input_;
+  Out<"Out"> out_;
 };
 
 class SizeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    out_ = k.Output("Out");
+    k.Bind(input_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    *k[out_].Data<std::int64_t>() = input_.shape.Count();
+    *k[out_].Data<std::int64_t>() = k[input_].shape().Count();
     return OkStatus();
   }
 
  private:
-  Operand input_, out_;
+  In<"Input"> input_;
+  Out<"Out"> out_;
 };
 
 }  // namespace

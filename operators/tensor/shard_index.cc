@@ -19,8 +19,7 @@ template <typename Device, typename T>
 class ShardIndexKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     indices_ = k.Attr<int>("index_num");
     const Dim shards = k.Attr<int>("nshards");
     size_ = (indices_ + shards - 1) / shards;
@@ -42,7 +41,8 @@ class ShardIndexKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   Dim indices_ = 1, size_ = 1, begin_ = 0;
   T ignored_ = -1;
 };

@@ -218,21 +218,21 @@ template <bool kStrided>
 class SliceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    out_ = k.Output("Out");
+    k.Bind(input_, out_);
     return loops_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(loops_.Update(k));
-    if (!loops_.known()) MakeShaped(k[out_], input_.dtype, loops_.out());
+    if (!loops_.known()) MakeShaped(k[out_], k[input_].dtype(), loops_.out());
     if (k[out_].bytes() == 0) return OkStatus();
-    const std::size_t size = SizeOf(input_.dtype);
+    const std::size_t size = SizeOf(k[input_].dtype());
     loops_.loops().Gather(size, k[input_].raw() + loops_.offset() * size, k[out_].raw());
     return OkStatus();
   }
 
  private:
-  Operand input_, out_;
+  In<"Input"> input_;
+  Out<"Out"> out_;
   SliceLoops<kStrided> loops_;
 };
 
@@ -242,8 +242,7 @@ class SliceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     type_ = k.op().type();
-    dout_ = k.Input("Out@GRAD");
-    dinput_ = k.Output("Input@GRAD");
+    k.Bind(dout_, dinput_);
     PENSTOCK_RETURN_IF_ERROR(loops_.Prepare(k));
     return loops_.known() ? RequireCount(k, "Out@GRAD", loops_.out().Count()) : OkStatus();
   }
@@ -257,14 +256,15 @@ class SliceGradKernel : public Kernel {
     Tensor& dinput = k[dinput_];
     if (dinput.bytes() == 0) return OkStatus();
     std::memset(dinput.raw(), 0, dinput.bytes());
-    const std::size_t size = SizeOf(dout_.dtype);
+    const std::size_t size = SizeOf(k[dout_].dtype());
     loops_.loops().Scatter(size, k[dout_].raw(), dinput.raw() + loops_.offset() * size);
     return OkStatus();
   }
 
  private:
   std::string type_;
-  Operand dout_, dinput_;
+  In<"Out@GRAD"> dout_;
+  Out<"Input@GRAD"> dinput_;
   SliceLoops<kStrided> loops_;
 };
 

@@ -84,18 +84,17 @@ Status InferOldUnsqueeze(InferContext& c) {
 class UnsqueezeKernel : public CopyKernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     axes_.Prepare(k, "axes", "AxesTensor", "AxesTensorList");
     if (axes_.known()) return PrepareCopy(k, "X", "Out");
-    made_ = Shape(std::vector<Dim>(x_.shape.dims().size() + axes_.values().size(), 1));
+    made_ = Shape(std::vector<Dim>(k[x_].shape.dims().size() + axes_.values().size(), 1));
     dims_.reserve(made_.dims().size());
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (axes_.known()) return CopyKernel::Run(k);
     PENSTOCK_RETURN_IF_ERROR(axes_.Read(k));
-    dims_.assign(x_.shape.dims().begin(), x_.shape.dims().end());
+    dims_.assign(k[x_].shape().dims().begin(), k[x_].shape().dims().end());
     if (const auto mistake = PutIn(axes_.values(), dims_))
       return InvalidArgument("E-op-axes", "unsqueeze2: ", *mistake);
     for (int i = 0; i < made_.rank(); ++i) made_.Set(i, dims_[static_cast<std::size_t>(i)]);
@@ -104,7 +103,8 @@ class UnsqueezeKernel : public CopyKernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   IntList axes_;
   std::vector<Dim> dims_;  // kept for their memory
   Shape made_;

@@ -64,7 +64,7 @@ Status InferStackGrad(InferContext& c) {
 }
 
 // Each X is viewed with a dimension of 1 at the position of the new one.
-Status Lay(const KernelSetup& k, const Operand& y, std::span<const Operand> parts, Strips& strips) {
+Status Lay(const KernelSetup& k, const TensorDesc& y, std::span<const Argument> parts, Strips& strips) {
   int axis = 0;
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(k, y.shape.rank() - 1, axis));
   strips.Prepare(parts);
@@ -75,8 +75,8 @@ Status Lay(const KernelSetup& k, const Operand& y, std::span<const Operand> part
 class StackKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    y_ = k.Output("Y");
-    return Lay(k, y_, k.Inputs("X"), strips_);
+    k.Bind(y_);
+    return Lay(k, k[y_], k.Inputs("X"), strips_);
   }
   Status Run(KernelRun& k) override {
     strips_.Join(k, k[y_]);
@@ -84,15 +84,15 @@ class StackKernel : public Kernel {
   }
 
  private:
-  Operand y_;
+  Out<"Y"> y_;
   Strips strips_;
 };
 
 class StackGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dy_ = k.Input("Y@GRAD");
-    return Lay(k, dy_, k.Outputs("X@GRAD"), strips_);
+    k.Bind(dy_);
+    return Lay(k, k[dy_], k.Outputs("X@GRAD"), strips_);
   }
   Status Run(KernelRun& k) override {
     strips_.Cut(k, k[dy_]);
@@ -100,7 +100,7 @@ class StackGradKernel : public Kernel {
   }
 
  private:
-  Operand dy_;
+  In<"Y@GRAD"> dy_;
   Strips strips_;
 };
 
@@ -147,8 +147,8 @@ Status InferUnstackGrad(InferContext& c) {
 class CutStackKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    return Lay(k, x_, k.Outputs(k.op().outputs().front().name), strips_);
+    k.Bind(x_);
+    return Lay(k, k[x_], k.Outputs(k.op().outputs().front().name), strips_);
   }
   Status Run(KernelRun& k) override {
     strips_.Cut(k, k[x_]);
@@ -156,15 +156,15 @@ class CutStackKernel : public Kernel {
   }
 
  private:
-  Operand x_;
+  In<"X"> x_;
   Strips strips_;
 };
 
 class UnstackGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dx_ = k.Output("X@GRAD");
-    return dx_ ? Lay(k, dx_, k.Inputs("Y@GRAD"), strips_) : OkStatus();
+    k.Bind(dx_);
+    return dx_ ? Lay(k, k[dx_], k.Inputs("Y@GRAD"), strips_) : OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (dx_) strips_.Join(k, k[dx_]);
@@ -172,7 +172,7 @@ class UnstackGradKernel : public Kernel {
   }
 
  private:
-  Operand dx_;
+  Out<"X@GRAD"> dx_;
   Strips strips_;
 };
 

@@ -124,41 +124,41 @@ class TransposeLoops {
 class TransposeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    from_ = k.Input("X");
-    to_ = k.Output("Out");
-    loops_.Prepare(from_.shape, k.Attr<std::vector<std::int32_t>>("axis"));
+    k.Bind(from_, to_);
+    loops_.Prepare(k[from_].shape, k.Attr<std::vector<std::int32_t>>("axis"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
+    loops_.MoveElements(SizeOf(k[from_].dtype()), k[from_].raw(), k[to_].raw());
     return OkStatus();
   }
 
  private:
-  Operand from_, to_;
+  In<"X"> from_;
+  Out<"Out"> to_;
   TransposeLoops loops_;
 };
 
 class TransposeGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    from_ = k.Input("Out@GRAD");
-    to_ = k.Output("X@GRAD");
+    k.Bind(from_, to_);
     const auto axis = k.Attr<std::vector<std::int32_t>>("axis");
-    if (const auto mistake = OrderMistake(axis, from_.shape.rank())) return k.Error(*mistake);
+    if (const auto mistake = OrderMistake(axis, k[from_].shape.rank())) return k.Error(*mistake);
     std::vector<std::int32_t> back(axis.size());
     for (std::size_t i = 0; i < axis.size(); ++i)
       back[static_cast<std::size_t>(axis[i])] = static_cast<std::int32_t>(i);
-    loops_.Prepare(from_.shape, back);
-    return to_ ? RequireCount(k, "Out@GRAD", to_.shape.Count()) : OkStatus();
+    loops_.Prepare(k[from_].shape, back);
+    return to_ ? RequireCount(k, "Out@GRAD", k[to_].shape.Count()) : OkStatus();
   }
   Status Run(KernelRun& k) override {
-    if (to_) loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
+    if (to_) loops_.MoveElements(SizeOf(k[from_].dtype()), k[from_].raw(), k[to_].raw());
     return OkStatus();
   }
 
  private:
-  Operand from_, to_;
+  In<"Out@GRAD"> from_;
+  Out<"X@GRAD"> to_;
   TransposeLoops loops_;
 };
 

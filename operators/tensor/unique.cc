@@ -30,26 +30,25 @@ template <typename Device, typename T>
 class UniqueKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    index_ = k.Output("Index");
+    k.Bind(x_, index_);
     for (const char* slot : {"Index"}) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot));
-    if (x_.shape.rank() != 1) return k.Error("rank of X (", x_.shape, ") must be 1");
-    PENSTOCK_RETURN_IF_ERROR(out_.Prepare(k, "Out", x_.dtype, {0}));
-    if (k.Output("Count")) PENSTOCK_RETURN_IF_ERROR(counts_.Prepare(k, "Count", index_.dtype, {0}));
-    const std::size_t bytes = static_cast<std::size_t>(x_.shape[0]) * sizeof(Dim);
+    if (k[x_].shape.rank() != 1) return k.Error("rank of X (", k[x_].shape, ") must be 1");
+    PENSTOCK_RETURN_IF_ERROR(out_.Prepare(k, "Out", k[x_].dtype, {0}));
+    if (k.Output("Count")) PENSTOCK_RETURN_IF_ERROR(counts_.Prepare(k, "Count", k[index_].dtype, {0}));
+    const std::size_t bytes = static_cast<std::size_t>(k[x_].shape[0]) * sizeof(Dim);
     order_ = k.Workspace(bytes);
     first_ = k.Workspace(bytes);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    return index_.dtype == DType::kInt32 ? Find<std::int32_t>(k) : Find<std::int64_t>(k);
+    return k[index_].dtype() == DType::kInt32 ? Find<std::int32_t>(k) : Find<std::int64_t>(k);
   }
 
  private:
   template <typename Index>
   Status Find(KernelRun& k) {
     const T* const x = k[x_].template Data<T>();
-    const Dim count = x_.shape[0];
+    const Dim count = k[x_].shape()[0];
     auto* const first = reinterpret_cast<Dim*>(k.Workspace(first_));
     const Dim different = FindFirsts(x, count, reinterpret_cast<Dim*>(k.Workspace(order_)), first);
     T* const out = out_.Make(k, different).template Data<T>();
@@ -80,7 +79,8 @@ class UniqueKernel : public Kernel {
     return different;
   }
 
-  Operand x_, index_;
+  In<"X"> x_;
+  Out<"Index"> index_;
   RowsOutput out_, counts_;
   WorkspaceId order_, first_;
 };

@@ -29,10 +29,7 @@ template <typename Device, typename T>
 class WhereKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    condition_ = k.Input("Condition");
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(condition_, x_, y_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -45,20 +42,20 @@ class WhereKernel : public Kernel {
   }
 
  private:
-  Operand condition_, x_, y_, out_;
+  In<"Condition"> condition_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
 };
 
 template <typename Device, typename T>
 class WhereGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    condition_ = k.Input("Condition");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dy_ = k.Output("Y@GRAD");
-    if (condition_.dtype != DType::kBool) return k.Error("Condition must hold booleans");
+    k.Bind(condition_, dout_, dx_, dy_);
+    if (k[condition_].dtype != DType::kBool) return k.Error("Condition must hold booleans");
     for (const char* slot : {"X", "Y", "Condition"})
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, dout_.shape));
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, k[dout_].shape));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -75,7 +72,10 @@ class WhereGradKernel : public Kernel {
     const std::int64_t count = k[to].count();
     for (std::int64_t i = 0; i < count; ++i) dx[i] = condition[i] == where ? dout[i] : T{0};
   }
-  Operand condition_, dout_, dx_, dy_;
+  In<"Condition"> condition_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Y@GRAD"> dy_;
 };
 
 Status InferWhereIndex(InferContext& c) {
@@ -87,15 +87,15 @@ template <typename Device, typename T>
 class WhereIndexKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    condition_ = k.Input("Condition");
-    return out_.Prepare(k, "Out", DType::kInt64, {0, condition_.shape.rank()});
+    k.Bind(condition_);
+    return out_.Prepare(k, "Out", DType::kInt64, {0, k[condition_].shape.rank()});
   }
   Status Run(KernelRun& k) override {
     const auto condition = k[condition_].template Span<T>();
     const auto is_set = [](T value) { return value != T{0}; };
     Tensor& out = out_.Make(k, std::ranges::count_if(condition, is_set));
     std::int64_t* row = out.Data<std::int64_t>();
-    const Shape& shape = condition_.shape;
+    const Shape& shape = k[condition_].shape();
     for (std::size_t i = 0; i < condition.size(); ++i) {
       if (!is_set(condition[i])) continue;
       auto rest = static_cast<Dim>(i);
@@ -109,7 +109,7 @@ class WhereIndexKernel : public Kernel {
   }
 
  private:
-  Operand condition_;
+  In<"Condition"> condition_;
   RowsOutput out_;
 };
 

@@ -50,11 +50,8 @@ template <typename Device, typename T>
 class AffineChannelKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    out_ = k.Output("Out");
-    return shape_.Prepare(k, x_.shape);
+    k.Bind(x_, scale_, bias_, out_);
+    return shape_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -72,7 +69,10 @@ class AffineChannelKernel : public Kernel {
   }
 
  private:
-  Operand x_, scale_, bias_, out_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"Bias"> bias_;
+  Out<"Out"> out_;
   Channels shape_;
 };
 
@@ -80,15 +80,10 @@ template <typename Device, typename T>
 class AffineChannelGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dscale_ = k.Output("Scale@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(shape_.Prepare(k, x_.shape));
+    k.Bind(x_, scale_, dout_, dx_, dscale_, dbias_);
+    PENSTOCK_RETURN_IF_ERROR(shape_.Prepare(k, k[x_].shape));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Scale", {shape_.channels}));
-    return RequireShape(k, "Out@GRAD", x_.shape);
+    return RequireShape(k, "Out@GRAD", k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
@@ -111,7 +106,12 @@ class AffineChannelGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, scale_, dout_, dx_, dscale_, dbias_;
+  In<"X"> x_;
+  In<"Scale"> scale_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Scale@GRAD"> dscale_;
+  Out<"Bias@GRAD"> dbias_;
   Channels shape_;
 };
 

@@ -58,20 +58,19 @@ template <typename Device, typename T>
 class AffineGridKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    theta_ = k.Input("Theta");
-    out_ = k.Output("Output");
+    k.Bind(theta_, out_);
     given_ = k.Input("OutputShape");
     if (given_) return RequireCount(k, "OutputShape", 4);
     const auto shape = k.Attr<std::vector<std::int32_t>>("output_shape");
     if (shape.size() != 4 || shape[2] < 1 || shape[3] < 1)
       return k.Error("output_shape [", Join(shape, ", "),
                      "] must be that of images: 4 values, its sides known");
-    shape_ = Shape{theta_.shape[0], shape[2], shape[3], 2};
+    shape_ = Shape{k[theta_].shape[0], shape[2], shape[3], 2};
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (given_) PENSTOCK_RETURN_IF_ERROR(ReadShape(k));
-    MakeShaped(k[out_], theta_.dtype, shape_);
+    MakeShaped(k[out_], k[theta_].dtype(), shape_);
     const T* theta = std::as_const(k[theta_]).template Data<T>();
     T* out = k[out_].template Data<T>();
     for (Dim n = 0; n < shape_[0]; ++n, theta += 6) {
@@ -92,7 +91,7 @@ class AffineGridKernel : public Kernel {
     std::int32_t extents[4];
     for (Dim i = 0; i < 4; ++i)
       PENSTOCK_RETURN_IF_ERROR(ReadInteger("affine_grid", k, given_, i, extents[i]));
-    const Dim images = theta_.shape[0], height = extents[2], width = extents[3];
+    const Dim images = k[theta_].shape()[0], height = extents[2], width = extents[3];
     if (extents[0] != images || height < 1 || width < 1 || height > kMaxSide || width > kMaxSide ||
         images * height * width > Dim{1} << 32) {
       return InvalidArgument("E-op-shape", "affine_grid: OutputShape holds [", extents[0], ", ", extents[1],
@@ -103,7 +102,9 @@ class AffineGridKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand theta_, out_, given_;
+  In<"Theta"> theta_;
+  Out<"Output"> out_;
+  NamedOperand given_;
   Shape shape_;
 };
 
@@ -111,17 +112,16 @@ template <typename Device, typename T>
 class AffineGridGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Output@GRAD");
-    dtheta_ = k.Output("Theta@GRAD");
-    if (dout_.shape.rank() == 4 && dout_.shape[3] == 2) return OkStatus();
-    return k.Error("shape of Output@GRAD (", dout_.shape, ") must be [images, height, width, 2]");
+    k.Bind(dout_, dtheta_);
+    if (k[dout_].shape.rank() == 4 && k[dout_].shape[3] == 2) return OkStatus();
+    return k.Error("shape of Output@GRAD (", k[dout_].shape, ") must be [images, height, width, 2]");
   }
   Status Run(KernelRun& k) override {
     if (!dtheta_) return OkStatus();
     const T* dout = std::as_const(k[dout_]).template Data<T>();
     T* dtheta = k[dtheta_].template Data<T>();
     std::ranges::fill(k[dtheta_].template Span<T>(), T{0});
-    const Shape& shape = dout_.shape;
+    const Shape& shape = k[dout_].shape();
     for (Dim n = 0; n < shape[0]; ++n, dtheta += 6) {
       for (Dim i = 0; i < shape[1]; ++i) {
         for (Dim j = 0; j < shape[2]; ++j, dout += 2) {
@@ -137,7 +137,8 @@ class AffineGridGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dtheta_;
+  In<"Output@GRAD"> dout_;
+  Out<"Theta@GRAD"> dtheta_;
 };
 
 Status InferAffineGridGrad(InferContext& c) {

@@ -117,12 +117,9 @@ template <typename T>
 class DeformableBase : public Kernel {
  protected:
   Status PrepareBase(KernelSetup& k) {
-    x_ = k.Input("Input");
-    offset_ = k.Input("Offset");
-    mask_ = k.Input("Mask");
-    filter_ = k.Input("Filter");
+    k.Bind(x_, offset_, mask_, filter_);
     threads_ = k.threads();
-    PENSTOCK_RETURN_IF_ERROR(s_.Prepare(k, x_.shape, filter_.shape));
+    PENSTOCK_RETURN_IF_ERROR(s_.Prepare(k, k[x_].shape, k[filter_].shape));
     const Dim taps = s_.deformable_groups * s_.taps();
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Offset", {s_.images, 2 * taps, s_.rows.out, s_.columns.out}));
     if (mask_)
@@ -130,7 +127,7 @@ class DeformableBase : public Kernel {
     Dim bytes = static_cast<Dim>(sizeof(T));
     for (const Dim extent : {s_.channels, s_.taps(), s_.windows()}) {
       if (__builtin_mul_overflow(bytes, std::max<Dim>(extent, 1), &bytes) || bytes > Dim{1} << 40)
-        return k.Error("the windows of an image of Input (", x_.shape, ") are too large");
+        return k.Error("the windows of an image of Input (", k[x_].shape, ") are too large");
     }
     columns_ = k.Workspace(static_cast<std::size_t>(bytes));
     return OkStatus();
@@ -164,7 +161,10 @@ class DeformableBase : public Kernel {
                     s_.group_rows());
   }
 
-  Operand x_, offset_, mask_, filter_;
+  In<"Input"> x_;
+  In<"Offset"> offset_;
+  In<"Mask"> mask_;
+  In<"Filter"> filter_;
   DeformSetup s_;
   WorkspaceId columns_;
   int threads_ = 1;
@@ -174,7 +174,7 @@ template <typename Device, typename T>
 class DeformableConvKernel : public DeformableBase<T> {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Output");
+    k.Bind(out_);
     return this->PrepareBase(k);
   }
   Status Run(KernelRun& k) override {
@@ -195,18 +195,14 @@ class DeformableConvKernel : public DeformableBase<T> {
   }
 
  private:
-  Operand out_;
+  Out<"Output"> out_;
 };
 
 template <typename Device, typename T>
 class DeformableConvGradKernel : public DeformableBase<T> {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Output@GRAD");
-    dx_ = k.Output("Input@GRAD");
-    doffset_ = k.Output("Offset@GRAD");
-    dmask_ = k.Output("Mask@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
+    k.Bind(dout_, dx_, doffset_, dmask_, dfilter_);
     PENSTOCK_RETURN_IF_ERROR(this->PrepareBase(k));
     const DeformSetup& s = this->s_;
     return RequireShape(k, "Output@GRAD", {s.images, s.filters, s.rows.out, s.columns.out});
@@ -214,8 +210,8 @@ class DeformableConvGradKernel : public DeformableBase<T> {
   Status Run(KernelRun& k) override {
     const DeformSetup& s = this->s_;
     T* const columns = reinterpret_cast<T*>(k.Workspace(this->columns_));
-    for (const Operand* cleared : {&dx_, &doffset_, &dmask_, &dfilter_}) {
-      if (*cleared) std::ranges::fill(k[*cleared].template Span<T>(), T{0});
+    for (const Operand cleared : std::initializer_list<Operand>{dx_, doffset_, dmask_, dfilter_}) {
+      if (cleared) std::ranges::fill(k[cleared].template Span<T>(), T{0});
     }
     for (Dim image = 0; image < s.images; ++image) {
       if (dfilter_) PENSTOCK_RETURN_IF_ERROR(AddToFilter(k, image, columns));
@@ -279,7 +275,11 @@ class DeformableConvGradKernel : public DeformableBase<T> {
     });
   }
 
-  Operand dout_, dx_, doffset_, dmask_, dfilter_;
+  In<"Output@GRAD"> dout_;
+  Out<"Input@GRAD"> dx_;
+  Out<"Offset@GRAD"> doffset_;
+  Out<"Mask@GRAD"> dmask_;
+  Out<"Filter@GRAD"> dfilter_;
 };
 
 void AddDeformableConv(OpRegistry& ops, const char* type, bool masked) {

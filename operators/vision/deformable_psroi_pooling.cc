@@ -48,7 +48,7 @@ class DeformedBins {
  public:
   Status Prepare(const KernelSetup& k) {
     x_ = k.Input("Input").shape;
-    rois_ = k.Input("ROIs");
+    k.Bind(rois_);
     if (x_.rank() != 4) return k.Error("rank of Input (", x_.rank(), ", shape ", x_, ") must be 4");
     PENSTOCK_RETURN_IF_ERROR(images.Prepare(k, x_[0], 4, nullptr, nullptr));
     channels = k.Attr<std::int32_t>("output_dim");
@@ -68,7 +68,7 @@ class DeformedBins {
     if (!k.Attr<bool>("no_trans")) PENSTOCK_RETURN_IF_ERROR(PrepareTrans(k));
     return OkStatus();
   }
-  Shape OutShape() const { return {rois_.shape[0], channels, high, wide}; }
+  Shape OutShape() const { return {images.count(), channels, high, wide}; }
   bool has_trans() const { return static_cast<bool>(trans_); }
 
   // The region whose bins are computed next. `bad`: a NaN if the region has one.
@@ -128,11 +128,11 @@ class DeformedBins {
 
  private:
   Status PrepareTrans(const KernelSetup& k) {
-    trans_ = k.Input("Trans");
-    const Shape& shape = trans_.shape;
-    if (shape.rank() != 4 || shape[0] != rois_.shape[0] || shape[1] < 2 || shape[1] % 2 != 0 ||
+    k.Bind(trans_);
+    const Shape& shape = k[trans_].shape;
+    if (shape.rank() != 4 || shape[0] != k[rois_].shape[0] || shape[1] < 2 || shape[1] % 2 != 0 ||
         shape[2] != part_[0] || shape[3] != part_[1])
-      return k.Error("shape of Trans (", shape, ") must be [", rois_.shape[0], ", 2 * classes, ", part_[0],
+      return k.Error("shape of Trans (", shape, ") must be [", k[rois_].shape[0], ", 2 * classes, ", part_[0],
                      ", ", part_[1], "]");
     classes_ = shape[1] / 2;
     if (channels % classes_ != 0)
@@ -160,7 +160,8 @@ class DeformedBins {
   }
 
   Shape x_;
-  Operand rois_, trans_;
+  In<"ROIs"> rois_;
+  In<"Trans"> trans_;
   Ints group_, part_;
   Dim samples_ = 1, classes_ = 1, class_channels_ = 1, region_ = 0;
   T scale_{1}, trans_std_{};
@@ -172,9 +173,7 @@ template <typename Device, typename T>
 class DeformableRoiKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("Input");
-    out_ = k.Output("Output");
-    count_ = k.Output("TopCount");
+    k.Bind(x_, out_, count_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "TopCount"));
     return bins_.Prepare(k);
   }
@@ -201,7 +200,9 @@ class DeformableRoiKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, count_;
+  In<"Input"> x_;
+  Out<"Output"> out_;
+  Out<"TopCount"> count_;
   DeformedBins<T> bins_;
 };
 
@@ -209,10 +210,7 @@ template <typename Device, typename T>
 class DeformableRoiGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("Input");
-    dout_ = k.Input("Output@GRAD");
-    dx_ = k.Output("Input@GRAD");
-    dtrans_ = k.Output("Trans@GRAD");
+    k.Bind(x_, dout_, dx_, dtrans_);
     PENSTOCK_RETURN_IF_ERROR(bins_.Prepare(k));
     return RequireShape(k, "Output@GRAD", bins_.OutShape());
   }
@@ -220,8 +218,8 @@ class DeformableRoiGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(bins_.images.Read(k));
     const T* const x = std::as_const(k[x_]).template Data<T>();
     const T* dout = std::as_const(k[dout_]).template Data<T>();
-    for (const Operand* cleared : {&dx_, &dtrans_}) {
-      if (*cleared) std::ranges::fill(k[*cleared].template Span<T>(), T{0});
+    for (const Operand cleared : std::initializer_list<Operand>{dx_, dtrans_}) {
+      if (cleared) std::ranges::fill(k[cleared].template Span<T>(), T{0});
     }
     T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
     T* const dtrans = dtrans_ && bins_.has_trans() ? k[dtrans_].template Data<T>() : nullptr;
@@ -246,7 +244,10 @@ class DeformableRoiGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_, dtrans_;
+  In<"Input"> x_;
+  In<"Output@GRAD"> dout_;
+  Out<"Input@GRAD"> dx_;
+  Out<"Trans@GRAD"> dtrans_;
   DeformedBins<T> bins_;
 };
 

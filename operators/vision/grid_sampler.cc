@@ -54,9 +54,7 @@ template <typename Device, typename T>
 class GridSamplerKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    grid_ = k.Input("Grid");
-    out_ = k.Output("Output");
+    k.Bind(x_, grid_, out_);
     return setup_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -78,7 +76,9 @@ class GridSamplerKernel : public Kernel {
   }
 
  private:
-  Operand x_, grid_, out_;
+  In<"X"> x_;
+  In<"Grid"> grid_;
+  Out<"Output"> out_;
   GridSetup setup_;
 };
 
@@ -86,13 +86,10 @@ template <typename Device, typename T>
 class GridSamplerGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    grid_ = k.Input("Grid");
-    dout_ = k.Input("Output@GRAD");
-    dx_ = k.Output("X@GRAD");
-    dgrid_ = k.Output("Grid@GRAD");
+    k.Bind(x_, grid_, dout_, dx_, dgrid_);
     PENSTOCK_RETURN_IF_ERROR(setup_.Prepare(k));
-    return RequireShape(k, "Output@GRAD", {setup_.images, setup_.channels, grid_.shape[1], grid_.shape[2]});
+    return RequireShape(k, "Output@GRAD",
+                        {setup_.images, setup_.channels, k[grid_].shape[1], k[grid_].shape[2]});
   }
   Status Run(KernelRun& k) override {
     const T* x = std::as_const(k[x_]).template Data<T>();
@@ -126,7 +123,11 @@ class GridSamplerGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, grid_, dout_, dx_, dgrid_;
+  In<"X"> x_;
+  In<"Grid"> grid_;
+  In<"Output@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"Grid@GRAD"> dgrid_;
   GridSetup setup_;
 };
 

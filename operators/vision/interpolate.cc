@@ -218,22 +218,21 @@ template <typename Device, typename T>
 class InterpKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_, scale_);
     out_size_ = k.Input("OutSize");
-    scale_ = k.Input("Scale");
     size_tensor_.assign(k.Inputs("SizeTensor").begin(), k.Inputs("SizeTensor").end());
     type_ = k.op().type();
-    shape_ = x_.shape;
-    PENSTOCK_RETURN_IF_ERROR(resampling_.Prepare(k, x_.shape));
+    shape_ = k[x_].shape;
+    PENSTOCK_RETURN_IF_ERROR(resampling_.Prepare(k, k[x_].shape));
     const Layout& layout = resampling_.layout();
     if (out_size_) PENSTOCK_RETURN_IF_ERROR(RequireSizes(k, layout.axes));
-    if (scale_ && (scale_.shape.Count() != 1 || scale_.dtype != DType::kFp32))
-      return k.Error("Scale (", DTypeName(scale_.dtype), scale_.shape, ") must hold one element of f32");
+    if (scale_ && (k[scale_].shape.Count() != 1 || k[scale_].dtype != DType::kFp32))
+      return k.Error("Scale (", DTypeName(k[scale_].dtype), k[scale_].shape,
+                     ") must hold one element of f32");
     for (int axis = 0; axis < layout.axes; ++axis) {
       sizes_[Place(axis)] = SizeAttr(k, layout, axis);
       const float scale = k.Attr<float>("scale");
-      if (scale > 0) sizes_[Place(axis)] = Scaled(x_.shape[layout.first() + axis], scale);
+      if (scale > 0) sizes_[Place(axis)] = Scaled(k[x_].shape[layout.first() + axis], scale);
     }
     return OkStatus();
   }
@@ -247,7 +246,7 @@ class InterpKernel : public Kernel {
       if (__builtin_mul_overflow(bytes, std::max<Dim>(shape_[i], 1), &bytes) || bytes > Dim{1} << 40)
         return InvalidArgument("E-op-shape", type_, ": Out (", shape_, ") would be too large");
     }
-    MakeShaped(k[out_], x_.dtype, shape_);
+    MakeShaped(k[out_], k[x_].dtype(), shape_);
     resampling_.SetOut(sizes_);
     const T* const x = std::as_const(k[x_]).template Data<T>();
     AddUp(k[out_].template Span<T>(), [&](std::span<SumOf<T>> sums) {
@@ -275,8 +274,8 @@ class InterpKernel : public Kernel {
   }
   std::size_t Place(int axis) const { return static_cast<std::size_t>(axis + 3 - resampling_.layout().axes); }
   Status RequireSizes(const KernelSetup& k, int axes) const {
-    if (out_size_.shape.Count() == axes) return OkStatus();
-    return k.Error("OutSize (", out_size_.shape, ") must hold ", axes, " elements");
+    if (k.Input("OutSize").shape.Count() == axes) return OkStatus();
+    return k.Error("OutSize (", k.Input("OutSize").shape, ") must hold ", axes, " elements");
   }
   // Reads the sizes that tensors give.
   Status ReadSizes(KernelRun& k) {
@@ -290,7 +289,7 @@ class InterpKernel : public Kernel {
         PENSTOCK_RETURN_IF_ERROR(ReadInteger(type_, k, out_size_, axis, size));
       } else if (scale_) {
         const float scale = std::as_const(k[scale_]).template Data<float>()[0];
-        size = scale > 0 ? Scaled(x_.shape[layout.first() + axis], scale) : 0;
+        size = scale > 0 ? Scaled(k[x_].shape()[layout.first() + axis], scale) : 0;
       }
       if (size < 1 || size > kMaxExtent)
         return InvalidArgument("E-op-shape", type_, ": an extent of Out would be ", size,
@@ -299,8 +298,11 @@ class InterpKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, out_, out_size_, scale_;
-  std::vector<Operand> size_tensor_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  NamedOperand out_size_;
+  In<"Scale"> scale_;
+  std::vector<NamedOperand> size_tensor_;
   std::string type_;
   Shape shape_;  // the shape of Out
   std::array<Dim, 3> sizes_ = {1, 1, 1};
@@ -313,22 +315,21 @@ template <typename Device, typename T>
 class InterpGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     const Shape& x = k.Input("X").shape;
     PENSTOCK_RETURN_IF_ERROR(resampling_.Prepare(k, x));
     const Layout& layout = resampling_.layout();
     Shape expected = x;
-    if (dout_.shape.rank() != x.rank())
-      return k.Error("rank of Out@GRAD (", dout_.shape.rank(), ") must be ", x.rank());
+    if (k[dout_].shape.rank() != x.rank())
+      return k.Error("rank of Out@GRAD (", k[dout_].shape.rank(), ") must be ", x.rank());
     std::array<Dim, 3> out = {1, 1, 1};
     for (int axis = 0; axis < layout.axes; ++axis) {
       const int at = layout.first() + axis;
-      out[static_cast<std::size_t>(axis + 3 - layout.axes)] = dout_.shape[at];
-      expected.Set(at, dout_.shape[at]);
+      out[static_cast<std::size_t>(axis + 3 - layout.axes)] = k[dout_].shape[at];
+      expected.Set(at, k[dout_].shape[at]);
     }
-    if (dout_.shape != expected)
-      return k.Error("shape of Out@GRAD (", dout_.shape, ") must have the images and channels of X (", x,
+    if (k[dout_].shape != expected)
+      return k.Error("shape of Out@GRAD (", k[dout_].shape, ") must have the images and channels of X (", x,
                      ")");
     resampling_.SetOut(out);
     return OkStatus();
@@ -344,7 +345,8 @@ class InterpGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Resampling<T> resampling_;
 };
 

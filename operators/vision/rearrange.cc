@@ -102,11 +102,10 @@ template <typename Device, typename T>
 class RearrangeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     Shape out;
     scatters_ = IsOrderOfOut(k.op().type());
-    return OrderOf<KernelSetup>(k.op().type())(k, x_.shape, out, order_);
+    return OrderOf<KernelSetup>(k.op().type())(k, k[x_].shape, out, order_);
   }
   Status Run(KernelRun& k) override {
     const std::byte* const x = std::as_const(k[x_]).raw();
@@ -120,7 +119,8 @@ class RearrangeKernel : public Kernel {
 
  private:
   bool scatters_ = false;
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   StridedLoops order_;
 };
 
@@ -128,12 +128,11 @@ template <typename Device, typename T>
 class RearrangeGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     if (!dx_) return OkStatus();
     Shape out;
     gathers_ = IsOrderOfOut(k.op().type());
-    PENSTOCK_RETURN_IF_ERROR(OrderOf<KernelSetup>(k.op().type())(k, dx_.shape, out, order_));
+    PENSTOCK_RETURN_IF_ERROR(OrderOf<KernelSetup>(k.op().type())(k, k[dx_].shape, out, order_));
     return RequireShape(k, "Out@GRAD", out);
   }
   Status Run(KernelRun& k) override {
@@ -149,7 +148,8 @@ class RearrangeGradKernel : public Kernel {
 
  private:
   bool gathers_ = false;
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   StridedLoops order_;
 };
 

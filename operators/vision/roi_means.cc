@@ -104,7 +104,7 @@ class RoiBins {
   Status Prepare(const KernelSetup& k) {
     mean_ = RoiMeanOf(k.op().type());
     x_ = k.Input("X").shape;
-    rois_ = k.Input("ROIs");
+    k.Bind(rois_);
     if (x_.rank() != 4) return k.Error("rank of X (", x_.rank(), ", shape ", x_, ") must be 4");
     PENSTOCK_RETURN_IF_ERROR(images_.Prepare(k, x_[0], 4, mean_ == RoiMean::kAlign ? "RoisLod" : nullptr,
                                              mean_ == RoiMean::kPrecise ? "BatchRoINums" : nullptr));
@@ -120,7 +120,7 @@ class RoiBins {
     columns_.resize(static_cast<std::size_t>(wide));
     return OkStatus();
   }
-  Shape OutShape() const { return {rois_.shape[0], channels, high, wide}; }
+  Shape OutShape() const { return {images_.count(), channels, high, wide}; }
   Status Start(KernelRun& k) { return images_.Read(k); }
   Dim regions() const { return images_.count(); }
 
@@ -162,7 +162,7 @@ class RoiBins {
  private:
   RoiMean mean_ = RoiMean::kAlign;
   Shape x_;
-  Operand rois_;
+  In<"ROIs"> rois_;
   RoiImages images_;
   T scale_{1};
   int sampling_ = 0;
@@ -173,8 +173,7 @@ template <typename Device, typename T>
 class RoiMeanKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return bins_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -200,7 +199,8 @@ class RoiMeanKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
   RoiBins<T> bins_;
 };
 
@@ -208,10 +208,7 @@ template <typename Device, typename T>
 class RoiMeanGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    drois_ = k.Output("ROIs@GRAD");
+    k.Bind(x_, dout_, dx_, drois_);
     PENSTOCK_RETURN_IF_ERROR(bins_.Prepare(k));
     return RequireShape(k, "Out@GRAD", bins_.OutShape());
   }
@@ -247,7 +244,10 @@ class RoiMeanGradKernel : public Kernel {
   }
 
  private:
-  Operand x_, dout_, dx_, drois_;
+  In<"X"> x_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
+  Out<"ROIs@GRAD"> drois_;
   RoiBins<T> bins_;
 };
 

@@ -111,7 +111,7 @@ class Perspective {
  public:
   Status Prepare(const KernelSetup& k) {
     x_ = k.Input("X").shape;
-    rois_ = k.Input("ROIs");
+    k.Bind(rois_);
     if (x_.rank() != 4) return k.Error("rank of X (", x_.rank(), ", shape ", x_, ") must be 4");
     height_ = k.Attr<std::int32_t>("transformed_height");
     width_ = k.Attr<std::int32_t>("transformed_width");
@@ -126,7 +126,7 @@ class Perspective {
   Dim shown() const { return height_ * width_; }  // elements of a channel of Out
   // Returns the first element of the image of a region.
   Dim ImageOf(Dim region) const { return images_.of(region) * channels() * plane(); }
-  Shape out() const { return {rois_.shape[0], x_[1], height_, width_}; }
+  Shape out() const { return {images_.count(), x_[1], height_, width_}; }
 
   Quadrilateral Region(KernelRun& k, Dim region) const {
     const T* const roi = std::as_const(k[rois_]).template Data<T>() + region * 8;
@@ -162,7 +162,7 @@ class Perspective {
   }
 
   Shape x_;
-  Operand rois_;
+  In<"ROIs"> rois_;
   RoiImages images_;
   Dim height_ = 1, width_ = 1;
   double scale_ = 1;
@@ -172,10 +172,7 @@ template <typename Device, typename T>
 class PerspectiveKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
-    mask_ = k.Output("Mask");
-    matrix_ = k.Output("TransformMatrix");
+    k.Bind(x_, out_, mask_, matrix_);
     return regions_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -203,7 +200,10 @@ class PerspectiveKernel : public Kernel {
     });
   }
 
-  Operand x_, out_, mask_, matrix_;
+  In<"X"> x_;
+  Out<"Out"> out_;
+  Out<"Mask"> mask_;
+  Out<"TransformMatrix"> matrix_;
   Perspective<T> regions_;
 };
 
@@ -211,8 +211,7 @@ template <typename Device, typename T>
 class PerspectiveGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dout_, dx_);
     PENSTOCK_RETURN_IF_ERROR(regions_.Prepare(k));
     return RequireShape(k, "Out@GRAD", regions_.out());
   }
@@ -233,7 +232,8 @@ class PerspectiveGradKernel : public Kernel {
   }
 
  private:
-  Operand dout_, dx_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Perspective<T> regions_;
 };
 

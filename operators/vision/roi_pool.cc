@@ -39,15 +39,12 @@ template <typename Device, typename T>
 class RoiPoolKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    rois_ = k.Input("ROIs");
-    out_ = k.Output("Out");
-    argmax_ = k.Output("Argmax");
+    k.Bind(x_, rois_, out_, argmax_);
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Argmax"));
     high_ = k.Attr<std::int32_t>("pooled_height");
     wide_ = k.Attr<std::int32_t>("pooled_width");
     scale_ = static_cast<T>(k.Attr<float>("spatial_scale"));
-    return images_.Prepare(k, x_.shape[0], 4, "RoisLod", nullptr);
+    return images_.Prepare(k, k[x_].shape[0], 4, "RoisLod", nullptr);
   }
 
   Status Run(KernelRun& k) override {
@@ -56,16 +53,16 @@ class RoiPoolKernel : public Kernel {
     const T* const x = std::as_const(k[x_]).template Data<T>();
     T* out = k[out_].template Data<T>();
     std::int64_t* argmax = k[argmax_].template Data<std::int64_t>();
-    const Dim plane = x_.shape[2] * x_.shape[3];
+    const Dim wide = k[x_].shape()[3], plane = k[x_].shape()[2] * wide;
     for (Dim region = 0; region < images_.count(); ++region, roi += 4) {
       const T bad = roi[0] + roi[1] + roi[2] + roi[3];
-      const RoiAxis<T> rows = {roi[1], roi[3], scale_, x_.shape[2], high_};
-      const RoiAxis<T> columns = {roi[0], roi[2], scale_, x_.shape[3], wide_};
-      for (Dim c = 0; c < x_.shape[1]; ++c) {
-        const T* const from = x + (images_.of(region) * x_.shape[1] + c) * plane;
+      const RoiAxis<T> rows = {roi[1], roi[3], scale_, k[x_].shape()[2], high_};
+      const RoiAxis<T> columns = {roi[0], roi[2], scale_, wide, wide_};
+      for (Dim c = 0; c < k[x_].shape()[1]; ++c) {
+        const T* const from = x + (images_.of(region) * k[x_].shape()[1] + c) * plane;
         for (Dim i = 0; i < high_; ++i) {
           for (Dim j = 0; j < wide_; ++j, ++out, ++argmax) {
-            *argmax = IsNan(bad) ? -1 : Largest(from, PixelsOfBin(rows, i), PixelsOfBin(columns, j));
+            *argmax = IsNan(bad) ? -1 : Largest(from, wide, PixelsOfBin(rows, i), PixelsOfBin(columns, j));
             *out = *argmax >= 0 ? from[*argmax] : IsNan(bad) ? bad : T{0};
           }
         }
@@ -75,11 +72,11 @@ class RoiPoolKernel : public Kernel {
   }
 
  private:
-  Dim Largest(const T* plane, std::pair<Dim, Dim> rows, std::pair<Dim, Dim> columns) const {
+  Dim Largest(const T* plane, Dim wide, std::pair<Dim, Dim> rows, std::pair<Dim, Dim> columns) const {
     Dim largest = -1;
     for (Dim i = rows.first; i < rows.second; ++i) {
       for (Dim j = columns.first; j < columns.second; ++j) {
-        const Dim at = i * x_.shape[3] + j;
+        const Dim at = i * wide + j;
         if (IsNan(plane[at])) return at;
         if (largest < 0 || plane[at] > plane[largest]) largest = at;
       }
@@ -87,7 +84,10 @@ class RoiPoolKernel : public Kernel {
     return largest;
   }
 
-  Operand x_, rois_, out_, argmax_;
+  In<"X"> x_;
+  In<"ROIs"> rois_;
+  Out<"Out"> out_;
+  Out<"Argmax"> argmax_;
   RoiImages images_;
   Dim high_ = 1, wide_ = 1;
   T scale_{1};
@@ -97,9 +97,7 @@ template <typename Device, typename T>
 class RoiPoolGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    argmax_ = k.Input("Argmax");
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(argmax_, dout_, dx_);
     x_ = k.Input("X").shape;
     if (x_.rank() != 4) return k.Error("rank of X (", x_.rank(), ", shape ", x_, ") must be 4");
     PENSTOCK_RETURN_IF_ERROR(images_.Prepare(k, x_[0], 4, "RoisLod", nullptr));
@@ -132,7 +130,9 @@ class RoiPoolGradKernel : public Kernel {
   }
 
  private:
-  Operand argmax_, dout_, dx_;
+  In<"Argmax"> argmax_;
+  In<"Out@GRAD"> dout_;
+  Out<"X@GRAD"> dx_;
   Shape x_;
   RoiImages images_;
   Dim bins_ = 1;

@@ -9,12 +9,13 @@ Status RoiImages::Prepare(const KernelSetup& k, Dim images, Dim width, const cha
   type_ = k.op().type();
   images_ = images;
   rois_.Prepare(k, "ROIs");
-  const Shape& shape = rois_.operand().shape;
+  const Shape& shape = k.Input("ROIs").shape;
   if (shape.rank() != 2 || shape[1] != width)
     return k.Error("shape of ROIs (", shape, ") must be [regions, ", width, "]");
-  if (offsets != nullptr) offsets_ = k.Input(offsets);
-  if (counts != nullptr) counts_ = k.Input(counts);
-  for (const Operand& given : {offsets_, counts_}) {
+  for (const auto& [slot, operand] : {std::pair(offsets, &offsets_), std::pair(counts, &counts_)}) {
+    if (slot == nullptr) continue;
+    const Argument& given = k.Input(slot);
+    *operand = given;
     if (given && given.dtype != DType::kInt64)
       return k.Error("element type of ", given.name, " (", DTypeName(given.dtype), ") must be i64");
   }
@@ -35,7 +36,7 @@ Status RoiImages::Read(KernelRun& k) {
     }
     return OkStatus();
   }
-  const Operand& given = offsets_ ? offsets_ : counts_;
+  const NamedOperand& given = offsets_ ? offsets_ : counts_;
   const auto numbers = std::as_const(k[given]).Span<std::int64_t>();
   const auto wrong = [&] {
     return InvalidArgument("E-op-value", type_, ": ", given.name, " does not divide ", regions,

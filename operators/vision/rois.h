@@ -26,7 +26,7 @@ class RoiImages {
 
  private:
   SequenceInput rois_;
-  Operand offsets_, counts_;
+  NamedOperand offsets_, counts_;
   std::string type_;
   Dim images_ = 0;
   std::vector<Dim> of_;

@@ -59,9 +59,8 @@ template <typename Device, typename T>
 class TemporalShiftKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    from_ = k.Input("X");
-    to_ = k.Output("Out");
-    return shift_.Prepare(k, from_.shape);
+    k.Bind(from_, to_);
+    return shift_.Prepare(k, k[from_].shape);
   }
   Status Run(KernelRun& k) override {
     shift_.Move(std::as_const(k[from_]).template Data<T>(), k[to_].template Data<T>(), 1);
@@ -69,7 +68,8 @@ class TemporalShiftKernel : public Kernel {
   }
 
  private:
-  Operand from_, to_;
+  In<"X"> from_;
+  Out<"Out"> to_;
   Shift shift_;
 };
 
@@ -77,9 +77,8 @@ template <typename Device, typename T>
 class TemporalShiftGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    from_ = k.Input("Out@GRAD");
-    to_ = k.Output("X@GRAD");
-    return shift_.Prepare(k, from_.shape);
+    k.Bind(from_, to_);
+    return shift_.Prepare(k, k[from_].shape);
   }
   Status Run(KernelRun& k) override {
     if (to_) shift_.Move(std::as_const(k[from_]).template Data<T>(), k[to_].template Data<T>(), -1);
@@ -87,7 +86,8 @@ class TemporalShiftGradKernel : public Kernel {
   }
 
  private:
-  Operand from_, to_;
+  In<"Out@GRAD"> from_;
+  Out<"X@GRAD"> to_;
   Shift shift_;
 };
 

@@ -86,9 +86,8 @@ template <typename Device, typename T>
 class UnfoldKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    y_ = k.Output("Y");
-    return setup_.Prepare(k, x_.shape);
+    k.Bind(x_, y_);
+    return setup_.Prepare(k, k[x_].shape);
   }
   Status Run(KernelRun& k) override {
     const T* const x = std::as_const(k[x_]).template Data<T>();
@@ -99,7 +98,8 @@ class UnfoldKernel : public Kernel {
   }
 
  private:
-  Operand x_, y_;
+  In<"X"> x_;
+  Out<"Y"> y_;
   UnfoldSetup setup_;
 };
 
@@ -107,8 +107,7 @@ template <typename Device, typename T>
 class UnfoldGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    dy_ = k.Input("Y@GRAD");
-    dx_ = k.Output("X@GRAD");
+    k.Bind(dy_, dx_);
     PENSTOCK_RETURN_IF_ERROR(setup_.Prepare(k, k.Input("X").shape));
     return RequireShape(k, "Y@GRAD",
                         {setup_.images, setup_.rows(), setup_.height.windows() * setup_.width.windows()});
@@ -123,7 +122,8 @@ class UnfoldGradKernel : public Kernel {
   }
 
  private:
-  Operand dy_, dx_;
+  In<"Y@GRAD"> dy_;
+  Out<"X@GRAD"> dx_;
   UnfoldSetup setup_;
 };
 

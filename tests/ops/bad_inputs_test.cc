@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
 
@@ -141,9 +141,9 @@ std::vector<Attr> InsteadOf(const Attr& attr) {
 
 // Whether an output would need more memory than a test may use; then only inference is tested.
 bool AsksForMuch(const Op& op, const Tensors& inputs) {
-  VarInfos known;
-  for (const auto& [name, tensor] : inputs) known[name] = InfoOf(tensor);
-  const Result<VarInfos> outputs = InferOp(AllOps(), op, known);
+  TensorDescs known;
+  for (const auto& [name, tensor] : inputs) known[name] = DescOf(tensor);
+  const Result<TensorDescs> outputs = InferOp(AllOps(), op, known);
   if (!outputs.ok()) return false;
   for (const auto& [name, info] : *outputs) {
     double elements = 1;

@@ -92,8 +92,8 @@ const Tensors kPieces = {{"g.block0", Ramp(DType::kFp32, {2, 3}, 0, 1)},
 Status RunDeclared(const Op& op, const Services& services, Variable& out, const Shape& shape,
                    KernelSite site = {}) {
   const OpDef* def = AllOps().Find(op.type());
-  Operand operand{.index = 0, .dtype = DType::kFp32, .shape = shape, .name = op.OutputName("Out")};
-  KernelSetup setup(*def, op, {}, {{"Out", {operand}}}, services, site);
+  const Argument argument{{.dtype = DType::kFp32, .shape = shape}, {.index = 0}, op.OutputName("Out")};
+  KernelSetup setup(*def, op, {}, {{"Out", {argument}}}, services, site);
   const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
   PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
   Variable* const variables[] = {&out};

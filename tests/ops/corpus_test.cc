@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/ops/allocations.h"
@@ -236,13 +236,13 @@ void CheckDeclared(const std::string& folder, const Case& c) {
   // Fluid does not declare that their outputs are sequences.
   static const std::set<std::string> kKnowsLevel = {"ctc_align", "sequence_slice"};
   const Result<Program> program = ParseProgram(BytesOf(folder + c.name + ".pb"));
-  VarInfos declared;
+  TensorDescs declared;
   for (const std::string& name : c.ops.at(0).InputNames())
-    declared[name] = InfoOf(*program->main().FindVar(name));
-  const Result<VarInfos> inferred = InferOp(AllOps(), c.ops.at(0), declared);
+    declared[name] = DescOf(*program->main().FindVar(name));
+  const Result<TensorDescs> inferred = InferOp(AllOps(), c.ops.at(0), declared);
   ASSERT_TRUE(inferred.ok()) << c.name << ": " << inferred.status().ToString();
   for (const auto& [name, expected] : c.json["declared_out"].items()) {
-    const VarInfo& info = inferred->at(name);
+    const TensorDesc& info = inferred->at(name);
     // Fluid declares one row per image, not per window.
     if (c.json["op"] != "im2sequence") {
       EXPECT_EQ(info.shape, Shape(expected["shape"].get<std::vector<Dim>>())) << c.name << ": " << name;

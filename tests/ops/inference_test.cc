@@ -8,7 +8,7 @@
 #include "framework/base/files.h"
 #include "framework/op/conform.h"
 #include "framework/op/op_registry.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
@@ -17,10 +17,10 @@
 namespace penstock::test {
 namespace {
 
-std::optional<VarInfo> Declared(const Program& program, int block, const std::string& name) {
+std::optional<TensorDesc> Declared(const Program& program, int block, const std::string& name) {
   const Var* var = program.FindVar(block, name);
   if (var == nullptr) return std::nullopt;
-  VarInfo info = InfoOf(*var);
+  TensorDesc info = DescOf(*var);
   // Fluid multiplies -1 like a number; results below -1 are unknown too.
   for (int i = 0; i < info.shape.rank(); ++i) info.shape.Set(i, std::max(info.shape[i], kUnknownDim));
   return info;
@@ -46,8 +46,8 @@ void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally)
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     const Slot& slot = op.outputs()[s];
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      const std::optional<VarInfo> declared = Declared(program, block, slot.args[i]);
-      const VarInfo& inferred = context.outputs()[s][i];
+      const std::optional<TensorDesc> declared = Declared(program, block, slot.args[i]);
+      const TensorDesc& inferred = context.outputs()[s][i];
       if (!declared || !declared->has_type || !inferred.has_type) continue;
       if (declared->shape.rank() == 0) continue;  // cases of single ops on selected rows declare no shapes
       ++tally.outputs;

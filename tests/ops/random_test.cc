@@ -65,7 +65,7 @@ std::vector<float> DrawVar(const char* type, const Var& var, const Shape& shape)
   Program program;
   program.MutableBlock(0).SetVar(var);
   const OpDef* def = AllOps().Find(type);
-  Operand out{.index = 0, .dtype = DType::kFp32, .shape = shape, .name = "out"};
+  const Argument out{{.dtype = DType::kFp32, .shape = shape}, {.index = 0}, "out"};
   KernelSetup setup(*def, op, {}, {{"Out", {out}}}, {}, {.program = &program, .block = 0});
   const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
   EXPECT_TRUE(kernel->Prepare(setup).ok());

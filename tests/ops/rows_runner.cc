@@ -6,7 +6,7 @@
 
 #include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "operators/all_ops.h"
 #include "tests/ops/allocations.h"
 #include "tests/support/fluid_errors.h"
@@ -14,10 +14,10 @@
 namespace penstock::test {
 namespace {
 
-VarInfo InfoOf(const Variable& variable) {
-  VarInfo info;
+TensorDesc DescOf(const Variable& variable) {
+  TensorDesc info;
   if (const auto* array = variable.If<TensorArray>()) {
-    if (!array->empty()) info = penstock::InfoOf(array->front());
+    if (!array->empty()) info = penstock::DescOf(array->front());
     if (info.shape.rank() > 0) info.shape.Set(0, kUnknownDim);
     info.kind = VarKind::kTensorArray;
     return info;
@@ -74,15 +74,16 @@ void PutBack(const Variable& from, Variable& to) {
 class Frame {
  public:
   explicit Frame(Variables& variables) : variables_(variables) {}
-  Operand Take(const std::string& name, const VarInfo& info) {
+  Argument Take(const std::string& name, const TensorDesc& desc) {
     std::unique_ptr<Variable>& variable = variables_[name];
     if (variable == nullptr) variable = std::make_unique<Variable>();
-    if (info.kind == VarKind::kTensor && !variable->initialized() && info.shape.IsKnown())
-      variable->As<Tensor>().Reset(info.dtype, info.shape);
+    if (desc.kind == VarKind::kTensor && !variable->initialized() && desc.shape.IsKnown())
+      variable->As<Tensor>().Reset(desc.dtype, desc.shape);
     const auto [at, added] = index_.emplace(name, static_cast<int>(pointers_.size()));
     if (added) pointers_.push_back(variable.get());
-    return Operand{at->second, info.kind, info.dtype, info.kind == VarKind::kTensor ? info.shape : Shape(),
-                   name};
+    Argument argument{desc, Operand{at->second}, name};
+    if (desc.kind != VarKind::kTensor) argument.shape = {};
+    return argument;
   }
   Variable* const* pointers() const { return pointers_.data(); }
 
@@ -118,22 +119,22 @@ Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, AllOps().Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   if (const auto conformed = Conformed(*def, op)) return RunTwice(*conformed, variables, second);
-  InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
+  InferContext context(*def, op, [&](const std::string& name) -> std::optional<TensorDesc> {
     const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::make_optional(InfoOf(*found->second));
+    return found == variables.end() ? std::nullopt : std::make_optional(DescOf(*found->second));
   });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   Frame frame(variables);
-  std::vector<KernelSetup::Argument> in, out;
+  std::vector<KernelSetup::Arguments> in, out;
   for (const Slot& slot : op.inputs()) {
     in.push_back({slot.name, {}});
     for (std::size_t i = 0; i < slot.args.size(); ++i)
-      in.back().operands.push_back(frame.Take(slot.args[i], context.Input(slot.name, static_cast<int>(i))));
+      in.back().list.push_back(frame.Take(slot.args[i], context.Input(slot.name, static_cast<int>(i))));
   }
   for (const Slot& slot : op.outputs()) {
     out.push_back({slot.name, {}});
     for (std::size_t i = 0; i < slot.args.size(); ++i)
-      out.back().operands.push_back(frame.Take(slot.args[i], context.Output(slot.name, static_cast<int>(i))));
+      out.back().list.push_back(frame.Take(slot.args[i], context.Output(slot.name, static_cast<int>(i))));
   }
   const KernelFactory factory = def->FindKernel(DeviceKind::kCpu, def->KernelType(context));
   if (factory == nullptr) return Unimplemented("E-harness", op.type(), " has no kernel");

@@ -133,8 +133,8 @@ TEST(Save, WritesSelectedRowsAsFluidDoes) {
 
     const OpDef* def = AllOps().Find("save");
     const Op op = FileOp("save", dir / name).AddInput("X", {"x"});
-    KernelSetup setup(*def, op, {{"X", {Operand{.index = 0, .kind = VarKind::kSelectedRows, .name = "x"}}}},
-                      {}, {});
+    KernelSetup setup(*def, op, {{"X", {Argument{{.kind = VarKind::kSelectedRows}, {.index = 0}, "x"}}}}, {},
+                      {});
     const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
     ASSERT_TRUE(kernel->Prepare(setup).ok());
     Variable* const variables[] = {&x};

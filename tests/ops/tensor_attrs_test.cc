@@ -13,20 +13,20 @@ Tensor Whole(std::initializer_list<std::int32_t> values) {
   return TensorOf<std::int32_t>({static_cast<Dim>(values.size())}, values);
 }
 
-VarInfo Float(const Shape& shape) {
-  VarInfo info;
+TensorDesc Float(const Shape& shape) {
+  TensorDesc info;
   info.shape = shape;
   return info;
 }
 
-VarInfo Int(const Shape& shape) {
-  VarInfo info = Float(shape);
+TensorDesc Int(const Shape& shape) {
+  TensorDesc info = Float(shape);
   info.dtype = DType::kInt32;
   return info;
 }
 
-Shape Inferred(const Op& op, const VarInfos& inputs, const std::string& out = "Out") {
-  const Result<VarInfos> infos = InferOp(AllOps(), op, inputs);
+Shape Inferred(const Op& op, const TensorDescs& inputs, const std::string& out = "Out") {
+  const Result<TensorDescs> infos = InferOp(AllOps(), op, inputs);
   PENSTOCK_CHECK(infos.ok(), infos.status().ToString());
   return infos->at(out).shape;
 }
@@ -103,7 +103,7 @@ TEST(Unsqueeze2, TakesItsAxesFromTensors) {
 
 // Later layers can then be declared: fc needs the last extent.
 TEST(TensorAttributes, AreKnownAsFarAsTheAttributeTellsThem) {
-  const VarInfos two = {{"X", Float({kUnknownDim, 6})}, {"a", Int({1})}, {"b", Int({1})}};
+  const TensorDescs two = {{"X", Float({kUnknownDim, 6})}, {"a", Int({1})}, {"b", Int({1})}};
   Op reshape = WithSlots("reshape2", {"X"}, {"Out", "XShape"}).AddInput("ShapeTensor", {"a", "b"});
   EXPECT_EQ(Inferred(reshape.Set("shape", std::vector<std::int32_t>{-1, 128}), two),
             (Shape{kUnknownDim, 128}));

@@ -8,15 +8,15 @@
 #include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/operand_kinds.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/runtime/compute_pool.h"
 #include "framework/tensor/scope.h"
 
 namespace penstock::test {
 namespace {
 
-InferContext::Lookup LookupIn(const VarInfos& known) {
-  return [&known](const std::string& name) -> std::optional<VarInfo> {
+InferContext::Lookup LookupIn(const TensorDescs& known) {
+  return [&known](const std::string& name) -> std::optional<TensorDesc> {
     const auto found = known.find(name);
     return found == known.end() ? std::nullopt : std::make_optional(found->second);
   };
@@ -42,24 +42,19 @@ class Frame {
   std::vector<std::unique_ptr<Variable>> variables_;
 };
 
-Operand MakeOperand(Frame& frame, const std::string& name, const VarInfo& info) {
-  Operand operand;
-  if (name == kEmptyVarName) return operand;
-  operand.index = frame.IndexOf(name);
-  operand.kind = info.kind;
-  operand.dtype = info.dtype;
-  operand.shape = info.shape;
-  operand.name = name;
-  return operand;
+Argument MakeArgument(Frame& frame, const std::string& name, const TensorDesc& desc) {
+  if (name == kEmptyVarName) return {};
+  return {desc, Operand{frame.IndexOf(name)}, name};
 }
 
 // The kernel allocates an output whose shape depends on sequences or values.
-Status Allocate(Frame& frame, const Operand& operand, const TestDevice& device) {
-  if (!operand || operand.kind != VarKind::kTensor || !operand.shape.IsKnown()) return OkStatus();
-  if (frame.At(operand.index).initialized()) return OkStatus();  // in place
-  Tensor tensor(operand.dtype, operand.shape);
+Status Allocate(Frame& frame, const Argument& argument, const TestDevice& device) {
+  if (!argument || argument.kind != VarKind::kTensor || !argument.shape.IsKnown()) return OkStatus();
+  Variable& variable = frame.At(argument.operand.index);
+  if (variable.initialized()) return OkStatus();  // in place
+  Tensor tensor(argument.dtype, argument.shape);
   if (tensor.bytes() > 0) std::memset(tensor.raw(), 0xFF, tensor.bytes());
-  PENSTOCK_ASSIGN_OR_RETURN(frame.At(operand.index).As<Tensor>(), device.to_device(tensor));
+  PENSTOCK_ASSIGN_OR_RETURN(variable.As<Tensor>(), device.to_device(tensor));
   return OkStatus();
 }
 
@@ -80,13 +75,13 @@ void ShareLods(const Op& op, const InferContext& context, Frame& frame) {
 
 }  // namespace
 
-Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs) {
+Result<TensorDescs> InferOp(const OpRegistry& ops, const Op& op, const TensorDescs& inputs) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   if (const auto conformed = Conformed(*def, op)) return InferOp(ops, *conformed, inputs);
   InferContext context(*def, op, LookupIn(inputs));
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
-  VarInfos out;
+  TensorDescs out;
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     const ArgList& args = op.outputs()[s].args;
     for (std::size_t i = 0; i < args.size(); ++i) out[args[i]] = context.outputs()[s][i];
@@ -101,34 +96,34 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   const ComputeTeam team(services.threads);
   if (const auto conformed = Conformed(*def, op))
     return RunOp(ops, *conformed, inputs, services, scope, device, second);
-  VarInfos known;
-  for (const auto& [name, tensor] : inputs) known[name] = InfoOf(tensor);
+  TensorDescs known;
+  for (const auto& [name, tensor] : inputs) known[name] = DescOf(tensor);
   InferContext context(*def, op, LookupIn(known));
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
 
   Frame frame;
-  std::vector<KernelSetup::Argument> in, out;
+  std::vector<KernelSetup::Arguments> in, out;
   for (const Slot& slot : op.inputs()) {
-    KernelSetup::Argument argument{slot.name, {}};
+    KernelSetup::Arguments arguments{slot.name, {}};
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      const VarInfo& info = context.Input(slot.name, static_cast<int>(i));
-      argument.operands.push_back(MakeOperand(frame, slot.args[i], info));
+      const TensorDesc& info = context.Input(slot.name, static_cast<int>(i));
+      arguments.list.push_back(MakeArgument(frame, slot.args[i], info));
       const auto given = inputs.find(slot.args[i]);
       if (given == inputs.end())
         return FailedPrecondition("E-harness", "input ", slot.args[i], " is not given");
-      PENSTOCK_ASSIGN_OR_RETURN(frame.At(argument.operands.back().index).As<Tensor>(),
+      PENSTOCK_ASSIGN_OR_RETURN(frame.At(arguments.list.back().operand.index).As<Tensor>(),
                                 device.to_device(given->second));
     }
-    in.push_back(std::move(argument));
+    in.push_back(std::move(arguments));
   }
   for (const Slot& slot : op.outputs()) {
-    KernelSetup::Argument argument{slot.name, {}};
+    KernelSetup::Arguments arguments{slot.name, {}};
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      argument.operands.push_back(
-          MakeOperand(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
-      PENSTOCK_RETURN_IF_ERROR(Allocate(frame, argument.operands.back(), device));
+      arguments.list.push_back(
+          MakeArgument(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
+      PENSTOCK_RETURN_IF_ERROR(Allocate(frame, arguments.list.back(), device));
     }
-    out.push_back(std::move(argument));
+    out.push_back(std::move(arguments));
   }
 
   const KernelFactory factory = def->FindKernel(device.kind, def->KernelType(context));

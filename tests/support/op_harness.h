@@ -22,12 +22,12 @@
 
 namespace penstock::test {
 
-using Tensors = std::map<std::string, Tensor, std::less<>>;    // by variable
-using VarInfos = std::map<std::string, VarInfo, std::less<>>;  // by variable
+using Tensors = std::map<std::string, Tensor, std::less<>>;          // by variable
+using TensorDescs = std::map<std::string, TensorDesc, std::less<>>;  // by variable
 
 // Checks the op against its schema and returns the inferred types and shapes of its outputs. Extents may be
 // unknown.
-Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs);
+Result<TensorDescs> InferOp(const OpRegistry& ops, const Op& op, const TensorDescs& inputs);
 
 // The device of a kernel, and functions that copy tensors to and from it.
 struct TestDevice {

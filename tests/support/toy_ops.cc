@@ -13,9 +13,7 @@ class Add : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     ++PrepareCount();
-    x_ = k.Input("X");
-    y_ = k.Input("Y");
-    out_ = k.Output("Out");
+    k.Bind(x_, y_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -28,13 +26,15 @@ class Add : public Kernel {
   }
 
  private:
-  Operand x_, y_, out_;
+  In<"X"> x_;
+  In<"Y"> y_;
+  Out<"Out"> out_;
 };
 
 class Fill : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     value_ = k.Attr<float>("value");
     return OkStatus();
   }
@@ -44,17 +44,15 @@ class Fill : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   float value_ = 0;
 };
 
 class Descend : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
-    out_ = k.Output("ParamOut");
-    scratch_ = k.Workspace(param_.shape.Count() * sizeof(float));
+    k.Bind(param_, grad_, out_);
+    scratch_ = k.Workspace(k[param_].shape.Count() * sizeof(float));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -67,15 +65,16 @@ class Descend : public Kernel {
   }
 
  private:
-  Operand param_, grad_, out_;
+  In<"Param"> param_;
+  In<"Grad"> grad_;
+  Out<"ParamOut"> out_;
   WorkspaceId scratch_;
 };
 
 class Positive : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -89,14 +88,14 @@ class Positive : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 class Hooked : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    k.Bind(x_, out_);
     if (PrepareHook()) PrepareHook()();
     return OkStatus();
   }
@@ -107,7 +106,8 @@ class Hooked : public Kernel {
   }
 
  private:
-  Operand x_, out_;
+  In<"X"> x_;
+  Out<"Out"> out_;
 };
 
 class Failing : public Kernel {
@@ -119,7 +119,7 @@ class Failing : public Kernel {
 class Send : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
+    k.Bind(x_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -128,7 +128,7 @@ class Send : public Kernel {
   }
 
  private:
-  Operand x_;
+  In<"X"> x_;
 };
 
 class Blocks : public Kernel {

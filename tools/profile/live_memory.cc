@@ -7,7 +7,7 @@
 namespace penstock::profile {
 namespace {
 
-std::size_t BytesOfType(const VarInfo& info) {
+std::size_t BytesOfType(const TensorDesc& info) {
   return exec::IsKnownTensor(info) ? static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype) : 0;
 }
 
@@ -41,7 +41,7 @@ std::map<std::size_t, LiveValue> LiveAt(int instruction, const std::vector<Place
 LiveMemory LiveMemoryOf(const exec::Specialisation& plan) {
   LiveMemory memory;
   for (const exec::SlotInfo& slot : plan.block->slots) {
-    if (slot.home == exec::Home::kScope) memory.persistable += BytesOfType(InfoOf(*slot.var));
+    if (slot.home == exec::Home::kScope) memory.persistable += BytesOfType(DescOf(*slot.var));
   }
   for (std::size_t k = 0; k < plan.key.size(); ++k) {
     const auto slot = static_cast<std::size_t>(plan.block->key[k]);

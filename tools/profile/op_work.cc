@@ -52,10 +52,10 @@ constexpr std::array<std::array<std::string_view, 3>, 5> kTables = {{
     {"lookup_table_v2_grad", "W", "Out@GRAD"},
 }};
 
-double BytesOf(const VarInfo& info) {
+double BytesOf(const TensorDesc& info) {
   return static_cast<double>(info.shape.Count()) * static_cast<double>(SizeOf(info.dtype));
 }
-double CountOf(const VarInfo& info) { return static_cast<double>(info.shape.Count()); }
+double CountOf(const TensorDesc& info) { return static_cast<double>(info.shape.Count()); }
 
 // The arguments of an instruction with their types.
 class Arguments {
@@ -69,10 +69,10 @@ class Arguments {
   const OpDef& def() const { return *instruction_.def; }
 
   // Null: it is absent, or not a tensor of known extents.
-  const VarInfo* Input(std::string_view name) const {
+  const TensorDesc* Input(std::string_view name) const {
     return Named(op().inputs(), name, instruction_.inputs, inputs_);
   }
-  const VarInfo* Output(std::string_view name) const {
+  const TensorDesc* Output(std::string_view name) const {
     return Named(op().outputs(), name, instruction_.outputs, outputs_);
   }
   // Calls visit(slot of the op, type); returns false once an argument's type is not known.
@@ -86,14 +86,14 @@ class Arguments {
   }
 
  private:
-  using Types = std::map<int, const VarInfo*>;
+  using Types = std::map<int, const TensorDesc*>;
 
-  static const VarInfo* TypeIn(const Types& types, int slot) {
+  static const TensorDesc* TypeIn(const Types& types, int slot) {
     const auto found = types.find(slot);
     return found != types.end() && exec::IsKnownTensor(*found->second) ? found->second : nullptr;
   }
-  static const VarInfo* Named(const std::vector<Slot>& slots, std::string_view name,
-                              const std::vector<std::vector<int>>& arguments, const Types& types) {
+  static const TensorDesc* Named(const std::vector<Slot>& slots, std::string_view name,
+                                 const std::vector<std::vector<int>>& arguments, const Types& types) {
     for (std::size_t k = 0; k < slots.size(); ++k) {
       if (slots[k].name.str() == name && !arguments[k].empty()) return TypeIn(types, arguments[k][0]);
     }
@@ -105,7 +105,7 @@ class Arguments {
     for (std::size_t k = 0; k < slots.size(); ++k) {
       for (const int slot : arguments[k]) {
         if (slot < 0) continue;
-        const VarInfo* type = TypeIn(types, slot);
+        const TensorDesc* type = TypeIn(types, slot);
         if (type == nullptr) return false;
         visit(slots[k].name.str(), *type);
       }
@@ -118,9 +118,9 @@ class Arguments {
 };
 
 std::optional<double> ProductFlops(const Products& products, const Arguments& arguments, bool gradient) {
-  const VarInfo* left = arguments.Input(products.left);
-  const VarInfo* right = arguments.Input(products.right);
-  const VarInfo* result =
+  const TensorDesc* left = arguments.Input(products.left);
+  const TensorDesc* right = arguments.Input(products.right);
+  const TensorDesc* result =
       gradient ? arguments.Input(StrCat(products.result, kGradSlot)) : arguments.Output(products.result);
   if (left == nullptr || right == nullptr || left->shape.rank() == 0 || right->shape.rank() == 0)
     return std::nullopt;
@@ -166,7 +166,7 @@ std::optional<double> FlopsOf(const Arguments& arguments) {
   if (!arguments.def().keeps_layout()) return std::nullopt;
   double most = 0;
   const bool known = arguments.EachOutput(
-      [&](const std::string&, const VarInfo& info) { most = std::max(most, CountOf(info)); });
+      [&](const std::string&, const TensorDesc& info) { most = std::max(most, CountOf(info)); });
   return known ? std::optional(most) : std::nullopt;
 }
 
@@ -176,9 +176,9 @@ std::optional<double> BytesOf(const Arguments& arguments) {
     if (arguments.op().type() == type) table = whole, rows = read;
   }
   double bytes = 0;
-  const auto add = [&](const std::string& name, const VarInfo& info) {
+  const auto add = [&](const std::string& name, const TensorDesc& info) {
     const bool is_table = !table.empty() && name == table;
-    const VarInfo* read = nullptr;
+    const TensorDesc* read = nullptr;
     if (is_table) read = EndsWith(rows, kGradSlot) ? arguments.Input(rows) : arguments.Output(rows);
     bytes += read != nullptr ? BytesOf(*read) : BytesOf(info);
   };

@@ -9,7 +9,7 @@
 #include "framework/ir/block_uses.h"
 #include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "transpiler/memory/nesting.h"
 
 namespace penstock::memory {
@@ -196,23 +196,24 @@ class ExtentReader {
                                           const std::vector<int>& symbols, const std::vector<int>& numbers) {
     std::size_t next = 0;
     const std::optional<Op> conformed = Conformed(def, op);
-    InferContext context(def, conformed ? *conformed : op, [&](const std::string&) -> std::optional<VarInfo> {
-      const Argument& argument = arguments[next++];
-      if (argument.var == nullptr) return std::nullopt;
-      VarInfo info = InfoOf(*argument.var);
-      for (std::size_t axis = 0; axis < argument.extents.size(); ++axis) {
-        if (!IsSymbol(argument.extents[axis])) continue;
-        const auto at =
-            std::find(symbols.begin(), symbols.end(), out_.Root(UnknownOf(argument.extents[axis])));
-        const int number = numbers[static_cast<std::size_t>(at - symbols.begin())];
-        info.shape.Set(static_cast<int>(axis), TrialNumbers()[static_cast<std::size_t>(number)]);
-      }
-      return info;
-    });
+    InferContext context(
+        def, conformed ? *conformed : op, [&](const std::string&) -> std::optional<TensorDesc> {
+          const Argument& argument = arguments[next++];
+          if (argument.var == nullptr) return std::nullopt;
+          TensorDesc info = DescOf(*argument.var);
+          for (std::size_t axis = 0; axis < argument.extents.size(); ++axis) {
+            if (!IsSymbol(argument.extents[axis])) continue;
+            const auto at =
+                std::find(symbols.begin(), symbols.end(), out_.Root(UnknownOf(argument.extents[axis])));
+            const int number = numbers[static_cast<std::size_t>(at - symbols.begin())];
+            info.shape.Set(static_cast<int>(axis), TrialNumbers()[static_cast<std::size_t>(number)]);
+          }
+          return info;
+        });
     if (!def.Infer(context).ok()) return std::nullopt;
     std::vector<Shape> made;
     for (const auto& slot : context.outputs()) {
-      for (const VarInfo& output : slot) made.push_back(output.shape);
+      for (const TensorDesc& output : slot) made.push_back(output.shape);
     }
     tried_with_ = numbers;
     return made;

@@ -32,24 +32,22 @@ void Declare(Program& program, const std::string& name, const Tensor& value) {
 Subject OneOp(const Op& op, const test::Tensors& inputs) {
   Subject subject;
   subject.name = op.type();
-  test::VarInfos known;
+  test::TensorDescs known;
   for (const Slot& slot : op.inputs()) {
     for (const std::string& name : slot.args) {
       const auto found = inputs.find(name);
       if (found == inputs.end()) continue;
       Declare(subject.main, name, found->second);
       subject.values[name] = found->second;
-      known[name] = {.dtype = found->second.dtype(),
-                     .shape = found->second.shape(),
-                     .lod_level = static_cast<std::int32_t>(found->second.lod().size())};
+      known[name] = DescOf(found->second);
     }
   }
-  const Result<test::VarInfos> outputs = test::InferOp(AllOps(), op, known);
+  const Result<test::TensorDescs> outputs = test::InferOp(AllOps(), op, known);
   for (const std::string& name : op.OutputNames()) {
     if (name == kEmptyVarName || subject.main.main().FindVar(name) != nullptr) continue;
     Var var = TensorVar(name, DType::kFp32, {});
     if (outputs.ok() && outputs->contains(name)) {
-      const VarInfo& info = outputs->find(name)->second;
+      const TensorDesc& info = outputs->find(name)->second;
       var = TensorVar(name, info.dtype, info.shape, info.lod_level);
       var.kind = info.kind;
       if (!info.has_type) var.type.reset();

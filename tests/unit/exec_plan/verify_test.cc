@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "executor/plan/plan.h"
-#include "framework/op/var_info.h"
+#include "framework/op/tensor_desc.h"
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
 
@@ -21,8 +21,8 @@ std::unique_ptr<Specialisation> PlanOf(const std::string& ops, std::vector<std::
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
   auto block = CompileBlock(AllOps(), *program, {.feeds = std::move(feeds), .fetches = std::move(fetches)});
   PENSTOCK_CHECK(block.ok(), block.status().ToString());
-  std::vector<VarInfo> known;
-  for (const SlotInfo& slot : (*block)->slots) known.push_back(InfoOf(*slot.var));
+  std::vector<TensorDesc> known;
+  for (const SlotInfo& slot : (*block)->slots) known.push_back(DescOf(*slot.var));
   auto made = Specialise(*std::move(block), std::move(known), Services());
   PENSTOCK_CHECK(made.ok(), made.status().ToString());
   return std::make_unique<Specialisation>(*made->plan);  // to be broken
@@ -84,7 +84,7 @@ TEST(VerifyPlan, PlacesLieInTheArenaAndHoldTheirValues) {
 TEST(VerifyPlan, AReaderExpectsWhatTheWriterLeaves) {
   const auto plan = Chain();
   const auto first = plan->OutputsOf(0).front();
-  VarInfo other = plan->type(first.type);
+  TensorDesc other = plan->type(first.type);
   other.shape = Shape{64, 32};
   plan->types.push_back(other);
   plan->inputs[plan->steps[0].inputs_end].type = static_cast<int>(plan->types.size()) - 1;

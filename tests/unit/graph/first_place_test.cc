@@ -84,9 +84,9 @@ TEST(FirstPlace, NothingChangesWithoutMarks) {
   EXPECT_EQ(MarkedOfFirstPlace(block), block);
 }
 
-std::vector<VarInfo> KnownOf(const CompiledBlock& block) {
-  std::vector<VarInfo> known;
-  for (const SlotInfo& slot : block.slots) known.push_back(InfoOf(*slot.var));
+std::vector<TensorDesc> KnownOf(const CompiledBlock& block) {
+  std::vector<TensorDesc> known;
+  for (const SlotInfo& slot : block.slots) known.push_back(DescOf(*slot.var));
   return known;
 }
 

@@ -16,9 +16,9 @@ std::shared_ptr<const Specialisation> SpecialiseToy(const test::ToyProgram& toy,
                                                     bool in_place = true) {
   auto block = CompileBlock(test::ToyOps(), toy.program, {.feeds = feeds, .fetches = {"out"}});
   PENSTOCK_CHECK(block.ok(), block.status().ToString());
-  std::vector<VarInfo> known;
+  std::vector<TensorDesc> known;
   for (const SlotInfo& slot : (*block)->slots) {
-    known.push_back(InfoOf(*slot.var));
+    known.push_back(DescOf(*slot.var));
     if (slot.home == Home::kFeed) known.back().shape.Set(0, rows);
   }
   auto made = Specialise(*block, std::move(known), Services(), in_place);

@@ -74,7 +74,7 @@ TEST(BatchNorm, OneElementAChannelIsPassedOn) {
 }
 
 TEST(BatchNorm, ChannelsMustAgree) {
-  const VarInfo three = {.shape = {3}}, four = {.shape = {4}};
+  const TensorDesc three = {.shape = {3}}, four = {.shape = {4}};
   const auto shapes = test::InferOp(AllOps(), BatchNormOp(),
                                     {{"x", {.shape = {-1, 3, 8, 8}}},
                                      {"scale", four},

@@ -28,7 +28,7 @@ std::vector<float> Floats(const Variable& variable) {
 class Threads : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    out_ = k.Output("Out");
+    k.Bind(out_);
     threads_ = k.threads();
     return OkStatus();
   }
@@ -38,7 +38,7 @@ class Threads : public Kernel {
   }
 
  private:
-  Operand out_;
+  Out<"Out"> out_;
   int threads_ = 0;
 };
 
@@ -267,8 +267,7 @@ TEST(Executor, StepsOfSeveralUnplannedShapesKeepTheirKernels) {
    public:
     Status Prepare(KernelSetup& k) override {
       ++prepared;
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
+      k.Bind(x_, out_);
       return OkStatus();
     }
     Status Run(KernelRun& k) override {
@@ -277,7 +276,8 @@ TEST(Executor, StepsOfSeveralUnplannedShapesKeepTheirKernels) {
     }
 
    private:
-    Operand x_, out_;
+    In<"X"> x_;
+    Out<"Out"> out_;
   };
   test::RegisterToyOps(ops);
   ops.Add("toy_counted")

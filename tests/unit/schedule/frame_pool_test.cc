@@ -21,9 +21,9 @@ class Frames : public testing::Test {
   }
 
   std::unique_ptr<Frame> Make(Dim rows) {
-    std::vector<VarInfo> known;
+    std::vector<TensorDesc> known;
     for (const SlotInfo& slot : block_->slots) {
-      known.push_back(InfoOf(*slot.var));
+      known.push_back(DescOf(*slot.var));
       if (slot.home == Home::kFeed) known.back().shape.Set(0, rows);
     }
     auto made = Specialise(block_, std::move(known), Services());

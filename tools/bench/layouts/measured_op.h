@@ -22,7 +22,7 @@ struct PlannedOp {
   PlannedOp(const exec::Specialisation& plan, std::size_t instruction);
 
   Op op;
-  std::map<std::string, VarInfo> inputs, outputs;
+  std::map<std::string, TensorDesc> inputs, outputs;
   std::string key;  // text of all of it
 };
 

@@ -105,9 +105,9 @@ std::optional<int> AwaitedBy(const Instruction& instruction) {
 std::optional<int> OperationOf(const Instruction& instruction) {
   const Op& op = *instruction.op;
   if (roles::CommOf(op) == roles::Comm::kRecv) {
-    // A recv ahead of its step's end is complete after the fetch_barrier, and nothing uses it before.
+    // One that asks for the next version is complete after the fetch_barrier, and nothing uses it before.
     const roles::RecvView recv(op);
-    if (instruction.ahead || recv.by_communicator() || recv.idle()) return std::nullopt;
+    if (recv.next_version() || recv.by_communicator() || recv.idle()) return std::nullopt;
     return Await::kPulls;
   }
   const bool orders = op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp;

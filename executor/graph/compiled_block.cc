@@ -9,7 +9,6 @@
 #include "executor/graph/explain.h"
 #include "executor/graph/first_place.h"
 #include "executor/graph/halves.h"
-#include "executor/graph/receive_order.h"
 #include "executor/graph/row_views.h"
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
@@ -42,7 +41,7 @@ bool HasValue(const Var& var) { return var.type.has_value() || var.kind != VarKi
 class Compiler {
  public:
   Compiler(const OpRegistry& ops, const Program& program, CompileRequest request)
-      : ops_(ops), out_(std::make_shared<CompiledBlock>()), receives_early_(request.receives_early) {
+      : ops_(ops), out_(std::make_shared<CompiledBlock>()) {
     out_->program = program;
     out_->block = request.block;
     out_->use = request.use;
@@ -53,17 +52,16 @@ class Compiler {
 
   Result<std::shared_ptr<const CompiledBlock>> Compile() {
     PENSTOCK_RETURN_IF_ERROR(AddFeeds());
-    const std::vector<OpEntry>& entries = block().ops();
-    const auto order_of = receives_early_ ? OrderWithEarlyReceives : OrderOfProgram;
-    for (const OrderedOp& ordered : order_of(out_->program, out_->block)) {
-      const OpEntry& entry = entries[static_cast<std::size_t>(ordered.position)];
+    int position = -1;
+    for (const OpEntry& entry : block().ops()) {
+      ++position;
       const Op& op = *entry.op;
       if (op.type() == kFeedOp || op.type() == kFetchOp) {
         NoteFeedOrFetch(op);
         continue;
       }
       if (TellsStart(op)) continue;
-      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entry.op, ordered));
+      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entry.op, position));
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
@@ -163,8 +161,7 @@ class Compiler {
     columns.emplace_back(number ? std::get<std::int32_t>(*number) : 0, name);
   }
 
-  Status AddInstruction(const OpRef& op, const OrderedOp& ordered) {
-    const int position = ordered.position;
+  Status AddInstruction(const OpRef& op, int position) {
     const auto explain = [&](Status status) {
       return ExplainOp(std::move(status), out_->program, out_->block, position);
     };
@@ -180,7 +177,6 @@ class Compiler {
     instruction.op = conformed ? std::make_shared<const Op>(*std::move(conformed)) : op;
     instruction.def = *def;
     instruction.position = position;
-    instruction.ahead = ordered.ahead;
     instruction.of_first_place = roles::IsOfFirstPlace(*op);
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->outputs(), position, instruction.outputs));
@@ -328,7 +324,6 @@ class Compiler {
 
   const OpRegistry& ops_;
   std::shared_ptr<CompiledBlock> out_;
-  const bool receives_early_;
   std::unordered_map<std::string, int> slot_of_;
   std::set<std::string> keeps_;
   std::set<int> imported_;

@@ -47,7 +47,6 @@ struct Instruction {
   OpRef op;
   const OpDef* def = nullptr;
   int position = 0;             // in the block
-  bool ahead = false;           // a recv that runs before the send_barrier of its step (receive_order.h)
   bool of_first_place = false;  // of several places of a process, only the first one runs it
   // The types of its outputs are asked for before the run (OpDef::PeekOutputs) and known when it is planned.
   bool peeked = false;
@@ -108,7 +107,6 @@ struct CompileRequest {
   std::vector<std::string> fetches;
   // For a nested block: its variables that must live in the scope of the run, to be read afterwards.
   std::vector<std::string> keeps = {};
-  bool receives_early = false;  // the process's client can PullNext: receive_order.h
 };
 
 // Compiles one block.

@@ -271,7 +271,7 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   Services of_kernel = services;
   of_kernel.threads = ThreadsFor(inputs, outputs, services.threads);
   KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
-                    {.program = &block.program, .block = block.block, .ahead = instruction.ahead, .awaited = true});
+                    {.program = &block.program, .block = block.block, .awaited = true});
   PreparedKernel prepared;
   prepared.kernel = factory();
   if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())

@@ -5,8 +5,10 @@
 #include "executor/graph/first_place.h"
 #include "executor/plan/channels_last.h"
 #include "executor/plan/fuse.h"
+#include "executor/plan/receive_early.h"
 #include "executor/plan/verify.h"
 #include "framework/base/environment.h"
+#include "framework/runtime/rpc_client.h"
 
 namespace penstock::exec {
 
@@ -19,6 +21,8 @@ PlanOptions PlanOptionsBySetting() {
 Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
                              std::vector<TensorDesc> known, const Services& services,
                              const PlanOptions& options) {
+  const RpcClient* const rpc = services.rpc;
+  if (options.receive_early && rpc != nullptr && rpc->PullsNext()) block = ReceiveEarly(std::move(block));
   if (options.channels_last) block = StoreChannelsLast(ops, block, known);
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)

@@ -167,8 +167,6 @@ struct Executor::Impl {
     CompileRequest request;
     for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
     request.fetches.assign(fetches.begin(), fetches.end());
-    RpcClient* const rpc = first().services.rpc;
-    request.receives_early = rpc != nullptr && rpc->PullsNext();
     PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request)));
     const std::lock_guard lock(mutex);
     main_entries.push_front(entry);

@@ -73,7 +73,6 @@ Result<std::shared_ptr<const Specialisation>> PlanForFeeds(const OpRegistry& ops
     return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", fed.batch);
   const PlanningServices planning(ops);
   CompileRequest request;
-  request.receives_early = planning.services().rpc->PullsNext();
   request.feeds = FedNames(program.main());
   for (const auto& [name, shape] : fed.shapes) {
     if (std::ranges::find(request.feeds, name) != request.feeds.end()) continue;

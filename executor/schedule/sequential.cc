@@ -4,6 +4,7 @@
 
 #include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
+#include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
 #include "framework/runtime/rpc_client.h"
 
@@ -90,7 +91,8 @@ Status RunSequential(Frame& frame, Scope& scope, const Services& services, const
     }
     if (timer != nullptr) [[unlikely]]
       begin = timer->Add(instruction.op->type(), begin, frame.block().block, instruction.position);
-    if (watched && !instruction.ahead) [[unlikely]] {  // a recv ahead is checked after its fetch_barrier
+    // What is received early is checked after the fetch_barrier.
+    if (watched && !roles::RecvView(*instruction.op).next_version()) [[unlikely]] {
       // A collective operation in progress may still write the outputs.
       if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));

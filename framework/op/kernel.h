@@ -104,7 +104,6 @@ struct WorkspaceId {
 struct KernelSite {
   const Program* program = nullptr;
   int block = 0;
-  bool ahead = false;  // a recv that runs before the send_barrier that precedes it in the program
   // Operations that the op starts may still use its variables when Run has returned: whoever runs the op
   // waits for them before the next use.
   bool awaited = false;

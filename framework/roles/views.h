@@ -116,6 +116,10 @@ class RecvView {
   bool by_communicator() const { return !messages().empty(); }
   bool idle() const;        // does nothing, because the communicator receives
   Status Validate() const;  // E-contract-epmap
+  // Whether it runs before the send_barrier of its step, for the values after that. Only a plan
+  // (executor/plan) has such an op.
+  bool next_version() const;
+  static void AskForNext(Op& recv);
 
  private:
   const Op& op_;

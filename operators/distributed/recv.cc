@@ -38,14 +38,14 @@ class RecvKernel : public Kernel {
           client_->DeclarePull(PieceOf(variables[i], servers[i], remote, TrainerOf(k))));
       pieces_.push_back({variables[i], handle});
     }
-    ahead_ = k.site().ahead;
+    next_version_ = recv.next_version();
     waits_ = !k.site().awaited;
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (communicator_ != nullptr) return communicator_->Land(whole_, k.Var(param_));
     for (const Piece& piece : pieces_) {
-      if (ahead_) {
+      if (next_version_) {
         PENSTOCK_RETURN_IF_ERROR(client_->PullNext(piece.handle, k.Var(piece.variable)));
         continue;
       }
@@ -73,7 +73,7 @@ class RecvKernel : public Kernel {
 
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
-  bool ahead_ = false;                           // of its step's end
+  bool next_version_ = false;                    // asks for the values after the step's end
   bool waits_ = true;                            // for its pieces
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
   Out<"Out"> param_;

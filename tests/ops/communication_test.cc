@@ -3,6 +3,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
+#include "framework/roles/views.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
 #include "framework/tensor/scope.h"
@@ -238,11 +239,12 @@ TEST(Recv, WaitsForItselfUnlessWhoeverRunsItDoes) {
   }
 }
 
-TEST(Recv, AheadOfItsStepsEndAsksForTheNextVersion) {
+TEST(Recv, ThatAPlanHasMovedAsksForTheNextVersion) {
   RecordingClient client;
   Variable w;
-  const Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
-  ASSERT_TRUE(RunDeclared(op, {.rpc = &client}, w, {2}, {.ahead = true}).ok());
+  Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
+  roles::RecvView::AskForNext(op);
+  ASSERT_TRUE(RunDeclared(op, {.rpc = &client}, w, {2}).ok());
   EXPECT_EQ(client.calls, (Calls{"pull w f32[2] at a:1 by 0", "PullNext 0"}));
 }
 

@@ -1,9 +1,11 @@
-// A trainer's step requests its parameters as early as it may, and never earlier.
-#include "executor/graph/receive_order.h"
+// A trainer's step asks for its parameters as early as it may, and never earlier.
+#include "executor/plan/receive_early.h"
 
 #include <gtest/gtest.h>
 
+#include "framework/roles/views.h"
 #include "framework/text/parser.h"
+#include "operators/all_ops.h"
 
 namespace penstock::exec {
 namespace {
@@ -19,27 +21,47 @@ constexpr char kRecvW[] = "  w = recv() {epmap=[\"a:1\"]} @rpc(w, gw)\n";
 constexpr char kRecvV[] = "  v = recv() {epmap=[\"a:1\"]} @rpc(v, gv)\n";
 constexpr char kFetchBarrier[] = "  [v, w] = fetch_barrier() {endpoints=[\"a:1\"]} @rpc\n";
 
-// "make_w send send_barrier recv*": the types of the ops in execution order; a star marks an op that runs
-// ahead.
+// All ops, and some that stand for the computation of a step.
+const OpRegistry& Ops() {
+  static const OpRegistry* const ops = [] {
+    auto* const made = new OpRegistry;
+    RegisterAllOps(*made);
+    for (const char* type : {"back_v", "back_w", "other", "reader", "loop"}) {
+      OpDef& op = made->Add(type).Doc("A test's.", "");
+      op.Input("X", "", AnyType(), Repeated()).Output("Out", "", SameTypeAs("X"));
+      if (StrCat(type) == "loop") op.RequiredAttr("sub_block", AttrKind::kBlock, "");
+      op.InferShape(OutputsAsDeclared()).NotBuilt("a test's").NoGrad();
+    }
+    PENSTOCK_CHECK(made->Finish().ok(), "the declarations are complete");
+    return made;
+  }();
+  return *ops;
+}
+
+// "back_w send send_barrier recv*": the types of the instructions in their order; a star marks a recv that
+// asks for the next version.
 std::string OrderOf(const std::string& ops) {
   const Result<Program> program =
       ParseText(StrCat(kVars, ops, ops.find("block 1") < ops.size() ? "" : "}\n"), "in");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
+  auto compiled = CompileBlock(Ops(), *program, {});
+  PENSTOCK_CHECK(compiled.ok(), compiled.status().ToString());
+  const std::shared_ptr<const CompiledBlock> block = ReceiveEarly(*std::move(compiled));
   std::vector<std::string> types;
-  for (const OrderedOp& op : OrderWithEarlyReceives(*program, 0)) {
-    const std::vector<OpEntry>& entries = program->block(0).ops();
-    types.push_back(StrCat(entries[static_cast<std::size_t>(op.position)].op->type(), op.ahead ? "*" : ""));
+  for (const Instruction& instruction : block->instructions) {
+    const bool moved = roles::RecvView(*instruction.op).next_version();
+    types.push_back(StrCat(instruction.op->type(), moved ? "*" : ""));
   }
   return Join(types, " ");
 }
 
-TEST(ReceiveOrder, AParameterIsAskedForOnceItsGradientIsSent) {
+TEST(ReceiveEarly, AParameterIsAskedForOnceItsGradientIsSent) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  gw = back_w(X=w)\n", kSendW, kSendBarrier,
                            kRecvW, kRecvV, kFetchBarrier)),
             "back_v send recv* back_w send recv* send_barrier fetch_barrier");
 }
 
-TEST(ReceiveOrder, NotBeforeTheLastOpThatNamesIt) {
+TEST(ReceiveEarly, NotBeforeTheLastOpThatNamesIt) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  gw = back_w(X=[w, v])\n", kSendW,
                            "  a = other(X=a)\n", kSendBarrier, kRecvV, kRecvW, kFetchBarrier)),
             "back_v send back_w recv* send recv* other send_barrier fetch_barrier");
@@ -48,26 +70,26 @@ TEST(ReceiveOrder, NotBeforeTheLastOpThatNamesIt) {
             "back_v send other recv* send_barrier fetch_barrier");
 }
 
-TEST(ReceiveOrder, ABlockThatNamesItIsOver) {
+TEST(ReceiveEarly, ABlockThatNamesItIsOver) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  a = loop(X=a) {sub_block=^1}\n", kSendBarrier,
-                           kRecvV, kFetchBarrier, "}\nblock 1 in 0 {\n  a = add(X=v)\n}\n")),
+                           kRecvV, kFetchBarrier, "}\nblock 1 in 0 {\n  a = other(X=v)\n}\n")),
             "back_v send loop recv* send_barrier fetch_barrier");
 }
 
-TEST(ReceiveOrder, SlicesWaitForTheReadersOfTheWhole) {
+TEST(ReceiveEarly, SlicesWaitForTheReadersOfTheWhole) {
   EXPECT_EQ(OrderOf(StrCat("  gw = back_w(X=x)\n", kSendW, "  a = reader(X=w)\n  a = other(X=a)\n",
                            kSendBarrier, "  [w0, w1] = recv() {epmap=[\"a:1\", \"a:1\"]} @rpc(w, gw)\n",
                            kFetchBarrier, "  w = concat(X=[w0, w1])\n")),
             "back_w send reader recv* other send_barrier fetch_barrier concat");
 }
 
-TEST(ReceiveOrder, AReaderOfTheNewValueDoesNotHoldItBack) {
+TEST(ReceiveEarly, AReaderOfTheNewValueDoesNotHoldItBack) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  a = other(X=a)\n", kSendBarrier, kRecvV,
                            kFetchBarrier, "  a = reader(X=v)\n")),
             "back_v send recv* other send_barrier fetch_barrier reader");
 }
 
-TEST(ReceiveOrder, StaysWhereItIsNotKnownToBeRight) {
+TEST(ReceiveEarly, StaysWhereItIsNotKnownToBeRight) {
   const std::string unsent = StrCat("  gw = back_w(X=w)\n", kSendW, kSendBarrier, kRecvV, kFetchBarrier);
   EXPECT_EQ(OrderOf(unsent), "back_w send send_barrier recv fetch_barrier") << "v has no gradient";
   const std::string unnamed =

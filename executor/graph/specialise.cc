@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
-#include <string_view>
 
 #include "executor/graph/explain.h"
-#include "executor/graph/in_place.h"
-#include "executor/graph/memory_plan.h"
-#include "framework/base/flat_index.h"
+#include "executor/graph/place_temporaries.h"
+#include "executor/graph/sent_values.h"
+#include "executor/graph/type_table.h"
 
 namespace penstock::exec {
 namespace {
@@ -16,18 +14,6 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 // More than any machine can address, and far below the size at which sums overflow.
 constexpr std::size_t kTemporaryBytesMax = std::size_t{1} << 47;
-
-std::uint32_t HashOf(const TensorDesc& type) {
-  const Dims dims = type.shape.dims();
-  const std::string_view bytes(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
-  return FlatHash(bytes) ^ (static_cast<std::uint32_t>(type.dtype) << 16) ^
-         static_cast<std::uint32_t>(type.kind);
-}
-
-bool IsSame(const TensorDesc& a, const TensorDesc& b) {
-  return a.kind == b.kind && a.dtype == b.dtype && a.lod_level == b.lod_level && a.has_type == b.has_type &&
-         a.dtype_is_loose == b.dtype_is_loose && a.shape == b.shape;
-}
 
 class Specialiser {
  public:
@@ -37,14 +23,11 @@ class Specialiser {
         in_place_(in_place),
         known_(std::move(known)),
         type_of_(block->slots.size(), -1),
-        place_of_(block->slots.size(), -1),
-        view_of_(block->slots.size(), -1),
         guessed_(block->slots.size(), false),
         block_written_(block->slots.size(), false),
-        sent_(block->slots.size(), false),
-        unwritten_since_sent_(block->slots.size(), false),
-        whole_sent_(block->slots.size(), false) {
-    out_ = std::make_shared<Specialisation>();
+        sent_(*block),
+        out_(std::make_shared<Specialisation>()),
+        types_(out_->types) {
     out_->block = std::move(block);
   }
 
@@ -66,10 +49,8 @@ class Specialiser {
       if (static_cast<std::size_t>(await.step) < out_->steps.size())
         out_->steps[static_cast<std::size_t>(await.step)].awaits = true;
     }
-    for (const RowGroup& group : block.row_groups) AddViews(group);
-    PlaceOutputs();
-    PlacePlaces();
-    return Specialised{std::move(out_), std::move(kernels_)};
+    PlaceTemporaries(*out_, sent_, in_place_);
+    return Specialised{out_, std::move(kernels_)};
   }
 
  private:
@@ -151,7 +132,7 @@ class Specialiser {
         guessed_[static_cast<std::size_t>(slot)] = guess;
       }
     }
-    if (instruction.def->effects().MayHoldArguments()) NoteSent(instruction);
+    sent_.Note(instruction);
     step.inputs_end = static_cast<std::uint32_t>(out_->inputs.size());
     step.outputs_end = static_cast<std::uint32_t>(out_->outputs.size());
     step.workspaces_end = static_cast<std::uint32_t>(out_->workspaces.size());
@@ -169,34 +150,11 @@ class Specialiser {
     out_->lod_copies.insert(out_->lod_copies.end(), copies.begin(), copies.end());
   }
 
-  // The position of a type among the specialisation's.
-  int TypeIndex(const TensorDesc& type) {
-    const std::uint32_t hash = HashOf(type);
-    const std::int64_t found =
-        type_index_.Find(hash, [&](std::size_t at) { return IsSame(out_->types[at], type); });
-    if (found != FlatIndex::kAbsent) return static_cast<int>(found);
-    type_index_.Add(hash, out_->types.size());
-    out_->types.push_back(type);
-    return static_cast<int>(out_->types.size()) - 1;
-  }
-
   // The position of the type that the slot has now.
   int TypeIndexOf(int slot) {
     int& index = type_of_[static_cast<std::size_t>(slot)];
-    if (index < 0) index = TypeIndex(Known(slot));
+    if (index < 0) index = types_.IndexOf(Known(slot));
     return index;
-  }
-
-  void NoteSent(const Instruction& instruction) {
-    for (const auto& args : instruction.inputs) {
-      for (const int slot : args) {
-        if (slot < 0) continue;
-        sent_[static_cast<std::size_t>(slot)] = true;
-        unwritten_since_sent_[static_cast<std::size_t>(slot)] = true;
-        const int whole = out_->block->slots[static_cast<std::size_t>(slot)].view_of;
-        if (whole >= 0) whole_sent_[static_cast<std::size_t>(whole)] = true;
-      }
-    }
   }
 
   // Records the input types that the kernel was prepared for. Call before AddOutput, which replaces the type
@@ -205,7 +163,7 @@ class Specialiser {
     step.may_lack_inputs = step.starts_blocks || instruction.def->reads_only_some();
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
-        out_->arguments.push_back(slot < 0 ? TypeIndex(TensorDesc()) : TypeIndexOf(slot));
+        out_->arguments.push_back(slot < 0 ? types_.IndexOf(TensorDesc()) : TypeIndexOf(slot));
         if (slot < 0) continue;
         const TensorDesc& info = Known(slot);
         if (info.kind != VarKind::kTensor || IsKnownTensor(info))
@@ -216,7 +174,7 @@ class Specialiser {
 
   void AddOutputTypes(const Inferred& inferred) {
     for (const std::vector<TensorDesc>& row : inferred.outputs) {
-      for (const TensorDesc& type : row) out_->arguments.push_back(TypeIndex(type));
+      for (const TensorDesc& type : row) out_->arguments.push_back(types_.IndexOf(type));
     }
   }
 
@@ -248,123 +206,22 @@ class Specialiser {
     }
     if (out_->block->slots[static_cast<std::size_t>(slot)].home == Home::kFrame) temporary_bytes_ += bytes;
     out_->outputs.push_back({.slot = slot,
-                             .type = TypeIndex(info),
+                             .type = types_.IndexOf(info),
                              .in_place = Reads(instruction, slot),
-                             .sent_before = unwritten_since_sent_[static_cast<std::size_t>(slot)]});
-    unwritten_since_sent_[static_cast<std::size_t>(slot)] = false;
+                             .sent_before = sent_.NoteWrite(slot)});
     return OkStatus();
-  }
-
-  // The type of this slot in a prepared step; null if it is not known before the step runs.
-  const TensorDesc* InfoIn(std::size_t step, int slot) const {
-    for (const OutputSlot& output : out_->OutputsOf(step)) {
-      if (output.slot == slot) return &out_->type(output.type);
-    }
-    for (const InputSlot& input : out_->InputsOf(step)) {
-      if (input.slot == slot && IsKnownTensor(out_->type(input.type))) return &out_->type(input.type);
-    }
-    return nullptr;
-  }
-
-  // Computes the rows of each view from the types that the step which cuts or joins them was prepared for.
-  void AddViews(const RowGroup& group) {
-    const auto step = static_cast<std::size_t>(group.instruction);
-    const TensorDesc* whole = InfoIn(step, group.whole);
-    if (!out_->steps[step].has_kernel || whole == nullptr || whole->shape.rank() == 0) return;
-    std::vector<RowView> views;
-    Dim begin = 0;
-    for (const int part : group.parts) {
-      const TensorDesc* info = InfoIn(step, part);
-      if (info == nullptr || info->dtype != whole->dtype || info->shape.rank() == 0) return;
-      const Dim end = begin + info->shape[0];
-      if (out_->block->slots[static_cast<std::size_t>(part)].view_of == group.whole)
-        views.push_back({part, group.whole, TypeIndex(*whole), begin, end});
-      begin = end;
-    }
-    if (begin != whole->shape[0]) return;
-    for (const RowView& view : views) {
-      view_of_[static_cast<std::size_t>(view.slot)] = static_cast<int>(out_->views.size());
-      out_->views.push_back(view);
-    }
-  }
-
-  void PlaceOutputs() {
-    for (OutputSlot& output : out_->outputs) {
-      output.view = view_of_[static_cast<std::size_t>(output.slot)];
-      if (output.view < 0) output.place = PlaceOf(output);
-    }
-  }
-
-  // Returns the place of a temporary, large enough for all its writers; -1 for other variables.
-  int PlaceOf(const OutputSlot& output) {
-    const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(output.slot)];
-    if (declared.home != Home::kFrame) return -1;
-    const TensorDesc& info = out_->type(output.type);
-    const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
-    int& place = place_of_[static_cast<std::size_t>(output.slot)];
-    if (place < 0) {
-      place = static_cast<int>(out_->places.size());
-      out_->places.push_back(
-          {.slot = output.slot, .type = output.type, .bytes = bytes, .own_buffer = declared.kept});
-    }
-    Place& found = out_->places[static_cast<std::size_t>(place)];
-    found.bytes = std::max(found.bytes, bytes);
-    return place;
-  }
-
-  void PlacePlaces() {
-    const std::vector<int> from = in_place_ ? PlacesToTakeOver(*out_, place_of_) : std::vector<int>();
-    std::vector<Lifetime> lifetimes;
-    std::vector<int> lifetime_of(out_->places.size(), -1);  // places that take over others' memory share one
-    for (const std::size_t p : ByFirstWrite()) {
-      Place& place = out_->places[p];
-      const auto s = static_cast<std::size_t>(place.slot);
-      place.sent = sent_[s] || whole_sent_[s];
-      if (place.own_buffer) continue;
-      const SlotInfo& slot = out_->block->slots[s];
-      if (!from.empty() && from[p] >= 0) {
-        lifetime_of[p] = lifetime_of[static_cast<std::size_t>(from[p])];
-        int& last = lifetimes[static_cast<std::size_t>(lifetime_of[p])].last;
-        last = std::max(last, slot.last_use);
-        continue;
-      }
-      lifetime_of[p] = static_cast<int>(lifetimes.size());
-      lifetimes.push_back({place.bytes, slot.first_write, slot.last_use});
-    }
-    const MemoryPlan plan = PlanMemory(lifetimes);
-    for (std::size_t p = 0; p < out_->places.size(); ++p) {
-      if (lifetime_of[p] >= 0)
-        out_->places[p].offset = plan.offsets[static_cast<std::size_t>(lifetime_of[p])];
-    }
-    out_->arena_bytes = plan.arena_bytes;
-  }
-
-  // The places; one whose memory another takes over stands before it.
-  std::vector<std::size_t> ByFirstWrite() const {
-    std::vector<std::size_t> order(out_->places.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [this](std::size_t p) {
-      return out_->block->slots[static_cast<std::size_t>(out_->places[p].slot)].first_write;
-    });
-    return order;
   }
 
   const Services& services_;
   const bool in_place_;
-  FlatIndex type_index_;  // of out_->types
   std::vector<TensorDesc> known_;
   std::vector<int> type_of_;         // by slot: its present type's index in out_->types, -1 if not looked up
-  std::vector<int> place_of_;        // index in places by slot, -1 if it has none
-  std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view
   std::vector<bool> guessed_;        // by slot: the run may produce another shape
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
-  std::vector<bool> sent_;           // by slot: an op that may hold it has read it
-  // By slot: sent, and not written since. The first step that writes it uses other memory while the sender
-  // holds this memory; later steps (a fetch_barrier, after the recv) keep that other memory and its value.
-  std::vector<bool> unwritten_since_sent_;
-  std::vector<bool> whole_sent_;     // by slot: an op that may hold it has read a view of it
+  SentValues sent_;
   std::size_t temporary_bytes_ = 0;  // of all outputs that are temporaries
-  std::shared_ptr<Specialisation> out_;
+  const std::shared_ptr<Specialisation> out_;
+  TypeTable types_;  // out_->types
   Kernels kernels_;
 };
 

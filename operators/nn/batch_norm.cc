@@ -66,9 +66,8 @@ class BatchNormKernel : public Kernel {
     const float* const x = std::as_const(k[a_.x]).template Data<float>();
     const vec::ChannelNorm norm = {std::as_const(k[a_.scale]).template Data<float>(),
                                    std::as_const(k[a_.bias]).template Data<float>(), a_.epsilon};
-    float* const mean = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<float>();
-    float* const variance =
-        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<float>();
+    float* const mean = k[a_.used_mean()].template Data<float>();
+    float* const variance = k[a_.used_variance()].template Data<float>();
     float* const y = k[a_.y].template Data<float>();
     const vec::Planes planes = PlanesOf(a_.shape);
     EachPartOfChannels(a_.shape, [&](std::size_t first, std::size_t count) {
@@ -97,20 +96,11 @@ class BatchNormKernel : public Kernel {
     const T* scale = k[a_.scale].template Data<T>();
     const T* bias = k[a_.bias].template Data<T>();
     T* y = k[a_.y].template Data<T>();
+    if (!a_.uses_running) a_.Measure<T>(k);
+    const T* const means = std::as_const(k[a_.used_mean()]).template Data<T>();
+    const T* const variances = std::as_const(k[a_.used_variance()]).template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
-      T mean = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>()[c];
-      T variance =
-          k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>()[c];
-      if (!a_.uses_running) {
-        const T count = static_cast<T>(a_.shape.PerChannel());
-        T sum = 0, squares = 0;
-        a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
-        mean = sum / count;
-        a_.shape.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
-        variance = squares / count;
-        k[a_.saved_mean].template Data<T>()[c] = mean;
-        k[a_.saved_variance].template Data<T>()[c] = variance;
-      }
+      const T mean = means[c], variance = variances[c];
       const T factor = scale[c] / std::sqrt(variance + static_cast<T>(a_.epsilon));
       a_.shape.EachElement(c, [&](Dim at) { y[at] = (x[at] - mean) * factor + bias[c]; });
     }
@@ -155,12 +145,10 @@ void RowMoments::Prepare(KernelSetup& k, const ChannelShape& s) {
 RowMoments::Numbers RowMoments::Run(KernelRun& k, const BatchNormArguments& a) const {
   if (!a.uses_running) Measure(k, a);
   const float* const scale = std::as_const(k[a.scale]).Data<float>();
-  const float* const variance =
-      std::as_const(k[a.uses_running ? Operand(a.variance) : Operand(a.saved_variance)]).Data<float>();
+  const float* const variance = std::as_const(k[a.used_variance()]).Data<float>();
   auto* const factors = reinterpret_cast<float*>(k.Workspace(factors_));
   for (Dim c = 0; c < a.shape.channels; ++c) factors[c] = scale[c] / std::sqrt(variance[c] + a.epsilon);
-  return {std::as_const(k[a.uses_running ? Operand(a.mean) : Operand(a.saved_mean)]).Data<float>(), factors,
-          std::as_const(k[a.bias]).Data<float>()};
+  return {std::as_const(k[a.used_mean()]).Data<float>(), factors, std::as_const(k[a.bias]).Data<float>()};
 }
 
 void RowMoments::Measure(KernelRun& k, const BatchNormArguments& a) const {
@@ -208,6 +196,20 @@ Status BatchNormArguments::Prepare(KernelSetup& k) {
 }
 
 template <typename T>
+void BatchNormArguments::Measure(KernelRun& k) const {
+  const T* const values = std::as_const(k[x]).template Data<T>();
+  const T count = static_cast<T>(shape.PerChannel());
+  for (Dim c = 0; c < shape.channels; ++c) {
+    T sum = 0, squares = 0;
+    shape.EachElement(c, [&](Dim at) { sum += values[at]; });
+    const T average = sum / count;
+    shape.EachElement(c, [&](Dim at) { squares += (values[at] - average) * (values[at] - average); });
+    k[saved_mean].template Data<T>()[c] = average;
+    k[saved_variance].template Data<T>()[c] = squares / count;
+  }
+}
+
+template <typename T>
 void BatchNormArguments::MoveRunning(KernelRun& k) const {
   const T kept = momentum_tensor ? k[momentum_tensor].template Data<T>()[0] : static_cast<T>(momentum);
   const T* old_mean = k[mean].template Data<T>();
@@ -232,6 +234,8 @@ void BatchNormArguments::KeepRunning(KernelRun& k) const {
   }
 }
 
+template void BatchNormArguments::Measure<float>(KernelRun&) const;
+template void BatchNormArguments::Measure<double>(KernelRun&) const;
 template void BatchNormArguments::MoveRunning<float>(KernelRun&) const;
 template void BatchNormArguments::MoveRunning<double>(KernelRun&) const;
 template void BatchNormArguments::KeepRunning<float>(KernelRun&) const;

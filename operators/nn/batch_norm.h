@@ -128,6 +128,12 @@ struct BatchNormArguments {
   bool uses_running = false;
 
   Status Prepare(KernelSetup& k);
+  // The moments by which X is normalised: the running ones, or those of the batch.
+  Operand used_mean() const { return uses_running ? Operand(mean) : Operand(saved_mean); }
+  Operand used_variance() const { return uses_running ? Operand(variance) : Operand(saved_variance); }
+  // Writes the mean and the variance of the batch to saved_mean and saved_variance, by plain loops.
+  template <typename T>
+  void Measure(KernelRun& k) const;
   // For training, with the moments of the batch in saved_mean and saved_variance. Moves the running moments
   // towards them, then converts saved_variance to the form that the gradient reads.
   template <typename T>

@@ -68,10 +68,9 @@ class BatchNormReluKernel : public Kernel {
         });
       }
     }
-    if (!a_.uses_running) MeasureBatch(k, x);
-    const T* const means = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>();
-    const T* const variances =
-        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>();
+    if (!a_.uses_running) a_.Measure<T>(k);
+    const T* const means = k[a_.used_mean()].template Data<T>();
+    const T* const variances = k[a_.used_variance()].template Data<T>();
     const T* const scale = std::as_const(k[a_.scale]).template Data<T>();
     const T* const bias = std::as_const(k[a_.bias]).template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
@@ -80,19 +79,6 @@ class BatchNormReluKernel : public Kernel {
         const T z = (x[at] - mean) * factor + bias[c];
         y[at] = ReluOf(addend == nullptr ? z : z + addend[at]);
       });
-    }
-  }
-
-  // Writes mean and variance to saved_mean and saved_variance, where MoveRunning expects them.
-  void MeasureBatch(KernelRun& k, const T* x) const {
-    const T count = static_cast<T>(a_.shape.PerChannel());
-    for (Dim c = 0; c < a_.shape.channels; ++c) {
-      T sum = 0, squares = 0;
-      a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
-      const T mean = sum / count;
-      a_.shape.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
-      k[a_.saved_mean].template Data<T>()[c] = mean;
-      k[a_.saved_variance].template Data<T>()[c] = squares / count;
     }
   }
 

@@ -75,9 +75,8 @@ class InplaceAbnKernel : public Kernel {
       return OkStatus();
     }
     if (!a_.uses_running) MeasureBatch(k, x);
-    const T* const means = k[a_.uses_running ? Operand(a_.mean) : Operand(a_.saved_mean)].template Data<T>();
-    const T* const variances =
-        k[a_.uses_running ? Operand(a_.variance) : Operand(a_.saved_variance)].template Data<T>();
+    const T* const means = k[a_.used_mean()].template Data<T>();
+    const T* const variances = k[a_.used_variance()].template Data<T>();
     for (Dim c = 0; c < a_.shape.channels; ++c) {
       const T mean = means[c], factor = scale[c] / std::sqrt(variances[c] + static_cast<T>(a_.epsilon));
       a_.shape.EachElement(c, [&](Dim at) { y[at] = activation_.Of((x[at] - mean) * factor + bias[c]); });
@@ -97,15 +96,7 @@ class InplaceAbnKernel : public Kernel {
         return;
       }
     }
-    const T count = static_cast<T>(a_.shape.PerChannel());
-    for (Dim c = 0; c < a_.shape.channels; ++c) {
-      T sum = 0, squares = 0;
-      a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
-      const T mean = sum / count;
-      a_.shape.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
-      k[a_.saved_mean].template Data<T>()[c] = mean;
-      k[a_.saved_variance].template Data<T>()[c] = squares / count;
-    }
+    a_.Measure<T>(k);
   }
 
   BatchNormArguments a_;

@@ -62,6 +62,7 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Argument& outp
 
 // The time of a convolution or of its gradient in both layouts. Without AVX2 they cost the same.
 LayoutCost ConvLayoutCost(const InferContext& plain);
+LayoutCost TransposedLayoutCost(const InferContext& plain);  // of conv2d_transpose
 
 // oneDNN's descriptors for f32. Channels last are used as they are. Of plain images, where blocked layouts
 // pay, each primitive chooses its fastest layouts, and the kernel includes the reorders from and to the plain

@@ -232,7 +232,8 @@ OpDef& DeclareTranspose(OpDef& op, int axes) {
             OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Attr("workspace_size_MB", 512, kNoEffect)
       .InferShape(InferConv2dTranspose)
-      .Kernel<Cpu, Conv2dTransposeKernel, float, double>();
+      .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
+      .ChannelsLast(ByAttr("data_format", "NHWC", {"Input", "Output"}, TransposedLayoutCost));
 }
 
 void AddTransposeGrad(OpDef& op) {

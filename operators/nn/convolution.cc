@@ -46,15 +46,19 @@ ConvDescs::ConvDescs(const ConvArguments& a)
   }
 }
 
-LayoutCost ConvLayoutCost(const InferContext& plain) {
+namespace {
+
+// `transposed`: the op is the gradient of a convolution with respect to its images.
+LayoutCost CostOfLayouts(const InferContext& plain, bool transposed) {
   const Shape& filter = plain.ShapeOf("Filter");
   const bool forward = plain.OutputCount("Output") > 0;
   const Shape& input = plain.ShapeOf("Input");
   const Shape& output = forward ? plain.Output("Output").shape : plain.ShapeOf("Output@GRAD");
   const int passes = forward ? 1 : plain.OutputCount("Input@GRAD") + plain.OutputCount("Filter@GRAD");
   const Dim window = filter.Product(2, filter.rank());
+  const Dim windows = (transposed ? input : output).Count();
   const double ns =
-      passes * FlopsNs(2.0 * static_cast<double>(output.Count()) * static_cast<double>(filter[1] * window));
+      passes * FlopsNs(2.0 * static_cast<double>(windows) * static_cast<double>(filter[1] * window));
   if (vec::IsaInUse() < vec::Isa::kAvx2) return {ns, ns};
   if (BlockedFormsPay(plain.Attr<std::int32_t>("groups"), filter[1], filter[0], window == 1)) {
     constexpr double kReorderNs = 0.2;
@@ -62,8 +66,13 @@ LayoutCost ConvLayoutCost(const InferContext& plain) {
   }
   if (window > 1) return {ns * 1.6, ns};
   // A convolution by points takes as long in both layouts, its gradients do not (point_products.h).
-  return {ns * (forward && vec::IsaInUse() >= vec::Isa::kAvx512 ? 1.0 : 1.2), ns};
+  return {ns * (forward && !transposed && vec::IsaInUse() >= vec::Isa::kAvx512 ? 1.0 : 1.2), ns};
 }
+
+}  // namespace
+
+LayoutCost ConvLayoutCost(const InferContext& plain) { return CostOfLayouts(plain, false); }
+LayoutCost TransposedLayoutCost(const InferContext& plain) { return CostOfLayouts(plain, true); }
 
 ConvDescs ConvDescs::OfImages(Dim images) const {
   ConvArguments a = arguments;

@@ -377,6 +377,7 @@ void AddInterp(OpRegistry& ops, const char* type, const char* summary) {
       .InferShape(InferInterp)
       .KernelTypeFrom("X")
       .Kernel<Cpu, InterpKernel, float, double, std::uint8_t>()
+      .ChannelsLast(ByAttr("data_layout", "NHWC", {"X", "Out"}))
       .Grad({.reads = {"X", "OutSize", "SizeTensor", "Scale"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, InterpGradKernel, float, double>()
       .GradDef()

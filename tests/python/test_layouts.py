@@ -50,6 +50,15 @@ def depthwise(x):
     return fluid.layers.pool2d(x, 2, 'avg', 2)
 
 
+def decoder(x):
+    x = normalised(x, 16, 3)
+    small = fluid.layers.pool2d(normalised(x, 32, 3), 2, 'max', 2)
+    large = fluid.layers.conv2d_transpose(small, 16, filter_size=2, stride=2, act='relu')
+    near = fluid.layers.resize_nearest(small, out_shape=[14, 14], align_corners=False)
+    smooth = fluid.layers.resize_bilinear(small, scale=2.0)
+    return normalised(fluid.layers.concat([x, large, near, smooth], axis=1), 4, 3)
+
+
 def looped(x):
     x = fluid.layers.conv2d(x, 8, 3, act='relu', name='outer')
     count = fluid.layers.fill_constant([1], 'int64', 0)
@@ -103,7 +112,7 @@ def assert_near(got, wanted):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'looped'])
+@pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'decoder', 'looped'])
 def test_training_is_that_of_plain_layouts(kind):
     plain = trained(kind, 'plain')
     chosen = trained(kind, 'chosen')

@@ -1,5 +1,7 @@
 #include "framework/vector/functions.h"
 
+#include <limits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/vector/functions.cc"
 #include <hwy/foreach_target.h>  // must stand before the headers below
@@ -26,11 +28,27 @@ void ErfOf(const float* x, float* y, std::size_t count) {
   Map(x, y, count, [](Floats d, Vector v) { return Erf(d, v); });
 }
 
+void ErfGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [](Floats d, Vector v, Vector dv) {
+    const Vector scaled = hn::Mul(dv, hn::Set(d, 1.1283791670955126f));  // 2 / sqrt(pi)
+    return hn::Mul(scaled, Exp(d, hn::Neg(hn::Mul(v, v))));
+  });
+}
+void LogOfNext(const float* x, float* y, std::size_t count) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Map(x, y, count, [](Floats d, Vector v) {
+    const Vector pole = hn::Set(d, -1.0f), endless = hn::Set(d, kInfinity);
+    Vector log = hn::Log1p(d, v);
+    log = hn::IfThenElse(hn::Eq(v, pole), hn::Neg(endless), log);
+    log = hn::IfThenElse(hn::Lt(v, pole), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), log);
+    return hn::IfThenElse(hn::Or(hn::Eq(v, endless), hn::IsNaN(v)), v, log);
+  });
+}
+
 void Softplus(float sign, const float* x, float* y, std::size_t count) {
   Map(x, y, count, [sign](Floats d, Vector v) {
-    const Vector signs = hn::Set(d, sign), zero = hn::Zero(d), s = hn::Mul(v, signs);
-    const Vector most = hn::IfThenElse(hn::Lt(s, zero), zero, s);  // NaN stays
-    return hn::Mul(signs, hn::Add(most, hn::Log1p(d, Exp(d, hn::Neg(hn::Abs(s))))));
+    const Vector signs = hn::Set(d, sign);
+    return hn::Mul(signs, SoftplusOf(d, hn::Mul(v, signs)));
   });
 }
 void SoftplusGrad(float sign, const float* x, const float* dy, float* dx, std::size_t count) {
@@ -113,6 +131,8 @@ HWY_EXPORT(LogOf);
 HWY_EXPORT(TanhOf);
 HWY_EXPORT(SigmoidOf);
 HWY_EXPORT(ErfOf);
+HWY_EXPORT(ErfGrad);
+HWY_EXPORT(LogOfNext);
 HWY_EXPORT(Softplus);
 HWY_EXPORT(SoftplusGrad);
 HWY_EXPORT(Swish);
@@ -129,6 +149,10 @@ void Log(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(Log
 void Tanh(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(TanhOf)(x, y, count); }
 void Sigmoid(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(SigmoidOf)(x, y, count); }
 void Erf(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(ErfOf)(x, y, count); }
+void ErfGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(ErfGrad)(x, dy, dx, count);
+}
+void Log1p(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(LogOfNext)(x, y, count); }
 
 void Softplus(float sign, const float* x, float* y, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(Softplus)(sign, x, y, count);

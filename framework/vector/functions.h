@@ -15,6 +15,9 @@ void Log(const float* x, float* y, std::size_t count);
 void Tanh(const float* x, float* y, std::size_t count);
 void Sigmoid(const float* x, float* y, std::size_t count);
 void Erf(const float* x, float* y, std::size_t count);  // the error function
+// dy * 2 / sqrt(pi) * exp(-x^2). An error of half an ulp in x^2 is one of x^2 / 2 ulp in the result.
+void ErfGrad(const float* x, const float* dy, float* dx, std::size_t count);
+void Log1p(const float* x, float* y, std::size_t count);  // log(1 + x); NaN below -1
 
 // sign * log(1 + exp(sign * x)) for sign 1 or -1: softplus, or the logarithm of the sigmoid.
 void Softplus(float sign, const float* x, float* y, std::size_t count);

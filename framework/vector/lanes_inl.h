@@ -48,24 +48,30 @@ HWY_INLINE hn::Vec<D> Load(D d, const float* p, std::size_t n, float rest = 0) {
 }
 
 // Writes the first n elements of v, and no others.
-HWY_INLINE void Store(Floats d, Vector v, float* p, std::size_t n) {
-  if (HWY_LIKELY(n >= kWidth)) return hn::StoreU(v, d, p);
+template <class D>
+HWY_INLINE void Store(D d, hn::Vec<D> v, float* p, std::size_t n) {
+  constexpr std::size_t kAll = hn::MaxLanes(D());
+  if (HWY_LIKELY(n >= kAll)) return hn::StoreU(v, d, p);
 #if HWY_TARGET <= HWY_AVX2
   hn::BlendedStore(v, hn::FirstN(d, n), d, p);
 #else
-  HWY_ALIGN float all[kWidth];
+  HWY_ALIGN float all[kAll];
   hn::Store(v, d, all);
   std::memcpy(p, all, n * sizeof(float));
 #endif
 }
 
-// Calls step(d, i, n) for each vector of elements [i, i + n), n = kWidth but for the last.
+// Calls step(d, i, n) for each vector of elements [i, i + n), n = its lanes but for the last.
+template <class D, typename Step>
+HWY_INLINE void EachVectorOf(D d, std::size_t count, Step step) {
+  constexpr std::size_t kAll = hn::MaxLanes(D());
+  std::size_t i = 0;
+  for (; i + kAll <= count; i += kAll) step(d, i, kAll);
+  if (i < count) step(d, i, count - i);
+}
 template <typename Step>
 HWY_INLINE void EachVector(std::size_t count, Step step) {
-  const Floats d;
-  std::size_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) step(d, i, kWidth);
-  if (i < count) step(d, i, count - i);
+  EachVectorOf(Floats(), count, step);
 }
 
 // y[i] = function(d, x[i]) and dx[i] = function(d, x[i], dy[i]), by vectors

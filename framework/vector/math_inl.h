@@ -50,6 +50,12 @@ HWY_INLINE Vector SigmoidTimes(Floats d, Vector factor, Vector x) {
 }
 HWY_INLINE Vector Sigmoid(Floats d, Vector x) { return SigmoidTimes(d, hn::Set(d, 1.0f), x); }
 
+// log(1 + e^x), without overflow
+HWY_INLINE Vector SoftplusOf(Floats d, Vector x) {
+  const Vector zero = hn::Zero(d), most = hn::IfThenElse(hn::Lt(x, zero), zero, x);  // NaN stays
+  return hn::Add(most, hn::Log1p(d, Exp(d, hn::Neg(hn::Abs(x)))));
+}
+
 // The error function.
 HWY_INLINE Vector Erf(Floats d, Vector x) {
   const auto at = [d](float value) { return hn::Set(d, value); };

@@ -37,11 +37,41 @@ void HardSwish(float offset, float most, float scale, const float* x, float* y, 
     return hn::Div(hn::Mul(v, ramp), hn::Set(d, scale));
   });
 }
+void SoftShrink(float distance, const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [distance](Floats d, Vector v) {
+    const Vector top = hn::Set(d, distance), bottom = hn::Set(d, -distance);
+    const Vector raised = hn::IfThenElseZero(hn::Lt(v, bottom), hn::Add(v, top));
+    const Vector moved = hn::IfThenElse(hn::Gt(v, top), hn::Sub(v, top), raised);
+    return hn::IfThenElse(hn::IsNaN(v), v, moved);
+  });
+}
+// Not each of Highway's functions keeps the sign of zero.
+void Floor(const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [](Floats, Vector v) { return hn::CopySign(hn::Floor(v), v); });
+}
+void Ceil(const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [](Floats, Vector v) { return hn::CopySign(hn::Ceil(v), v); });
+}
+void Round(const float* x, float* y, std::size_t count) {
+  Map(x, y, count, [](Floats, Vector v) { return hn::CopySign(hn::Round(v), v); });
+}
 
 void AboveGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count) {
   Map(x, dy, dx, count, [bound](Floats d, Vector v, Vector dv) {
     const Vector taken = hn::IfThenElseZero(hn::Gt(v, hn::Set(d, bound)), dv);
     return hn::IfThenElse(hn::IsNaN(v), v, taken);
+  });
+}
+void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [bound](Floats d, Vector v, Vector dv) {
+    const auto outside = hn::Or(hn::Gt(v, hn::Set(d, bound)), hn::Lt(v, hn::Set(d, -bound)));
+    return hn::IfThenElse(hn::IsNaN(v), v, hn::IfThenElseZero(outside, dv));
+  });
+}
+void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  Map(x, dy, dx, count, [](Floats d, Vector v, Vector dv) {
+    const Vector zero = hn::Zero(d), negative = hn::IfThenElseZero(hn::Lt(v, zero), hn::Neg(dv));
+    return hn::IfThenElse(hn::IsNaN(v), v, hn::IfThenElse(hn::Gt(v, zero), dv, negative));
   });
 }
 void LeakyReluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count) {
@@ -88,7 +118,13 @@ HWY_EXPORT(LeakyRelu);
 HWY_EXPORT(Clip);
 HWY_EXPORT(HardSigmoid);
 HWY_EXPORT(HardSwish);
+HWY_EXPORT(SoftShrink);
+HWY_EXPORT(Floor);
+HWY_EXPORT(Ceil);
+HWY_EXPORT(Round);
 HWY_EXPORT(AboveGrad);
+HWY_EXPORT(OutsideGrad);
+HWY_EXPORT(AbsGrad);
 HWY_EXPORT(LeakyReluGrad);
 HWY_EXPORT(LeakyReluAlphaGrad);
 HWY_EXPORT(BetweenGrad);
@@ -107,9 +143,21 @@ void HardSigmoid(float slope, float offset, const float* x, float* y, std::size_
 void HardSwish(float offset, float most, float scale, const float* x, float* y, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(HardSwish)(offset, most, scale, x, y, count);
 }
+void SoftShrink(float distance, const float* x, float* y, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(SoftShrink)(distance, x, y, count);
+}
+void Floor(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(Floor)(x, y, count); }
+void Ceil(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(Ceil)(x, y, count); }
+void Round(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(Round)(x, y, count); }
 
 void AboveGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(AboveGrad)(bound, x, dy, dx, count);
+}
+void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(OutsideGrad)(bound, x, dy, dx, count);
+}
+void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(AbsGrad)(x, dy, dx, count);
 }
 void LeakyReluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(LeakyReluGrad)(alpha, x, dy, dx, count);

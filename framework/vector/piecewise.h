@@ -20,9 +20,20 @@ void Clip(float least, float most, const float* x, float* y, std::size_t count);
 void HardSigmoid(float slope, float offset, const float* x, float* y, std::size_t count);
 // x * min(max(x + offset, 0), most) / scale
 void HardSwish(float offset, float most, float scale, const float* x, float* y, std::size_t count);
+// x - distance above distance, x + distance below -distance, 0 elsewhere
+void SoftShrink(float distance, const float* x, float* y, std::size_t count);
+// The largest integer that is not above x, the smallest that is not below it, and the nearest one, halves to
+// even. A zero has the sign of x.
+void Floor(const float* x, float* y, std::size_t count);
+void Ceil(const float* x, float* y, std::size_t count);
+void Round(const float* x, float* y, std::size_t count);
 
 // dy where x > bound, 0 elsewhere
 void AboveGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count);
+// dy where x > bound or x < -bound, 0 elsewhere
+void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count);
+// dy where x > 0, -dy where x < 0, 0 elsewhere
+void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count);
 // dy where x > 0, alpha * dy elsewhere
 void LeakyReluGrad(float alpha, const float* x, const float* dy, float* dx, std::size_t count);
 // The sum of x * dy where x is not above 0, in 32 lanes (lanes_inl.h): the gradient of alpha.

@@ -7,18 +7,11 @@
 #define HWY_TARGET_INCLUDE "framework/vector/sums.cc"
 #include <hwy/foreach_target.h>  // must stand before the headers below
 
+#include "framework/vector/doubles_inl.h"
 #include "framework/vector/lanes_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace penstock::vec::HWY_NAMESPACE {
-
-using Doubles = hn::CappedTag<double, 8>;
-using Double = hn::Vec<Doubles>;
-inline constexpr std::size_t kDoubles = hn::MaxLanes(Doubles());  // 1 (base), 2, 4 or 8
-
-HWY_INLINE Double Widened(const float* x) {
-  return hn::PromoteTo(Doubles(), hn::LoadU(hn::Rebind<float, Doubles>(), x));
-}
 
 // What is added for an element.
 struct Itself {

@@ -1,19 +1,13 @@
 #include "framework/vector/functions.h"
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <functional>
 #include <limits>
 #include <numbers>
 
-#include "tests/unit/vector/each_isa.h"
+#include "tests/unit/vector/ulps.h"
 
 namespace penstock::vec {
 namespace {
-
-using Function = std::function<void(const float*, float*, std::size_t)>;
-using Definition = double (*)(double);
 
 struct Case {
   const char* name;
@@ -45,45 +39,18 @@ const std::vector<Case>& Cases() {
       {"erf", Erf, [](double x) { return std::erf(x); }},
       {"gelu", Gelu, [](double x) { return x * Normal(x); }, -1},
       {"gelu by tanh", GeluByTanh, DefinedGeluByTanh, -1},
+      {"log1p", Log1p, [](double x) { return std::log1p(x); }},
   };
   return all;
 }
 
-// Every 4,099th float of both signs, and those near the ends of what the functions can represent.
-std::vector<float> Sample() {
-  std::vector<float> all;
-  for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 4099) {
-    all.push_back(std::bit_cast<float>(bits));
-    all.push_back(-all.back());
-  }
-  for (int i = -2000; i <= 2000; ++i) all.push_back(static_cast<float>(i) * 0.0521f);
-  return all;
-}
-
-// |got - wanted| in units of the last place of `wanted` as a float, which is at least the smallest normal
-// one.
-double UlpsBetween(float got, double wanted) {
-  const double size = std::max<double>(std::abs(wanted), std::numeric_limits<float>::min());
-  return std::abs(got - wanted) / std::exp2(std::floor(std::log2(size)) - 23);
-}
-
 TEST(Functions, AreWithinFourUnitsOfTheLastPlace) {
   const std::vector<float> x = Sample();
-  std::vector<float> y(x.size());
   OnEachIsa([&](Isa) {
     for (const Case& each : Cases()) {
-      each.function(x.data(), y.data(), x.size());
-      double worst = 0;
-      float at = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        if (x[i] < each.least) continue;
-        const double wanted = each.definition(x[i]);
-        if (static_cast<float>(wanted) == y[i] || (std::isnan(wanted) && std::isnan(y[i]))) continue;
-        const double ulps = UlpsBetween(y[i], wanted);
-        if (!(ulps <= worst)) worst = ulps, at = x[i];
-      }
-      EXPECT_LE(worst, 4) << each.name << " of " << at;
-      testing::Test::RecordProperty(each.name, std::to_string(worst));
+      const WorstError worst = WorstOf(each.function, each.definition, x, each.least);
+      EXPECT_LE(worst.ulps, 4) << each.name << " of " << worst.at;
+      testing::Test::RecordProperty(each.name, std::to_string(worst.ulps));
     }
   });
 }
@@ -112,25 +79,13 @@ TEST(Functions, HaveTheirLimitsAtInfinitiesAndKeepNaN) {
     EXPECT_EQ(of(Erf)[0], 1);
     EXPECT_EQ(y[1], -1);
     EXPECT_EQ(of(Gelu)[0], kInfinity);
+    ExpectSpecialsOf("log1p", Log1p, [](float v) { return std::log1p(v); });
   });
 }
 
 TEST(Functions, GiveTheSameBytesForEverySplit) {
-  std::vector<float> x;
-  for (int i = 0; i < 67; ++i) x.push_back(static_cast<float>(i - 30) * 0.37f);
   OnEachIsa([&](Isa) {
-    for (const Case& each : Cases()) {
-      std::vector<float> whole(x.size()), parts(x.size());
-      each.function(x.data(), whole.data(), x.size());
-      for (std::size_t size = 1; size <= 40; ++size) {
-        for (std::size_t i = 0; i < x.size(); i += size)
-          each.function(x.data() + i, parts.data() + i, std::min(size, x.size() - i));
-        EXPECT_TRUE(SameBytes(whole, parts)) << each.name << " in parts of " << size;
-      }
-      std::vector<float> self = x;
-      each.function(self.data(), self.data(), self.size());
-      EXPECT_TRUE(SameBytes(whole, self)) << each.name << " in place";
-    }
+    for (const Case& each : Cases()) ExpectSplits(each.name, each.function);
   });
 }
 
@@ -189,14 +144,16 @@ TEST(Functions, HaveGradients) {
     dy.push_back(0.5f + static_cast<float>(i % 3));
   }
   OnEachIsa([&](Isa) {
-    std::vector<float> soft(x.size()), log(x.size()), swish(x.size()), elu(x.size());
+    std::vector<float> soft(x.size()), log(x.size()), swish(x.size()), elu(x.size()), erf(x.size());
     SoftplusGrad(1, x.data(), dy.data(), soft.data(), x.size());
     SoftplusGrad(-1, x.data(), dy.data(), log.data(), x.size());
     SwishGrad(2, x.data(), dy.data(), swish.data(), x.size());
     EluGrad(0.7f, x.data(), dy.data(), elu.data(), x.size());
+    ErfGrad(x.data(), dy.data(), erf.data(), x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(soft[i], dy[i] / (1 + std::exp(-x[i])), 1e-6);
       EXPECT_NEAR(log[i], dy[i] / (1 + std::exp(x[i])), 1e-6);
+      EXPECT_NEAR(erf[i], dy[i] * 2 * std::numbers::inv_sqrtpi * std::exp(-x[i] * x[i]), 1e-6);
       EXPECT_NEAR(elu[i], x[i] > 0 ? dy[i] : dy[i] * 0.7 * std::exp(x[i]), 1e-6);
       const double s = 1 / (1 + std::exp(-2.0 * x[i]));
       EXPECT_NEAR(swish[i], dy[i] * s * (1 + 2 * x[i] * (1 - s)), 1e-5);

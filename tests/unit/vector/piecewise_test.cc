@@ -33,6 +33,13 @@ const std::vector<Forward>& Forwards() {
        [](float x) { return Bounded(Times(0.2f, x) + 0.5f, 0, 1); }},
       {"hard_swish", [](auto x, auto y, auto n) { HardSwish(0.3f, 0.6f, 0.7f, x, y, n); },
        [](float x) { return Times(x, Bounded(x + 0.3f, 0, 0.6f)) / 0.7f; }},
+      {"softshrink", [](auto x, auto y, auto n) { SoftShrink(0.25f, x, y, n); },
+       [](float x) { return x > 0.25f    ? x - 0.25f
+                            : x < -0.25f ? x + 0.25f
+                                         : 0; }},
+      {"floor", Floor, [](float x) { return std::floor(x); }},
+      {"ceil", Ceil, [](float x) { return std::ceil(x); }},
+      {"round", Round, [](float x) { return std::nearbyint(x); }},
   };
   return all;
 }
@@ -53,6 +60,11 @@ const std::vector<Gradient>& Gradients() {
        [](float x, float dy) { return x > -0.5f && x < 0.7f ? Times(0.2f, dy) : 0; }},
       {"hard_swish", [](auto x, auto dy, auto dx, auto n) { HardSwishGrad(0.3f, 0.6f, 0.7f, x, dy, dx, n); },
        HardSwishSlope},
+      {"outside", [](auto x, auto dy, auto dx, auto n) { OutsideGrad(0.25f, x, dy, dx, n); },
+       [](float x, float dy) { return x > 0.25f || x < -0.25f ? dy : 0; }},
+      {"abs", AbsGrad, [](float x, float dy) { return x > 0   ? dy
+                                                      : x < 0 ? -dy
+                                                              : 0; }},
   };
   return all;
 }
@@ -60,7 +72,8 @@ const std::vector<Gradient>& Gradients() {
 // Numbers of all pieces, their ends, infinities, and NaN at the end.
 std::vector<float> AroundBounds() {
   std::vector<float> x = Random(101, 0.6f);
-  for (const float end : {0.0f, -0.0f, -0.5f, 0.7f, 0.25f, -0.3f, 0.3f, kInfinity, -kInfinity, kNaN})
+  for (const float end : {0.0f, -0.0f, -0.5f, 0.7f, 0.25f, -0.3f, 0.3f, -0.25f, 0.5f, 1.5f, -2.5f, 1e-40f,
+                          -1e-40f, 8388607.5f, -8388609.0f, 3e38f, kInfinity, -kInfinity, kNaN})
     x.push_back(end);
   return x;
 }

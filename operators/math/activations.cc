@@ -1,4 +1,6 @@
 // relu, sigmoid, exp, floor and similar functions of one element without attributes.
+#include "framework/vector/activations.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -7,6 +9,8 @@
 
 #include "framework/vector/functions.h"
 #include "framework/vector/piecewise.h"
+#include "framework/vector/powers.h"
+#include "framework/vector/trigonometric.h"
 #include "operators/common/float_attr.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
@@ -71,6 +75,7 @@ struct Sqrt {
   static T Second(T out, T dx, T ddx) {
     return -dx * ddx / out;
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Root(x, out, count); }
 };
 
 struct Square {
@@ -106,6 +111,9 @@ struct Abs {
   template <typename T>
   static T Dx(T x, T dout) {
     return x > T{0} ? dout : Choose(x < T{0}, -dout, T{0}, x);
+  }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::AbsGrad(x, dout, dx, count);
   }
 };
 
@@ -149,6 +157,10 @@ struct Sin {
   static T Dx(T x, T dout) {
     return dout * std::cos(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Sin(x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::SinGrad(x, dout, dx, count);
+  }
 };
 
 struct Cos {
@@ -160,6 +172,10 @@ struct Cos {
   template <typename T>
   static T Dx(T x, T dout) {
     return -dout * std::sin(x);
+  }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Cos(x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::CosGrad(x, dout, dx, count);
   }
 };
 
@@ -185,6 +201,7 @@ struct Rsqrt {
   static T Dx(T out, T dout) {
     return T{-0.5} * dout * out * out * out;
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::InverseRoot(x, out, count); }
 };
 
 struct Softsign {
@@ -226,6 +243,7 @@ struct Atan {
   static T Dx(T x, T dout) {
     return dout / (T{1} + x * x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Atan(x, out, count); }
 };
 
 // -softplus(-x), which does not overflow either.
@@ -255,6 +273,10 @@ struct TanhShrink {
   static T Dx(T x, T dout) {
     return dout * std::tanh(x) * std::tanh(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::TanhShrink(x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::TanhShrinkGrad(x, dout, dx, count);
+  }
 };
 
 // Step functions, whose gradient is zero everywhere, also at the steps.
@@ -270,18 +292,21 @@ struct Floor : Step {
   static T Out(T x) {
     return std::floor(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Floor(x, out, count); }
 };
 struct Ceil : Step {
   template <typename T>
   static T Out(T x) {
     return std::ceil(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Ceil(x, out, count); }
 };
 struct Round : Step {
   template <typename T>
   static T Out(T x) {
     return std::nearbyint(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Round(x, out, count); }
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "framework/vector/activations.h"
 #include "framework/vector/functions.h"
 #include "framework/vector/piecewise.h"
 #include "operators/common/nan.h"
@@ -190,6 +191,12 @@ struct ScaledTanh {
   T Dx(T x, T dout) const {
     const T t = std::tanh(static_cast<T>(inner) * x);
     return dout * static_cast<T>(inner) * static_cast<T>(outer) * (T{1} - t * t);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    vec::ScaledTanh(inner, outer, x, out, count);
+  }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::ScaledTanhGrad(inner, outer, x, dout, dx, count);
   }
   float inner = 0, outer = 0;
 };

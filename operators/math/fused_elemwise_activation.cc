@@ -1,12 +1,15 @@
 // fused_elemwise_activation: combines a sum or product of two tensors with a function of one element.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/functions.h"
 #include "operators/common/grad_args.h"
 #include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
@@ -123,12 +126,20 @@ struct Functions {
         for (Dim i = 0; i < count; ++i) out[i] = MaxOrNan(in[i], T{0});
         return;
       case Unary::kTanh:
-        for (Dim i = 0; i < count; ++i) out[i] = std::tanh(in[i]);
+        Tanh(in, out, count);
         return;
       case Unary::kSigmoid:
-        for (Dim i = 0; i < count; ++i) out[i] = T{1} / (T{1} + std::exp(-in[i]));
+        Sigmoid(in, out, count);
         return;
     }
+  }
+  static void Tanh(const T* in, T* out, Dim count) {
+    if constexpr (std::is_same_v<T, float>) return vec::Tanh(in, out, static_cast<std::size_t>(count));
+    for (Dim i = 0; i < count; ++i) out[i] = std::tanh(in[i]);
+  }
+  static void Sigmoid(const T* in, T* out, Dim count) {
+    if constexpr (std::is_same_v<T, float>) return vec::Sigmoid(in, out, static_cast<std::size_t>(count));
+    for (Dim i = 0; i < count; ++i) out[i] = T{1} / (T{1} + std::exp(-in[i]));
   }
   // Returns the derivative of unary, given its result.
   T Slope(T out, T dout) const {

@@ -1,11 +1,14 @@
 // pow: raises each element to one power.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/powers.h"
 #include "operators/common/float_attr.h"
+#include "operators/common/parallel.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -23,6 +26,8 @@ Status InferPow(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
+constexpr double kPowerNs = 2;  // of an element
+
 template <typename T>
 T Power(T x, T factor) {
   if constexpr (std::is_integral_v<T>) {
@@ -32,6 +37,23 @@ T Power(T x, T factor) {
     return static_cast<T>(result);
   } else {
     return std::pow(x, factor);
+  }
+}
+
+template <typename T>
+void Powers(const T* x, T factor, T* out, Dim count) {
+  if constexpr (std::is_same_v<T, float>) {
+    vec::Power(factor, x, out, static_cast<std::size_t>(count));
+  } else {
+    for (Dim i = 0; i < count; ++i) out[i] = Power(x[i], factor);
+  }
+}
+template <typename T>
+void PowerSlopes(const T* x, T factor, const T* dout, T* dx, Dim count) {
+  if constexpr (std::is_same_v<T, float>) {
+    vec::PowerGrad(factor, x, dout, dx, static_cast<std::size_t>(count));
+  } else {
+    for (Dim i = 0; i < count; ++i) dx[i] = dout[i] * factor * std::pow(x[i], factor - T{1});
   }
 }
 
@@ -69,8 +91,8 @@ class PowKernel : public Kernel {
                              "; integers need a whole number of at least 0");
     }
     const T factor = given_ ? static_cast<T>(given) : factor_;
-    const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i) out[i] = Power(x[i], factor);
+    ForElements(k[x_].count(), kPowerNs,
+                [=](Dim begin, Dim end) { Powers(x + begin, factor, out + begin, end - begin); });
     return OkStatus();
   }
 
@@ -98,8 +120,9 @@ class PowGradKernel : public Kernel {
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
     const T factor = given_ ? static_cast<T>(HeldBy(std::as_const(k[given_]))) : factor_;
-    const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i) dx[i] = dout[i] * factor * std::pow(x[i], factor - T{1});
+    ForElements(k[x_].count(), kPowerNs, [=](Dim begin, Dim end) {
+      PowerSlopes(x + begin, factor, dout + begin, dx + begin, end - begin);
+    });
     return OkStatus();
   }
 

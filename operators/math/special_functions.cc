@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "framework/vector/functions.h"
+#include "framework/vector/trigonometric.h"
 #include "operators/math/activation.h"
 
 namespace penstock {
@@ -19,6 +20,10 @@ struct Acos {
   static T Dx(T x, T dout) {
     return -dout / std::sqrt(T{1} - x * x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Acos(x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::AcosGrad(x, dout, dx, count);
+  }
 };
 
 struct Asin {
@@ -30,6 +35,10 @@ struct Asin {
   template <typename T>
   static T Dx(T x, T dout) {
     return dout / std::sqrt(T{1} - x * x);
+  }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Asin(x, out, count); }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::AsinGrad(x, dout, dx, count);
   }
 };
 
@@ -44,6 +53,9 @@ struct Erf {
   static T Dx(T x, T dout) {
     return dout * static_cast<T>(2 * std::numbers::inv_sqrtpi) * std::exp(-x * x);
   }
+  static void DxOf(const float* x, const float* dout, float* dx, std::size_t count) {
+    vec::ErfGrad(x, dout, dx, count);
+  }
 };
 
 struct Log1p {
@@ -52,6 +64,7 @@ struct Log1p {
   static T Out(T x) {
     return std::log1p(x);
   }
+  static void OutOf(const float* x, float* out, std::size_t count) { vec::Log1p(x, out, count); }
   template <typename T>
   static T Dx(T x, T dout) {
     return dout / (T{1} + x);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "framework/vector/activations.h"
 #include "framework/vector/piecewise.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
@@ -23,6 +24,12 @@ struct HardShrink {
   T Out(T x) const {
     return Dx(x, x);
   }
+  void OutOf(const float* x, float* out, std::size_t count) const {
+    vec::OutsideGrad(threshold, x, x, out, count);
+  }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::OutsideGrad(threshold, x, dout, dx, count);
+  }
   float threshold = 0;
 };
 
@@ -38,6 +45,10 @@ struct SoftShrink {
   T Dx(T x, T dout) const {
     const T l = static_cast<T>(lambda);
     return Choose(x > l || x < -l, dout, T{0}, x);
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::SoftShrink(lambda, x, out, count); }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::OutsideGrad(lambda, x, dout, dx, count);
   }
   float lambda = 0;
 };
@@ -102,6 +113,10 @@ struct SoftRelu {
     const T t = static_cast<T>(threshold);
     return Choose(out > SoftPlus(-t) && out < SoftPlus(t), dout * (T{1} - std::exp(-out)), T{0}, out);
   }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::SoftRelu(threshold, x, out, count); }
+  void DxOf(const float* out, const float* dout, float* dx, std::size_t count) const {
+    vec::SoftReluGrad(threshold, out, dout, dx, count);
+  }
   float threshold = 0;
 };
 
@@ -119,6 +134,10 @@ struct Selu {
   T Dx(T out, T dout) const {
     const T s = static_cast<T>(scale);
     return dout * (out > T{0} ? s : out + s * static_cast<T>(alpha));
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Selu(scale, alpha, x, out, count); }
+  void DxOf(const float* out, const float* dout, float* dx, std::size_t count) const {
+    vec::SeluGrad(scale, alpha, out, dout, dx, count);
   }
   float scale = 1, alpha = 1;
 };
@@ -141,6 +160,10 @@ struct Mish {
   T Dx(T x, T dout) const {
     const T plus = Plus(x), tanh = std::tanh(plus);
     return dout * (tanh + x * (T{1} - tanh * tanh) * -std::expm1(-plus));
+  }
+  void OutOf(const float* x, float* out, std::size_t count) const { vec::Mish(threshold, x, out, count); }
+  void DxOf(const float* x, const float* dout, float* dx, std::size_t count) const {
+    vec::MishGrad(threshold, x, dout, dx, count);
   }
   float threshold = 0;
 };

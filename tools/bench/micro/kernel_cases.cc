@@ -60,6 +60,16 @@ Cases ElementwiseCases() {
     for (const Shape& x : {Shape{100, 256}, Shape{64, 16, 32, 32}})
       cases.push_back({Named(type, {{"X", x}}, {"Out"}), {{"X", x}}, {"X"}});
   }
+  const Shape batch = {100, 256};
+  for (const char* type : {"sin", "cos", "acos", "asin", "atan", "erf", "selu", "soft_relu", "mish", "stanh",
+                           "tanh_shrink", "softshrink", "hard_shrink", "abs", "floor", "round"})
+    cases.push_back({Named(type, {{"X", batch}}, {"Out"}), {{"X", batch}}, {"X"}});
+  for (const char* type : {"sqrt", "rsqrt", "log1p", "pow"}) {
+    const std::vector<KernelInput> in = {Positive("X", batch)};
+    Op op = Named(type, in, {"Out"});
+    if (op.type() == "pow") op.Set("factor", 1.5f);
+    cases.push_back({std::move(op), in, {"X"}});
+  }
   struct Pair {
     Shape x, y;
     int axis;

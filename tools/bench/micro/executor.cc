@@ -86,6 +86,51 @@ class TinyOps {
   exec::Executor::Compiled compiled_;
 };
 
+// A program of updates of parameters of one shape, each by an op of its own.
+class SmallUpdates {
+ public:
+  SmallUpdates(const char* type, const Shape& shape, int ops) {
+    const std::string optimizer = type;
+    std::vector<std::string> states, powers;
+    if (optimizer == "momentum") states = {"Velocity"};
+    if (optimizer == "adam") states = {"Moment1", "Moment2"}, powers = {"Beta1Pow", "Beta2Pow"};
+    Declare("rate", {1});
+    for (int i = 0; i < ops; ++i) {
+      const auto named = [i](const std::string& slot) { return StrCat(slot, i); };
+      Op op(type);
+      op.AddInput("LearningRate", {"rate"});
+      op.AddInput("Grad", {Declare(named("Grad"), shape)});
+      op.AddInput("Param", {Declare(named("Param"), shape)}).AddOutput("ParamOut", {named("Param")});
+      for (const auto* slots : {&states, &powers}) {
+        for (const std::string& slot : *slots) {
+          op.AddInput(slot, {Declare(named(slot), slots == &states ? shape : Shape{1})});
+          op.AddOutput(slot + "Out", {named(slot)});
+        }
+      }
+      if (optimizer == "momentum") op.Set("mu", 0.9f);
+      program_.MutableBlock(0).Append(std::move(op));
+    }
+    compiled_ = Must(executor_.Compile(program_, {}, {}));
+  }
+  void Run() { Must(executor_.Run(compiled_, scope_, {})); }
+
+ private:
+  const std::string& Declare(const std::string& name, const Shape& shape) {
+    Var var = TensorVar(name, DType::kFp32, shape);
+    var.persistable = true;
+    Tensor& tensor = scope_.FindOrCreate(name)->As<Tensor>();
+    tensor = Tensor(DType::kFp32, shape);
+    std::ranges::fill(tensor.Span<float>(), 0.5f);
+    program_.MutableBlock(0).SetVar(std::move(var));
+    return program_.block(0).FindVar(name)->name;
+  }
+
+  Program program_;
+  Scope scope_;
+  exec::Executor executor_{AllOps(), {.threads = 1}};
+  exec::Executor::Compiled compiled_;
+};
+
 void CountOps(benchmark::State& state) {
   state.counters["cpu_an_op"] =
       benchmark::Counter(static_cast<double>(state.range(0)),
@@ -113,6 +158,13 @@ void TinyOpsCold(benchmark::State& state, Mix mix) {
     tiny.Run();
     state.SetIterationTime(ThreadSeconds() - began);
   }
+  CountOps(state);
+}
+
+void Updates(benchmark::State& state, const char* type, const Shape& shape) {
+  SmallUpdates updates(type, shape, static_cast<int>(state.range(0)));
+  updates.Run();
+  for ([[maybe_unused]] const auto i : state) updates.Run();
   CountOps(state);
 }
 
@@ -159,6 +211,15 @@ BENCHMARK_CAPTURE(TinyOpsHot, eight_operands, Mix::kEightOperands)->Apply(Chains
 BENCHMARK_CAPTURE(TinyOpsCold, eight_types, Mix::kEight)->Apply(ColdChains);
 BENCHMARK_CAPTURE(TinyOpsCold, two_operands, Mix::kTwoOperands)->Apply(ColdChains);
 BENCHMARK_CAPTURE(TinyOpsCold, eight_operands, Mix::kEightOperands)->Apply(ColdChains);
+void ManyUpdates(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("ops")->Arg(200)->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK_CAPTURE(Updates, sgd_64, "sgd", Shape{64})->Apply(ManyUpdates);
+BENCHMARK_CAPTURE(Updates, sgd_64x64, "sgd", Shape{64, 64})->Apply(ManyUpdates);
+BENCHMARK_CAPTURE(Updates, momentum_64, "momentum", Shape{64})->Apply(ManyUpdates);
+BENCHMARK_CAPTURE(Updates, momentum_64x64, "momentum", Shape{64, 64})->Apply(ManyUpdates);
+BENCHMARK_CAPTURE(Updates, adam_64, "adam", Shape{64})->Apply(ManyUpdates);
+BENCHMARK_CAPTURE(Updates, adam_64x64, "adam", Shape{64, 64})->Apply(ManyUpdates);
 BENCHMARK(CompileOps)
     ->ArgName("ops")
     ->Arg(10'000)

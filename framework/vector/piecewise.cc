@@ -68,6 +68,18 @@ void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::s
     return hn::IfThenElse(hn::IsNaN(v), v, hn::IfThenElseZero(outside, dv));
   });
 }
+HWY_INLINE Vector WhereEqual(Vector x, Vector y, Vector dy) {
+  const Vector nan = hn::IfThenElse(hn::IsNaN(x), x, y);
+  return hn::IfThenElse(hn::IsNaN(nan), nan, hn::IfThenElseZero(hn::Eq(x, y), dy));
+}
+void EqualGradOfEach(const float* x, const float* y, const float* dy, float* dx, std::size_t count) {
+  EachVector(count, [=](Floats d, std::size_t i, std::size_t n) {
+    Store(d, WhereEqual(Load(d, x + i, n), Load(d, y + i, n), Load(d, dy + i, n)), dx + i, n);
+  });
+}
+void EqualGradOfOne(const float* x, float y, float dy, float* dx, std::size_t count) {
+  Map(x, dx, count, [=](Floats d, Vector v) { return WhereEqual(v, hn::Set(d, y), hn::Set(d, dy)); });
+}
 void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count) {
   Map(x, dy, dx, count, [](Floats d, Vector v, Vector dv) {
     const Vector zero = hn::Zero(d), negative = hn::IfThenElseZero(hn::Lt(v, zero), hn::Neg(dv));
@@ -124,6 +136,8 @@ HWY_EXPORT(Ceil);
 HWY_EXPORT(Round);
 HWY_EXPORT(AboveGrad);
 HWY_EXPORT(OutsideGrad);
+HWY_EXPORT(EqualGradOfEach);
+HWY_EXPORT(EqualGradOfOne);
 HWY_EXPORT(AbsGrad);
 HWY_EXPORT(LeakyReluGrad);
 HWY_EXPORT(LeakyReluAlphaGrad);
@@ -155,6 +169,12 @@ void AboveGrad(float bound, const float* x, const float* dy, float* dx, std::siz
 }
 void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(OutsideGrad)(bound, x, dy, dx, count);
+}
+void EqualGrad(const float* x, const float* y, const float* dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(EqualGradOfEach)(x, y, dy, dx, count);
+}
+void EqualGrad(const float* x, float y, float dy, float* dx, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(EqualGradOfOne)(x, y, dy, dx, count);
 }
 void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(AbsGrad)(x, dy, dx, count);

@@ -32,6 +32,10 @@ void Round(const float* x, float* y, std::size_t count);
 void AboveGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count);
 // dy where x > bound or x < -bound, 0 elsewhere
 void OutsideGrad(float bound, const float* x, const float* dy, float* dx, std::size_t count);
+// dy where x equals y, 0 elsewhere: the gradient of a choice among elements. A y that is NaN gives NaN too.
+// In the second form, all elements have one y.
+void EqualGrad(const float* x, const float* y, const float* dy, float* dx, std::size_t count);
+void EqualGrad(const float* x, float y, float dy, float* dx, std::size_t count);
 // dy where x > 0, -dy where x < 0, 0 elsewhere
 void AbsGrad(const float* x, const float* dy, float* dx, std::size_t count);
 // dy where x > 0, alpha * dy elsewhere

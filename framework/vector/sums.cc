@@ -27,22 +27,29 @@ template <typename Term>
 HWY_INLINE double SumOf(const float* x, std::size_t count, Term term) {
   constexpr std::size_t kVectors = kLanes / kDoubles;
   const Doubles d;
-  HWY_ALIGN double lanes[kLanes] = {};
+  Double sums[kVectors];
+#pragma GCC unroll 32
+  for (Double& sum : sums) sum = hn::Zero(d);
   std::size_t i = 0;
-  if (count >= kLanes) {
-    Double sums[kVectors];
-#pragma GCC unroll 16
-    for (Double& sum : sums) sum = hn::Zero(d);
-    for (; i + kLanes <= count; i += kLanes) {
-#pragma GCC unroll 16
-      for (std::size_t v = 0; v < kVectors; ++v)
-        sums[v] = hn::Add(sums[v], term(Widened(x + i + v * kDoubles)));
-    }
-#pragma GCC unroll 16
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[v], d, lanes + v * kDoubles);
+  for (; i + kLanes <= count; i += kLanes) {
+#pragma GCC unroll 32
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sums[v] = hn::Add(sums[v], term(Widened(x + i + v * kDoubles)));
   }
-  for (double* lane = lanes; i < count; ++i) *lane++ += term(static_cast<double>(x[i]));
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
+#pragma GCC unroll 32  // so that sums stay in registers
+  for (std::size_t v = 0; v < kVectors; ++v, i += kDoubles) {
+    if (i >= count) break;
+    const Double rest = Widened(Load(Narrow(), x + i, std::min(kDoubles, count - i)));
+    sums[v] = hn::Add(sums[v], term(rest));  // + 0 beyond the end
+  }
+#pragma GCC unroll 8
+  for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < width; ++v) sums[v] = hn::Add(sums[v], sums[v + width]);
+  }
+  HWY_ALIGN double lanes[kDoubles];
+  hn::Store(sums[0], d, lanes);
+  for (std::size_t width = kDoubles / 2; width > 0; width /= 2) {
     for (std::size_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
   }
   return lanes[0];

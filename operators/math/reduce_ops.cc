@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/vector/piecewise.h"
 #include "framework/vector/sums.h"
 #include "operators/common/convert.h"
 #include "operators/common/fluid_attrs.h"
@@ -292,22 +293,37 @@ struct Reduce {
       const T* const out = out_ ? k[out_].template Data<T>() : dout;
       Tensor& uncast = cast_back_ == nullptr ? k[dx_] : dx_uncast_;
       T* const dx = uncast.template Data<T>();
-      walk_.RunsInParallel(kElementNs,
-                           [=, moves = walk_.moves(), each = walk_.each()](Dim i, Dim o, Dim count) {
-                             if (moves) {
-                               for (Dim j = 0; j < count; ++j)
-                                 dx[i + j] = Math::Dx(x[i + j], out[o + j], dout[o + j], each);
-                             } else {
-                               const T result = out[o], slope = dout[o];
-                               for (Dim j = 0; j < count; ++j)
-                                 dx[i + j] = Math::Dx(x[i + j], result, slope, each);
-                             }
-                           });
+      constexpr double kNs = kByVectors ? StreamNs<float>(3) : kElementNs;
+      walk_.RunsInParallel(kNs, [=, moves = walk_.moves(), each = walk_.each()](Dim i, Dim o, Dim count) {
+        if (moves) {
+          OfEach(x + i, out + o, dout + o, dx + i, count, each);
+        } else {
+          OfOne(x + i, out[o], dout[o], dx + i, count, each);
+        }
+      });
       if (cast_back_ != nullptr) cast_back_(uncast, k[dx_]);
       return OkStatus();
     }
 
    private:
+    static constexpr bool kByVectors = std::is_same_v<T, float> && requires { Math::kIsElement; };
+
+    // Runs whose elements belong to one element of Out each, and to one together.
+    static void OfEach(const T* x, const T* out, const T* dout, T* dx, Dim count, Dim each) {
+      if constexpr (kByVectors) {
+        vec::EqualGrad(x, out, dout, dx, static_cast<std::size_t>(count));
+      } else {
+        for (Dim j = 0; j < count; ++j) dx[j] = Math::Dx(x[j], out[j], dout[j], each);
+      }
+    }
+    static void OfOne(const T* x, T out, T dout, T* dx, Dim count, Dim each) {
+      if constexpr (kByVectors) {
+        vec::EqualGrad(x, out, dout, dx, static_cast<std::size_t>(count));
+      } else {
+        for (Dim j = 0; j < count; ++j) dx[j] = Math::Dx(x[j], out, dout, each);
+      }
+    }
+
     In<"X"> x_;
     In<"Out"> out_;
     In<"Out@GRAD"> dout_;

@@ -115,6 +115,32 @@ TEST(Piecewise, GradientsHaveTheBytesOfTheirDefinition) {
   });
 }
 
+TEST(Piecewise, GradientOfAChoiceGoesToEqualElements) {
+  std::vector<float> x = Random(101, 1), y = Random(102, 1), dx(101), same(101);
+  y.resize(x.size());
+  const std::vector<float> dy = Random(x.size(), 2);
+  for (std::size_t i = 0; i < x.size(); i += 3) y[i] = x[i];
+  x[0] = 0.0f, y[0] = -0.0f;  // equal
+  x[3] = y[3] = kInfinity;
+  x[4] = kNaN, y[7] = kNaN, x[9] = y[9] = kNaN;
+  OnEachIsa([&](Isa) {
+    EqualGrad(x.data(), y.data(), dy.data(), dx.data(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i]) || std::isnan(y[i])) {
+        EXPECT_TRUE(std::isnan(dx[i])) << i;
+      } else {
+        EXPECT_EQ(dx[i], x[i] == y[i] ? dy[i] : 0) << i;
+      }
+    }
+    for (const float all : {x[5], kNaN}) {
+      EqualGrad(x.data(), all, 2, dx.data(), x.size());
+      const std::vector<float> each(x.size(), all), two(x.size(), 2);
+      EqualGrad(x.data(), each.data(), two.data(), same.data(), x.size());
+      EXPECT_TRUE(SameBytes(dx, same)) << all;
+    }
+  });
+}
+
 TEST(Piecewise, GradientOfAlphaIsASumInLanes) {
   for (const std::size_t count : {0, 1, 31, 32, 33, 100, 1000}) {
     std::vector<float> x = Random(count, 1);

@@ -99,24 +99,47 @@ void AddSquaresInDouble(const float* x, std::size_t stride, std::size_t rows, st
   AddRowsOf(x, stride, rows, columns, sums, Square());
 }
 
-// A NaN wins: it is taken, and no comparison with it holds. Of equal numbers the one so far stays.
+// A NaN wins: it is taken, and no comparison with it holds. Of equal numbers the one so far stays. On x86,
+// Max(a, b) is a if a > b, and b elsewhere, also for NaN.
 struct Larger {
   template <class V>
   HWY_INLINE V operator()(V so_far, V x) const {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Max(x, so_far));
+#else
     return hn::IfThenElse(hn::Or(hn::Gt(x, so_far), hn::IsNaN(x)), x, so_far);
+#endif
   }
 };
 struct Smaller {
   template <class V>
   HWY_INLINE V operator()(V so_far, V x) const {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Min(x, so_far));
+#else
     return hn::IfThenElse(hn::Or(hn::Lt(x, so_far), hn::IsNaN(x)), x, so_far);
+#endif
   }
 };
+
+// One of four vectors, `step` elements apart. Choices are associative: of several NaN the last one is taken,
+// of equal numbers the first. Hence most need not wait for the choice so far.
+template <typename Choice>
+HWY_INLINE Vector ChosenOfFour(const float* x, std::size_t step, Choice choice) {
+  const Floats d;
+  const Vector first = choice(hn::LoadU(d, x), hn::LoadU(d, x + step));
+  return choice(first, choice(hn::LoadU(d, x + 2 * step), hn::LoadU(d, x + 3 * step)));
+}
 
 // `outside` changes nothing.
 template <typename Choice>
 HWY_INLINE float ChosenOf(const float* x, std::size_t count, float outside, Choice choice) {
   Lanes lanes(outside);
+  for (; count >= 4 * kLanes; x += 4 * kLanes, count -= 4 * kLanes) {
+#pragma GCC unroll 8
+    for (std::size_t part = 0; part < kParts; ++part)
+      lanes.parts[part] = choice(lanes.parts[part], ChosenOfFour(x + part * kWidth, kLanes, choice));
+  }
   EachPart(count, [&](Floats d, std::size_t i, std::size_t n, std::size_t part) {
     lanes.parts[part] = choice(lanes.parts[part], Load(d, x + i, n, outside));
   });
@@ -131,8 +154,10 @@ HWY_INLINE void ChosenOfRows(const float* x, std::size_t stride, std::size_t row
     const std::size_t end = std::min(rows, first + kTogether);
     EachVector(columns, [&](Floats d, std::size_t j, std::size_t n) {
       Vector so_far = Load(d, chosen + j, n);
-      for (std::size_t row = first; row < end; ++row)
-        so_far = choice(so_far, Load(d, x + row * stride + j, n));
+      std::size_t row = first;
+      for (; n == kWidth && row + 4 <= end; row += 4)
+        so_far = choice(so_far, ChosenOfFour(x + row * stride + j, stride, choice));
+      for (; row < end; ++row) so_far = choice(so_far, Load(d, x + row * stride + j, n));
       Store(d, so_far, chosen + j, n);
     });
   }

@@ -92,5 +92,33 @@ TEST(Sums, NaNOfARowStaysInItsColumn) {
   });
 }
 
+TEST(Sums, LargestAndSmallestAreNaNWhereverOneIs) {
+  std::vector<float> x = Random(300, 2);
+  OnEachIsa([&](Isa) {
+    for (float& each : x) {
+      const float before = each;
+      each = kNaN;
+      EXPECT_TRUE(std::isnan(Largest(x.data(), x.size())));
+      EXPECT_TRUE(std::isnan(Smallest(x.data(), x.size())));
+      each = before;
+    }
+  });
+}
+
+TEST(Sums, OfEqualZerosTheFirstOfAColumnStays) {
+  constexpr std::size_t kRows = 11, kColumns = 37;
+  std::vector<float> x(kRows * kColumns);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 3 == 0 ? -0.0f : 0.0f;
+  OnEachIsa([&](Isa) {
+    std::vector<float> largest(kColumns, -kInfinity), smallest(kColumns, kInfinity);
+    LargestOfRows(x.data(), kColumns, kRows, kColumns, largest.data());
+    SmallestOfRows(x.data(), kColumns, kRows, kColumns, smallest.data());
+    for (std::size_t j = 0; j < kColumns; ++j) {
+      EXPECT_EQ(std::signbit(largest[j]), std::signbit(x[j])) << j;
+      EXPECT_EQ(std::signbit(smallest[j]), std::signbit(x[j])) << j;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace penstock::vec

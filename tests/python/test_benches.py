@@ -46,7 +46,7 @@ COUNTERS = {
     'CompressGradient': 'ratio', 'ExpandGradient': 'ratio', 'GatherRows': 'items_per_second',
     'ApplyRows': 'items_per_second',
     'SplitIds': 'items_per_second', 'TinyOpsHot': 'cpu_an_op', 'TinyOpsCold': 'cpu_an_op', 'CompileOps': 'held_bytes',
-    'Kernel': 'floor_ms',
+    'Updates': 'cpu_an_op', 'Kernel': 'floor_ms',
 }
 
 

@@ -42,7 +42,7 @@ class CountingClient : public RpcClient {
   Status PullRows(RowsHandle, std::span<const std::int64_t>, Tensor&) override { return OkStatus(); }
   Status CompleteRows() override { return OkStatus(); }
   Status CompletePulls(PeersHandle) override {
-    pushes_there = pushes;
+    pushes_there = pushes.load();
     return OkStatus();
   }
   Status SaveTable(PeersHandle, const std::string&, const std::vector<std::string>&) override {
@@ -51,7 +51,8 @@ class CountingClient : public RpcClient {
   Status Complete() override { return OkStatus(); }
   void Cancel() override {}
 
-  int pushes = 0, counts = 0;
+  int counts = 0;
+  std::atomic<int> pushes = 0;
   std::atomic<int> pushes_there = 0;  // that the servers had when pulls were complete last
 
  private:

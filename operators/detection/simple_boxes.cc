@@ -43,9 +43,10 @@ class IouSimilarityKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* a = std::as_const(k[x_]).template Data<T>();
     T* out = k[out_].template Data<T>();
-    for (Dim i = 0; i < k[x_].shape()[0]; ++i, a += 4) {
+    const Dim rows = k[x_].shape()[0], columns = k[y_].shape()[0];
+    for (Dim i = 0; i < rows; ++i, a += 4) {
       const T* b = std::as_const(k[y_]).template Data<T>();
-      for (Dim j = 0; j < k[y_].shape()[0]; ++j, b += 4) {
+      for (Dim j = 0; j < columns; ++j, b += 4) {
         const T width = MinOrNan(a[2], b[2]) - MaxOrNan(a[0], b[0]) + more_;
         const T height = MinOrNan(a[3], b[3]) - MaxOrNan(a[1], b[1]) + more_;
         const T common = MaxOrNan(width, T{0}) * MaxOrNan(height, T{0});

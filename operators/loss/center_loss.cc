@@ -118,7 +118,8 @@ class CenterLossGradKernel : public Kernel {
     const T* const dloss = k[dloss_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
     const Dim width = k[difference_].shape()[1];
-    for (Dim i = 0; i < k[difference_].shape().Count(); ++i) dx[i] = dloss[i / width] * difference[i];
+    const Dim count = k[difference_].count();
+    for (Dim i = 0; i < count; ++i) dx[i] = dloss[i / width] * difference[i];
     return OkStatus();
   }
 

@@ -75,8 +75,7 @@ template <typename Device, typename T>
 class CrossEntropyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    k.Bind(x_, label_, y_);
-    k.Bind(match_);  // cross_entropy2 only
+    k.Bind(x_, label_, y_, match_);
     soft_ = k.op().type() == "cross_entropy" && k.Attr<bool>("soft_label");
     classes_ = k[x_].shape[k[x_].shape.rank() - 1];
     labels_.Prepare(k, classes_);
@@ -121,7 +120,7 @@ class CrossEntropyKernel : public Kernel {
   In<"X"> x_;
   In<"Label"> label_;
   Out<"Y"> y_;
-  Out<"MatchX"> match_;
+  Out<"MatchX"> match_;  // cross_entropy2 only
   ClassLabels labels_;
   bool soft_ = false;
   Dim classes_ = 0;

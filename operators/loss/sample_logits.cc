@@ -99,14 +99,15 @@ class SampleLogitsKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(Draw(k));
     }
     const auto samples = std::as_const(k[samples_]).template Span<std::int64_t>();
-    PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits", samples, k[logits_].shape()[1]));
+    const Dim classes = k[logits_].shape()[1];
+    PENSTOCK_RETURN_IF_ERROR(CheckSamples("sample_logits", samples, classes));
     const T* const logits = std::as_const(k[logits_]).template Data<T>();
     const T* const probabilities = std::as_const(k[probabilities_]).template Data<T>();
     T* const sampled = k[sampled_logits_].template Data<T>();
     for (Dim i = 0; i < k[labels_].shape()[0]; ++i) {
       const std::int64_t* const row = samples.data() + i * columns;
       for (Dim j = 0; j < columns; ++j) {
-        T logit = logits[i * k[logits_].shape()[1] + row[j]];
+        T logit = logits[i * classes + row[j]];
         if (j >= truths && removes_hits_ && std::find(row, row + truths, row[j]) != row + truths)
           logit -= static_cast<T>(1e20);
         sampled[i * columns + j] = Tolerable(logit - Tolerable(std::log(probabilities[i * columns + j])));
@@ -188,7 +189,8 @@ class SampleLogitsGradKernel : public Kernel {
     const T* const dsampled = std::as_const(k[dsampled_]).template Data<T>();
     T* const dlogits = k[dlogits_].template Data<T>();
     std::ranges::fill(k[dlogits_].template Span<T>(), T{0});
-    for (Dim i = 0; i < k[samples_].shape().Count(); ++i)
+    const Dim count = k[samples_].count();
+    for (Dim i = 0; i < count; ++i)
       dlogits[i / columns * classes + samples[static_cast<std::size_t>(i)]] += dsampled[i];
     return OkStatus();
   }

@@ -34,7 +34,8 @@ class DequantizeMaxAbsKernel : public Kernel {
     const T scale = *std::as_const(k[scale_]).template Data<T>();
     const T* const x = std::as_const(k[x_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = scale * x[i] / range_;
+    const Dim count = k[x_].count();
+    for (Dim i = 0; i < count; ++i) out[i] = scale * x[i] / range_;
     return OkStatus();
   }
 
@@ -120,7 +121,8 @@ class DequantizeAbsMaxKernel : public Kernel {
     const std::int8_t* const x = std::as_const(k[x_]).Data<std::int8_t>();
     const float scale = *std::as_const(k[scale_]).Data<float>();
     float* const out = k[out_].Data<float>();
-    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = scale * static_cast<float>(x[i]) / range_;
+    const Dim count = k[x_].count();
+    for (Dim i = 0; i < count; ++i) out[i] = scale * static_cast<float>(x[i]) / range_;
     return OkStatus();
   }
 
@@ -147,7 +149,8 @@ class DequantizeLogKernel : public Kernel {
     const std::int8_t* const x = std::as_const(k[x_]).Data<std::int8_t>();
     const float* const dict = std::as_const(k[dict_]).Data<float>();
     float* const out = k[out_].Data<float>();
-    for (Dim i = 0; i < k[x_].shape().Count(); ++i) out[i] = x[i] < 0 ? -dict[x[i] + 128] : dict[x[i]];
+    const Dim count = k[x_].count();
+    for (Dim i = 0; i < count; ++i) out[i] = x[i] < 0 ? -dict[x[i] + 128] : dict[x[i]];
     return OkStatus();
   }
 

@@ -250,7 +250,8 @@ class FusedElemwiseGradKernel : public Kernel {
     T* const dbetween = dbetween_ ? k[dbetween_].template Data<T>() : Scratch(k, dbetween_scratch_);
     if (f_.made.unary_is_outer) {
       const T* const out = std::as_const(k[out_]).template Data<T>();
-      for (Dim i = 0; i < k[dout_].shape().Count(); ++i) dbetween[i] = f_.Slope(out[i], dout[i]);
+      const Dim count = k[dout_].count();
+      for (Dim i = 0; i < count; ++i) dbetween[i] = f_.Slope(out[i], dout[i]);
       if (dx_) OfX(k, y, dbetween);
       if (dy_) OfY(k, x, dbetween, k[dy_].template Data<T>());
       return OkStatus();
@@ -261,7 +262,8 @@ class FusedElemwiseGradKernel : public Kernel {
     OfY(k, x, dout, dbetween);
     if (!dy_) return OkStatus();
     T* const dy = k[dy_].template Data<T>();
-    for (Dim j = 0; j < k[y_].shape().Count(); ++j) dy[j] = f_.Slope(between[j], dbetween[j]);
+    const Dim count = k[y_].count();
+    for (Dim j = 0; j < count; ++j) dy[j] = f_.Slope(between[j], dbetween[j]);
     return OkStatus();
   }
 

@@ -53,7 +53,8 @@ class MeanIouKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(Begin(k, in_wrongs_, wrong));
     PENSTOCK_RETURN_IF_ERROR(Begin(k, in_corrects_, correct));
     const T *const x = k[predictions_].template Data<T>(), *const label = k[labels_].template Data<T>();
-    for (Dim i = 0; i < k[predictions_].shape().Count(); ++i) {
+    const Dim count = k[predictions_].count();
+    for (Dim i = 0; i < count; ++i) {
       for (const T one : {x[i], label[i]}) {
         if (one < 0 || one >= classes_)
           return InvalidArgument("E-op-label", "mean_iou: class ", one, " must be in [0, ", classes_, ")");

@@ -103,7 +103,8 @@ class PrecisionRecallKernel : public Kernel {
     const T* const weights = weights_ ? std::as_const(k[weights_]).template Data<T>() : nullptr;
     std::ranges::fill(states_, 0.0);
     double total = 0;
-    for (Dim i = 0; i < k[indices_].shape().Count(); ++i) {
+    const Dim count = k[indices_].count();
+    for (Dim i = 0; i < count; ++i) {
       for (const std::int32_t number : {indices[i], labels[i]}) {
         if (number < 0 || number >= classes_)
           return InvalidArgument("E-op-index", "precision_recall: class ", number, " is not one of ",

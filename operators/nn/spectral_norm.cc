@@ -126,8 +126,8 @@ class SpectralNormKernel : public Kernel {
     iteration_.Run(k);
     const T* const w = std::as_const(k[weight_]).template Data<T>();
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < k[weight_].shape().Count(); ++i)
-      out[i] = static_cast<T>(static_cast<double>(w[i]) / iteration_.sigma);
+    const Dim count = k[weight_].count();
+    for (Dim i = 0; i < count; ++i) out[i] = static_cast<T>(static_cast<double>(w[i]) / iteration_.sigma);
     return OkStatus();
   }
 
@@ -153,8 +153,8 @@ class SpectralNormGradKernel : public Kernel {
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dweight = k[dweight_].template Data<T>();
     double along = 0;
-    for (Dim i = 0; i < k[weight_].shape().Count(); ++i)
-      along += static_cast<double>(dout[i]) * static_cast<double>(w[i]);
+    const Dim count = k[weight_].count();
+    for (Dim i = 0; i < count; ++i) along += static_cast<double>(dout[i]) * static_cast<double>(w[i]);
     const double sigma = iteration_.sigma;
     iteration_.ForEach([&](Dim at, double& u, double& v) {
       dweight[at] = static_cast<T>((static_cast<double>(dout[at]) - along / sigma * u * v) / sigma);

@@ -150,25 +150,24 @@ class RandomCropKernel : public Kernel {
   Status Run(KernelRun& k) override {
     Draws& draws = seeds_.Start(k);
     const std::size_t size = SizeOf(k[x_].dtype());
-    const int batch = k[x_].shape().rank() - cropped_;
-    const Dim boxes = k[x_].shape().Product(0, batch);
-    const Dim box = k[out_].shape().Product(batch, k[out_].shape().rank());
-    const Dim whole = k[x_].shape().Product(batch, k[x_].shape().rank());
-    const Dim row = k[out_].shape()[k[out_].shape().rank() - 1];
+    const Shape &x = k[x_].shape(), &out = k[out_].shape();
+    const int rank = x.rank(), batch = rank - cropped_;
+    const Dim boxes = x.Product(0, batch), whole = x.Product(batch, rank);
+    const Dim box = out.Product(batch, rank), row = out[rank - 1];
+    const std::byte* const all = k[x_].raw();
     std::byte* to = k[out_].raw();
     for (Dim b = 0; b < boxes; ++b) {
       Dim offsets[kMaxRank];
-      for (int d = batch; d < k[x_].shape().rank(); ++d)
-        offsets[d] = static_cast<Dim>(
-            draws.Below(static_cast<std::uint64_t>(k[x_].shape()[d] - k[out_].shape()[d]) + 1));
+      for (int d = batch; d < rank; ++d)
+        offsets[d] = static_cast<Dim>(draws.Below(static_cast<std::uint64_t>(x[d] - out[d]) + 1));
       for (Dim r = 0; r < box; r += row, to += static_cast<std::size_t>(row) * size) {
         Dim rest = r, from = 0, stride = 1;
-        for (int d = k[x_].shape().rank() - 1; d >= batch; --d) {
-          from += (rest % k[out_].shape()[d] + offsets[d]) * stride;
-          rest /= k[out_].shape()[d];
-          stride *= k[x_].shape()[d];
+        for (int d = rank - 1; d >= batch; --d) {
+          from += (rest % out[d] + offsets[d]) * stride;
+          rest /= out[d];
+          stride *= x[d];
         }
-        std::memcpy(to, k[x_].raw() + static_cast<std::size_t>(b * whole + from) * size,
+        std::memcpy(to, all + static_cast<std::size_t>(b * whole + from) * size,
                     static_cast<std::size_t>(row) * size);
       }
     }

@@ -76,7 +76,8 @@ class TdmChildKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     const Dim nodes = k[tree_].shape()[0], width = k[tree_].shape()[1];
-    for (Dim i = 0; i < k[x_].shape().Count(); ++i) {
+    const Dim count = k[x_].count();
+    for (Dim i = 0; i < count; ++i) {
       if (x[i] < 0 || x[i] >= nodes) return NoNode("tdm_child", x[i], nodes);
       const Dim own = x[i] * width + 3;
       const bool has = x[i] != 0 && NodeAt(k, tree_, own) != 0;
@@ -151,11 +152,12 @@ class TdmSamplerKernel : public Kernel {
     const std::uint64_t key = seed_ != 0 ? seed_ : source_->Next();
     std::uint64_t draws = 0;
     Dim at = 0;
-    for (Dim i = 0; i < k[x_].shape().Count(); ++i) {
-      if (x[i] < 0 || x[i] >= k[travel_].shape()[0])
-        return NoNode("tdm_sampler", x[i], k[travel_].shape()[0]);
+    const Dim count = k[x_].count();
+    const Dim nodes = k[travel_].shape()[0], depth = k[travel_].shape()[1];
+    for (Dim i = 0; i < count; ++i) {
+      if (x[i] < 0 || x[i] >= nodes) return NoNode("tdm_sampler", x[i], nodes);
       for (std::size_t l = 0; l < samples_.size(); ++l) {
-        const std::int64_t own = NodeAt(k, travel_, x[i] * k[travel_].shape()[1] + static_cast<Dim>(l));
+        const std::int64_t own = NodeAt(k, travel_, x[i] * depth + static_cast<Dim>(l));
         if (positive_) Put(k, at++, own, 1, own != 0);
         drawn_.clear();
         for (std::int32_t s = 0; s < samples_[l]; ++s) {

@@ -101,8 +101,8 @@ class EyeKernel : public Kernel {
   Status Run(KernelRun& k) override {
     std::ranges::fill(k[out_].template Span<T>(), T{0});
     T* const out = k[out_].template Data<T>();
-    for (Dim i = 0; i < std::min(k[out_].shape()[0], k[out_].shape()[1]); ++i)
-      out[i * k[out_].shape()[1] + i] = T{1};
+    const Dim rows = k[out_].shape()[0], columns = k[out_].shape()[1];
+    for (Dim i = 0; i < std::min(rows, columns); ++i) out[i * columns + i] = T{1};
     return OkStatus();
   }
 

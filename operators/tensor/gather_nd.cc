@@ -110,13 +110,14 @@ class TakeParts : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (!to_) return OkStatus();
-    const std::size_t bytes = static_cast<std::size_t>(parts_.width()) * SizeOf(k[from_].dtype());
+    const std::size_t size = SizeOf(k[from_].dtype());
+    const std::size_t bytes = static_cast<std::size_t>(parts_.width()) * size;
     const std::byte* const from = k[from_].raw();
     std::byte* const to = k[to_].raw();
     return parts_.ForEach(k, [&](Dim i, Dim place) {
       if (bytes == 0) return;
-      std::memcpy(to + static_cast<std::size_t>(i) * bytes,
-                  from + static_cast<std::size_t>(place) * SizeOf(k[from_].dtype()), bytes);
+      std::memcpy(to + static_cast<std::size_t>(i) * bytes, from + static_cast<std::size_t>(place) * size,
+                  bytes);
     });
   }
 

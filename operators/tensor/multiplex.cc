@@ -60,9 +60,11 @@ class MultiplexKernel : public Kernel {
     }
     std::byte* row = k[whole_].raw();
     std::size_t offset = 0;
-    for (Dim i = 0; i < k[whole_].shape()[0]; ++i) {
-      const std::int64_t at = k[ids_].dtype() == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i]
-                                                               : k[ids_].Data<std::int64_t>()[i];
+    const Tensor& ids = k[ids_];
+    const Dim rows = k[whole_].shape()[0];
+    for (Dim i = 0; i < rows; ++i) {
+      const std::int64_t at =
+          ids.dtype() == DType::kInt32 ? ids.Data<std::int32_t>()[i] : ids.Data<std::int64_t>()[i];
       if (at < 0 || at >= static_cast<std::int64_t>(parts_.size()))
         return InvalidArgument("E-op-index", "multiplex: ", at, " must be in [0, ", parts_.size(), ")");
       if (const Operand& part = parts_[static_cast<std::size_t>(at)]; part && row_bytes_ > 0) {

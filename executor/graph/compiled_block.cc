@@ -15,6 +15,7 @@
 #include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
 #include "framework/op/unknown_ops.h"
+#include "framework/roles/attr_names.h"
 #include "framework/roles/collective_views.h"
 #include "framework/roles/views.h"
 
@@ -171,6 +172,10 @@ class Compiler {
           .With(StrCat("note: all ops of the program that are not known: ", UnknownOps(ops_, out_->program)));
     }
     if (Status status = (*def)->CheckOp(*op); !status.ok()) return explain(std::move(status));
+    if (roles::RecvView(*op).next_version()) {
+      return explain(InvalidArgument("E-op-attr", op->type(), ": attribute ", roles::attr::kNextVersion,
+                                     " is set by the executor's plan; remove it from the program"));
+    }
 
     Instruction instruction;
     std::optional<Op> conformed = Conformed(**def, *op);

@@ -21,8 +21,7 @@ PlanOptions PlanOptionsBySetting() {
 Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const CompiledBlock> block,
                              std::vector<TensorDesc> known, const Services& services,
                              const PlanOptions& options) {
-  const RpcClient* const rpc = services.rpc;
-  if (options.receive_early && rpc != nullptr && rpc->PullsNext()) block = ReceiveEarly(std::move(block));
+  if (services.rpc != nullptr && services.rpc->PullsNext()) block = ReceiveEarly(std::move(block));
   if (options.channels_last) block = StoreChannelsLast(ops, block, known);
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)

@@ -15,7 +15,6 @@
 namespace penstock::exec {
 
 struct PlanOptions {
-  bool receive_early = true;  // where the client can; values are the same
   bool channels_last = true;
   bool fusion = true;    // bytes are the same
   bool in_place = true;  // outputs take over the memory of inputs; bytes are the same

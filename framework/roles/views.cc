@@ -102,7 +102,9 @@ Names RecvView::addresses() const { return TextsOf(op_, attr::kEpmap); }
 Names RecvView::renamed() const { return TextsOf(op_, attr::kVarnames); }
 Names RecvView::messages() const { return TextsOf(op_, attr::kRecvVarnames); }
 bool RecvView::idle() const { return op_.GetOr<std::int32_t>(attr::kDoNotRun, 0) > 0; }
-bool RecvView::next_version() const { return op_.GetOr<bool>(attr::kNextVersion, false); }
+bool RecvView::next_version() const {
+  return op_.type() == "recv" && op_.GetOr<bool>(attr::kNextVersion, false);
+}
 void RecvView::AskForNext(Op& recv) { recv.Set(attr::kNextVersion, true); }
 Status RecvView::Validate() const {
   return CheckAddresses(op_, variables().size(), remote().size(), addresses().size());

@@ -89,6 +89,16 @@ TEST(ReceiveEarly, AReaderOfTheNewValueDoesNotHoldItBack) {
             "back_v send recv* other send_barrier fetch_barrier reader");
 }
 
+// It would ask for a version that no step has begun.
+TEST(ReceiveEarly, AProgramCannotAskForTheNextVersion) {
+  const Result<Program> program =
+      ParseText(StrCat(kVars, "  v = recv() {epmap=[\"a:1\"], next_version=true} @rpc(v, gv)\n}\n"), "in");
+  ASSERT_TRUE(program.ok()) << program.status().ToString();
+  const auto compiled = CompileBlock(Ops(), *program, {});
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().id(), "E-op-attr");
+}
+
 TEST(ReceiveEarly, StaysWhereItIsNotKnownToBeRight) {
   const std::string unsent = StrCat("  gw = back_w(X=w)\n", kSendW, kSendBarrier, kRecvV, kFetchBarrier);
   EXPECT_EQ(OrderOf(unsent), "back_w send send_barrier recv fetch_barrier") << "v has no gradient";

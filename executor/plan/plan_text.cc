@@ -19,12 +19,24 @@ std::string PlaceText(const Specialisation& plan, const OutputSlot& output) {
   return StrCat("at ", place.offset, ", ", place.bytes, " B");
 }
 
+// What the run waits for before the step: "     waits for ring 0".
+std::string AwaitsText(const Specialisation& plan, std::size_t step) {
+  std::string text;
+  for (const Await& await : plan.awaits) {
+    if (await.step != static_cast<int>(step)) continue;
+    text += await.ring == Await::kPulls ? "     waits for the parameters asked for\n"
+                                        : StrCat("     waits for ring ", await.ring, "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string PlanText(const Specialisation& plan) {
   std::string text = StrCat("plan of block ", plan.block->block, ": ", plan.steps.size(), " steps, arena ",
                             plan.arena_bytes, " B\n");
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    if (plan.steps[i].awaits) text += AwaitsText(plan, i);
     text += StrCat(i, "  ", PrintOp(*plan.block->instructions[i].op),
                    !plan.steps[i].has_kernel ? "  late\n" : "\n");
     for (const OutputSlot& output : plan.OutputsOf(i)) {
@@ -32,7 +44,7 @@ std::string PlanText(const Specialisation& plan) {
                      TypeText(plan.type(output.type)), " ", PlaceText(plan, output), "\n");
     }
   }
-  return text;
+  return text + AwaitsText(plan, plan.steps.size());
 }
 
 }  // namespace penstock::exec

@@ -56,8 +56,7 @@ TensorDesc DescOf(const Variable& variable, const Var& declared) {
 
 bool Holds(const Tensor& tensor, const TensorDesc& info) {
   return info.kind == VarKind::kTensor && tensor.initialized() && tensor.dtype() == info.dtype &&
-         static_cast<std::int32_t>(tensor.lod().size()) == info.lod_level &&
-         HaveSameExtents(tensor.shape(), info.shape);
+         static_cast<std::int32_t>(tensor.lod().size()) == info.lod_level && tensor.shape() == info.shape;
 }
 
 bool Holds(const Variable& variable, const TensorDesc& info) {

@@ -19,17 +19,6 @@ namespace penstock::exec {
 
 // Describes the variable's current value, or its declaration if it is empty.
 TensorDesc DescOf(const Variable& variable, const Var& declared);
-// a == b in a loop of its own. This is compared for each argument of each op, and a call of memcmp, which
-// operator== becomes, takes longer than the few extents of a tensor.
-inline bool HaveSameExtents(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank()) return false;
-  const Dim *const of_a = a.dims().data(), *const of_b = b.dims().data();
-  for (int i = 0; i < a.rank(); ++i) {
-    if (of_a[i] != of_b[i]) return false;
-  }
-  return true;
-}
-
 // Whether `variable` holds exactly what `info` describes. Allocates nothing.
 bool Holds(const Variable& variable, const TensorDesc& info);
 bool Holds(const Tensor& tensor, const TensorDesc& info);

@@ -7,8 +7,8 @@
 //        out : f32[8, 4] in its own buffer, 128 B
 //
 // A step that a pass has added names what it writes "x@last". "late" marks a step whose shapes depend on
-// values. "waits for ring 0" stands before the step that waits for the operations of that ring, and at the end
-// if the run does.
+// values. "waits for ring 0" stands before the step that waits for the operations of that ring, and at the
+// end if the run does.
 #pragma once
 
 #include <string>

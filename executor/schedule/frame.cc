@@ -44,7 +44,7 @@ bool MayStandFor(const Variable& variable, VarKind kind) {
 bool IsTensorOf(const Variable& variable, const TensorDesc& type) {
   const Tensor* tensor = variable.If<Tensor>();
   return tensor != nullptr && tensor->initialized() && tensor->dtype() == type.dtype &&
-         HaveSameExtents(tensor->shape(), type.shape);
+         tensor->shape() == type.shape;
 }
 
 // Whether an op that told `told` before the run may do with a plan for `planned`. If it told nothing, it ends

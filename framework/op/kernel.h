@@ -55,8 +55,8 @@ struct Operand {
 };
 static_assert(sizeof(Operand) == 4, "kernels keep many");
 
-// An argument as Prepare sees it: its type and its name too. All extents of a tensor are known; other kinds
-// have no shape.
+// An argument as Prepare sees it: its type and its name too. All extents of an input tensor are known, those
+// of an output only if they do not depend on values; other kinds have no shape.
 struct Argument : TensorDesc {
   Operand operand;
   std::string_view name;                        // in the program

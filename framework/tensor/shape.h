@@ -81,8 +81,14 @@ class Shape {
   Shape WithRows(Dim rows) const;  // the first extent replaced
   std::string ToString() const;    // "[?, 784]"
 
+  // A loop, because a call of memcmp takes longer than the few extents of a tensor.
   friend bool operator==(const Shape& a, const Shape& b) {
-    return a.rank_ == b.rank_ && std::equal(a.data(), a.data() + a.rank_, b.data());
+    if (a.rank_ != b.rank_) return false;
+    const Dim *const of_a = a.data(), *const of_b = b.data();
+    for (std::size_t i = 0; i < a.rank_; ++i) {
+      if (of_a[i] != of_b[i]) return false;
+    }
+    return true;
   }
 
  private:

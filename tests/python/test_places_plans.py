@@ -4,31 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from test_places import batches, momentum_with_decay_and_clipping, network
 
 import penstock
 from penstock import fluid
 
 PLACES = [fluid.CPUPlace()] * 2
-
-
-def network(optimizer):
-    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1])
-    hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 8), act='relu')
-    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
-    optimizer().minimize(loss)
-    return loss
-
-
-def batches(count, examples=8):
-    random = np.random.RandomState(3)
-    return [{'x': random.rand(examples, 4).astype('float32'), 'y': random.rand(examples, 1).astype('float32')}
-            for _ in range(count)]
-
-
-def momentum_with_decay_and_clipping():
-    rate = fluid.layers.exponential_decay(0.1, decay_steps=2, decay_rate=0.5)
-    return fluid.optimizer.Momentum(rate, 0.9, regularization=fluid.regularizer.L2Decay(0.01),
-                                    grad_clip=fluid.clip.GradientClipByGlobalNorm(0.1))
 
 
 def stats_of(compiled):
@@ -39,7 +20,7 @@ def stats_of(compiled):
 def test_places_share_one_compilation_and_one_plan_for_each_shape(places):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
-        loss = network(momentum_with_decay_and_clipping)
+        loss = network(momentum_with_decay_and_clipping, normalise=True)
         hidden = next(op.input('X')[0] for op in main.global_block().ops if op.type == 'mean')
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())
@@ -102,7 +83,7 @@ def piecewise():
 def test_what_the_first_place_computes_alone_has_one_value():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
-        loss = network(piecewise)
+        loss = network(piecewise, normalise=True)
     rate = next(op.input('LearningRate')[0] for op in main.global_block().ops if op.type == 'sgd')
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())

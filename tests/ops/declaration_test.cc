@@ -23,23 +23,17 @@ std::vector<std::string> Matches(const std::string& text, const std::string& pat
   return found;
 }
 
-TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
-  const std::string folder = SourceFolder() + "/operators";
-  std::set<std::string> defined;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".cc" || entry.path().filename() == "all_ops.cc") continue;
-    for (const std::string& name :
-         Matches(BytesOf(entry.path()), R"(\nvoid (Register\w+)\(OpRegistry& ops\) \{)")) {
-      EXPECT_TRUE(defined.insert(name).second) << name << " is defined twice";
-    }
+// The build finds Register functions at the beginning of a line (tools/dev/cmake/register_all_ops.cmake).
+TEST(Declarations, EachRegisterFunctionIsFound) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceFolder() + "/operators")) {
+    if (entry.path().extension() != ".cc") continue;
+    const std::string text = BytesOf(entry.path());
+    const std::size_t all = Matches(text, R"((void\s+Register\w+)\s*\(\s*OpRegistry)").size();
+    EXPECT_EQ(Matches(text, R"(\n(void Register\w+)\(OpRegistry& ops\) \{)").size(), all) << entry.path();
+    found += static_cast<int>(all);
   }
-  const std::vector<std::string> called =
-      Matches(BytesOf(folder + "/all_ops.cc"), R"(  (Register\w+)\(ops\);)");
-  const std::vector<std::string> sorted(defined.begin(), defined.end());
-  // AllOps itself calls RegisterAllOps.
-  std::vector<std::string> without_all;
-  std::ranges::remove_copy(called, std::back_inserter(without_all), "RegisterAllOps");
-  EXPECT_EQ(without_all, sorted);
+  EXPECT_GT(found, 200);
 }
 
 // operators/README.md, Decisions.

@@ -7,9 +7,22 @@
 #include "tools/command.h"
 #include "tools/source.h"
 #include "transpiler/check/check.h"
+#include "transpiler/plan/plan.h"
 #include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock::tools {
+namespace {
+
+// Whether the transpile removed unwritten parts from the source. Programs of Fluid's transpiler have no plan.
+Result<bool> LackUnwrittenParts(const check::RoleFiles& roles) {
+  if (roles.trainers.empty()) return false;
+  const std::string& text = roles.trainers.front().program.meta().plan;
+  if (text.empty()) return false;
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::PlacementPlan plan, plan::ParsePlan(text));
+  return plan.lacks_unwritten_parts;
+}
+
+}  // namespace
 
 int RunCheck(const Arguments& arguments) {
   if (arguments.size() != 1) return BadUsage("check", "DIR [--main F --startup F [--facts F]]");
@@ -20,11 +33,9 @@ int RunCheck(const Arguments& arguments) {
   if (HasSourcePrograms()) {
     source = ReadSourcePrograms("check");
     if (!source.ok()) return BadInput(source.status());
-    // The default dialect removes gradients that no op writes from Fluid's programs.
-    std::optional<Program> mended = plan::WithoutUnwrittenParts(source->main);
-    const bool as_mended =
-        !roles->trainers.empty() && !plan::WithoutUnwrittenParts(roles->trainers.front().program);
-    if (mended && as_mended) source->main = *std::move(mended);
+    const Result<bool> mended = LackUnwrittenParts(*roles);
+    if (!mended.ok()) return BadInput(mended.status());
+    if (*mended) source->main = plan::WithoutUnwrittenParts(source->main).value_or(source->main);
     programs.emplace(check::SourcePrograms{source->main, source->startup});
   }
   const check::CheckReport report =

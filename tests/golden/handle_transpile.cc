@@ -120,7 +120,7 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
                                     .plan = plan,
                                     .shares = shares,
                                     .self = self};
-  PENSTOCK_ASSIGN_OR_RETURN(const Program out, pass.run(in, context));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program out, pass.Run(in, context));
   return GoldenOutputs{{"out", "", Show(out)}};
 }
 

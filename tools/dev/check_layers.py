@@ -6,6 +6,7 @@
 Top level: operators, transpiler and executor include only framework, never each other; tools, python and tests include
 anything. Inside a folder of ORDER the sub-folders are ordered: a sub-folder may include itself and those before it in
 the list. Sub-folders in braces do not include each other. Files of the folder itself may include any of them.
+Files of transpiler/passes do not name the dialect.
 """
 
 import pathlib
@@ -47,6 +48,9 @@ ONLY_IN_SOURCES = re.compile(r"(grpcpp|grpc|dnnl|Eigen)[/.h]")
 SHARES_SLOW_HEADERS = pathlib.PurePath("operators/common")
 NO_THREADS_OR_SOCKETS = re.compile(r"<(thread|sys/socket\.h|netinet/.*|grpcpp/.*|cuda.*)>")
 
+# Passes read what the plan decides, never how it was made.
+DIALECT = re.compile(r"\bdialect\b", re.I)
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<][^">]+[">])', re.M)
 
 
@@ -55,7 +59,10 @@ def findings():
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
         if relative.parts[0] in MAY_INCLUDE and path.suffix in {".h", ".cc", ".cu"}:
-            includes[relative] = INCLUDE.findall(path.read_text())
+            text = path.read_text()
+            includes[relative] = INCLUDE.findall(text)
+            if relative.is_relative_to("transpiler/passes") and DIALECT.search(text):
+                yield f"{relative}: a pass names the dialect; it reads plan.conventions()"
     slow = slow_headers(includes)
     for relative, names in includes.items():
         for included in names:

@@ -39,9 +39,9 @@ Status PassError(std::string_view pass, const Parts&... parts) {
   return InternalError(StrCat("E-pass-", pass), pass, ": ", parts...);
 }
 
-// The trainer_id attribute of communication ops. In Fluid it is always 0.
+// The trainer_id attribute of communication ops.
 inline int SenderId(const PassContext& context) {
-  return context.plan.dialect == plan::Dialect::kFluid18 ? 0 : context.self.index;
+  return context.plan.conventions().senders_have_ids ? context.self.index : 0;
 }
 
 // kInvalidArgument: a variable of the user's program has a name that the pass needs for its own variable.

@@ -25,7 +25,8 @@ check::RoleFiles FilesOf(const RoleSet& roles) {
 check::CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
                                 const Program& startup, ThreadPool* threads) {
   const bool compat = roles.plan.dialect == plan::Dialect::kFluid18;
-  const std::optional<Program> mended = compat ? std::nullopt : plan::WithoutUnwrittenParts(main);
+  const std::optional<Program> mended =
+      roles.plan.lacks_unwritten_parts ? plan::WithoutUnwrittenParts(main) : std::nullopt;
   const check::SourcePrograms source{mended ? *mended : main, startup};
   // The pass manager has verified the results of the passes; all other parts are as the user built them.
   const bool verified = !compat && VerifyProgram(source.main, {.ops = &ops}).ok();

@@ -8,6 +8,7 @@
 #include "framework/op/conform.h"
 #include "framework/roles/collective_views.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/pipeline/pass_manager.h"
 #include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/planner.h"
 
@@ -90,38 +91,38 @@ Status RequireAdasum(const plan::RankPlan& ranks) {
   return OkStatus();
 }
 
-std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
-  std::vector<passes::PassFunction> list;
+std::vector<Pass> MainPasses(const DataParallelConfig& config) {
+  std::vector<Pass> list;
   if (config.addresses.size() > 1) {
-    if (config.reduction == GradientReduction::kMean) list.push_back(passes::ScaleLossGradient);
-    if (config.reduction == GradientReduction::kShares) list.push_back(passes::ShareLossGradient);
-    if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
-    list.push_back(passes::AllreduceGradients);
-    list.push_back(passes::AwaitGradients);
-    if (config.reduction == GradientReduction::kAdasum) list.push_back(passes::AdasumGradients);
-    if (config.halved) list.push_back(passes::HalveGradients);  // changes the exchanges made above
+    if (config.reduction == GradientReduction::kMean)
+      list.push_back({"scale_loss_gradient", passes::ScaleLossGradient});
+    if (config.reduction == GradientReduction::kShares)
+      list.push_back({"share_loss_gradient", passes::ShareLossGradient});
+    if (config.sync_batch_norm) list.push_back({"sync_batch_norm", passes::SyncBatchNorm});
+    list.push_back({"allreduce_gradients", passes::AllreduceGradients});
+    list.push_back({"await_gradients", passes::AwaitGradients});
+    if (config.reduction == GradientReduction::kAdasum)
+      list.push_back({"adasum_gradients", passes::AdasumGradients});
+    if (config.halved)
+      list.push_back({"halve_gradients", passes::HalveGradients});  // changes the exchanges made above
   }
-  if (config.runs_per_update > 1) list.push_back(passes::AccumulateGradients);  // moves all of these ops
-  if (config.places && config.addresses.size() > 1) list.push_back(passes::UpdateAtFirstPlace);
+  if (config.runs_per_update > 1)
+    list.push_back({"accumulate_gradients", passes::AccumulateGradients});  // moves all of these ops
+  if (config.places && config.addresses.size() > 1)
+    list.push_back({"update_at_first_place", passes::UpdateAtFirstPlace});
   return list;
 }
 
-std::vector<passes::PassFunction> BeginPasses(const DataParallelConfig& config) {
-  std::vector<passes::PassFunction> list;
+std::vector<Pass> BeginPasses(const DataParallelConfig& config) {
+  std::vector<Pass> list;
   if (config.addresses.size() > 1 && !config.places) {
-    list = {config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings, passes::BroadcastParams};
-    if (config.reduction == GradientReduction::kShares) list.push_back(passes::StartLive);
+    list.push_back(config.group_ranks > 0 ? Pass{"generate_nccl_id", passes::GenerateNcclId}
+                                          : Pass{"init_rings", passes::InitRings});
+    list.push_back({"broadcast_params", passes::BroadcastParams});
+    if (config.reduction == GradientReduction::kShares) list.push_back({"start_live", passes::StartLive});
   }
-  if (config.runs_per_update > 1) list.push_back(passes::StartGradientSums);
+  if (config.runs_per_update > 1) list.push_back({"start_gradient_sums", passes::StartGradientSums});
   return list;
-}
-
-Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program program,
-                      const passes::PassContext& context) {
-  for (const passes::PassFunction pass : list) {
-    PENSTOCK_ASSIGN_OR_RETURN(program, pass(program, context));
-  }
-  return program;
 }
 
 }  // namespace
@@ -152,6 +153,7 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
   planned.plan.ranks.node_ranks = config.group_ranks;
   if (config.sync_batch_norm) ++planned.plan.ranks.rings;
+  PENSTOCK_RETURN_IF_ERROR(plan::ValidatePlan(planned.plan, main));
   const passes::Shares shares(planned.plan, planned.analysis, startup);
   const passes::PassContext context{.ops = ops,
                                     .main = main,
@@ -161,8 +163,10 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                                     .shares = shares,
                                     .self = {.index = config.rank}};
   DataParallel out;
-  PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(MainPasses(config), main, context));
-  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply(BeginPasses(config), startup, context));
+  PassManager manager;
+  PENSTOCK_ASSIGN_OR_RETURN(out.main, manager.Run("data_parallel", MainPasses(config), main, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.begin,
+                            manager.Run("data_parallel_startup", BeginPasses(config), startup, context));
   return out;
 }
 

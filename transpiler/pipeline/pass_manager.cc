@@ -31,7 +31,7 @@ std::string PassEvent::RoleName() const { return StrCat(pipeline, "_", index); }
 Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
                                     const passes::PassContext& context) {
   const Nanoseconds begin = options_.clock != nullptr ? options_.clock->Now() : Nanoseconds(0);
-  PENSTOCK_ASSIGN_OR_RETURN(Program out, pass.run(in, context));
+  PENSTOCK_ASSIGN_OR_RETURN(Program out, pass.Run(in, context));
   if (options_.clock != nullptr) {
     timings_.push_back({std::string(pipeline), std::string(pass.name), options_.clock->Now() - begin});
   }

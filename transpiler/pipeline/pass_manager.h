@@ -24,6 +24,12 @@ namespace penstock {
 struct Pass {
   std::string_view name;
   passes::PassFunction run;
+  // Whether the pass belongs to the pipeline of this plan; null: it does.
+  bool (*when)(const plan::PlacementPlan& plan) = nullptr;
+
+  Result<Program> Run(const Program& in, const passes::PassContext& context) const {
+    return when == nullptr || when(context.plan) ? run(in, context) : in;
+  }
 };
 
 struct PassTiming {
@@ -33,7 +39,7 @@ struct PassTiming {
 };
 
 // The argument of an observer after each pass. `before` and `after` have equal content if the pass changed
-// nothing.
+// nothing, or does not belong to the plan.
 struct PassEvent {
   std::string_view pipeline;
   std::string_view pass;

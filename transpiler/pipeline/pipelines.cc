@@ -9,11 +9,18 @@
 namespace penstock {
 namespace {
 
+// Conditions of passes.
+bool IsUneven(const plan::PlacementPlan& plan) { return plan.on_uneven != OnUneven::kNone; }
+bool IsEven(const plan::PlacementPlan& plan) { return plan.on_uneven == OnUneven::kNone; }
+bool ReadersFollowUpdates(const plan::PlacementPlan& plan) {
+  return plan.conventions().readers_follow_updates;
+}
+
 // Synchronous training: one barrier ends the trainer's sends, another its receives.
 constexpr Pass kSyncTrainer[] = {
-    {"weigh_loss_gradient", passes::WeighLossGradient},  // before any op reads it
-    {"keep_clipping", passes::KeepClipping},             // so that the trainer makes the clipped gradients
-    {"prefetch_tables", passes::PrefetchTables},         // while lookups are where the analysis found them
+    {"weigh_loss_gradient", passes::WeighLossGradient, IsUneven},  // before any op reads it
+    {"keep_clipping", passes::KeepClipping},      // so that the trainer makes the clipped gradients
+    {"prefetch_tables", passes::PrefetchTables},  // while lookups are where the analysis found them
     {"send_gradients",
      passes::SendGradients},  // after the last writer, which may be a regularizer that is dropped
                               // below
@@ -22,8 +29,9 @@ constexpr Pass kSyncTrainer[] = {
     {"add_send_barrier", passes::AddSendBarrier},  // after all sends
     {"receive_params", passes::ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", passes::AddFetchBarrier},
-    {"join_slices", passes::JoinSlices},                 // slices that the fetch barrier completed
-    {"read_updated_params", passes::ReadUpdatedParams},  // behind all that receives them
+    {"join_slices", passes::JoinSlices},  // slices that the fetch barrier completed
+    {"read_updated_params", passes::ReadUpdatedParams,
+     ReadersFollowUpdates},                       // behind all that receives them
     {"drop_optimizers", passes::DropOptimizers},  // after all passes that place ops next to an optimizer
     {"name_gradients", passes::NameGradients},    // last, because the passes above use the old names
 };
@@ -34,23 +42,29 @@ constexpr Pass kSyncTrainerStartup[] = {
     {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: after the recvs
     {"init_residuals", passes::InitResiduals},
     {"init_rings", passes::InitRings},  // for trainers with unequal batches
-    {"start_live", passes::StartLive},
+    {"start_live", passes::StartLive, IsUneven},
 };
 // Both exchanges: trainers all-reduce dense gradients and update these parameters; the rest is as above.
 constexpr Pass kHybridTrainer[] = {
-    {"weigh_loss_gradient", passes::WeighLossGradient}, {"keep_clipping", passes::KeepClipping},
-    {"prefetch_tables", passes::PrefetchTables},        {"allreduce_means", passes::AllreduceMeans},
+    {"weigh_loss_gradient", passes::WeighLossGradient, IsUneven},
+    {"keep_clipping", passes::KeepClipping},
+    {"prefetch_tables", passes::PrefetchTables},
+    {"allreduce_means", passes::AllreduceMeans},
     {"await_gradients", passes::AwaitGradients},  // before the updates that stay
-    {"send_gradients", passes::SendGradients},          {"send_table_gradients", passes::SendTableGradients},
-    {"add_send_barrier", passes::AddSendBarrier},       {"receive_params", passes::ReceiveParams},
-    {"add_fetch_barrier", passes::AddFetchBarrier},     {"join_slices", passes::JoinSlices},
-    {"read_updated_params", passes::ReadUpdatedParams}, {"drop_optimizers", passes::DropOptimizers},
+    {"send_gradients", passes::SendGradients},
+    {"send_table_gradients", passes::SendTableGradients},
+    {"add_send_barrier", passes::AddSendBarrier},
+    {"receive_params", passes::ReceiveParams},
+    {"add_fetch_barrier", passes::AddFetchBarrier},
+    {"join_slices", passes::JoinSlices},
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
+    {"drop_optimizers", passes::DropOptimizers},
     {"name_gradients", passes::NameGradients},
 };
 constexpr Pass kHybridTrainerStartup[] = {
     {"drop_server_state", passes::DropServerState}, {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},   {"init_rings", passes::InitRings},
-    {"broadcast_params", passes::BroadcastParams},  {"start_live", passes::StartLive},
+    {"broadcast_params", passes::BroadcastParams},  {"start_live", passes::StartLive, IsUneven},
 };
 constexpr Pass kSyncPserver[] = {
     {"declare_slices", passes::DeclareSlices},       // variables that later passes use
@@ -79,7 +93,7 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"send_table_gradients", passes::SendTableGradients},
     {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, before the recvs
     {"receive_whole_params", passes::ReceiveWholeParams},
-    {"read_updated_params", passes::ReadUpdatedParams},
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kNotAsyncPserver[] = {
@@ -105,7 +119,7 @@ constexpr Pass kAsyncTrainer[] = {
     {"send_step_counters", passes::SendStepCounters},  // after all gradients: the step is finished
     {"receive_params", passes::ReceiveParams},         // without a barrier, each recv waits for its own send
     {"join_slices", passes::JoinSlices},
-    {"read_updated_params", passes::ReadUpdatedParams},
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kAsyncTrainerStartup[] = {
@@ -140,7 +154,7 @@ constexpr Pass kRuntimeSplitTrainer[] = {
     {"send_step_counters", passes::SendStepCounters},
     {"name_step_notices", passes::NameStepNotices},  // the communicator identifies messages by name
     {"receive_whole_params", passes::ReceiveWholeParams},
-    {"read_updated_params", passes::ReadUpdatedParams},
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kHalfAsyncTrainer[] = {
@@ -153,7 +167,7 @@ constexpr Pass kHalfAsyncTrainer[] = {
     {"name_step_notices", passes::NameStepNotices},
     {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, including notices
     {"receive_whole_params", passes::ReceiveWholeParams},
-    {"read_updated_params", passes::ReadUpdatedParams},
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
     {"drop_optimizers", passes::DropOptimizers},
 };
 
@@ -233,15 +247,15 @@ constexpr Pass kNccl2TrainerStartup[] = {
 
 // Ranks that all-reduce gradients.
 constexpr Pass kGradAllreduceTrainer[] = {
-    {"scale_loss_gradient", passes::ScaleLossGradient},  // before any op reads it
-    {"share_loss_gradient", passes::ShareLossGradient},  // instead, if batches are unequal
+    {"scale_loss_gradient", passes::ScaleLossGradient, IsEven},    // before any op reads it
+    {"share_loss_gradient", passes::ShareLossGradient, IsUneven},  // instead, if batches are unequal
     {"allreduce_gradients", passes::AllreduceGradients},
     {"await_gradients", passes::AwaitGradients},  // all of them
 };
 constexpr Pass kRankStartup[] = {
     {"init_rings", passes::InitRings},
     {"broadcast_params", passes::BroadcastParams},  // over them
-    {"start_live", passes::StartLive},
+    {"start_live", passes::StartLive, IsUneven},
 };
 constexpr Pass kDeviceStartup[] = {
     {"init_device_rings", passes::InitDeviceRings},
@@ -258,17 +272,17 @@ constexpr Pass kLocalSgdStartup[] = {
     {"snapshot_params", passes::SnapshotParams},  // of the values common to all ranks
 };
 constexpr Pass kLocalSgdStepsTrainer[] = {
-    {"update_while_live", passes::UpdateWhileLive},  // local updates, before the averages
+    {"update_while_live", passes::UpdateWhileLive, IsUneven},  // local updates, before the averages
     {"average_every", passes::AverageEvery},
 };
 constexpr Pass kLocalSgdAdaptiveTrainer[] = {
-    {"update_while_live", passes::UpdateWhileLive},
+    {"update_while_live", passes::UpdateWhileLive, IsUneven},
     {"average_adaptively", passes::AverageAdaptively},
 };
 constexpr Pass kLocalSgdStepsStartup[] = {
     {"init_rings", passes::InitRings},           {"broadcast_params", passes::BroadcastParams},
     {"snapshot_params", passes::SnapshotParams}, {"count_local_steps", passes::CountLocalSteps},
-    {"start_live", passes::StartLive},
+    {"start_live", passes::StartLive, IsUneven},
 };
 constexpr Pass kLocalSgdAdaptiveStartup[] = {
     {"init_rings", passes::InitRings},
@@ -276,7 +290,7 @@ constexpr Pass kLocalSgdAdaptiveStartup[] = {
     {"snapshot_params", passes::SnapshotParams},
     {"count_local_steps", passes::CountLocalSteps},
     {"start_adaptive_steps", passes::StartAdaptiveSteps},
-    {"start_live", passes::StartLive},
+    {"start_live", passes::StartLive, IsUneven},
 };
 
 struct Row {

@@ -5,19 +5,12 @@
 #include <string>
 
 #include "framework/ir/random_draws.h"
-#include "framework/op/conform.h"
-#include "framework/text/describe.h"
-#include "transpiler/cost/choose_exchange.h"
 #include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
+#include "transpiler/pipeline/prepare_source.h"
 #include "transpiler/pipeline/shared_startup.h"
-#include "transpiler/plan/conditional_updates.h"
 #include "transpiler/plan/names.h"
-#include "transpiler/plan/planner.h"
 #include "transpiler/plan/policies.h"
-#include "transpiler/plan/table_updates.h"
-#include "transpiler/plan/unmarked_updates.h"
-#include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock {
 namespace {
@@ -142,28 +135,6 @@ class RoleSetMaker {
   std::vector<Made> made_;  // trainers, then pservers
 };
 
-// Every attribute has a value of the kind that its op declares.
-Status RequireAttrs(const OpRegistry& ops, const Program& program) {
-  for (int b = 0; b < program.block_count(); ++b) {
-    const std::vector<OpEntry>& entries = program.block(b).ops();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const OpDef* def = ops.Find(entries[i].op->type());
-      if (def == nullptr) continue;
-      if (Status status = CheckAttrKinds(*def, *entries[i].op); !status.ok())
-        return AtOp(std::move(status), program, b, static_cast<int>(i), *entries[i].op);
-    }
-  }
-  return OkStatus();
-}
-
-// In geo mode trainers update parameters, and run blocks.
-std::optional<Program> WithPlainUpdates(const OpRegistry& ops, const Program& main,
-                                        const plan::TranspileConfig& config) {
-  const Result<plan::Mode> mode = plan::ResolveMode(config);
-  if (!mode.ok() || plan::ServerModeOf(*mode) == plan::ServerMode::kGeo) return std::nullopt;
-  return plan::WithoutConditionalUpdates(ops, main, plan::MergesGradients(*mode));
-}
-
 template <typename Change>
 void ChangeMetas(RoleSet& roles, const Change& change) {
   for (TrainerRole& role : roles.trainers) {
@@ -176,47 +147,23 @@ void ChangeMetas(RoleSet& roles, const Change& change) {
   }
 }
 
-}  // namespace
-
-Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
-                          const plan::TranspileConfig& config, const PassOptions& options) {
-  for (const Program* program : {&main, &startup}) PENSTOCK_RETURN_IF_ERROR(RequireAttrs(ops, *program));
-  if (const auto conformed = Conformed(ops, main))
-    return Transpile(ops, *conformed, startup, config, options);
-  if (const auto conformed = Conformed(ops, startup))
-    return Transpile(ops, main, *conformed, config, options);
-  if (config.dialect == plan::Dialect::kDefault) {
-    if (const std::optional<Program> mended = plan::WithoutUnwrittenParts(main))
-      return Transpile(ops, *mended, startup, config, options);
-    if (!config.pservers.empty()) {
-      if (const std::optional<Program> flat = WithPlainUpdates(ops, main, config))
-        return Transpile(ops, *flat, startup, config, options);
-      if (const std::optional<Program> marked = plan::WithMarkedUpdates(main))
-        return Transpile(ops, *marked, startup, config, options);
-    }
-  } else if (const std::optional<plan::SourcePair> fluids =
-                 plan::WithFluidsTableUpdates(ops, main, startup)) {
-    return Transpile(ops, fluids->main, fluids->startup, config, options);
-  }
-  PENSTOCK_RETURN_IF_ERROR(plan::ValidateConfig(config));
-  if (config.dense == plan::DenseExchange::kAuto) {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        const plan::TranspileConfig chosen,
-        cost::ChooseExchanges({.ops = ops, .main = main, .startup = startup, .config = config}));
-    return Transpile(ops, main, startup, chosen, options);
-  }
+Result<RoleSet> TranspilePrepared(const OpRegistry& ops, const PreparedSource& source,
+                                  const PassOptions& options) {
+  const plan::TranspileConfig& config = source.config;
   PENSTOCK_ASSIGN_OR_RETURN(const plan::Mode mode, plan::ResolveMode(config));
   const Pipelines& pipelines = PipelinesOf(mode);
-  PENSTOCK_ASSIGN_OR_RETURN(plan::Planned planned,
-                            pipelines.plan({.ops = ops, .main = main, .startup = startup, .config = config}));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      plan::Planned planned,
+      pipelines.plan({.ops = ops, .main = source.main, .startup = source.startup, .config = config}));
   RoleSet roles;
   roles.plan = std::move(planned.plan);
+  roles.plan.lacks_unwritten_parts = source.lacks_unwritten_parts;
   roles.server_vars = planned.analysis.server_vars;
 
-  const passes::Shares shares(roles.plan, planned.analysis, startup);
+  const passes::Shares shares(roles.plan, planned.analysis, source.startup);
   const passes::PassContext common{.ops = ops,
-                                   .main = main,
-                                   .startup = startup,
+                                   .main = source.main,
+                                   .startup = source.startup,
                                    .analysis = planned.analysis,
                                    .plan = roles.plan,
                                    .shares = shares,
@@ -227,12 +174,20 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   }
   std::map<std::string, std::string> policies;
   if (config.bn_sync != plan::BnSync::kNone) policies[plan::kBnSyncPolicy] = plan::BnSyncName(config.bn_sync);
-  const std::string job_facts = DescribeJob(ops, main, startup, roles.plan, policies);
+  const std::string job_facts = DescribeJob(ops, source.main, source.startup, roles.plan, policies);
   ChangeMetas(roles, [&](ProgramMeta& meta) {
     meta.job_facts = job_facts;
     for (const auto& [name, value] : policies) meta.policies[name] = value;
   });
   return roles;
+}
+
+}  // namespace
+
+Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
+                          const plan::TranspileConfig& config, const PassOptions& options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const PreparedSource source, PrepareSource(ops, main, startup, config));
+  return TranspilePrepared(ops, source, options);
 }
 
 }  // namespace penstock

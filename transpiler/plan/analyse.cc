@@ -252,7 +252,7 @@ void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& 
 
 // Adds a counter in compat; CompleteSchedule finds those of the default dialect.
 void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
-  std::optional<StepCounter> counter = CountedBy(*entry.op, Dialect::kFluid18);
+  std::optional<StepCounter> counter = CountedBy(*entry.op, ConventionsOf(Dialect::kFluid18));
   if (!counter) return;
   const Var* var = main.FindVar(counter->var);
   if (var == nullptr || !var->persistable || !var->type) return;
@@ -262,9 +262,9 @@ void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
 
 }  // namespace
 
-std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
+std::optional<StepCounter> CountedBy(const Op& op, const Conventions& conventions) {
   const float* step = op.Get<float>(kStepAttr);
-  if (step == nullptr && dialect == Dialect::kDefault && op.GetOr<float>("scale", 1.0f) == 1.0f) {
+  if (step == nullptr && conventions.counts_by_bias && op.GetOr<float>("scale", 1.0f) == 1.0f) {
     step = op.Get<float>("bias");
     if (step != nullptr && *step == 0.0f) return std::nullopt;
   }
@@ -339,6 +339,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   out.server_vars = ServerVars(main.main(), out, dialect);
   if (clipping == Clip::kGlobal) AddClipped(main.main(), clip_ops, out);
   PENSTOCK_RETURN_IF_ERROR(FindTables(main, dialect, out));
+  if (dialect == Dialect::kFluid18) FindForgottenTables(main, out);
   PENSTOCK_RETURN_IF_ERROR(RequireNoNormsOfTables(out));
   return out;
 }

@@ -12,6 +12,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 #include "transpiler/plan/config.h"
+#include "transpiler/plan/conventions.h"
 
 namespace penstock::plan {
 
@@ -68,8 +69,8 @@ struct StepCounter {
   float step = 1.0f;
 };
 // Returns the counter that an op advances: the only variable that it reads and writes, to which it adds a
-// step or (not in Fluid) a bias. The result's `op` is not set. nullopt if the op is not a counter.
-std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect);
+// step or, with counts_by_bias, a bias. The result's `op` is not set. nullopt if the op is not a counter.
+std::optional<StepCounter> CountedBy(const Op& op, const Conventions& conventions);
 
 // A value that an update reads and that the schedule computes although it is no learning rate.
 struct ScheduleInput {
@@ -95,6 +96,9 @@ struct Analysis {
   std::vector<OpId> shared_clip_ops;     // clipping on servers: ops that all servers compute alike
   std::vector<std::string> server_vars;  // variables that only server_ops use
   std::vector<SparseTable> tables;       // in the order of params
+  // Compat: tables whose lookups assume that pservers have the rows, while no pserver has them because the
+  // table is frozen or has a dense gradient. Fluid's trainers start without their values. Sorted by name.
+  std::vector<std::string> forgotten_tables;
   std::vector<StartedVar> start_values;  // from FindStartValues; sorted by name
 };
 

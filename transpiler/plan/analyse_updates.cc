@@ -111,9 +111,12 @@ Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect) {
     Status added = collector.Add(entry, out);
     if (!added.ok()) return AtOp(std::move(added), main, 0, position, *entry.op);
   }
-  if (!out.params.empty()) return out;
-  return InvalidArgument("E-plan-no-params",
-                         "plan: the program updates no parameter; call minimize before transpile");
+  if (out.params.empty()) {
+    return InvalidArgument("E-plan-no-params",
+                           "plan: the program updates no parameter; call minimize before transpile");
+  }
+  if (dialect == Dialect::kFluid18) FindForgottenTables(main, out);
+  return out;
 }
 
 std::vector<std::string> InitialParams(const Program& main, const Program& startup) {

@@ -9,6 +9,7 @@
 // Optional parts of the text:
 //
 //   header   dialect="fluid-1.8"          compat
+//            unwritten_parts="removed"    from the user's program (unwritten_parts.h)
 //            send_order=[...]             gradients were not placed in the order of the parameters
 //            server_mode="sync"           pservers are told another mode than the plan's
 //            dc_asgd_lambda=0.5           if not 1
@@ -42,6 +43,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "transpiler/plan/config.h"
+#include "transpiler/plan/conventions.h"
 #include "transpiler/plan/ranks.h"
 
 namespace penstock::plan {
@@ -113,6 +115,7 @@ struct PlacementPlan {
   // inconsistencies.
   ServerMode server_mode = ServerMode::kSync;
   Dialect dialect = Dialect::kDefault;
+  bool lacks_unwritten_parts = false;  // such parts of the user's program were removed
   Clip clip = Clip::kLocal;
   int trainers = 1;
   float dc_asgd_lambda = 1.0f;
@@ -129,6 +132,7 @@ struct PlacementPlan {
   RankPlan ranks;                         // instead of, or in addition to, pservers and params (ranks.h)
   std::vector<StartValue> start_values;   // by name
 
+  const Conventions& conventions() const { return ConventionsOf(dialect); }
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
   // The slices on a pserver, in the order in which they were placed.

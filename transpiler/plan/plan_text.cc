@@ -10,7 +10,7 @@
 namespace penstock::plan {
 namespace {
 
-constexpr char kFluidDialect[] = "fluid-1.8";
+constexpr char kFluidDialect[] = "fluid-1.8", kRemoved[] = "removed";
 constexpr char kSparseReason[] = "sparse", kOneTrainerReason[] = "one trainer";
 
 std::string Name(const std::string& name) {
@@ -56,6 +56,7 @@ std::string PrintHeader(const PlacementPlan& plan) {
   if (plan.on_uneven != OnUneven::kNone) out += StrCat(", on_uneven=", Quote(OnUnevenName(plan.on_uneven)));
   if (plan.clip != Clip::kLocal) out += StrCat(", clip=", Quote(ClipName(plan.clip)));
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
+  if (plan.lacks_unwritten_parts) out += StrCat(", unwritten_parts=", Quote(kRemoved));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
   return out + "}\n";
 }
@@ -134,6 +135,12 @@ bool ParseDialect(Line& line, PlacementPlan& plan) {
   return true;
 }
 
+bool ParseUnwrittenParts(Line& line, PlacementPlan& plan) {
+  std::string what;
+  plan.lacks_unwritten_parts = true;
+  return line.Text(what) && what == kRemoved;
+}
+
 // A key of the header, and the function that parses its value.
 struct HeaderKey {
   std::string_view key;
@@ -157,6 +164,7 @@ constexpr HeaderKey kHeaderKeys[] = {
      [](Line& line, PlacementPlan& plan) { return ParseWord(line, OnUnevenFromName, plan.on_uneven); }},
     {"clip=", [](Line& line, PlacementPlan& plan) { return ParseWord(line, ClipFromName, plan.clip); }},
     {"dialect=", ParseDialect},
+    {"unwritten_parts=", ParseUnwrittenParts},
     {"send_order=",
      [](Line& line, PlacementPlan& plan) { return line.List(plan.send_order, &Line::Number<int>); }},
 };

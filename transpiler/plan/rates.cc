@@ -193,7 +193,7 @@ class ScheduleFinder {
   }
 
   std::optional<StepCounter> Counter(const Op& op) const {
-    std::optional<StepCounter> counter = CountedBy(op, Dialect::kDefault);
+    std::optional<StepCounter> counter = CountedBy(op, ConventionsOf(Dialect::kDefault));
     if (!counter) return std::nullopt;
     const Var* var = main_.main().FindVar(counter->var);
     const bool lasts = var != nullptr && var->persistable && var->type;

@@ -247,16 +247,14 @@ Status FindTables(const Program& main, Dialect dialect, Analysis& analysis) {
   return dialect == Dialect::kDefault ? CheckReaders(main, analysis) : OkStatus();
 }
 
-std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis) {
-  std::vector<std::string> forgotten;
-  TableFinder finder(main, dialect);
-  if (dialect == Dialect::kDefault || !finder.Find().ok()) return forgotten;
+void FindForgottenTables(const Program& main, Analysis& analysis) {
+  TableFinder finder(main, Dialect::kFluid18);
+  if (!finder.Find().ok()) return;
   std::set<std::string_view> served;
   for (const SparseTable& table : analysis.tables) served.insert(table.param);
   for (const auto& [name, found] : finder.found()) {
-    if (found.forgotten && !served.contains(name)) forgotten.push_back(name);
+    if (found.forgotten && !served.contains(name)) analysis.forgotten_tables.push_back(name);
   }
-  return forgotten;
 }
 
 }  // namespace penstock::plan

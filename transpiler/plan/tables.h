@@ -23,9 +23,7 @@ namespace penstock::plan {
 // (compat: Fluid has no nce with prefetch).
 Status FindTables(const Program& main, Dialect dialect, Analysis& analysis);
 
-// Compat: tables whose lookups assume that pservers have the rows, while no pserver has them because the
-// table is frozen or has a dense gradient. Fluid's trainers start without their values. Sorted by name; empty
-// in the default dialect.
-std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis);
+// Compat: fills analysis.forgotten_tables, for an analysis that is complete otherwise.
+void FindForgottenTables(const Program& main, Analysis& analysis);
 
 }  // namespace penstock::plan

@@ -10,7 +10,6 @@
 #include "transpiler/passes/spell/server_copy.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
-#include "transpiler/plan/tables.h"
 
 namespace penstock::test {
 namespace {
@@ -135,7 +134,7 @@ bool AsksMoreThanOnce(const CaseFolder& folder, const RoleSet& roles, const Role
   if (!trainer && (!file.pserver || roles.plan.tables.empty())) return false;
   if (roles.plan.pservers.empty() || folder.job.config.kind == plan::Kind::kGeo) return false;
   const plan::Analysis ours = OursOf(folder);
-  const passes::LookupRequests requests(folder.main.main(), plan::Dialect::kDefault);
+  const passes::LookupRequests requests(folder.main.main(), plan::ConventionsOf(plan::Dialect::kDefault));
   return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const plan::SparseTable& table) {
     return (trainer || table.distributed) && requests.Of(table)->size() > 1;
   });
@@ -221,8 +220,7 @@ namespace {
 
 std::vector<std::string> ForgottenBy(const CaseFolder& folder) {
   const Result<plan::Analysis> fluids = plan::Analyse(AllOps(), folder.main, plan::Dialect::kFluid18);
-  return fluids.ok() ? plan::ForgottenTables(folder.main, plan::Dialect::kFluid18, *fluids)
-                     : std::vector<std::string>();
+  return fluids.ok() ? fluids->forgotten_tables : std::vector<std::string>();
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ Status DeclareBackups(const PassContext& context, BlockEdit& main) {
 Result<Program> CompensateGradients(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
-  const int first = in.block_count() - static_cast<int>(updates.size());
+  PENSTOCK_ASSIGN_OR_RETURN(const UpdateLayout layout, LayoutOf(kCompensateGradients, in, updates));
   int temporary = FirstTemporary(context);
   PENSTOCK_RETURN_IF_ERROR(DeclareBackups(context, edit.main()));
   for (std::size_t i = 0; i < updates.size(); ++i) {
@@ -112,7 +112,7 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
     const Shape shape = param.ShapeOf(context.plan.slice(updates[i].at));
     const std::string piece = plan::ParamPieceName(param, updates[i].at.slice);
     const std::string grad = plan::MergedGradName(param, updates[i].at.slice);
-    BlockEdit& block = edit.block(first + static_cast<int>(i));
+    BlockEdit& block = edit.block(layout.updates[i]);
     const OpEntry& update = OptimizerIn(block.before(), *updates[i].trained);
     Compensation ops(block, update.id, param, shape);
     NameList backups;

@@ -22,7 +22,7 @@ Result<Program> CountSteps(const Program& in, const PassContext& context) {
     }
     for (int block = 1; block < in.block_count(); ++block) {
       for (const OpEntry& entry : in.block(block).ops()) {
-        const auto counts = plan::CountedBy(*entry.op, context.plan.dialect);
+        const auto counts = plan::CountedBy(*entry.op, context.plan.conventions());
         if (!counts || counts->var != counter.var) continue;
         Op sum = MakeSum(counted, counter.var);
         sum.SetRole(Role::kLrSched).SetMadeBy("count_steps");

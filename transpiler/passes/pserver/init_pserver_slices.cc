@@ -83,7 +83,7 @@ void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context
 Status Fit(Starter& starter, const PassContext& context, Block& block) {
   for (auto& [slot, made] : starter.made) {
     if (slot != "Out") continue;
-    if (context.plan.dialect == plan::Dialect::kDefault)
+    if (context.plan.conventions().slices_start_as_rows)
       return FitInitializer(starter.op, *made, context.ops);
     Var grown = *made;
     FitInitializerAsFluid(starter.op, grown);

@@ -55,7 +55,7 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context) {
   globals.Replace(globals.ops().back().id, std::move(serve.AddInput("X", std::move(inputs))));
 
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
-  const UpdateLayout layout = LayoutOf(out, updates);
+  PENSTOCK_ASSIGN_OR_RETURN(const UpdateLayout layout, LayoutOf(kMergeGradients, out, updates));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const plan::SliceRef ref = updates[i].at;
     BeginWithMean(out.MutableBlock(layout.merges[i]), Received(context, ref),

@@ -46,7 +46,7 @@ Result<Program> MergeTableGradients(const Program& in, const PassContext& contex
       out.MutableBlock(0).SetVar(std::move(var));
     }
     Block& block = out.MutableBlock(index);
-    if (context.plan.dialect == plan::Dialect::kDefault) {
+    if (context.plan.conventions().table_gradients_are_means) {
       const auto mean = static_cast<float>(1.0 / static_cast<double>(trainers));
       block.Insert(0, std::move(MakeScale(merged, mean).SetMadeBy(kMergeTableGradients)));
     }

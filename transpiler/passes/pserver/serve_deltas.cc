@@ -7,9 +7,15 @@
 // index.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
+#include "transpiler/passes/spell/server_copy.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::passes {
+namespace {
+
+constexpr char kServeDeltas[] = "serve_deltas";
+
+}  // namespace
 
 Result<Program> ServeDeltas(const Program& in, const PassContext& context) {
   Program out = in;
@@ -23,13 +29,15 @@ Result<Program> ServeDeltas(const Program& in, const PassContext& context) {
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const int block = first + static_cast<int>(i);
     const plan::ParamPlacement& param = context.plan.param(slices[i]);
+    PENSTOCK_RETURN_IF_ERROR(
+        RequireWrites(kServeDeltas, out, block, plan::ParamPieceName(param, slices[i].slice)));
     const std::string delta = plan::PieceDeltaName(param, slices[i].slice);
     serve.blocks.push_back({block});
     serve.grad_to_block.push_back(StrCat(delta, ":", block));
     if (!param.sparse) continue;
     serve.sparse_to_param.push_back(StrCat(delta, ":", plan::ParamPieceName(param, slices[i].slice)));
   }
-  out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy("serve_deltas")));
+  out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy(kServeDeltas)));
   return out;
 }
 

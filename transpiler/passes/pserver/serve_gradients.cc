@@ -15,6 +15,8 @@
 namespace penstock::passes {
 namespace {
 
+constexpr char kServeGradients[] = "serve_gradients";
+
 // Whether the update reads the merged gradient itself; a regularizer may have made it dense.
 bool ReadsMerged(const ServerUpdate& update, const Program& main) {
   return Reads(*main.main().FindOp(update.trained->optimizer), update.trained->grad);
@@ -36,7 +38,7 @@ std::vector<int> BlocksIn(const UpdateLayout& layout) {
 Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   Program out = in;
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
-  const UpdateLayout layout = LayoutOf(out, updates);
+  PENSTOCK_ASSIGN_OR_RETURN(const UpdateLayout layout, LayoutOf(kServeGradients, out, updates));
   ServeSpec serve;
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];
   serve.pserver = context.self.index;
@@ -61,7 +63,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   for (const plan::SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     serve.inputs.push_back(plan::MergedGradName(context.plan.param(ref), ref.slice));
   }
-  out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy("serve_gradients")));
+  out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy(kServeGradients)));
   return out;
 }
 

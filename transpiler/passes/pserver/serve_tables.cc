@@ -13,6 +13,7 @@
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
 #include "transpiler/passes/spell/lookup_requests.h"
+#include "transpiler/passes/spell/server_copy.h"
 #include "transpiler/passes/spell/update_block.h"
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/optimizers.h"
@@ -28,7 +29,7 @@ class TableServer {
       : out_(out),
         context_(context),
         updates_(out, context),
-        requests_(context.main.main(), context.plan.dialect) {}
+        requests_(context.main.main(), context.plan.conventions()) {}
 
   // Adds the block that updates the shard, and returns its index.
   Result<int> AddUpdate(const plan::TablePlacement& table, int parent) {
@@ -37,10 +38,10 @@ class TableServer {
     const int index = out_.block_count();
     Declare(table);
     const std::string grad = plan::UpdatedShardGradName(context_.plan, table, context_.self.index);
-    if (context_.plan.dialect == plan::Dialect::kFluid18) {
-      PENSTOCK_RETURN_IF_ERROR(AddFluidsUpdate(table, *trained, grad, parent));
-    } else {
+    if (context_.plan.conventions().tables_keep_optimizer) {
       PENSTOCK_RETURN_IF_ERROR(updates_.Add(Site(table, *trained, grad), parent, kServeTables));
+    } else {
+      PENSTOCK_RETURN_IF_ERROR(AddFluidsUpdate(table, *trained, grad, parent));
     }
     serve_.blocks.push_back({index});
     serve_.grad_to_block.push_back(StrCat(grad, ":", index));
@@ -81,7 +82,7 @@ class TableServer {
     Var shard = TensorVar(table.table, table.dtype, ShardShape(table));
     shard.kind = VarKind::kSelectedRows;
     shard.persistable = true;
-    shard.facts.is_distributed = context_.plan.dialect == plan::Dialect::kDefault;
+    shard.facts.is_distributed = context_.plan.conventions().marks_shards;
     out_.MutableBlock(0).SetVar(std::move(shard));
     Var grad = TensorVar(plan::UpdatedShardGradName(context_.plan, table, context_.self.index), table.dtype,
                          table.shape);
@@ -118,14 +119,14 @@ class TableServer {
 
   void AddLookup(const std::string& table, const LookupRequest& request, int parent) {
     const Block& main = context_.main.main();
-    const plan::Dialect dialect = context_.plan.dialect;
+    const plan::Conventions& conventions = context_.plan.conventions();
     const int number = next_request_++;
-    const Var asked = AskedIds(main, request, number, context_.self.index, dialect);
-    Var answered = AnsweredRows(main, request, number, context_.self.index, dialect);
+    const Var asked = AskedIds(main, request, number, context_.self.index, conventions);
+    Var answered = AnsweredRows(main, request, number, context_.self.index, conventions);
     // Fluid's op infers a number of rows equal to the rank of the ids.
     answered.type->shape = answered.shape().WithRows(asked.shape().rank());
     const std::int64_t padding_idx =
-        dialect == plan::Dialect::kFluid18
+        conventions.one_request_per_table
             ? -1
             : main.FindOp(request.lookups.front())->GetOr<std::int64_t>("padding_idx", -1);
     Block& block = out_.AddBlock(parent);
@@ -155,9 +156,11 @@ Result<Program> ServeTables(const Program& in, const PassContext& context) {
     return PassError(kServeTables, "block 0 does not end with the op that waits for gradients");
   }
   TableServer server(out, context);
+  PENSTOCK_ASSIGN_OR_RETURN(const UpdateLayout layout,
+                            LayoutOf(kServeTables, out, context.shares.UpdatesOn(context.self.index)));
   // Below the same block as the updates of slices.
   const int parent =
-      out.block_count() - static_cast<int>(context.shares.UpdatesOn(context.self.index).size()) - 1;
+      layout.updates.empty() ? out.block_count() - 1 : out.block(layout.updates.front()).parent();
   std::vector<int> updates;
   for (const plan::TablePlacement& table : tables) {
     PENSTOCK_ASSIGN_OR_RETURN(const int block, server.AddUpdate(table, parent));

@@ -30,7 +30,7 @@ Result<Program> AllreduceGradients(const Program& in, const PassContext& context
       if (ring_of.contains(grad)) grads.push_back(std::move(grad));
     }
     if (grads.empty()) continue;
-    const bool sparse = entry.op->type() == "dgc" && context.plan.dialect == plan::Dialect::kDefault;
+    const bool sparse = entry.op->type() == "dgc" && context.plan.conventions().sums_sparsely;
     main.InsertAfter(entry.id, MakeAwaitComputation(grads.front(), Role::kBackward).SetMadeBy(kPass));
     for (auto grad = grads.rbegin(); grad != grads.rend(); ++grad) {
       const int ring = ring_of.at(*grad);

@@ -20,12 +20,12 @@ namespace {
 
 constexpr char kAllreduceUpdates[] = "allreduce_updates";
 
-Status Declare(BlockEdit& main, const plan::RingUse& use, plan::Dialect dialect) {
+Status Declare(BlockEdit& main, const plan::RingUse& use, const plan::Conventions& conventions) {
   Var snapshot = SnapshotVar(use);
   const Var* param = main.FindVar(use.var);
   if (param == nullptr) return PassError(kAllreduceUpdates, use.var, " is planned and not declared");
   if (main.FindVar(snapshot.name) != nullptr) return NameTaken(kAllreduceUpdates, snapshot.name);
-  if (dialect == plan::Dialect::kFluid18) {
+  if (!conventions.snapshots_have_types) {
     Var typeless = *param;
     typeless.wire_bytes.clear();
     typeless.type->dtype = snapshot.type->dtype = DType::kBool;
@@ -54,7 +54,7 @@ Result<Program> AllreduceUpdates(const Program& in, const PassContext& context) 
     if (update == update_of.end() || main.FindOp(update->second) == nullptr) {
       return PassError(kAllreduceUpdates, "no op updates ", use.var, ", which is planned");
     }
-    PENSTOCK_RETURN_IF_ERROR(Declare(main, use, context.plan.dialect));
+    PENSTOCK_RETURN_IF_ERROR(Declare(main, use, context.plan.conventions()));
     for (Op& op : SumUpdateOps(use))
       main.InsertAfter(update->second, std::move(op.SetMadeBy(kAllreduceUpdates)));
   }

@@ -61,7 +61,7 @@ Result<std::optional<OpId>> FirstUser(const Program& in, const plan::RankPlan& r
 
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context) {
   std::optional<OpId> user;
-  if (context.plan.dialect != plan::Dialect::kFluid18) {
+  if (context.plan.conventions().step_ends_before_users) {
     PENSTOCK_ASSIGN_OR_RETURN(user, FirstUser(in, context.plan.ranks));
   }
   ProgramEdit edit(in);

@@ -133,10 +133,10 @@ Result<Program> AwaitGradients(const Program& in, const PassContext& context) {
   if (ranks.reductions.empty()) return in;
   ProgramEdit edit(in);
   Waits waits(in, ranks, edit.main());
-  if (context.plan.dialect == plan::Dialect::kFluid18) {
-    waits.InsertBeforeUpdates();
-  } else {
+  if (context.plan.conventions().each_user_waits) {
     waits.Insert();
+  } else {
+    waits.InsertBeforeUpdates();
   }
   return edit.Apply();
 }

@@ -4,7 +4,7 @@
 //   after   loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //           loss@GRAD = scale(X=loss@GRAD) {scale=0.5} @backward
 //
-// With on_uneven nothing changes: each rank has its own share (share_loss_gradient.cc). A loss whose
+// For batches of equal size; otherwise each rank has its own share (share_loss_gradient.cc). A loss whose
 // gradients ranks exchange since an earlier rewriting keeps its scale.
 #include <set>
 
@@ -16,10 +16,10 @@
 namespace penstock::passes {
 
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context) {
-  if (context.plan.on_uneven != OnUneven::kNone) return in;
   const float factor = static_cast<float>(1.0 / context.plan.trainers);
-  const bool anew = context.plan.dialect == plan::Dialect::kFluid18;
-  const std::set<OpId> earlier = anew ? std::set<OpId>() : plan::Exchanged(in).losses;
+  const plan::Conventions& conventions = context.plan.conventions();
+  const std::set<OpId> earlier =
+      conventions.respects_earlier_rewriting ? plan::Exchanged(in).losses : std::set<OpId>();
   ProgramEdit edit(in);
   bool found = false;
   for (const OpEntry& entry : in.main().ops()) {
@@ -30,7 +30,7 @@ Result<Program> ScaleLossGradient(const Program& in, const PassContext& context)
     Op scale = MakeScale(made.front(), factor);
     edit.main().InsertAfter(entry.id, scale.SetRole(Role::kBackward).SetMadeBy("scale_loss_gradient"));
   }
-  if (!found && context.plan.dialect == plan::Dialect::kDefault) {
+  if (!found && conventions.requires_loss) {
     return InvalidArgument("E-pass-no-loss",
                            "scale_loss_gradient: no op has the role backward|loss, so that ",
                            "gradients would be added where their mean is meant")

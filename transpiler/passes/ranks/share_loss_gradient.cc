@@ -1,7 +1,6 @@
 // Multiplies the loss's gradient by this rank's share of all ranks' examples, so that the sum of all ranks'
 // gradients is the gradient of the mean over all examples, whatever the sizes of the batches.
 //
-//   plan    {on_uneven="join"}; without it nothing changes
 //   before  loss = mean(X=cost)
 //           loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //   after   loss = mean(X=cost)
@@ -17,8 +16,7 @@
 
 namespace penstock::passes {
 
-Result<Program> ShareLossGradient(const Program& in, const PassContext& context) {
-  if (context.plan.on_uneven == OnUneven::kNone) return in;
+Result<Program> ShareLossGradient(const Program& in, const PassContext&) {
   return MultiplyLossGradientByShare("share_loss_gradient", in, 1.0f);
 }
 

@@ -1,7 +1,6 @@
 // Makes this rank's examples count from the first step on, at the end of the startup program, unless it does
 // already.
 //
-//   plan    {on_uneven="join"}; without it nothing changes
 //   after   persist @RANK_LIVE@ : f32[1]
 //           @RANK_LIVE@ = fill_constant() {shape=[1l], value=1.0}
 #include "framework/ir/edit.h"
@@ -11,9 +10,8 @@
 
 namespace penstock::passes {
 
-Result<Program> StartLive(const Program& in, const PassContext& context) {
+Result<Program> StartLive(const Program& in, const PassContext&) {
   constexpr char kPass[] = "start_live";
-  if (context.plan.on_uneven == OnUneven::kNone) return in;
   for (const OpEntry& entry : in.main().ops()) {  // of another program of the same startup program
     if (entry.op->made_by() == kPass) return in;
   }

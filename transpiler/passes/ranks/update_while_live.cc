@@ -1,7 +1,6 @@
 // Makes a rank of local SGD update parameters only while its examples count, and counts these examples. The
 // parameters of a rank without further examples stay unchanged until the next average.
 //
-//   plan    {on_uneven="join"}; without it nothing changes
 //   before  loss = mean(X=cost)
 //           (ParamOut=w) = momentum(Param=w, Grad=w@GRAD, ...) @optimize
 //   after   loss = mean(X=cost)
@@ -49,8 +48,7 @@ void CountLiveExamples(const std::string& counted, std::size_t rank, BlockEdit& 
 
 }  // namespace
 
-Result<Program> UpdateWhileLive(const Program& in, const PassContext& context) {
-  if (context.plan.on_uneven == OnUneven::kNone) return in;
+Result<Program> UpdateWhileLive(const Program& in, const PassContext&) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string counted, CountedByLoss(kWhileLive, in));
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();

@@ -2,7 +2,7 @@
 // trainers. The mean of all trainers' gradients, which pservers or a later pass take, is then the gradient of
 // the mean over all examples.
 //
-//   plan    {3 trainers, on_uneven="join"}; without on_uneven nothing changes
+//   plan    {3 trainers}
 //   before  loss = mean(X=cost)
 //           loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //   after   loss = mean(X=cost)
@@ -17,7 +17,6 @@
 namespace penstock::passes {
 
 Result<Program> WeighLossGradient(const Program& in, const PassContext& context) {
-  if (context.plan.on_uneven == OnUneven::kNone) return in;
   return MultiplyLossGradientByShare("weigh_loss_gradient", in, static_cast<float>(context.plan.trainers));
 }
 

@@ -47,8 +47,8 @@ std::set<int> ComputedStarts::WritersBefore(const std::string& name, int positio
 Status ComputedStarts::Need(int position, const Var& made) {
   const Op& op = OpAt(position);
   const Var* whole = context_.startup.main().FindVar(op.OutputNames().front());
-  const bool is_fluids = context_.plan.dialect == plan::Dialect::kFluid18;  // slices record no rows
-  if (made.kind == VarKind::kSelectedRows || (is_fluids && whole != nullptr && whole->HasShape() &&
+  const bool records_rows = context_.plan.conventions().slices_start_as_rows;
+  if (made.kind == VarKind::kSelectedRows || (!records_rows && whole != nullptr && whole->HasShape() &&
                                               made.HasShape() && whole->shape() != made.shape()))
     return NotHere(op, op.InputNames().front());
   if (!IsCut(made)) return NeedInputs(position, op);

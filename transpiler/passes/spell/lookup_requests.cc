@@ -15,12 +15,12 @@ void LookupRequest::Insert(BlockEdit& block, Op op) const {
   }
 }
 
-LookupRequests::LookupRequests(const Block& main, plan::Dialect dialect)
-    : main_(main), def_use_(main), dialect_(dialect) {}
+LookupRequests::LookupRequests(const Block& main, const plan::Conventions& conventions)
+    : main_(main), def_use_(main), conventions_(conventions) {}
 
 Result<std::vector<LookupRequest>> LookupRequests::Of(const plan::SparseTable& table) const {
   if (table.lookups.empty()) return std::vector<LookupRequest>();
-  return dialect_ == plan::Dialect::kFluid18 ? AsFluid(table) : ByDependency(table);
+  return conventions_.one_request_per_table ? AsFluid(table) : ByDependency(table);
 }
 
 // The first and last gap between ops at which a lookup may be placed. Gap i is before op i.
@@ -120,26 +120,26 @@ Result<std::vector<LookupRequest>> LookupRequests::AsFluid(const plan::SparseTab
 namespace {
 
 // Fluid declares the variables of a request like those of the first lookup, whose ids have rank 2.
-Var LikeFirst(const Var* first, std::string name, Dim width, plan::Dialect dialect) {
+Var LikeFirst(const Var* first, std::string name, Dim width, const plan::Conventions& conventions) {
   const Shape& shape = first->shape();
-  const bool alike = dialect == plan::Dialect::kFluid18 || shape.rank() == 2;
+  const bool alike = conventions.one_request_per_table || shape.rank() == 2;
   return TensorVar(std::move(name), first->type->dtype, alike ? shape : Shape({kUnknownDim, width}));
 }
 
 }  // namespace
 
 Var AskedIds(const Block& main, const LookupRequest& request, int number, int pserver,
-             plan::Dialect dialect) {
+             const plan::Conventions& conventions) {
   const Var* first = main.FindVar(main.FindOp(request.lookups.front())->InputName("Ids"));
-  return LikeFirst(first, plan::AskedIdsName(number, pserver), 1, dialect);
+  return LikeFirst(first, plan::AskedIdsName(number, pserver), 1, conventions);
 }
 
 Var AnsweredRows(const Block& main, const LookupRequest& request, int number, int pserver,
-                 plan::Dialect dialect) {
+                 const plan::Conventions& conventions) {
   const Var* first = main.FindVar(main.FindOp(request.lookups.front())->OutputName("Out"));
   const Shape& shape = first->shape();
   const Dim width = shape.rank() == 0 ? kUnknownDim : shape[shape.rank() - 1];
-  return LikeFirst(first, plan::AnsweredRowsName(number, pserver), width, dialect);
+  return LikeFirst(first, plan::AnsweredRowsName(number, pserver), width, conventions);
 }
 
 }  // namespace penstock::passes

@@ -48,7 +48,7 @@ class Mentioned {
 
 std::vector<OpId> LrOpsOn(const PassContext& context, int pserver) {
   const std::vector<OpId>& all = context.analysis.lr_ops;
-  if (all.empty() || context.plan.dialect == plan::Dialect::kFluid18) return all;
+  if (all.empty() || !context.plan.conventions().schedules_by_need) return all;
   const Block& main = context.main.main();
   Names needed;
   for (const plan::TrainedParam* trained : TrainedOn(context, pserver)) {

@@ -1,5 +1,8 @@
 #include "transpiler/passes/spell/server_copy.h"
 
+#include <algorithm>
+
+#include "framework/ir/mentions.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::passes {
@@ -35,7 +38,17 @@ bool ClipsTogether(const plan::TrainedParam& trained) {
   return trained.reads_shared || !trained.measures.empty();
 }
 
-UpdateLayout LayoutOf(const Program& program, const std::vector<ServerUpdate>& updates) {
+Status RequireWrites(std::string_view pass, const Program& program, int block, std::string_view name) {
+  if (block > 0 && block < program.block_count()) {
+    const std::vector<OpEntry>& ops = program.block(block).ops();
+    if (std::ranges::any_of(ops, [name](const OpEntry& entry) { return Writes(*entry.op, name); }))
+      return OkStatus();
+  }
+  return PassError(pass, "block ", block, " does not write ", name);
+}
+
+Result<UpdateLayout> LayoutOf(std::string_view pass, const Program& program,
+                              const std::vector<ServerUpdate>& updates) {
   UpdateLayout layout;
   int next = program.block_count() - static_cast<int>(updates.size());
   for (std::size_t i = 0; i < updates.size(); ++i) layout.updates.push_back(next + static_cast<int>(i));
@@ -45,6 +58,10 @@ UpdateLayout LayoutOf(const Program& program, const std::vector<ServerUpdate>& u
     if (layout.shared < 0) layout.shared = --next;
     if (!updates[i].trained->measures.empty()) layout.merges[i] = --next;
   }
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(RequireWrites(pass, program, layout.updates[i],
+                                           plan::ParamPieceName(*updates[i].placement, updates[i].at.slice)));
+  }
   return layout;
 }
 
@@ -52,7 +69,7 @@ ServerNames::ServerNames(const PassContext& context, int pserver) {
   const plan::PlacementPlan& plan = context.plan;
   for (const plan::SliceRef ref : context.shares.SlicesOn(pserver)) {
     const plan::ParamPlacement& param = plan.param(ref);
-    if (plan.dialect == plan::Dialect::kFluid18 && pieces_.contains(param.param)) continue;
+    if (!plan.conventions().updates_each_slice && pieces_.contains(param.param)) continue;
     pieces_[param.param].push_back(plan::ParamPieceName(param, ref.slice));
     pieces_[param.grad].push_back(plan::MergedGradName(param, ref.slice));
   }

@@ -25,7 +25,12 @@ struct UpdateLayout {
   std::vector<int> merges;   // the block that its gradient enters: an earlier one if it is measured first
   int shared = -1;           // between the two: computes from measures, alike on all servers; -1: none
 };
-UpdateLayout LayoutOf(const Program& program, const std::vector<ServerUpdate>& updates);
+// kInternal: a block does not write the slice that it is to update.
+Result<UpdateLayout> LayoutOf(std::string_view pass, const Program& program,
+                              const std::vector<ServerUpdate>& updates);
+// kInternal, unless the program has the block and an op there writes the variable: an earlier pass has left
+// it elsewhere.
+Status RequireWrites(std::string_view pass, const Program& program, int block, std::string_view name);
 // Whether an update needs measures of other gradients, or its gradient is measured for others.
 bool ClipsTogether(const plan::TrainedParam& trained);
 

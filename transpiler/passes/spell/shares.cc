@@ -25,7 +25,7 @@ Shares::Shares(const plan::PlacementPlan& plan, const plan::Analysis& analysis, 
       const bool again = std::any_of(placement.slices.begin(), slice, [&](const plan::Slice& earlier) {
         return earlier.pserver == slice->pserver;
       });
-      if (again && plan.dialect == plan::Dialect::kFluid18) continue;
+      if (again && !plan.conventions().updates_each_slice) continue;
       updates_[Index(slice->pserver)].push_back(
           {.at = {it->second, static_cast<int>(slice - placement.slices.begin())},
            .placement = &placement,

@@ -1,6 +1,6 @@
 // Records in a pserver's variable which rows of which whole it holds, so that initial values do not depend on
-// the slicing: the initializer gives these rows the values that they have in the whole. Fluid initializes
-// each slice as if it were a whole parameter; compat records nothing.
+// the slicing: the initializer gives these rows the values that they have in the whole. Nothing is recorded
+// if each slice starts as if it were a whole parameter.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace penstock::passes {
 inline void RecordSlice(const plan::PlacementPlan& plan, plan::SliceRef ref, const std::string& whole,
                         Var& var) {
   const plan::ParamPlacement& param = plan.param(ref);
-  if (plan.dialect == plan::Dialect::kFluid18 || !param.sliced()) return;
+  if (!plan.conventions().slices_start_as_rows || !param.sliced()) return;
   const plan::Slice& slice = plan.slice(ref);
   var.facts.slice = InitialSlice{
       .whole = whole, .whole_shape = param.shape, .row_begin = slice.row_begin, .row_end = slice.row_end};

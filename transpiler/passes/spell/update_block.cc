@@ -53,7 +53,7 @@ Status UpdateBlocks::AddBlock(const std::vector<OpId>& ops, const UpdateSite& si
     const bool optimizer = id == site.trained->optimizer && !site.trained->by_hand;
     Op copy = optimizer ? Optimizer(*op, site) : Beside(*op, site);
     // An op of the forward pass that the update needs becomes part of it.
-    if (!Has(copy.role(), Role::kOptimize) && context_.plan.dialect == plan::Dialect::kDefault) {
+    if (!Has(copy.role(), Role::kOptimize) && context_.plan.conventions().marks_ops_of_updates) {
       copy.SetRole(Role::kOptimize).SetRolePair(site.trained->param, site.trained->grad);
     }
     out_.MutableBlock(index).Append(std::move(copy.SetMadeBy(std::string(pass))));
@@ -127,7 +127,7 @@ Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
 // table, only Fluid 1.8.5 has such temporaries: it clips rows on the server that the trainer has not sent.
 bool UpdateBlocks::KeepsHeight(const std::string& name, const UpdateSite& site) const {
   if (site.kind != VarKind::kTensor) return of_grad_.contains(name);
-  return context_.plan.dialect != plan::Dialect::kDefault && of_rows_.contains(name);
+  return context_.plan.conventions().clips_unsent_rows && of_rows_.contains(name);
 }
 
 // A temporary that was shaped like the whole gets the shape and kind of what is held here. Selected rows of a
@@ -153,7 +153,7 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& 
 
 // Whether the variable is state of the parameter outside its optimizer, such as an average of its values.
 bool UpdateBlocks::IsStateBeside(const Var& users, const UpdateSite& site) const {
-  return context_.plan.dialect == plan::Dialect::kDefault && site.kind == VarKind::kTensor &&
+  return context_.plan.conventions().cuts_state_of_other_ops && site.kind == VarKind::kTensor &&
          users.persistable && users.HasShape() && users.shape() == site.whole &&
          site.trained->written.contains(users.name);
 }

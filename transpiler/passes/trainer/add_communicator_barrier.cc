@@ -18,10 +18,8 @@ Result<Program> AddCommunicatorBarrier(const Program& in, const PassContext& con
     sent.push_back(
         plan::ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
   }
-  // Fluid's barrier waits for these variables even if no op sets them.
-  const bool fluid = context.plan.dialect == plan::Dialect::kFluid18;
   for (const plan::TablePlacement& table : context.plan.tables) {
-    if (fluid || plan::TableSendIsAwaited(context.plan))
+    if (context.plan.conventions().barrier_names_all_tables || plan::TableSendIsAwaited(context.plan))
       sent.push_back(plan::ControlName(StrCat("send.", table.table)));
   }
   for (const plan::StepCounter& counter : context.analysis.step_counters) {

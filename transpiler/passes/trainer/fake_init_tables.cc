@@ -10,7 +10,6 @@
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
-#include "transpiler/plan/tables.h"
 
 namespace penstock::passes {
 namespace {
@@ -37,8 +36,7 @@ Result<Program> FakeInitTables(const Program& in, const PassContext& context) {
   for (const plan::ParamPlacement& param : context.plan.params) {
     if (param.prefetched) PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, param.param, param.shape));
   }
-  for (const std::string& table :
-       plan::ForgottenTables(context.main, context.plan.dialect, context.analysis)) {
+  for (const std::string& table : context.analysis.forgotten_tables) {
     PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, table, context.main.main().FindVar(table)->shape()));
   }
   return edit.Apply();

@@ -38,7 +38,7 @@ Op Filled(const Var& var, float value, const PassContext& context) {
 }
 
 float BeginOf(int trainer, const plan::StepCounter& counter, const PassContext& context) {
-  if (context.plan.dialect == plan::Dialect::kFluid18) return 1.0f;
+  if (!context.plan.conventions().counts_as_one_machine) return 1.0f;
   if (context.self.role == Self::Role::kTrainer) return counter.step;
   return trainer == 0 ? FirstStep(counter, context) : 0.0f;
 }
@@ -52,7 +52,7 @@ Result<Program> InitStepCounters(const Program& in, const PassContext& context) 
     const std::optional<OpId> begin = main.LastWriter(counter.var);
     // A trainer has no initializer if only updates read the counter, because it was removed with them.
     if (!begin && context.self.role == Self::Role::kPserver) continue;  // this server has no schedule
-    if (context.plan.dialect == plan::Dialect::kDefault && ScheduledPservers(counter, context).empty())
+    if (context.plan.conventions().counts_as_one_machine && ScheduledPservers(counter, context).empty())
       continue;
     if (begin && main.FindOp(*begin)->Get<float>(kValue) != nullptr) {
       Op filled = *main.FindOp(*begin);

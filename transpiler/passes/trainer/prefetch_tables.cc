@@ -37,7 +37,7 @@ class Prefetcher {
         main_(edit.main()),
         context_(context),
         users_(context.main.main()),
-        requests_(context.main.main(), context.plan.dialect) {}
+        requests_(context.main.main(), context.plan.conventions()) {}
 
   Status AskSlices(const plan::SparseTable& table) {
     const plan::ParamPlacement* placement =
@@ -82,17 +82,17 @@ class Prefetcher {
   }
 
   Status AskShards(const LookupRequest& request) {
-    const plan::Dialect dialect = context_.plan.dialect;
+    const plan::Conventions& conventions = context_.plan.conventions();
     const int number = next_request_++;
     ShardRequestSpec spec;
     CollectLookups(request, spec.ids, spec.outputs);
     spec.addresses = context_.plan.pservers;
-    spec.trainer_id = dialect == plan::Dialect::kFluid18 ? 0 : context_.self.index;
+    spec.trainer_id = SenderId(context_);
     const Op& first = *users_.FindOp(request.lookups.front());
     spec.lookup_type = first.type();
     for (int p = 0; p < static_cast<int>(spec.addresses.size()); ++p) {
-      PENSTOCK_RETURN_IF_ERROR(Declare(AskedIds(users_, request, number, p, dialect), spec.asked));
-      PENSTOCK_RETURN_IF_ERROR(Declare(AnsweredRows(users_, request, number, p, dialect), spec.answered));
+      PENSTOCK_RETURN_IF_ERROR(Declare(AskedIds(users_, request, number, p, conventions), spec.asked));
+      PENSTOCK_RETURN_IF_ERROR(Declare(AnsweredRows(users_, request, number, p, conventions), spec.answered));
     }
     request.Insert(main_, Signed(MakeSplitIds(spec.ids, spec.asked, Role::kForward), first));
     request.Insert(main_, Signed(MakePrefetch(spec), first));

@@ -6,7 +6,7 @@
 //
 // The first such op and all later ops of the user move and keep their order, except those on which a gradient
 // of the same step depends: they must run before the trainer can receive. Lookups in a table on pservers
-// count as readers of the table. In compat nothing moves, as in Fluid.
+// count as readers of the table.
 //
 // Requires: all passes that add communication ran; the ops of the analysis are still there.
 #include <algorithm>
@@ -155,7 +155,6 @@ class ReaderFinder {
 }  // namespace
 
 Result<Program> ReadUpdatedParams(const Program& in, const PassContext& context) {
-  if (context.plan.dialect == plan::Dialect::kFluid18) return in;
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<OpId> moved, ReaderFinder(in, context).Find());
   if (moved.empty()) return in;
   ProgramEdit edit(in);

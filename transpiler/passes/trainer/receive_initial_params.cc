@@ -23,7 +23,6 @@
 #include "transpiler/passes/spell/comm_ops.h"
 #include "transpiler/passes/spell/initial_values.h"
 #include "transpiler/plan/names.h"
-#include "transpiler/plan/tables.h"
 
 namespace penstock::passes {
 namespace {
@@ -130,14 +129,13 @@ class DependentOps {
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "receive_initial_params";
   std::vector<OpRef> dependent;
-  if (context.plan.dialect == plan::Dialect::kDefault) {
+  if (context.plan.conventions().derives_from_received) {
     PENSTOCK_ASSIGN_OR_RETURN(dependent, DependentOps(context, in).Find());
   }
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   std::vector<Op> joins;
-  const std::vector<std::string> tables =
-      plan::ForgottenTables(context.main, context.plan.dialect, context.analysis);
+  const std::vector<std::string>& tables = context.analysis.forgotten_tables;
   const std::set<std::string_view> forgotten(tables.begin(), tables.end());
   for (const plan::ParamPlacement& param : context.plan.params) {
     if (param.prefetched || forgotten.contains(param.param)) continue;

@@ -26,12 +26,12 @@ Var RowsVar(std::string name, const plan::TablePlacement& table) {
   return var;
 }
 
-// Fluid takes the first writer of the gradient, before any op changes it.
+// The op behind which the gradient is sent.
 std::optional<OpId> WriterOf(const BlockEdit& main, const plan::TablePlacement& table,
-                             plan::Dialect dialect) {
+                             const plan::Conventions& conventions) {
   const std::vector<OpId>& writers = main.def_use().Writers(table.grad);
   if (writers.empty()) return std::nullopt;
-  return dialect == plan::Dialect::kFluid18 ? writers.front() : writers.back();
+  return conventions.merges_rows_of_an_id ? writers.back() : writers.front();
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ Result<Program> SendTableGradients(const Program& in, const PassContext& context
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (const plan::TablePlacement& table : context.plan.tables) {
-    const std::optional<OpId> writer = WriterOf(main, table, context.plan.dialect);
+    const std::optional<OpId> writer = WriterOf(main, table, context.plan.conventions());
     if (!writer) {
       return PassError(kSendTableGradients, "no op writes ", table.grad, ", the gradient planned for table ",
                        table.table);
     }
     OpId at = *writer;
     std::string whole = table.grad;
-    if (context.plan.dialect == plan::Dialect::kDefault) {
+    if (context.plan.conventions().merges_rows_of_an_id) {
       whole = plan::MergedRowsName(table);
       main.SetVar(RowsVar(whole, table));
       at = main.InsertAfter(at, MakeMergeRows(table.grad, whole).SetMadeBy(kSendTableGradients));

@@ -86,11 +86,11 @@ Result<cost::Job> JobOfSource(JobQuestion& question) {
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles,
                             Transpile(AllOps(), source.main, source.startup, source.job.config));
   cost::JobPrograms programs;
-  for (const TrainerRole& role : roles.trainers) {
+  for (const TrainerPrograms& role : roles.trainers) {
     programs.trainers.push_back({StrCat("trainer ", role.trainer_id), &role.main});
     programs.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, "'s startup"), &role.startup});
   }
-  for (const PserverRole& role : roles.pservers) {
+  for (const PserverPrograms& role : roles.pservers) {
     programs.pservers.push_back({StrCat("pserver ", programs.pservers.size()), &role.main});
   }
   return cost::ReadJob(AllOps(), programs);

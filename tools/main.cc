@@ -1,28 +1,19 @@
 // The `penstock` command: the table of its sub-commands, dispatch and usage.
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <iostream>
 
 #include "framework/runtime/core_threads.h"
 #include "tools/command.h"
 #include "tools/flags.h"
+#include "tools/source.h"
 
 namespace penstock::tools {
 namespace {
 
 // The programs and the configuration of a job, for commands that transpile.
-constexpr std::array<std::string_view, 15> kJobFlags = {"main",          "startup",
-                                                        "facts",         "config",
-                                                        "compat",        "split_method",
-                                                        "slicing",       "clip",
-                                                        "staleness",     "backup_trainers",
-                                                        "compression",   "exchange",
-                                                        "exchange_gbit", "exchange_message_us",
-                                                        "on_uneven"};
-
 std::vector<std::string_view> JobFlagsAnd(std::initializer_list<std::string_view> others) {
-  std::vector<std::string_view> flags(kJobFlags.begin(), kJobFlags.end());
+  std::vector<std::string_view> flags = JobFlags();
   flags.insert(flags.end(), others);
   return flags;
 }
@@ -101,6 +92,7 @@ void PrintUsage(std::ostream& out) {
 bool AsksForHelp(const std::string& argument) { return argument == "--help" || argument == "-h"; }
 
 int Main(const Arguments& arguments) {
+  DefineSettingFlags();
   if (!arguments.empty() && (AsksForHelp(arguments[0]) || arguments[0] == "help")) {
     PrintUsage(std::cout);
     return kExitOk;

@@ -2,11 +2,13 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
 #include "tools/command.h"
+#include "transpiler/plan/settings.h"
 
 DEFINE_string(main, "", "the main program, after minimize");
 DEFINE_string(startup, "", "its startup program");
@@ -14,30 +16,6 @@ DEFINE_string(facts, "", "program.json: properties that the programs do not cont
 DEFINE_string(config, "",
               "case.json: addresses, trainers, slicing and mode; tools/case/README.md lists its keys");
 DEFINE_string(compat, "", "fluid-1.8: make the role programs of Fluid 1.8.5, including its defects");
-DEFINE_string(split_method, "",
-              "assigns slices to pservers: RoundRobin, HashName or SizeBalanced; overrides --config");
-DEFINE_string(slicing, "", "how parameters are sliced: fluid, even or mxnet; overrides --config");
-DEFINE_string(
-    clip, "",
-    "which gradients are clipped: local (each trainer's) or global (their mean); overrides --config");
-DEFINE_int32(staleness, -1,
-             "async: steps that a trainer may be ahead of the slowest; -1: unbounded; overrides --config");
-DEFINE_int32(backup_trainers, 0,
-             "sync: number of trainers for which a step does not wait; overrides --config");
-DEFINE_string(
-    compression, "",
-    "compression of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, two_bit "
-    "THRESHOLD or top_k RATIO, by minimum number of elements and by parameter; overrides --config");
-DEFINE_string(
-    exchange, "",
-    "sync: how dense gradients are summed: pserver, allreduce (among the trainers, whose addresses are "
-    "in --config) or auto (for each parameter, the faster by the cost model); overrides --config");
-DEFINE_double(exchange_gbit, 10,
-              "--exchange auto: bandwidth of a link in each direction, in Gbit/s; overrides --config");
-DEFINE_double(exchange_message_us, 20,
-              "--exchange auto: cost of a message besides its bytes, in microseconds; overrides --config");
-DEFINE_string(on_uneven, "",
-              "if trainers' batches differ in size or number: join, pad or error; overrides --config");
 
 namespace penstock::tools {
 namespace {
@@ -49,49 +27,84 @@ Status Require(std::string_view command, std::string_view flag, const std::strin
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
 }
 
-// Sets `setting` to the parsed `word`; an unknown word is an error that lists the known ones.
-template <typename Value>
-Status ApplyWord(std::string_view command, std::string_view flag, const std::string& word,
-                 std::optional<Value> known, std::string_view words, Value& setting) {
-  if (word.empty()) return OkStatus();
-  if (!known) {
-    return InvalidArgument("E-usage", command, ": --", flag, " must be one of ", words, ", not ",
-                           Quote(word));
-  }
-  setting = *known;
-  return OkStatus();
+std::string NameOfFlag(const plan::Setting& setting) {
+  std::string name(setting.flag);
+  std::ranges::replace(name, '_', '-');
+  return name;
 }
 
-Status ApplyPolicyFlags(plan::TranspileConfig& config) {
-  if (IsGiven("staleness"))
-    config.staleness = FLAGS_staleness == -1 ? std::nullopt : std::optional<int>(FLAGS_staleness);
-  if (IsGiven("backup_trainers")) config.backup_trainers = FLAGS_backup_trainers;
-  if (FLAGS_compression.empty()) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(config.compression, ParseCompression(FLAGS_compression));
-  return OkStatus();
+// A flag without a value, and -1 for an optional number, mean that there is none.
+Status ApplyFlag(std::string_view command, const plan::Setting& setting, plan::TranspileConfig& config) {
+  const std::string text =
+      gflags::GetCommandLineFlagInfoOrDie(std::string(setting.flag).c_str()).current_value;
+  switch (setting.type) {
+    case plan::SettingType::kInteger: {
+      const std::int64_t number = std::stoll(text);
+      const bool none = setting.is_optional && number == -1;
+      return setting.set(config, none ? plan::SettingValue() : plan::SettingValue(number));
+    }
+    case plan::SettingType::kNumber:
+      return setting.set(config, std::stod(text));
+    case plan::SettingType::kWord:
+      if (!setting.HasWord(text)) {
+        std::vector<std::string_view> words = setting.words;
+        std::erase(words, "");
+        return InvalidArgument("E-usage", command, ": --", NameOfFlag(setting), " must be one of ",
+                               Join(words, ", "), ", not ", Quote(text));
+      }
+      [[fallthrough]];
+    default:
+      return setting.set(config, text);
+  }
 }
 
 // The flags that override the file's settings.
 Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
   config.dialect = FLAGS_compat.empty() ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
-  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "split-method", FLAGS_split_method,
-                                     plan::PlacementFromName(FLAGS_split_method), plan::PlacementNames(),
-                                     config.placement));
-  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "slicing", FLAGS_slicing, plan::SlicingFromName(FLAGS_slicing),
-                                     plan::SlicingNames(), config.slicing));
-  PENSTOCK_RETURN_IF_ERROR(
-      ApplyWord(command, "clip", FLAGS_clip, plan::ClipFromName(FLAGS_clip), "local, global", config.clip));
-  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "exchange", FLAGS_exchange,
-                                     plan::DenseExchangeFromName(FLAGS_exchange), "pserver, allreduce, auto",
-                                     config.dense));
-  if (IsGiven("exchange_gbit")) config.exchange_gbit = FLAGS_exchange_gbit;
-  if (IsGiven("exchange_message_us")) config.exchange_message_us = FLAGS_exchange_message_us;
-  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "on-uneven", FLAGS_on_uneven, OnUnevenFromName(FLAGS_on_uneven),
-                                     "join, pad, error", config.on_uneven));
-  return ApplyPolicyFlags(config);
+  for (const plan::Setting& setting : plan::Settings()) {
+    if (setting.flag.empty()) continue;
+    const gflags::CommandLineFlagInfo flag =
+        gflags::GetCommandLineFlagInfoOrDie(std::string(setting.flag).c_str());
+    if (flag.is_default || flag.current_value.empty()) continue;
+    PENSTOCK_RETURN_IF_ERROR(ApplyFlag(command, setting, config));
+  }
+  return OkStatus();
 }
 
 }  // namespace
+
+void DefineSettingFlags() {
+  // gflags keeps pointers to names, texts and values until the process ends.
+  const auto define = [](const plan::Setting& setting, const std::string& help, auto value) {
+    using Value = decltype(value);
+    auto* const text = new std::string(help);
+    auto* const name = new std::string(setting.flag);
+    const gflags::FlagRegisterer registered(name->c_str(), text->c_str(), __FILE__, new Value(value),
+                                            new Value(value));
+  };
+  const plan::TranspileConfig defaults;
+  for (const plan::Setting& setting : plan::Settings()) {
+    if (setting.flag.empty()) continue;
+    const std::string help = StrCat(setting.doc, "; overrides --config");
+    const plan::SettingValue value = setting.get(defaults);
+    if (setting.type == plan::SettingType::kInteger) {
+      const std::int64_t* number = std::get_if<std::int64_t>(&value);
+      define(setting, help, static_cast<gflags::int32>(number == nullptr ? -1 : *number));
+    } else if (setting.type == plan::SettingType::kNumber) {
+      define(setting, help, std::get<double>(value));
+    } else {
+      define(setting, help, std::string());
+    }
+  }
+}
+
+std::vector<std::string_view> JobFlags() {
+  std::vector<std::string_view> flags = {"main", "startup", "facts", "config", "compat"};
+  for (const plan::Setting& setting : plan::Settings()) {
+    if (!setting.flag.empty()) flags.push_back(setting.flag);
+  }
+  return flags;
+}
 
 bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 

@@ -7,7 +7,7 @@
 #include "executor/protocol/contract.h"
 #include "executor/transport/dial.h"
 #include "framework/roles/collective_views.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 #include "framework/tensor/variable.h"
 #include "framework/text/policies.h"
 

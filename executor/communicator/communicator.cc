@@ -6,7 +6,7 @@
 
 #include "executor/communicator/geo_mode.h"
 #include "executor/communicator/step_mode.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 
 namespace penstock::communicator {
 namespace {
@@ -45,7 +45,7 @@ bool TellsSteps(const Program& program) {
 
 // The servers of all pieces that go through a communicator in mode ASYNC, each once: besides those of whole
 // variables, what other ops send (TrainerCommunicator::ends_steps).
-std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
+std::vector<std::string> ServersOf(const roles::TrainerFacts& role) {
   std::set<std::string> addresses;
   for (const roles::CommOp& one : role.ops) {
     if (!one.by_communicator && one.kind != roles::CommOp::Kind::kSend) continue;
@@ -63,7 +63,7 @@ Status CheckProgram(const Program& program, const Settings& settings) {
                            "the program tells no communicator of its steps; transpile ",
                            "it with GeoSgdTranspiler, and give the trainer's program");
   }
-  const roles::TrainerRole role = roles::ReadTrainer(program);
+  const roles::TrainerFacts role = roles::ReadTrainer(program);
   if (!role.by_communicator) {
     return InvalidArgument("E-communicator-program",
                            "no gradient of the program goes through a communicator; ",
@@ -91,7 +91,7 @@ Status Communicator::Start(const Program& program, const Settings& settings) {
                               "this process's communicator is running already; stop it first");
   }
   if (settings.mode == ModeName::kAsync) {
-    const roles::TrainerRole role = roles::ReadTrainer(program);
+    const roles::TrainerFacts role = roles::ReadTrainer(program);
     mode_ = MakeAsyncMode(rpc_, settings.async, ServersOf(role), role.trainer_id.value_or(0));
   } else if (settings.mode == ModeName::kGeo) {
     PENSTOCK_ASSIGN_OR_RETURN(exchange_, ExchangeProgram(program, settings.geo));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/collective/arena/threads.h"
 #include "executor/collective/rendezvous/contract.h"
-#include "executor/collective/threads.h"
 #include "executor/observe/report_times.h"
 #include "executor/observe/trace/tracer.h"
 #include "executor/process/launcher.h"

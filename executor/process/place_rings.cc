@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "executor/collective/arena.h"
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/arena.h"
+#include "executor/collective/arena/threads.h"
 #include "framework/base/strings.h"
 
 namespace penstock::process {

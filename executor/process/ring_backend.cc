@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "executor/collective/gloo.h"
-#include "executor/collective/hierarchy.h"
+#include "executor/collective/arena/shared_memory.h"
+#include "executor/collective/gloo/gloo.h"
+#include "executor/collective/hierarchy/hierarchy.h"
 #include "executor/collective/mpi/mpi.h"
-#include "executor/collective/nccl.h"
+#include "executor/collective/nccl/nccl.h"
 #include "executor/collective/rendezvous/devices.h"
 #include "executor/collective/rendezvous/interface.h"
-#include "executor/collective/shared_memory.h"
 #include "executor/observe/report_times.h"
 #include "executor/transport/address.h"
 

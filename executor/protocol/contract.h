@@ -1,7 +1,7 @@
 // The variables that one trainer and one parameter server exchange. Either side computes them from its own
 // program's role (framework/roles), if this runtime supports the role. Names are never parsed.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, ReadServer(ops, pserver_program, listen_and_serv));
+//   PENSTOCK_ASSIGN_OR_RETURN(roles::PserverFacts role, ReadServer(ops, pserver_program, listen_and_serv));
 //   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts trainer, ReadTrainer(trainer_program));
 //   // For sides that come from one plan:
 //   ContractOf(role, 1).Hash() == trainer.contracts.at("127.0.0.1:6174").Hash()
@@ -17,8 +17,8 @@
 
 #include "framework/base/status.h"
 #include "framework/roles/piece.h"
-#include "framework/roles/server_role.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/pserver_facts.h"
+#include "framework/roles/trainer_facts.h"
 
 namespace penstock::protocol {
 
@@ -64,8 +64,8 @@ std::string FirstDifference(const std::string& here, const std::string& there);
 // E-server-backups (the delay correction in the blocks does not match the backups that the server keeps),
 // E-server-measures (a measured gradient updates nothing), E-server-exchange (the measures are too large for
 // a message).
-Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
-                                     const Op& listen_and_serv);
+Result<roles::PserverFacts> ReadServer(const OpRegistry& ops, const Program& program,
+                                       const Op& listen_and_serv);
 // How a trainer uses the parameters that are updated by rows, each by itself. The server's program does not
 // determine it. Of those that are named in neither set it requests single rows.
 struct RowUses {
@@ -73,10 +73,10 @@ struct RowUses {
   std::set<std::string, std::less<>> unused;  // neither; parameters and requests (roles::ServedLookup::ids)
   friend bool operator==(const RowUses&, const RowUses&) = default;
 };
-Contract ContractOf(const roles::ServerRole& role, int trainer, const RowUses& uses = {});
+Contract ContractOf(const roles::PserverFacts& role, int trainer, const RowUses& uses = {});
 // Reads the uses from a trainer's contract as text (Contract::ToText). Of a text that was cut, only the lines
 // before the cut count.
-RowUses RowUsesIn(const roles::ServerRole& role, std::string_view contract);
+RowUses RowUsesIn(const roles::PserverFacts& role, std::string_view contract);
 
 struct TrainerContracts {
   std::optional<int> trainer_id;              // nullopt if no op gives it
@@ -93,7 +93,7 @@ struct TrainerContracts {
 // dense f32 tensor), E-policy-value, E-text-syntax, E-compression-value (framework/text/policies.h),
 // E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
 // the trainer), E-contract-twice.
-Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
+Result<TrainerContracts> ContractsOf(const roles::TrainerFacts& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));
 }

@@ -17,7 +17,7 @@ using roles::CommOp;
 
 // Requires that the server keeps backups exactly if the parameter's block reads them. Gradients of rows need
 // none: they are applied on arrival.
-Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& served) {
+Status RequireBackups(const roles::PserverFacts& role, const roles::ServedParam& served) {
   if (served.start || (served.rows && served.backups.empty())) return OkStatus();
   if (role.keeps_backups == served.backups.empty()) {
     return InvalidArgument("E-server-backups", "listen_and_serv has dc_asgd=", role.keeps_backups,
@@ -37,7 +37,7 @@ Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& s
 }
 
 // Requires that each measured gradient also updates a parameter.
-Status RequireMeasuresOfUpdates(const roles::ServerRole& role) {
+Status RequireMeasuresOfUpdates(const roles::PserverFacts& role) {
   std::set<int> blocks(role.measure_blocks.begin(), role.measure_blocks.end());
   blocks.erase(role.shared_block);
   for (const roles::ServedParam& served : role.params) blocks.erase(served.measure_block);
@@ -56,7 +56,7 @@ Status RequireMeasuresOfUpdates(const roles::ServerRole& role) {
 }
 
 // The only function that decides which servers this runtime supports.
-Status RequireServable(const roles::ServerRole& role) {
+Status RequireServable(const roles::PserverFacts& role) {
   const auto mode = static_cast<int>(role.mode);
   if (mode < 0 || role.mode > roles::ServeMode::kGeo) {
     return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ", mode,
@@ -87,7 +87,7 @@ Status RequirePolicies(const JobPolicies& policies, std::optional<bool> sync) {
 
 class ContractMaker {
  public:
-  explicit ContractMaker(const roles::TrainerRole& role) : program_(*role.program) {}
+  explicit ContractMaker(const roles::TrainerFacts& role) : program_(*role.program) {}
 
   Status Add(const CommOp& one) {
     switch (one.kind) {
@@ -261,9 +261,9 @@ class ContractMaker {
 
 }  // namespace
 
-Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
-                                     const Op& listen_and_serv) {
-  PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
+Result<roles::PserverFacts> ReadServer(const OpRegistry& ops, const Program& program,
+                                       const Op& listen_and_serv) {
+  PENSTOCK_ASSIGN_OR_RETURN(roles::PserverFacts role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, role.mode == roles::ServeMode::kSync));
@@ -279,7 +279,7 @@ ContractPiece RequestOf(const roles::ServedParam& served, const roles::ServedLoo
 
 }  // namespace
 
-RowUses RowUsesIn(const roles::ServerRole& role, std::string_view contract) {
+RowUses RowUsesIn(const roles::PserverFacts& role, std::string_view contract) {
   const std::vector<std::string> split = Split(contract, '\n');
   const std::set<std::string_view> lines(split.begin(), split.end());
   const auto lists = [&](std::string_view kind, const ContractPiece& piece) {
@@ -301,7 +301,7 @@ RowUses RowUsesIn(const roles::ServerRole& role, std::string_view contract) {
   return uses;
 }
 
-Contract ContractOf(const roles::ServerRole& role, int trainer, const RowUses& uses) {
+Contract ContractOf(const roles::PserverFacts& role, int trainer, const RowUses& uses) {
   Contract contract;
   for (const roles::ServedParam& served : role.params) {
     const bool whole = !served.rows || uses.whole.contains(served.param.name);
@@ -322,7 +322,7 @@ Contract ContractOf(const roles::ServerRole& role, int trainer, const RowUses& u
   return contract;
 }
 
-Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
+Result<TrainerContracts> ContractsOf(const roles::TrainerFacts& role) {
   if (role.bn_sync != "none") {
     return Unimplemented("E-contract-policy", "bn_sync ", role.bn_sync,
                          " does not run yet; transpile with bn_sync none");

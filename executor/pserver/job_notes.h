@@ -14,7 +14,7 @@
 
 #include "executor/observe/observer.h"
 #include "executor/protocol/events.h"
-#include "executor/pserver/actions.h"
+#include "executor/pserver/machine/actions.h"
 
 namespace penstock::pserver {
 

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "executor/pserver/memory_left.h"
+#include "executor/pserver/memory/memory_left.h"
 #include "executor/pserver/program_order.h"
 #include "executor/pserver/program_router.h"
 #include "executor/pserver/refusal.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "executor/pserver/pserver.h"
-#include "executor/pserver/wire.h"
+#include "executor/pserver/service/wire.h"
 #include "framework/runtime/server_loop.h"
 
 namespace penstock::pserver {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "executor/observe/observer.h"
-#include "executor/pserver/service.h"
-#include "framework/roles/server_role.h"
+#include "executor/pserver/service/service.h"
+#include "framework/roles/pserver_facts.h"
 #include "framework/runtime/clock.h"
 
 namespace penstock::pserver {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/pserver/pserver.h"
-#include "executor/pserver/service.h"
+#include "executor/pserver/service/service.h"
 
 namespace penstock::pserver {
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "executor/pserver/memory_left.h"
-#include "executor/pserver/policies/policy_of.h"
+#include "executor/pserver/machine/policies/policy_of.h"
+#include "executor/pserver/memory/memory_left.h"
 
 namespace penstock::pserver {
 namespace {
@@ -39,7 +39,7 @@ void BoundEarlyBytes(const PserverOptions& options, MachineConfig& config) {
 Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole facts, protocol::ReadServer(ops, program, listen_and_serv));
+  PENSTOCK_ASSIGN_OR_RETURN(roles::PserverFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
@@ -86,7 +86,7 @@ Status Pserver::RequireBackups(const MachineConfig& config) const {
   return store_->RequireMeans();
 }
 
-Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options)
+Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(Guarded(std::move(options))),

@@ -25,16 +25,16 @@
 #include "executor/observe/report_times.h"
 #include "executor/protocol/contract.h"
 #include "executor/protocol/events.h"
-#include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
-#include "executor/pserver/chunk_queues.h"
-#include "executor/pserver/chunk_store.h"
 #include "executor/pserver/job_notes.h"
+#include "executor/pserver/machine/admission.h"
+#include "executor/pserver/machine/state_machine.h"
+#include "executor/pserver/memory/chunk_queues.h"
+#include "executor/pserver/memory/chunk_store.h"
 #include "executor/pserver/other_servers.h"
 #include "executor/pserver/server_trace.h"
-#include "executor/pserver/service.h"
-#include "executor/pserver/state_machine.h"
-#include "executor/pserver/wire.h"
+#include "executor/pserver/service/service.h"
+#include "executor/pserver/service/wire.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/line_limiter.h"
 #include "framework/runtime/transport.h"
@@ -129,7 +129,7 @@ class Pserver : public EventHandler, public ReplyHandler {
     RowIds row_ids = {};  // of a PullRows; copied before the lock is taken
   };
 
-  Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
+  Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions options);
   Status RequireBackups(const MachineConfig& config) const;
   // Runs `work`; if memory is short, or runs out in it, the job ends with E-run-memory.
   template <typename Work>
@@ -225,7 +225,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   std::string LackingSums() const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
-  const roles::ServerRole facts_;
+  const roles::PserverFacts facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
 

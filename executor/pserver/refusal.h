@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "executor/pserver/service.h"
+#include "executor/pserver/service/service.h"
 #include "framework/runtime/clock.h"
 
 namespace penstock::pserver {

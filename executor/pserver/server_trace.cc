@@ -4,7 +4,7 @@
 
 namespace penstock::pserver {
 
-ServerTrace::ServerTrace(trace::Tracer* tracer, const roles::ServerRole& facts) : tracer_(tracer) {
+ServerTrace::ServerTrace(trace::Tracer* tracer, const roles::PserverFacts& facts) : tracer_(tracer) {
   if (tracer_ == nullptr) return;
   lr_block_ = tracer_->Intern("learning rate");
   for (int t = 0; t < facts.trainers; ++t) {

@@ -15,15 +15,15 @@
 
 #include "executor/observe/trace/flow.h"
 #include "executor/observe/trace/tracer.h"
-#include "executor/pserver/actions.h"
-#include "framework/roles/server_role.h"
+#include "executor/pserver/machine/actions.h"
+#include "framework/roles/pserver_facts.h"
 
 namespace penstock::pserver {
 
 class ServerTrace {
  public:
   ServerTrace() = default;
-  ServerTrace(trace::Tracer* tracer, const roles::ServerRole& facts);
+  ServerTrace(trace::Tracer* tracer, const roles::PserverFacts& facts);
 
   bool on() const { return tracer_ != nullptr; }
   Nanoseconds Now() const { return tracer_ == nullptr ? Nanoseconds{0} : tracer_->Now(); }

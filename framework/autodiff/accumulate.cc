@@ -120,7 +120,7 @@ class Accumulator {
   Op Sum(const std::string& grad) {
     Op op("sum");
     op.AddInput("X", written_[grad].parts).AddOutput("Out", {grad});
-    op.Set("use_mkldnn", false).SetRole(Role::kBackward).Set(kDeviceAttr, "");
+    op.Set("use_mkldnn", false).SetRole(OpRole::kBackward).Set(kDeviceAttr, "");
     return op;
   }
 

@@ -27,7 +27,7 @@ class Backward {
     PENSTOCK_ASSIGN_OR_RETURN(const OpId loss_op, FindLossOp(program_.main(), options.loss));
     {
       Op marked = *program_.main().FindOp(loss_op);
-      program_.MutableBlock(0).Replace(loss_op, marked.SetRole(Role::kForward | Role::kLoss));
+      program_.MutableBlock(0).Replace(loss_op, marked.SetRole(OpRole::kForward | OpRole::kLoss));
     }
     targets_ = {options.loss};
     PENSTOCK_ASSIGN_OR_RETURN(

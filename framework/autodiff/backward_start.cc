@@ -27,7 +27,7 @@ Op LossGradient(const Op& loss_op, const std::string& loss, DType dtype) {
   op.Set("shape", std::vector<std::int64_t>{1})
       .Set("value", 1.0f)
       .Set("dtype", static_cast<std::int32_t>(dtype));
-  op.Set("force_cpu", false).SetRole(Role::kBackward | Role::kLoss);
+  op.Set("force_cpu", false).SetRole(OpRole::kBackward | OpRole::kLoss);
   op.Set(kDeviceAttr, loss_op.GetOr<std::string>(kDeviceAttr, "")).SetLocation(loss_op.location());
   return op;
 }
@@ -43,7 +43,7 @@ std::vector<Op> OnesLike(const Program& program, const std::string& target) {
       .Set("value", 1.0f)
       .Set("dtype", static_cast<std::int32_t>(var.type->dtype));
   std::vector<Op> ops = {std::move(extents), std::move(fill)};
-  for (Op& op : ops) op.SetRole(Role::kBackward);
+  for (Op& op : ops) op.SetRole(OpRole::kBackward);
   return ops;
 }
 

@@ -36,7 +36,7 @@ class GradLister {
     // If the block holds gradient ops of an earlier backward pass, this pass keeps only ops through which the
     // gradients of its own targets flow.
     const bool again = std::any_of(block.ops().begin(), block.ops().end(), [](const OpEntry& entry) {
-      return Has(entry.op->role(), Role::kBackward);
+      return Has(entry.op->role(), OpRole::kBackward);
     });
     NameSet flowing;
     if (again) flowing = given;
@@ -55,7 +55,7 @@ class GradLister {
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_, IsArrayIn(block.index()));
     grads = RemoveUnconnected(std::move(grads), path, flowing);
-    for (Op& op : grads) op.SetRole(Role::kBackward);
+    for (Op& op : grads) op.SetRole(OpRole::kBackward);
     return grads;
   }
 
@@ -97,7 +97,7 @@ class GradLister {
   // keep their names: all inputs of the gradient of a gradient op, and variables that the forward op itself
   // reads or writes.
   void NameAgain(Op& op, const Op& forward) {
-    if (!Has(forward.role(), Role::kBackward)) {
+    if (!Has(forward.role(), OpRole::kBackward)) {
       const std::vector<Slot> inputs = op.inputs();
       for (Slot slot : inputs) {
         for (std::string& name : slot.args) {
@@ -162,7 +162,7 @@ class GradLister {
     grads = LeaveOutUnwritten(std::move(grads), fed);
     grads = AddUpRepeatedOutputs(std::move(grads), forward, grad_names_, incoming);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_, IsArrayIn(forward));
-    for (Op& op : grads) program_.MutableBlock(index).Append(op.SetRole(Role::kBackward));
+    for (Op& op : grads) program_.MutableBlock(index).Append(op.SetRole(OpRole::kBackward));
     PENSTOCK_RETURN_IF_ERROR(CheckLateReads(index, forward, late_reads));
     return index;
   }

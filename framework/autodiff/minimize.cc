@@ -209,7 +209,7 @@ class Application {
       if (state.output != "-") op.AddOutput(state.output, {states[i]});
     }
     for (const auto& [slot, name] : spec_.inputs) op.AddInput(slot, {name});
-    out_.SetRole(Role::kOptimize, {param, grad});
+    out_.SetRole(OpRole::kOptimize, {param, grad});
     return out_.Append(std::move(op));
   }
 
@@ -219,7 +219,7 @@ class Application {
     const float factor = param.facts.learning_rate;
     if (factor == 1.0f) return learning_rate_;
     const NameScopes::Guard guard(naming_.scopes, "scale_with_param_lr");
-    out_.SetRole(Role::kLrSched | Role::kOptimize);
+    out_.SetRole(OpRole::kLrSched | OpRole::kOptimize);
     std::string name = naming_.names.Generate("tmp");
     out_.program().MutableBlock(0).SetVar(TensorVar(name, spec_.learning_rate_type, Shape({1})));
     Op scale("scale");
@@ -235,7 +235,7 @@ class Application {
       const StateDef& state = optimizer().states[i];
       if (state.advance_attr.empty()) continue;
       const NameScopes::Guard guard(naming_.scopes, state.advance_scope);
-      out_.SetRole(Role::kOptimize, {pair.first, pair.second});
+      out_.SetRole(OpRole::kOptimize, {pair.first, pair.second});
       const float* given = prototype_.Get<float>(state.advance_attr);
       const float factor =
           given != nullptr ? *given : std::get<float>(*def_.FindAttr(state.advance_attr)->default_value);

@@ -2,7 +2,7 @@
 // are written out, the framework's attributes are set, and output variables get their type.
 //
 //   OpWriter out(ops, program, scopes);
-//   out.SetRole(Role::kOptimize, {"w", "w@GRAD"});
+//   out.SetRole(OpRole::kOptimize, {"w", "w@GRAD"});
 //   PENSTOCK_RETURN_IF_ERROR(out.Append(Op("sgd").AddInput("Param", {"w"})...));
 #pragma once
 
@@ -22,7 +22,7 @@ class OpWriter {
       : ops_(ops), program_(program), scopes_(scopes) {}
 
   // Applies to all following ops. `role_vars` is op_role_var.
-  void SetRole(Role role, std::vector<std::string> role_vars = {}) {
+  void SetRole(OpRole role, std::vector<std::string> role_vars = {}) {
     role_ = role;
     role_vars_ = std::move(role_vars);
   }
@@ -39,7 +39,7 @@ class OpWriter {
   const OpRegistry& ops_;
   Program& program_;
   const NameScopes& scopes_;
-  Role role_ = Role::kForward;
+  OpRole role_ = OpRole::kForward;
   std::vector<std::string> role_vars_;
   std::string device_;
 };

@@ -93,7 +93,7 @@ std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, co
       if (!names.Contains(name) || !no_grad.contains(name) || is_array(names.ForwardOf(name))) continue;
       Op zeros("fill_zeros_like");
       zeros.AddInput("X", {names.ForwardOf(name)}).AddOutput("Out", {name});
-      zeros.SetRole(Role::kBackward).Set(kDeviceAttr, "");
+      zeros.SetRole(OpRole::kBackward).Set(kDeviceAttr, "");
       out.push_back(std::move(zeros));
     }
     out.push_back(std::move(op));

@@ -125,7 +125,7 @@ class Recomputer {
       for (std::string& name : slot.args) name = MakeCopy(name, segment);
       again.AddOutput(slot.name, std::move(slot.args));
     }
-    again.RemoveAttr(kRoleVarAttr).SetRole(Role::kBackward);
+    again.RemoveAttr(kRoleVarAttr).SetRole(OpRole::kBackward);
     out_.grads.push_back(std::move(again));
   }
 

@@ -40,7 +40,7 @@ Status AddRegularization(OpWriter& out, UniqueNames& names, NameScopes& scopes, 
   for (auto& [param, grad] : params_grads) {
     const Regularizer* regularizer = RegularizerOf(spec, param);
     if (regularizer == nullptr) continue;
-    out.SetRole(Role::kOptimize, {param, grad});
+    out.SetRole(OpRole::kOptimize, {param, grad});
     const Var param_var = *out.program().FindVar(0, param);
     PENSTOCK_ASSIGN_OR_RETURN(const std::string decay, AddPenalty(out, names, param_var, *regularizer));
     std::string sum = grad;

@@ -132,7 +132,7 @@ Op& Op::Set(std::string_view name, Attr value) & {
       may_name_blocks_ || KindOf(value) == AttrKind::kBlock || KindOf(value) == AttrKind::kBlocks;
   if (name == kRoleAttr) {
     const auto* role = std::get_if<std::int32_t>(&value);
-    role_ = role == nullptr ? Role::kForward : static_cast<Role>(*role);
+    role_ = role == nullptr ? OpRole::kForward : static_cast<OpRole>(*role);
   }
   Word word(name);
   for (NamedAttr& attr : attrs_) {
@@ -156,7 +156,7 @@ void Op::Reserve(std::size_t inputs, std::size_t outputs, std::size_t attrs) {
 Op& Op::RemoveAttr(std::string_view name) & {
   Touch();
   std::erase_if(attrs_, [&](const NamedAttr& attr) { return attr.name == name; });
-  if (name == kRoleAttr) role_ = Role::kForward;
+  if (name == kRoleAttr) role_ = OpRole::kForward;
   return *this;
 }
 

@@ -74,7 +74,7 @@ class Op {
     return value == nullptr ? otherwise : *value;
   }
 
-  Role role() const { return role_; }  // op_role; forward if absent or not a number
+  OpRole role() const { return role_; }  // op_role; forward if absent or not a number
   // (param, grad) pairs of op_role_var.
   std::vector<std::pair<std::string, std::string>> RolePairs() const;
 
@@ -95,7 +95,7 @@ class Op {
   }
   Op& Set(std::string_view name, const char* value) & { return Set(name, Attr(std::string(value))); }
   Op& RemoveAttr(std::string_view name) &;
-  Op& SetRole(Role role) & { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }
+  Op& SetRole(OpRole role) & { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }
   Op& SetRolePair(std::string param, std::string grad) &;
   Op& SetTarget(bool value) &;
   Op& SetLocation(std::string_view where) &;
@@ -108,7 +108,7 @@ class Op {
   Op&& Set(std::string_view name, Value&& value) && {
     return std::move(Set(name, std::forward<Value>(value)));
   }
-  Op&& SetRole(Role role) && { return std::move(SetRole(role)); }
+  Op&& SetRole(OpRole role) && { return std::move(SetRole(role)); }
   Op&& SetRolePair(std::string param, std::string grad) && {
     return std::move(SetRolePair(std::move(param), std::move(grad)));
   }
@@ -136,7 +136,7 @@ class Op {
   std::vector<NamedAttr> attrs_;
   bool is_target_ = false;
   bool may_name_blocks_ = false;
-  Role role_ = Role::kForward;  // cached from attrs_, because it is read most often
+  OpRole role_ = OpRole::kForward;  // cached from attrs_, because it is read most often
   Word made_by_;
   Word location_;
   Word wire_bytes_;

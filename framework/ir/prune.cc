@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-bool IsForTraining(Role role) {
-  return Has(role, Role::kBackward) || Has(role, Role::kOptimize) || Has(role, Role::kLrSched);
+bool IsForTraining(OpRole role) {
+  return Has(role, OpRole::kBackward) || Has(role, OpRole::kOptimize) || Has(role, OpRole::kLrSched);
 }
 
 // Block 0, the blocks that its ops run directly or through others, and the parents and forward blocks of all

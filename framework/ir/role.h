@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-enum class Role : std::int32_t {
+enum class OpRole : std::int32_t {
   kForward = 0,
   kBackward = 1,
   kOptimize = 2,
@@ -16,10 +16,10 @@ enum class Role : std::int32_t {
   kLoss = 256,
 };
 
-constexpr Role operator|(Role a, Role b) {
-  return static_cast<Role>(static_cast<std::int32_t>(a) | static_cast<std::int32_t>(b));
+constexpr OpRole operator|(OpRole a, OpRole b) {
+  return static_cast<OpRole>(static_cast<std::int32_t>(a) | static_cast<std::int32_t>(b));
 }
-constexpr bool Has(Role role, Role bit) {
+constexpr bool Has(OpRole role, OpRole bit) {
   return (static_cast<std::int32_t>(role) & static_cast<std::int32_t>(bit)) != 0;
 }
 

@@ -13,14 +13,14 @@ class UpdateReader {
 
   void Read(const Op& op) {
     const bool fresh = NoteConsumed(op);
-    if (update_.merge == nullptr && op.type() == "sum" && !Has(op.role(), Role::kOptimize) && fresh) {
+    if (update_.merge == nullptr && op.type() == "sum" && !Has(op.role(), OpRole::kOptimize) && fresh) {
       update_.merge = &op;
       update_.merge_inputs = op.Input("X");
       update_.merged = op.OutputName("Out");
       // The merge consumes all its inputs, including gradients of trainers whose programs are unknown.
       update_.consumes.assign(update_.merge_inputs.begin(), update_.merge_inputs.end());
       in_merge_ = true;
-    } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), Role::kOptimize) &&
+    } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), OpRole::kOptimize) &&
                op.InputName("X") == update_.merged && op.OutputName("Out") == update_.merged) {
       update_.scales.push_back(&op);
     } else {
@@ -63,7 +63,7 @@ class UpdateReader {
 // Whether an op of the optimize role writes a piece of the parameter that its role pair names; returns the
 // piece's name, or an empty name.
 std::string_view WrittenPiece(const Program& program, int block, const Op& op) {
-  if (!Has(op.role(), Role::kOptimize)) return {};
+  if (!Has(op.role(), OpRole::kOptimize)) return {};
   const std::string_view param = PairOf(op).param;
   if (param.empty()) return {};
   for (const Slot& slot : op.outputs()) {
@@ -208,7 +208,7 @@ void AddTableGradients(const OpRegistry& ops, const Program& program, int block,
 }  // namespace
 
 std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops) {
-  if (!Has(op.role(), Role::kOptimize) && !op.HasInputSlot("Param")) return std::nullopt;
+  if (!Has(op.role(), OpRole::kOptimize) && !op.HasInputSlot("Param")) return std::nullopt;
   const OpDef* def = ops.Find(op.type());
   if (def != nullptr) {
     if (!def->optimizer()) return std::nullopt;

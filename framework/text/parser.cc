@@ -79,9 +79,9 @@ Status SetOnce(const Cursor& in, const Token& at, Op& op, std::string_view name,
 Status ParseRole(Cursor& in, Op& op) {
   const Token begin = in.Peek();
   if (!in.TakeIf("@")) return OkStatus();
-  Role role = Role::kForward;
+  OpRole role = OpRole::kForward;
   do {
-    const std::optional<Role> bit =
+    const std::optional<OpRole> bit =
         in.Peek().kind == TokenKind::kName ? RoleFromWord(in.Peek().text) : std::nullopt;
     if (!bit) {
       return in.Error(

@@ -79,7 +79,7 @@ RoleText RoleOf(const Op& op, const PrintOptions& options) {
   RoleText out;
   const auto* number = op.Get<std::int32_t>(kRoleAttr);
   const std::optional<std::string> words =
-      number == nullptr ? std::nullopt : RoleWords(static_cast<Role>(*number));
+      number == nullptr ? std::nullopt : RoleWords(static_cast<OpRole>(*number));
   if (!words) return out;
   out.role = true;
   const auto* names = op.Get<std::vector<std::string>>(kRoleVarAttr);

@@ -6,26 +6,26 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 7> kRoleWords = {{
-    {Role::kForward, "forward"},
-    {Role::kBackward, "backward"},
-    {Role::kOptimize, "optimize"},
-    {Role::kRpc, "rpc"},
-    {Role::kDist, "dist"},
-    {Role::kLrSched, "lr_sched"},
-    {Role::kLoss, "loss"},
+constexpr std::array<std::pair<OpRole, std::string_view>, 7> kRoleWords = {{
+    {OpRole::kForward, "forward"},
+    {OpRole::kBackward, "backward"},
+    {OpRole::kOptimize, "optimize"},
+    {OpRole::kRpc, "rpc"},
+    {OpRole::kDist, "dist"},
+    {OpRole::kLrSched, "lr_sched"},
+    {OpRole::kLoss, "loss"},
 }};
 
 }  // namespace
 
-std::optional<std::string> RoleWords(Role role) {
+std::optional<std::string> RoleWords(OpRole role) {
   std::string out;
   auto rest = static_cast<std::int32_t>(role);
   for (const auto& [bit, word] : kRoleWords) {
-    if (bit == Role::kForward || !Has(role, bit)) continue;
+    if (bit == OpRole::kForward || !Has(role, bit)) continue;
     rest &= ~static_cast<std::int32_t>(bit);
     // The loss bit without others is the forward op that computes the loss.
-    if (bit == Role::kLoss && out.empty()) out = "forward";
+    if (bit == OpRole::kLoss && out.empty()) out = "forward";
     if (!out.empty()) out += '|';
     out += word;
   }
@@ -33,7 +33,7 @@ std::optional<std::string> RoleWords(Role role) {
   return out.empty() ? "forward" : out;
 }
 
-std::optional<Role> RoleFromWord(std::string_view word) {
+std::optional<OpRole> RoleFromWord(std::string_view word) {
   for (const auto& [role, known] : kRoleWords) {
     if (known == word) return role;
   }

@@ -10,7 +10,7 @@
 namespace penstock {
 
 // nullopt if the number has a bit that belongs to no role.
-std::optional<std::string> RoleWords(Role role);
-std::optional<Role> RoleFromWord(std::string_view word);
+std::optional<std::string> RoleWords(OpRole role);
+std::optional<OpRole> RoleFromWord(std::string_view word);
 
 }  // namespace penstock

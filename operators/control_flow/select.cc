@@ -86,7 +86,7 @@ class SelectOutputKernel : public Kernel {
     k.Bind(x_);
     mask_ = k.Input("Mask");
     choices_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
-    clears_ = Has(k.op().role(), Role::kBackward);
+    clears_ = Has(k.op().role(), OpRole::kBackward);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

@@ -22,7 +22,7 @@ the element, because the value before that write, in an earlier iteration, has a
 constexpr char kLengthDoc[] = R"(
 Out is the number of elements of X, including empty ones.)";
 
-bool IsBackward(const Op& op) { return Has(op.role(), Role::kBackward); }
+bool IsBackward(const Op& op) { return Has(op.role(), OpRole::kBackward); }
 
 Status InferWrite(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", c.ShapeOf("X")));

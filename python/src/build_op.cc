@@ -93,7 +93,7 @@ Op BuildOp(const std::string& type, const py::object& inputs, const py::object& 
   SetOutputs(op, *def, outputs);
   SetAttrs(op, *def, attrs);
   def->FillDefaults(op);
-  op.SetRole(static_cast<Role>(context.role));
+  op.SetRole(static_cast<OpRole>(context.role));
   op.Set(kRoleVarAttr, context.role_var);
   op.Set(kNameScopeAttr, context.name_scope);
   op.Set(kDeviceAttr, context.device);

@@ -16,7 +16,7 @@
 #include "executor/dataset/records.h"
 #include "executor/dataset/records_edit.h"
 #include "executor/process/diagnosis.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/collective/gloo.h"
+#include "executor/collective/gloo/gloo.h"
 #include "executor/collective/rendezvous/join_facts.h"
 #include "executor/process/ring_backend.h"
 #include "framework/runtime/adasum.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/client/initial_values.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/program_box.h"
@@ -31,7 +31,7 @@ std::optional<plan::Mode> ModeOf(const Program& program) {
 
 // Whether every step of the program ends with the newest parameters of its servers, which then do not change
 // until its next step.
-bool StepsTogether(const roles::TrainerRole& role, std::optional<plan::Mode> mode) {
+bool StepsTogether(const roles::TrainerFacts& role, std::optional<plan::Mode> mode) {
   if (mode == plan::Mode::kNotAsync) return true;
   return std::any_of(role.ops.begin(), role.ops.end(), [](const roles::CommOp& one) {
     return one.kind == Kind::kSendBarrier && !roles::BarrierView(*one.op).half_async();
@@ -51,7 +51,7 @@ using Pieces = std::vector<std::tuple<std::string, std::string, Dim>>;
 // program receives; None if it sends no gradient or steps together with all trainers.
 py::object RemoteParams(const ProgramBox& box) {
   const Program& program = box.program;
-  const roles::TrainerRole role = roles::ReadTrainer(program);
+  const roles::TrainerFacts role = roles::ReadTrainer(program);
   const std::optional<plan::Mode> mode = ModeOf(program);
   const bool sends = std::any_of(role.ops.begin(), role.ops.end(),
                                  [](const roles::CommOp& one) { return one.kind == Kind::kSend; });

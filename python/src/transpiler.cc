@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "framework/runtime/core_threads.h"
@@ -24,6 +26,7 @@
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/names.h"
+#include "transpiler/plan/settings.h"
 #include "transpiler/plan/slicing.h"
 
 namespace penstock::python {
@@ -38,18 +41,6 @@ plan::Kind KindOfText(const std::string& text) {
   if (text == "pserver") return plan::Kind::kPserver;
   throw StatusError(InvalidArgument("E-plan-kind", "mode is ", Quote(text),
                                     "; it must be pserver, nccl2, collective or geo"));
-}
-
-plan::Placement PlacementOfText(const std::string& text) {
-  if (const auto placement = plan::PlacementFromName(text)) return *placement;
-  throw StatusError(InvalidArgument("E-plan-placement", "plan: placement is ", Quote(text),
-                                    "; it must be one of ", plan::PlacementNames()));
-}
-
-plan::Slicing SlicingOfText(const std::string& text) {
-  if (const auto slicing = plan::SlicingFromName(text)) return *slicing;
-  throw StatusError(InvalidArgument("E-plan-slicing", "plan: slicing is ", Quote(text),
-                                    "; it must be one of ", plan::SlicingNames()));
 }
 
 plan::Dialect DialectOfText(const std::string& text) {
@@ -185,7 +176,7 @@ std::vector<std::string> TrainersToJoin(const ProgramBox& box) {
   if (!plan::Exchanged(program).gradients.empty()) return {};
   const auto& ops = program.main().ops();
   const bool trains = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
-    return Has(entry.op->role(), Role::kBackward) && !entry.op->RolePairs().empty();
+    return Has(entry.op->role(), OpRole::kBackward) && !entry.op->RolePairs().empty();
   });
   return trains ? made.ranks.addresses : std::vector<std::string>();
 }
@@ -237,21 +228,12 @@ void BindConfig(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
   config.def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
-      .def_property("collective_mode", Reads(&plan::TranspileConfig::collective_mode),
-                    Writes(&plan::TranspileConfig::collective_mode))
       .def_property("trainer_addresses", Reads(&plan::TranspileConfig::trainer_addresses),
                     Writes(&plan::TranspileConfig::trainer_addresses))
       .def_property("current_addresses", Reads(&plan::TranspileConfig::current_addresses),
                     Writes(&plan::TranspileConfig::current_addresses))
-      .def_property("rings", Reads(&plan::TranspileConfig::rings), Writes(&plan::TranspileConfig::rings))
       .def_property("hierarchical", Reads(&plan::TranspileConfig::hierarchical),
                     Writes(&plan::TranspileConfig::hierarchical))
-      .def_property("node_ranks", Reads(&plan::TranspileConfig::node_ranks),
-                    Writes(&plan::TranspileConfig::node_ranks))
-      .def_property("local_sgd_k_steps", Reads(&plan::TranspileConfig::local_sgd_k_steps),
-                    Writes(&plan::TranspileConfig::local_sgd_k_steps))
-      .def_property("geo_push_every", Reads(&plan::TranspileConfig::geo_push_every),
-                    Writes(&plan::TranspileConfig::geo_push_every))
       .def_property("dialect", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.dialect = DialectOfText(text); })
       .def_property("trainers", Reads(&plan::TranspileConfig::trainers),
@@ -260,86 +242,61 @@ void BindConfig(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
                     Writes(&plan::TranspileConfig::trainer_ids))
       .def_property("pservers", Reads(&plan::TranspileConfig::pservers),
                     Writes(&plan::TranspileConfig::pservers))
-      .def_property("sync_mode_argument", Reads(&plan::TranspileConfig::sync_mode_argument),
-                    Writes(&plan::TranspileConfig::sync_mode_argument))
-      .def_property("sync_mode_field", Reads(&plan::TranspileConfig::sync_mode_field),
-                    Writes(&plan::TranspileConfig::sync_mode_field))
-      .def_property("runtime_split_send_recv", Reads(&plan::TranspileConfig::runtime_split_send_recv),
-                    Writes(&plan::TranspileConfig::runtime_split_send_recv))
-      .def_property("half_async", Reads(&plan::TranspileConfig::half_async),
-                    Writes(&plan::TranspileConfig::half_async))
-      .def_property("completely_not_async", Reads(&plan::TranspileConfig::completely_not_async),
-                    Writes(&plan::TranspileConfig::completely_not_async))
-      .def_property("dc_asgd", Reads(&plan::TranspileConfig::dc_asgd),
-                    Writes(&plan::TranspileConfig::dc_asgd))
-      .def_property("dc_asgd_lambda", Reads(&plan::TranspileConfig::dc_asgd_lambda),
-                    Writes(&plan::TranspileConfig::dc_asgd_lambda))
-      .def_property("bn_sync", nullptr,
-                    [](ConfigBox& c, const std::string& text) {
-                      const std::optional<plan::BnSync> sync = plan::BnSyncFromName(text);
-                      if (!sync) throw py::value_error("bn_sync is none or average, not " + text);
-                      c.config.bn_sync = *sync;
-                    })
-      .def_property("clip", nullptr, [](ConfigBox& c, const std::string& text) {
-        const std::optional<plan::Clip> clip = plan::ClipFromName(text);
-        if (!clip) throw py::value_error("clip is local or global, not " + text);
-        c.config.clip = *clip;
+      .def_property("dispatcher", nullptr, [](ConfigBox& c, py::object make) {
+        c.config.dispatcher = PythonDispatchers(std::move(make), c.raised);
       });
 }
 
-// The settings for slicing and placement.
-void BindPlacement(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
-  config
-      .def_property("placement", nullptr,
-                    [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
-      .def_property("slicing", nullptr,
-                    [](ConfigBox& c, const std::string& text) { c.config.slicing = SlicingOfText(text); })
-      .def_property("dispatcher", nullptr,
-                    [](ConfigBox& c, py::object make) {
-                      c.config.dispatcher = PythonDispatchers(std::move(make), c.raised);
-                    })
-      .def_property("slice_params", Reads(&plan::TranspileConfig::slice_params),
-                    Writes(&plan::TranspileConfig::slice_params))
-      .def_property("min_block_size", Reads(&plan::TranspileConfig::min_block_size),
-                    Writes(&plan::TranspileConfig::min_block_size))
-      .def_property("big_array_bound", Reads(&plan::TranspileConfig::big_array_bound),
-                    Writes(&plan::TranspileConfig::big_array_bound))
-      .def_property("chunk_bytes", Reads(&plan::TranspileConfig::chunk_bytes),
-                    Writes(&plan::TranspileConfig::chunk_bytes))
-      .def_property("allow_small_blocks", Reads(&plan::TranspileConfig::allow_small_blocks),
-                    Writes(&plan::TranspileConfig::allow_small_blocks));
+// None for a setting without a value.
+plan::SettingValue ValueOfSetting(const plan::Setting& setting, const py::object& value) {
+  if (setting.is_optional && value.is_none()) return {};
+  try {
+    switch (setting.type) {
+      case plan::SettingType::kFlag:
+        return py::cast<bool>(value);
+      case plan::SettingType::kInteger:
+        return setting.bits == 64 ? py::cast<std::int64_t>(value)
+                                  : std::int64_t{py::cast<std::int32_t>(value)};
+      case plan::SettingType::kNumber:
+        return py::cast<double>(value);
+      default:
+        return py::cast<std::string>(value);
+    }
+  } catch (const py::cast_error&) {
+    throw StatusError(InvalidArgument("E-plan-config", "plan: ", setting.name, " must be ",
+                                      setting.TypeText(), ", not ", std::string(py::repr(value))));
+  }
 }
 
-// The settings that Fluid does not have.
-void BindPolicies(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
-  config
-      .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
-                    Writes(&plan::TranspileConfig::staleness))
-      .def_property(
-          "dense", [](const ConfigBox& c) { return std::string(plan::DenseExchangeName(c.config.dense)); },
-          [](ConfigBox& c, const std::string& text) {
-            const std::optional<plan::DenseExchange> dense = plan::DenseExchangeFromName(text);
-            if (!dense) throw py::value_error("dense is pserver, allreduce or auto, not " + text);
-            c.config.dense = *dense;
-          })
-      .def_property("exchange_gbit", Reads(&plan::TranspileConfig::exchange_gbit),
-                    Writes(&plan::TranspileConfig::exchange_gbit))
-      .def_property("exchange_message_us", Reads(&plan::TranspileConfig::exchange_message_us),
-                    Writes(&plan::TranspileConfig::exchange_message_us))
-      .def_property("local_sgd_adaptive", Reads(&plan::TranspileConfig::local_sgd_adaptive),
-                    Writes(&plan::TranspileConfig::local_sgd_adaptive))
-      .def_property("backup_trainers", Reads(&plan::TranspileConfig::backup_trainers),
-                    Writes(&plan::TranspileConfig::backup_trainers))
-      .def_property("on_uneven", nullptr,
-                    [](ConfigBox& c, const std::string& text) {
-                      const std::optional<OnUneven> known = OnUnevenFromName(text);
-                      if (!known)
-                        throw py::value_error("on_uneven is join, pad, error or nothing, not " + text);
-                      c.config.on_uneven = *known;
-                    })
-      .def_property("compression", nullptr, [](ConfigBox& c, const std::string& text) {
-        c.config.compression = Take(ParseCompression(text));
-      });
+void SetSetting(const plan::Setting& setting, const py::object& value, plan::TranspileConfig& config) {
+  const plan::SettingValue typed = ValueOfSetting(setting, value);
+  if (setting.type == plan::SettingType::kWord && !setting.HasWord(std::get<std::string>(typed))) {
+    throw StatusError(InvalidArgument(std::string(setting.rule), "plan: ", setting.name, " is ",
+                                      Quote(std::get<std::string>(typed)), "; it must be one of ",
+                                      Join(setting.words, ", ")));
+  }
+  Check(setting.set(config, typed));
+}
+
+// One property for each row of the table of settings.
+void BindSettings(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
+  for (const plan::Setting& row : plan::Settings()) {
+    const plan::Setting* setting = &row;
+    config.def_property(
+        std::string(row.name).c_str(),
+        [setting](const ConfigBox& box) {
+          return std::visit(
+              [](const auto& value) -> py::object {
+                if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+                  return py::none();
+                } else {
+                  return py::cast(value);
+                }
+              },
+              setting->get(box.config));
+        },
+        [setting](ConfigBox& box, const py::object& value) { SetSetting(*setting, value, box.config); });
+  }
 }
 
 }  // namespace
@@ -347,8 +304,7 @@ void BindPolicies(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
 void BindTranspiler(py::module_& m) {
   py::class_<ConfigBox, std::shared_ptr<ConfigBox>> config(m, "TranspileConfig");
   BindConfig(config);
-  BindPlacement(config);
-  BindPolicies(config);
+  BindSettings(config);
   py::class_<ProvenRoles>(m, "_RoleSet")
       .def_readonly("warnings", &ProvenRoles::warnings)
       .def_property_readonly("plan",
@@ -368,7 +324,7 @@ void BindTranspiler(py::module_& m) {
           "trainers",
           [](const ProvenRoles& proven) {
             py::list out;
-            for (const TrainerRole& role : proven.roles.trainers) {
+            for (const TrainerPrograms& role : proven.roles.trainers) {
               out.append(py::make_tuple(role.trainer_id, Box(role.main), Box(role.startup)));
             }
             return out;
@@ -376,7 +332,7 @@ void BindTranspiler(py::module_& m) {
       // [(address, main, start-up)]
       .def_property_readonly("pservers", [](const ProvenRoles& proven) {
         py::list out;
-        for (const PserverRole& role : proven.roles.pservers) {
+        for (const PserverPrograms& role : proven.roles.pservers) {
           out.append(py::make_tuple(role.address, Box(role.main), Box(role.startup)));
         }
         return out;

@@ -66,7 +66,7 @@ std::vector<double> LossesWhileFetchingAll(const std::string& folder, bool keep)
   const Program main = test::ProgramOf(folder + "/main.pb");
   std::vector<std::string> fetches = {json["loss"]};
   for (const OpEntry& entry : main.main().ops()) {
-    if (entry.op->role() != Role::kForward) continue;
+    if (entry.op->role() != OpRole::kForward) continue;
     for (const std::string& name : entry.op->OutputNames()) fetches.push_back(name);
   }
   exec::Executor executor(AllOps(), {.threads = 1});

@@ -91,7 +91,7 @@ std::pair<int, int> ExpectTheSameStart(const Program& main, const Program& start
   Scope alone;
   RunStartup(startup, alone);
   std::vector<std::unique_ptr<Scope>> scopes;
-  for (const PserverRole& role : roles->pservers) {
+  for (const PserverPrograms& role : roles->pservers) {
     scopes.push_back(std::make_unique<Scope>());
     RunStartup(role.startup, *scopes.back());
   }

@@ -60,11 +60,11 @@ Result<Roles> RolesOfSource(const GoldenCase& one) {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet set, Transpile(AllOps(), program, startup, job.config));
   Roles roles;
-  for (const TrainerRole& role : set.trainers) {
+  for (const TrainerPrograms& role : set.trainers) {
     roles.trainers.push_back({StrCat("trainer ", role.trainer_id), role.main});
     roles.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, " startup"), role.startup});
   }
-  for (const PserverRole& role : set.pservers)
+  for (const PserverPrograms& role : set.pservers)
     roles.pservers.push_back({StrCat("pserver ", roles.pservers.size()), role.main});
   return roles;
 }

@@ -145,7 +145,7 @@ Result<GoldenOutputs> RunPipelines(const GoldenFile&, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), main, startup, config));
   GoldenOutputs outputs = {{"out", "plan", plan::PrintPlan(roles.plan)}};
-  for (const TrainerRole& role : roles.trainers) {
+  for (const TrainerPrograms& role : roles.trainers) {
     outputs.push_back({"out", StrCat("trainer ", role.trainer_id), Show(role.main)});
     outputs.push_back({"out", StrCat("trainer ", role.trainer_id, " startup"), Show(role.startup)});
   }

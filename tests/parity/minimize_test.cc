@@ -74,7 +74,7 @@ void StartScopes(const Program& whole, NameScopes& scopes) {
 std::size_t ForwardCount(const Program& whole) {
   const std::vector<OpEntry>& ops = whole.main().ops();
   std::size_t n = 0;
-  while (n < ops.size() && !Has(ops[n].op->role(), Role::kBackward)) ++n;
+  while (n < ops.size() && !Has(ops[n].op->role(), OpRole::kBackward)) ++n;
   return n;
 }
 
@@ -93,9 +93,9 @@ Program ForwardPart(const Original& original) {
   std::vector<OpEntry> ops(block.ops().begin(), block.ops().begin() + static_cast<std::ptrdiff_t>(count));
   block.SetOps(ops);
   for (const OpEntry& entry : ops) {
-    if (!Has(entry.op->role(), Role::kLoss)) continue;
+    if (!Has(entry.op->role(), OpRole::kLoss)) continue;
     Op op = *entry.op;
-    block.Replace(entry.id, op.SetRole(Role::kForward));
+    block.Replace(entry.id, op.SetRole(OpRole::kForward));
   }
   const std::vector<VarRef> vars = block.vars();
   for (const VarRef& var : vars) block.RemoveVar(var->name);
@@ -129,7 +129,7 @@ void ReadRegularizers(const Original& original, const NameSet& params, Optimizer
   std::map<std::string, std::string> signs;  // by the variable of a parameter's signs
   for (const OpEntry& entry : original.main.main().ops()) {
     const Op& op = *entry.op;
-    if (op.role() != Role::kOptimize) continue;
+    if (op.role() != OpRole::kOptimize) continue;
     const std::string& x = op.InputName("X");
     if (op.type() == "sign") signs[op.OutputName("Out")] = x;
     if (op.type() != "scale") continue;

@@ -7,8 +7,8 @@
 #include <optional>
 #include <random>
 
-#include "executor/collective/queued_group.h"
-#include "executor/collective/ring_backend.h"
+#include "executor/collective/group/queued_group.h"
+#include "executor/collective/ring/ring_backend.h"
 #include "tests/sim/rank_groups.h"
 #include "tests/sim/rank_network.h"
 #include "tests/sim/seeds.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "executor/communicator/exchange_program.h"
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
+#include "executor/pserver/service/native_service.h"
 #include "tests/sim/network.h"
 #include "tests/sim/references/geo.h"
 #include "tests/sim/sim_client.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "executor/collective/hierarchy.h"
-#include "executor/collective/queued_group.h"
-#include "executor/collective/ring_backend.h"
+#include "executor/collective/group/queued_group.h"
+#include "executor/collective/hierarchy/hierarchy.h"
+#include "executor/collective/ring/ring_backend.h"
 
 namespace penstock::test {
 namespace {

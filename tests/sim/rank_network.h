@@ -25,7 +25,7 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/collective/links.h"
+#include "executor/collective/ring/links.h"
 #include "framework/runtime/clock.h"
 
 namespace penstock::test {

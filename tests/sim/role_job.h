@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
+#include "executor/pserver/service/native_service.h"
 #include "executor/schedule/executor.h"
 #include "tests/sim/network.h"
 #include "tests/support/reference_job.h"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "executor/client/session.h"
-#include "executor/pserver/native_dialer.h"
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
+#include "executor/pserver/service/native_dialer.h"
+#include "executor/pserver/service/native_service.h"
 #include "tests/sim/held_bytes.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_ops.h"

@@ -41,7 +41,7 @@ void ToyJob::AddNorms(Program& program, int server, std::vector<BlockRef>& block
     program.MutableBlock(block).Append(Op("squares")
                                            .AddInput("X", {param.name + "@GRAD"})
                                            .AddOutput("Out", {own.back()})
-                                           .SetRole(Role::kOptimize));
+                                           .SetRole(OpRole::kOptimize));
   }
   if (own.empty()) return;
   for (const std::string& address : servers) {
@@ -58,7 +58,7 @@ void ToyJob::AddNorms(Program& program, int server, std::vector<BlockRef>& block
                     .Set("endpoints", endpoints));
   }
   program.MutableBlock(0).SetVar(Persistable("factor", {1}));
-  body.Append(Op("clip_factor").AddInput("X", all).AddOutput("Out", {"factor"}).SetRole(Role::kOptimize));
+  body.Append(Op("clip_factor").AddInput("X", all).AddOutput("Out", {"factor"}).SetRole(OpRole::kOptimize));
 }
 
 }  // namespace penstock::test

@@ -107,7 +107,7 @@ LostRows::LostRows(const Program& program) : program_(program) {
                                                   .AddInput("Y", {table.mask})
                                                   .AddOutput("Out", {kept})
                                                   .Set("axis", 0)
-                                                  .SetRole(Role::kBackward));
+                                                  .SetRole(OpRole::kBackward));
   }
 }
 

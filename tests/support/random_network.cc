@@ -226,13 +226,13 @@ class Trainer {
     const std::string steps =
         b_.Persistable(b_.names().Generate("steps"), {1}, b_.draw().OneIn(2) ? 0.0f : 4.0f);
     const std::string rate = b_.Temporary("rate");
-    b_.main().SetRole(Role::kLrSched);
+    b_.main().SetRole(OpRole::kLrSched);
     const float step = b_.draw().OneIn(4) ? 2.0f : 1.0f;
     const bool increments = ops_.Find("increment") != nullptr && b_.draw().OneIn(2);
     Op count = increments ? Op("increment").Set("step", step) : Op("scale").Set("bias", step);
     Must(b_.main().Append(std::move(count.AddInput("X", {steps}).AddOutput("Out", {steps}))));
     Must(b_.main().Append(Op("scale").AddInput("X", {steps}).AddOutput("Out", {rate}).Set("scale", 0.001f)));
-    b_.main().SetRole(Role::kForward);
+    b_.main().SetRole(OpRole::kForward);
     return rate;
   }
 
@@ -243,12 +243,12 @@ class Trainer {
       if (b_.draw().OneIn(3)) continue;
       network_.clipped = true;
       const std::string clipped = b_.Temporary("clip.tmp");
-      b_.main().SetRole(Role::kOptimize, {param, grad});
+      b_.main().SetRole(OpRole::kOptimize, {param, grad});
       Must(
           b_.main().Append(Op("scale").AddInput("X", {grad}).AddOutput("Out", {clipped}).Set("scale", 0.5f)));
       grad = clipped;
     }
-    b_.main().SetRole(Role::kForward);
+    b_.main().SetRole(OpRole::kForward);
   }
 
   std::string Applied(Op op) {
@@ -262,7 +262,7 @@ class Trainer {
     const NameScopes::Guard guard(b_.scopes(), "gradient_clip_@CLIP");
     std::vector<std::string> sums;
     for (const auto& [param, grad] : pairs) {
-      b_.main().SetRole(Role::kOptimize, {param, grad});
+      b_.main().SetRole(OpRole::kOptimize, {param, grad});
       const std::string square = Applied(Op("square").AddInput("X", {grad}));
       sums.push_back(Applied(Op("reduce_sum").AddInput("X", {square}).Set("reduce_all", true)));
     }
@@ -272,11 +272,11 @@ class Trainer {
     const std::string larger = Applied(Op("elementwise_max").AddInput("X", {most}).AddInput("Y", {norm}));
     const std::string factor = Applied(Op("elementwise_div").AddInput("X", {most}).AddInput("Y", {larger}));
     for (auto& [param, grad] : pairs) {
-      b_.main().SetRole(Role::kOptimize, {param, grad});
+      b_.main().SetRole(OpRole::kOptimize, {param, grad});
       grad = Applied(Op("elementwise_mul").AddInput("X", {grad}).AddInput("Y", {factor}));
     }
     network_.clipped = network_.clipped_together = true;
-    b_.main().SetRole(Role::kForward);
+    b_.main().SetRole(OpRole::kForward);
   }
 
   const OpRegistry& ops_;

@@ -132,7 +132,7 @@ class Maker {
     for (int n = Below(3); n > 0; --n) op.AddInput(Name(), List([&] { return Name(); }));
     for (int n = Below(3); n > 0; --n) op.AddOutput(Chance(2) ? "Out" : Name(), List([&] { return Name(); }));
     for (int n = Below(4); n > 0; --n) op.Set(Name(), Value());
-    if (!Chance(3)) op.SetRole(static_cast<Role>(Chance(8) ? Integer() : Below(32) | Below(2) * 256));
+    if (!Chance(3)) op.SetRole(static_cast<OpRole>(Chance(8) ? Integer() : Below(32) | Below(2) * 256));
     if (Chance(3)) op.Set(kRoleVarAttr, List([&] { return Name(); }));
     if (Chance(8)) op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
     if (Chance(8)) op.SetTarget(true);

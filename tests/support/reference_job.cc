@@ -161,7 +161,7 @@ Status ReferenceJob::StartServers() {
 Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
   const Op& serve = *server.programs.main.main().ops().back().op;
   if (serve.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {}).empty()) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const roles::ServerRole facts,
+  PENSTOCK_ASSIGN_OR_RETURN(const roles::PserverFacts facts,
                             protocol::ReadServer(ops, server.programs.main, serve));
   for (const roles::ServedParam& served : facts.params) {
     if (!served.by_id) continue;

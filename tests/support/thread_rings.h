@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/threads.h"
 #include "framework/runtime/collective_rings.h"
 
 namespace penstock::test {

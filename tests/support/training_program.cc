@@ -10,7 +10,7 @@ std::string Numbered(std::size_t i) {
   return StrCat("w", std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0'), digits);
 }
 
-Op Framed(Op op, Role role) {
+Op Framed(Op op, OpRole role) {
   op.SetRole(role)
       .Set(kRoleVarAttr, std::vector<std::string>())
       .Set(kNameScopeAttr, "/")
@@ -31,7 +31,7 @@ Op Fill(const std::string& out, const Shape& shape) {
       .Set("value", 0.5f)
       .Set("dtype", 5)
       .Set("force_cpu", false);
-  return Framed(op.Set("str_value", ""), Role::kForward);
+  return Framed(op.Set("str_value", ""), OpRole::kForward);
 }
 
 }  // namespace
@@ -51,11 +51,11 @@ TrainingProgram MakeTrainingProgram(const std::vector<Shape>& shapes) {
     startup.SetVar(param);
     startup.Append(Fill(name, shapes[i]));
     main.SetVar(TensorVar(name + "@GRAD", DType::kFp32, shapes[i]));
-    main.Append(Framed(Op("scale").AddInput("X", {"x"}).AddOutput("Out", {"x"}), Role::kForward));
+    main.Append(Framed(Op("scale").AddInput("X", {"x"}).AddOutput("Out", {"x"}), OpRole::kForward));
   }
   for (std::size_t i = shapes.size(); i-- > 0;) {
     const std::string name = Numbered(i);
-    Op grad = Framed(Op("scale").AddInput("X", {name}).AddOutput("Out", {name + "@GRAD"}), Role::kBackward);
+    Op grad = Framed(Op("scale").AddInput("X", {name}).AddOutput("Out", {name + "@GRAD"}), OpRole::kBackward);
     main.Append(grad.SetRolePair(name, name + "@GRAD"));
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -63,7 +63,7 @@ TrainingProgram MakeTrainingProgram(const std::vector<Shape>& shapes) {
     Op sgd("sgd");
     sgd.AddInput("Param", {name}).AddInput("Grad", {name + "@GRAD"}).AddInput("LearningRate", {"lr"});
     sgd.AddOutput("ParamOut", {name});
-    main.Append(Framed(sgd, Role::kOptimize).SetRolePair(name, name + "@GRAD"));
+    main.Append(Framed(sgd, OpRole::kOptimize).SetRolePair(name, name + "@GRAD"));
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/case/json_reader.h"
+#include "transpiler/plan/settings.h"
 
 namespace penstock {
 namespace {
@@ -13,6 +14,26 @@ Result<Json> ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) return json;
   return InvalidArgument("E-case", "not a JSON object");
+}
+
+// nullopt: the value has another type.
+std::optional<plan::SettingValue> ValueOf(const plan::Setting& setting, const Json& json) {
+  switch (setting.type) {
+    case plan::SettingType::kFlag:
+      if (json.is_boolean()) return json.get<bool>();
+      return std::nullopt;
+    case plan::SettingType::kInteger:
+      if (setting.bits == 64) return IntegerOf<std::int64_t>(json);
+      if (const std::optional<std::int32_t> number = IntegerOf<std::int32_t>(json))
+        return std::int64_t{*number};
+      return std::nullopt;
+    case plan::SettingType::kNumber:
+      if (json.is_number()) return json.get<double>();
+      return std::nullopt;
+    default:
+      if (json.is_string()) return json.get<std::string>();
+      return std::nullopt;
+  }
 }
 
 void ReadKind(JsonReader& in, plan::TranspileConfig& config) {
@@ -32,36 +53,33 @@ void ReadKind(JsonReader& in, plan::TranspileConfig& config) {
   }
 }
 
-void ReadPlacement(JsonReader& in, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
-  std::string method(plan::PlacementName(config.placement));
-  in.Read("split_method", method);
-  const auto own = dispatchers.find(method);
-  if (own != dispatchers.end()) {
-    config.dispatcher = own->second;
-  } else if (const std::optional<plan::Placement> placement = plan::PlacementFromName(method)) {
-    config.placement = *placement;
-  } else {
-    in.Fail(InvalidArgument("E-case", "key \"split_method\": ", Quote(method), " is none of ",
-                            plan::PlacementNames())
-                .With("note: a dispatcher of your own is code: give it to transpile() in Python or C++"));
+// Reads the key of a setting, if it is there.
+void ReadSetting(const plan::Setting& setting, JsonReader& in, plan::TranspileConfig& config) {
+  const std::string key(setting.key);
+  const Json* json = in.Find(setting.key);
+  if (json == nullptr) return;
+  const std::optional<plan::SettingValue> value = ValueOf(setting, *json);
+  if (!value) return in.Fail(WrongType(key, setting.TypeText()));
+  if (setting.type == plan::SettingType::kWord) {
+    const auto& word = std::get<std::string>(*value);
+    if (!setting.HasWord(word)) {
+      Status unknown =
+          InvalidArgument("E-case", "key ", Quote(key), ": ", Quote(word), " is ", setting.OtherWordText());
+      if (!setting.note.empty()) unknown.With(StrCat("note: ", setting.note));
+      return in.Fail(std::move(unknown));
+    }
   }
-  std::string slicing(plan::SlicingName(config.slicing));
-  in.Read("slicing", slicing);
-  if (const std::optional<plan::Slicing> known = plan::SlicingFromName(slicing)) {
-    config.slicing = *known;
-  } else {
-    in.Fail(
-        InvalidArgument("E-case", "key \"slicing\": ", Quote(slicing), " is none of ", plan::SlicingNames()));
-  }
+  if (Status set = setting.set(config, *value); !set.ok()) in.Fail(std::move(set));
 }
 
-void ReadRings(JsonReader& in, plan::TranspileConfig& config) {
-  in.Read("collective_mode", config.collective_mode);
-  in.Read("nccl_comm_num", config.rings);
-  in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
-  in.Read("local_sgd_adaptive", config.local_sgd_adaptive);
-  config.hierarchical = in.Find("hierarchical_inter_nranks") != nullptr;
-  in.Read("hierarchical_inter_nranks", config.node_ranks);
+// The user's own dispatcher, if split_method names one.
+bool ReadDispatcher(JsonReader& in, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
+  const Json* method = in.Find("split_method");
+  if (method == nullptr || !method->is_string()) return false;
+  const auto own = dispatchers.find(method->get<std::string>());
+  if (own == dispatchers.end()) return false;
+  config.dispatcher = own->second;
+  return true;
 }
 
 // The argument `trainers` of transpile(): the addresses of ranks, as one string or as a list. An integer is
@@ -98,82 +116,16 @@ Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   return in.status().ok() ? of_job.status() : in.status();
 }
 
-void ReadBnSync(JsonReader& in, plan::TranspileConfig& config) {
-  std::string name(plan::BnSyncName(config.bn_sync));
-  in.Read("bn_sync", name);
-  if (const auto known = plan::BnSyncFromName(name)) {
-    config.bn_sync = *known;
-  } else {
-    in.Fail(InvalidArgument("E-case", "key \"bn_sync\": ", Quote(name), " is neither none nor average"));
-  }
-}
-
-void ReadClip(JsonReader& in, plan::TranspileConfig& config) {
-  std::string name(plan::ClipName(config.clip));
-  in.Read("clip", name);
-  if (const auto known = plan::ClipFromName(name)) {
-    config.clip = *known;
-  } else {
-    in.Fail(InvalidArgument("E-case", "key \"clip\": ", Quote(name), " is neither local nor global"));
-  }
-}
-
-void ReadDenseExchange(JsonReader& in, plan::TranspileConfig& config) {
-  std::string name = "pserver";
-  in.Read("dense_exchange", name);
-  if (const auto known = plan::DenseExchangeFromName(name)) {
-    config.dense = *known;
-  } else {
-    in.Fail(InvalidArgument("E-case", "key \"dense_exchange\": ", Quote(name),
-                            " is none of pserver, allreduce, auto"));
-  }
-  in.Read("exchange_gbit", config.exchange_gbit);
-  in.Read("exchange_message_us", config.exchange_message_us);
-}
-
-void ReadPolicies(JsonReader& in, plan::TranspileConfig& config) {
-  in.Read("staleness", config.staleness);
-  in.Read("backup_trainers", config.backup_trainers);
-  std::string on_uneven(OnUnevenName(config.on_uneven));
-  in.Read("on_uneven", on_uneven);
-  if (const auto known = OnUnevenFromName(on_uneven)) {
-    config.on_uneven = *known;
-  } else {
-    in.Fail(
-        InvalidArgument("E-case", "key \"on_uneven\": ", Quote(on_uneven), " is none of join, pad, error"));
-  }
-  std::string compression;
-  in.Read("compression", compression);
-  Result<CompressionRules> rules = ParseCompression(compression);
-  if (!rules.ok()) return in.Fail(std::move(rules).status());
-  config.compression = *std::move(rules);
-}
-
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
   JsonReader in(json);
   ReadKind(in, config);
-  ReadRings(in, config);
-  ReadDenseExchange(in, config);
-  ReadPlacement(in, dispatchers, config);
   in.Read("trainers", config.trainers);
   in.Read("trainer_ids", config.trainer_ids);
-  in.Read("slice_var_up", config.slice_params);
-  in.Read("min_block_size", config.min_block_size);
-  in.Read("min_block_size_after_ctor", config.allow_small_blocks);
-  in.Read("big_array_bound", config.big_array_bound);
-  in.Read("chunk_bytes", config.chunk_bytes);
-  in.Read("sync_mode", config.sync_mode_argument);
-  in.Read("config_sync_mode", config.sync_mode_field);
-  in.Read("runtime_split_send_recv", config.runtime_split_send_recv);
-  in.Read("half_async", config.half_async);
-  in.Read("completely_not_async", config.completely_not_async);
-  in.Read("enable_dc_asgd", config.dc_asgd);
-  in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
-  ReadBnSync(in, config);
-  ReadClip(in, config);
-  ReadPolicies(in, config);
-  in.Read("shared_transpiler", config.shared_transpiler);
-  in.Read("geo_sgd_need_push_nums", config.geo_push_every);
+  const bool dispatches = ReadDispatcher(in, dispatchers, config);
+  for (const plan::Setting& setting : plan::Settings()) {
+    if (!dispatches || setting.name != "placement") ReadSetting(setting, in, config);
+  }
+  config.hierarchical = in.Find("hierarchical_inter_nranks") != nullptr;
   in.RefuseMisspelt({"pservers", "trainers_arg"});
   return in.status();
 }

@@ -92,8 +92,8 @@ class JsonReader {
       values.push_back(*value);
     }
   }
-  const Json* Find(const char* key) {
-    asked_.emplace_back(key);
+  const Json* Find(std::string_view key) {
+    asked_.push_back(key);
     const auto it = object_.find(key);
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }

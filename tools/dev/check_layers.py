@@ -40,6 +40,8 @@ ORDER = {
         {"pserver", "client", "collective"},
         "communicator", "process",
     ],
+    "executor/pserver": ["machine", {"memory", "service"}],
+    "executor/collective": ["group", {"arena", "ring"}, {"gloo", "hierarchy", "mpi", "nccl"}, "rendezvous"],
 }
 
 # Libraries that only source files include: their headers are slow to compile, or only one layer may depend on them.

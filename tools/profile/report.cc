@@ -122,7 +122,7 @@ std::vector<std::int64_t> BeginsIn(const Run& run, const InstructionOf& match, s
 // "backward", "updates": from the first op with the role.
 std::vector<Phase> PhasesOf(const exec::CompiledBlock& block, const std::vector<std::int64_t>& begins) {
   std::vector<Phase> phases;
-  const auto add = [&](const char* name, Role role) {
+  const auto add = [&](const char* name, OpRole role) {
     const auto has_role = [role](const exec::Instruction& instruction) {
       return Has(instruction.op->role(), role);
     };
@@ -130,8 +130,8 @@ std::vector<Phase> PhasesOf(const exec::CompiledBlock& block, const std::vector<
     if (first != block.instructions.end() && first != block.instructions.begin())
       phases.push_back({name, begins[static_cast<std::size_t>(first - block.instructions.begin())]});
   };
-  add("backward", Role::kBackward);
-  add("updates", Role::kOptimize);
+  add("backward", OpRole::kBackward);
+  add("updates", OpRole::kOptimize);
   return phases;
 }
 

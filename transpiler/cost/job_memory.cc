@@ -30,7 +30,8 @@ class MemoryReader {
     for (const auto* slots : {&op.inputs(), &op.outputs()}) {
       for (const Slot& slot : *slots) used_.insert(slot.args.begin(), slot.args.end());
     }
-    if (Has(op.role(), Role::kBackward) || Has(op.role(), Role::kRpc) || Has(op.role(), Role::kOptimize)) {
+    if (Has(op.role(), OpRole::kBackward) || Has(op.role(), OpRole::kRpc) ||
+        Has(op.role(), OpRole::kOptimize)) {
       for (const auto& [param, grad] : op.RolePairs()) {
         params_.insert(param);
         gradients_.insert(grad);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "framework/roles/server_wiring.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 #include "transpiler/cost/job.h"
 
 namespace penstock::cost {

@@ -46,7 +46,7 @@ Status AddGradients(const JobProgram& main, JobTrainer& trainer) {
   std::vector<std::string> gradients;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = *ops[static_cast<std::size_t>(i)].op;
-    if (!Has(op.role(), Role::kBackward)) continue;
+    if (!Has(op.role(), OpRole::kBackward)) continue;
     for (const std::string& name : op.OutputNames()) written[name] = i;
     for (const auto& [param, grad] : op.RolePairs()) gradients.push_back(grad);
   }

@@ -285,7 +285,7 @@ class TrainerReader {
 void CountIds(const Program& program, Job& job) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
-    if (!Has(op.role(), Role::kBackward) || !op.HasInputSlot("Ids")) continue;
+    if (!Has(op.role(), OpRole::kBackward) || !op.HasInputSlot("Ids")) continue;
     const auto table = std::find_if(job.tables.begin(), job.tables.end(),
                                     [&](const JobTable& one) { return one.param == op.InputName("W"); });
     if (table == job.tables.end()) continue;
@@ -311,7 +311,7 @@ int LastBackwardOp(const Block& main) {
   int last = -1, position = 0;
   for (const OpEntry& entry : main.ops()) {
     const bool computes = !kBetweenTrainers.contains(entry.op->type());
-    if (Has(entry.op->role(), Role::kBackward) && computes) last = position;
+    if (Has(entry.op->role(), OpRole::kBackward) && computes) last = position;
     ++position;
   }
   return last;

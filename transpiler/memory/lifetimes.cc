@@ -34,7 +34,7 @@ struct Uses {
 
 class Reader {
  public:
-  Reader(const OpRegistry& ops, const Program& program, Role skip)
+  Reader(const OpRegistry& ops, const Program& program, OpRole skip)
       : ops_(ops), program_(program), skip_(skip) {}
 
   std::vector<std::vector<Lifetime>> Read(const NameSet& keep) {
@@ -106,7 +106,7 @@ class Reader {
   // Whether something other than the program's ops may see the op's arguments, or the op moves with its
   // variables to a server, where updates run in parallel.
   bool IsOpaque(const Op& op) const {
-    constexpr Role kElsewhere = Role::kRpc | Role::kDist | Role::kOptimize | Role::kLrSched;
+    constexpr OpRole kElsewhere = OpRole::kRpc | OpRole::kDist | OpRole::kOptimize | OpRole::kLrSched;
     const OpDef* def = ops_.Find(op.type());
     return def == nullptr || def->effects().AreOutside() || Has(op.role(), kElsewhere);
   }
@@ -114,7 +114,7 @@ class Reader {
   void ReadOp(const Op& op, Place at) {
     for (const NamedAttr& attr : op.attrs()) PinNamesIn(attr.value);
     const bool opaque = IsOpaque(op);
-    const bool pin_outputs = opaque || Has(op.role(), Role::kLoss) || Has(op.role(), skip_);
+    const bool pin_outputs = opaque || Has(op.role(), OpRole::kLoss) || Has(op.role(), skip_);
     for (const Slot& slot : op.inputs()) {
       for (const std::string& name : slot.args) Mention(name, at, /*writes=*/false, opaque);
     }
@@ -207,7 +207,7 @@ class Reader {
 
   const OpRegistry& ops_;
   const Program& program_;
-  const Role skip_;
+  const OpRole skip_;
   std::unordered_map<std::string_view, Uses> uses_;  // looked up, never iterated
   std::vector<const Var*> order_;
   std::vector<std::vector<Place>> owners_;  // by block: the ops that enter it
@@ -217,7 +217,7 @@ class Reader {
 
 }  // namespace
 
-Lifetimes::Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep, Role skip)
+Lifetimes::Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep, OpRole skip)
     : blocks_(Reader(ops, program, skip).Read(keep)) {}
 
 }  // namespace penstock::memory

@@ -35,8 +35,9 @@ using NameSet = std::set<std::string, std::less<>>;
 
 class Lifetimes {
  public:
-  // `skip` holds op roles whose outputs never move: bits of Role, 0 for none.
-  Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep, Role skip = Role::kForward);
+  // `skip` holds op roles whose outputs never move: bits of OpRole, 0 for none.
+  Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep,
+            OpRole skip = OpRole::kForward);
 
   // The movable variables that the block declares, in the order of their first writes; outputs of one op in
   // their order.

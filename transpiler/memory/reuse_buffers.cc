@@ -204,7 +204,7 @@ class Reuser {
 Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, const ReuseOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(RequireDeclared(in, options.keep));
   PENSTOCK_RETURN_IF_ERROR(RequireSchemas(ops, in));
-  const Lifetimes lifetimes(ops, in, options.keep, options.skip_grads ? Role::kBackward : Role::kForward);
+  const Lifetimes lifetimes(ops, in, options.keep, options.skip_grads ? OpRole::kBackward : OpRole::kForward);
   const Extents extents(ops, in);
   PENSTOCK_ASSIGN_OR_RETURN(MemoryRewrite out, Reuser(in, lifetimes, extents, options).Run());
   out.unknown_ops = UnknownOps(ops, in);

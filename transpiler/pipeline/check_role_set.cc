@@ -10,7 +10,7 @@ namespace penstock {
 check::RoleFiles FilesOf(const RoleSet& roles) {
   check::RoleFiles files;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
-    const TrainerRole& role = roles.trainers[i];
+    const TrainerPrograms& role = roles.trainers[i];
     const std::string suffix = i == 0 ? "" : StrCat("_t", role.trainer_id);
     files.trainers.push_back({StrCat("trainer", suffix, ".pb"), role.main});
     files.trainer_startups.push_back({StrCat("trainer_startup", suffix, ".pb"), role.startup});

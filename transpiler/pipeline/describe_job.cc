@@ -119,7 +119,7 @@ class JobWriter {
   void FindUpdates(const OpRegistry& ops) {
     for (const OpEntry& entry : main_.main().ops()) {
       const Op& op = *entry.op;
-      if (!Has(op.role(), Role::kOptimize)) continue;
+      if (!Has(op.role(), OpRole::kOptimize)) continue;
       const OpDef* def = ops.Find(op.type());
       if (def == nullptr || !def->optimizer()) continue;
       updates_.emplace(op.InputName(def->optimizer()->param_slot),
@@ -139,8 +139,8 @@ class JobWriter {
       }
     }
     for (const OpEntry& entry : main_.main().ops()) {
-      const Role role = entry.op->role();
-      if (!Has(role, Role::kLrSched)) continue;
+      const OpRole role = entry.op->role();
+      if (!Has(role, OpRole::kLrSched)) continue;
       for (const Slot& slot : entry.op->outputs()) scheduled_.insert(slot.args.begin(), slot.args.end());
     }
   }
@@ -223,7 +223,7 @@ class JobWriter {
       ++count;
       const std::uint64_t one = digest_.Of(0, op);
       digest = Chain(digest, one);
-      if (!Has(op.role(), Role::kLrSched)) continue;
+      if (!Has(op.role(), OpRole::kLrSched)) continue;
       ++in_schedule;
       schedule = Chain(schedule, one);
     }
@@ -245,7 +245,7 @@ class JobWriter {
   }
 
   bool MakesUpdates(const Op& op) const {
-    if (Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched)) return true;
+    if (Has(op.role(), OpRole::kOptimize) || Has(op.role(), OpRole::kLrSched)) return true;
     return std::any_of(op.outputs().begin(), op.outputs().end(), [&](const Slot& slot) {
       return std::any_of(slot.args.begin(), slot.args.end(),
                          [&](const std::string& name) { return digest_.Knows(name); });

@@ -21,17 +21,16 @@ constexpr Pass kSyncTrainer[] = {
     {"weigh_loss_gradient", passes::WeighLossGradient, IsUneven},  // before any op reads it
     {"keep_clipping", passes::KeepClipping},      // so that the trainer makes the clipped gradients
     {"prefetch_tables", passes::PrefetchTables},  // while lookups are where the analysis found them
-    {"send_gradients",
-     passes::SendGradients},  // after the last writer, which may be a regularizer that is dropped
-                              // below
+    // After the last writer, which may be a regularizer that is dropped below.
+    {"send_gradients", passes::SendGradients},
     {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"add_send_barrier", passes::AddSendBarrier},  // after all sends
     {"receive_params", passes::ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", passes::AddFetchBarrier},
     {"join_slices", passes::JoinSlices},  // slices that the fetch barrier completed
-    {"read_updated_params", passes::ReadUpdatedParams,
-     ReadersFollowUpdates},                       // behind all that receives them
+    // Behind all that receives them.
+    {"read_updated_params", passes::ReadUpdatedParams, ReadersFollowUpdates},
     {"drop_optimizers", passes::DropOptimizers},  // after all passes that place ops next to an optimizer
     {"name_gradients", passes::NameGradients},    // last, because the passes above use the old names
 };

@@ -21,9 +21,9 @@ class RoleMaker {
             PassOptions options)
       : common_(common), pipelines_(pipelines), plan_text_(plan_text), manager_(std::move(options)) {}
 
-  Result<TrainerRole> Trainer(int trainer_id) {
+  Result<TrainerPrograms> Trainer(int trainer_id) {
     const passes::PassContext context = As(passes::Self::Role::kTrainer, trainer_id);
-    TrainerRole role;
+    TrainerPrograms role;
     role.trainer_id = trainer_id;
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
     PENSTOCK_ASSIGN_OR_RETURN(
@@ -34,9 +34,9 @@ class RoleMaker {
     return role;
   }
 
-  Result<PserverRole> Pserver(int index) {
+  Result<PserverPrograms> Pserver(int index) {
     const passes::PassContext context = As(passes::Self::Role::kPserver, index);
-    PserverRole role;
+    PserverPrograms role;
     role.address = common_.plan.pservers[static_cast<std::size_t>(index)];
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
     PENSTOCK_ASSIGN_OR_RETURN(
@@ -137,11 +137,11 @@ class RoleSetMaker {
 
 template <typename Change>
 void ChangeMetas(RoleSet& roles, const Change& change) {
-  for (TrainerRole& role : roles.trainers) {
+  for (TrainerPrograms& role : roles.trainers) {
     change(role.main.mutable_meta());
     change(role.startup.mutable_meta());
   }
-  for (PserverRole& role : roles.pservers) {
+  for (PserverPrograms& role : roles.pservers) {
     change(role.main.mutable_meta());
     change(role.startup.mutable_meta());
   }
@@ -170,7 +170,8 @@ Result<RoleSet> TranspilePrepared(const OpRegistry& ops, const PreparedSource& s
                                    .self = {}};
   PENSTOCK_RETURN_IF_ERROR(RoleSetMaker(common, pipelines, config.trainer_ids, options, roles).Run());
   if (config.shared_transpiler && config.dialect == plan::Dialect::kFluid18) {
-    for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
+    for (TrainerPrograms& role : roles.trainers)
+      role.startup = AfterPserverStartups(role.startup, roles, common);
   }
   std::map<std::string, std::string> policies;
   if (config.bn_sync != plan::BnSync::kNone) policies[plan::kBnSyncPolicy] = plan::BnSyncName(config.bn_sync);

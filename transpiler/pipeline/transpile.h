@@ -19,13 +19,13 @@
 
 namespace penstock {
 
-struct TrainerRole {
+struct TrainerPrograms {
   int trainer_id = 0;
   Program main;
   Program startup;
 };
 
-struct PserverRole {
+struct PserverPrograms {
   std::string address;
   Program main;
   Program startup;
@@ -33,10 +33,10 @@ struct PserverRole {
 
 struct RoleSet {
   plan::PlacementPlan plan;
-  std::vector<TrainerRole> trainers;     // one for each of config.trainer_ids, in that order
-  std::vector<PserverRole> pservers;     // one for each of plan.pservers, in that order
-  std::vector<std::string> server_vars;  // the user's variables that only pservers need
-  std::vector<PassTiming> timings;       // if PassOptions gave a clock
+  std::vector<TrainerPrograms> trainers;  // one for each of config.trainer_ids, in that order
+  std::vector<PserverPrograms> pservers;  // one for each of plan.pservers, in that order
+  std::vector<std::string> server_vars;   // the user's variables that only pservers need
+  std::vector<PassTiming> timings;        // if PassOptions gave a clock
 };
 
 // Errors: those of ValidateConfig, Analyse, MakePlan and the passes. Cost: linear in the size of the results.

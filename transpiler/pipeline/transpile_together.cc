@@ -113,7 +113,7 @@ Status RequireCommonState(const std::vector<JobProgram>& programs, const std::ve
   std::map<std::string, std::set<std::size_t>> writers;                            // by name
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> on_server;  // by (name, address)
   for (std::size_t p = 0; p < roles.size(); ++p) {
-    for (const PserverRole& pserver : roles[p].pservers) {
+    for (const PserverPrograms& pserver : roles[p].pservers) {
       for (const std::string& name : StateOf(pserver.main)) {
         writers[name].insert(p);
         on_server[{name, pserver.address}].insert(p);
@@ -218,7 +218,7 @@ Status DivideStarts(const std::vector<JobProgram>& programs, std::vector<RoleSet
     }
     others.merge(StateOfOthers(p, programs, roles));
     const auto keeps = [&](const Op& op) { return first && !WritesOnly(op, others); };
-    for (TrainerRole& role : roles[p].trainers) {
+    for (TrainerPrograms& role : roles[p].trainers) {
       PENSTOCK_ASSIGN_OR_RETURN(role.startup, WithoutStarts(role.startup, keeps));
     }
   }

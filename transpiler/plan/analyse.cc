@@ -22,7 +22,7 @@ namespace {
 constexpr char kStepAttr[] = "step";
 
 bool IsLrOp(const Op& op) {
-  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
+  return op.role() == OpRole::kLrSched || op.role() == (OpRole::kLrSched | OpRole::kOptimize);
 }
 
 template <typename Predicate>
@@ -65,8 +65,8 @@ class ClipFinder {
     if (!written_by_trainer_) {
       written_by_trainer_.emplace();
       for (const OpEntry& entry : main_.ops()) {
-        const Role role = entry.op->role();
-        if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;
+        const OpRole role = entry.op->role();
+        if (Has(role, OpRole::kOptimize) || Has(role, OpRole::kLrSched)) continue;
         for (const Slot& slot : entry.op->outputs()) {
           written_by_trainer_->insert(slot.args.begin(), slot.args.end());
         }
@@ -135,7 +135,7 @@ class Collector {
     bool is_updated = false, is_later = false;
     for (const OpEntry& entry : main_.ops()) {
       is_later =
-          is_later || (is_updated && Writes(*entry.op, grad) && Has(entry.op->role(), Role::kBackward));
+          is_later || (is_updated && Writes(*entry.op, grad) && Has(entry.op->role(), OpRole::kBackward));
       is_updated = is_updated || entry.id == update;
     }
     return is_later;
@@ -313,7 +313,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
       out.lr_ops.push_back(entry.id);
       if (dialect == Dialect::kFluid18) AddCounter(main.main(), entry, out);
     }
-    if (op.role() != Role::kOptimize) continue;
+    if (op.role() != OpRole::kOptimize) continue;
     if (untrained.IsOfUntrained(op)) {
       if (dialect == Dialect::kFluid18) out.server_ops.push_back(entry.id);
     } else if (clip.StaysOnTrainer(op)) {

@@ -26,7 +26,7 @@ bool Updates(const Op& op, const std::string& param, Dialect dialect) {
 bool NamesRows(const Block& main, const std::string& table) {
   return std::all_of(main.ops().begin(), main.ops().end(), [&](const OpEntry& entry) {
     const Op& op = *entry.op;
-    const bool forward = op.role() == Role::kForward || op.role() == (Role::kForward | Role::kLoss);
+    const bool forward = op.role() == OpRole::kForward || op.role() == (OpRole::kForward | OpRole::kLoss);
     const std::vector<std::string> read = op.InputNames();
     if (!forward || std::find(read.begin(), read.end(), table) == read.end()) return true;
     return op.HasInputSlot("Ids") || !op.OutputName("SampleLabels").empty();
@@ -88,7 +88,8 @@ bool HasFacts(const Block& block) {
 std::unordered_set<std::string> ReadForward(const Block& main) {
   std::unordered_set<std::string> read;
   for (const OpEntry& entry : main.ops()) {
-    if (entry.op->role() != Role::kForward && entry.op->role() != (Role::kForward | Role::kLoss)) continue;
+    if (entry.op->role() != OpRole::kForward && entry.op->role() != (OpRole::kForward | OpRole::kLoss))
+      continue;
     for (std::string& name : entry.op->InputNames()) read.insert(std::move(name));
   }
   return read;
@@ -103,7 +104,7 @@ Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect) {
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     ++position;
-    if (entry.op->role() != Role::kOptimize || untrained.IsOfUntrained(*entry.op)) continue;
+    if (entry.op->role() != OpRole::kOptimize || untrained.IsOfUntrained(*entry.op)) continue;
     if (FluidKeepsClip(*entry.op)) {
       out.clip_ops.push_back(entry.id);
       continue;

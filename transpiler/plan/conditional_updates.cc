@@ -150,7 +150,7 @@ class Flattener {
   using Aliases = std::map<std::string, std::string>;  // user's name -> its current value
 
   void NoteGradients(const Op& op, std::size_t at) {
-    if (!Has(op.role(), Role::kBackward)) return;
+    if (!Has(op.role(), OpRole::kBackward)) return;
     for (const auto& [param, grad] : op.RolePairs()) {
       const Var* var = main_.FindVar(param);
       if (var == nullptr || !var->persistable) continue;
@@ -168,7 +168,7 @@ class Flattener {
     const Names varying = uses_.ComputedFrom(params);
     for (std::size_t at = complete_ + 1; at < main_.ops().size(); ++at) {
       const Op& op = *main_.ops()[at].op;
-      if (op.type() != kConditional || Has(op.role(), Role::kLrSched)) continue;
+      if (op.type() != kConditional || Has(op.role(), OpRole::kLrSched)) continue;
       const std::vector<std::string>& written = uses_.Writes(at);
       const bool updates =
           std::ranges::any_of(written, [&](const auto& name) { return params.contains(name); });
@@ -195,7 +195,7 @@ class Flattener {
   }
 
   bool IsOfSchedule(const Op& op, const std::vector<std::string>& reads) const {
-    return op.role() == Role::kOptimize && op.RolePairs().empty() && !Uses::Any(reads, varying_) &&
+    return op.role() == OpRole::kOptimize && op.RolePairs().empty() && !Uses::Any(reads, varying_) &&
            !Uses::Any(op.OutputNames(), varying_);
   }
 
@@ -214,7 +214,7 @@ class Flattener {
         continue;
       computed.insert(writes.begin(), writes.end());
       Op marked = *entry.op;
-      edit_.main().Replace(entry.id, std::move(marked.SetRole(Role::kLrSched | Role::kOptimize)));
+      edit_.main().Replace(entry.id, std::move(marked.SetRole(OpRole::kLrSched | OpRole::kOptimize)));
     }
   }
 
@@ -245,8 +245,8 @@ class Flattener {
   }
 
   void Add(Op op) {
-    if (op.role() == Role::kOptimize && op.RolePairs().empty() && IsOfSchedule(op, op.InputNames())) {
-      op.SetRole(Role::kLrSched | Role::kOptimize);
+    if (op.role() == OpRole::kOptimize && op.RolePairs().empty() && IsOfSchedule(op, op.InputNames())) {
+      op.SetRole(OpRole::kLrSched | OpRole::kOptimize);
     } else {
       const bool varies = Uses::Any(op.InputNames(), varying_);
       for (std::string& name : op.OutputNames()) {
@@ -362,7 +362,7 @@ class Flattener {
     select.AddOutput("Out", {result}).SetRole(runner.role()).SetLocation(runner.location());
     if (&outer == &main_) {
       if (const std::string owner = OwnerOf(name, sources); !owner.empty())
-        select.SetRole(Role::kOptimize).SetRolePair(owner, pairs_.at(owner));
+        select.SetRole(OpRole::kOptimize).SetRolePair(owner, pairs_.at(owner));
     }
     Add(std::move(select));
   }
@@ -411,7 +411,7 @@ class Flattener {
 std::optional<Program> WithoutConditionalUpdates(const OpRegistry& ops, const Program& main,
                                                  bool counts_steps) {
   const bool any = std::ranges::any_of(main.main().ops(), [](const OpEntry& entry) {
-    return entry.op->type() == kConditional && !Has(entry.op->role(), Role::kLrSched);
+    return entry.op->type() == kConditional && !Has(entry.op->role(), OpRole::kLrSched);
   });
   return any ? Flattener(ops, main, counts_steps).Run() : std::nullopt;
 }

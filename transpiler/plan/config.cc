@@ -1,5 +1,6 @@
 #include "transpiler/plan/config.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -7,6 +8,7 @@
 #include "transpiler/plan/exchange_config.h"
 #include "transpiler/plan/policies.h"
 #include "transpiler/plan/rank_config.h"
+#include "transpiler/plan/settings.h"
 
 namespace penstock::plan {
 
@@ -96,22 +98,12 @@ Status ValidateTrainers(const TranspileConfig& config) {
 namespace {
 
 Status ValidateSizes(const TranspileConfig& config) {
-  if (config.min_block_size < 1) {
-    return InvalidArgument("E-plan-min-block-size", "plan: min_block_size must be at least 1, not ",
-                           config.min_block_size);
-  }
+  constexpr std::array<std::string_view, 3> kSizes = {"min_block_size", "big_array_bound", "chunk_bytes"};
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kSizes));
   if (!config.allow_small_blocks && config.min_block_size < kFluidMinBlockSize) {
     return InvalidArgument("E-plan-min-block-size", "plan: min_block_size must be at least ",
                            kFluidMinBlockSize, ", not ", config.min_block_size)
         .With("note: set it on the transpiler's config after construction to get smaller slices");
-  }
-  if (config.big_array_bound < 1) {
-    return InvalidArgument("E-plan-big-array-bound", "plan: big_array_bound must be at least 1, not ",
-                           config.big_array_bound);
-  }
-  if (config.chunk_bytes < 1) {
-    return InvalidArgument("E-plan-chunk-bytes", "plan: chunk_bytes must be at least 1, not ",
-                           config.chunk_bytes);
   }
   return OkStatus();
 }
@@ -196,10 +188,8 @@ Status ValidateConfig(const TranspileConfig& config) {
   if (mode == Mode::kHybrid) PENSTOCK_RETURN_IF_ERROR(ValidateHybridRanks(config));
   if (config.on_uneven != OnUneven::kNone) PENSTOCK_RETURN_IF_ERROR(ValidateUneven(config, mode));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
-  if (config.geo_push_every < 1) {
-    return InvalidArgument("E-plan-geo-push", "plan: geo_sgd_need_push_nums must be at least 1, not ",
-                           config.geo_push_every);
-  }
+  constexpr std::array<std::string_view, 1> kGeo = {"geo_push_every"};
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kGeo));
   PENSTOCK_RETURN_IF_ERROR(ValidateBnSync(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateSizes(config));
   return ValidatePlacement(config);

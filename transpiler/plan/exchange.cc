@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kRule[] = "E-plan-exchange";
 
-struct Setting {
+struct OtherModeSetting {
   bool given = false;
   std::string text;    // as the user wrote it
   std::string remedy;  // empty: omit the setting
@@ -33,7 +33,7 @@ std::string_view KindName(Kind kind) {
 
 // Settings that need another mode. In mode hybrid all trainers end a step together, and no process has the
 // means of all gradients.
-std::vector<Setting> SettingsOfOtherModes(const TranspileConfig& config) {
+std::vector<OtherModeSetting> SettingsOfOtherModes(const TranspileConfig& config) {
   const bool asynchronous = !config.sync_mode_argument.value_or(config.sync_mode_field.value_or(true));
   return {
       {config.kind != Kind::kPserver, StrCat("mode ", KindName(config.kind)), "choose mode pserver"},
@@ -94,7 +94,7 @@ Status ValidateExchange(const TranspileConfig& config) {
     return InvalidArgument(kRule, "plan: Fluid 1.8 has no ", asked,
                            "; leave it out, or transpile without compat");
   }
-  for (const Setting& setting : SettingsOfOtherModes(config)) {
+  for (const OtherModeSetting& setting : SettingsOfOtherModes(config)) {
     if (!setting.given) continue;
     return InvalidArgument(kRule, "plan: ", asked, " does not go with ", setting.text, "; ",
                            setting.remedy.empty() ? StrCat("leave out ", setting.text) : setting.remedy,

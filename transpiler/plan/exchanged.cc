@@ -41,14 +41,14 @@ Exchanged::Exchanged(const Program& main) {
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
     const bool reduces = roles::CollectiveView(op).kind() != CollectiveKind::kNone;
-    if (IsMadeBy(op, kOfGradients) || (reduces && Has(op.role(), Role::kBackward))) AddNames(op, gradients);
+    if (IsMadeBy(op, kOfGradients) || (reduces && Has(op.role(), OpRole::kBackward))) AddNames(op, gradients);
     if (IsMadeBy(op, kOfUpdates)) AddNames(op, updates);
   }
   if (gradients.empty()) return;
   OpId loss = OpId::kNone;
   for (const OpEntry& entry : main.main().ops()) {
-    if (entry.op->role() == (Role::kBackward | Role::kLoss)) loss = entry.id;
-    if (Has(entry.op->role(), Role::kBackward) && CompletesOneOf(*entry.op, gradients)) losses.insert(loss);
+    if (entry.op->role() == (OpRole::kBackward | OpRole::kLoss)) loss = entry.id;
+    if (Has(entry.op->role(), OpRole::kBackward) && CompletesOneOf(*entry.op, gradients)) losses.insert(loss);
   }
 }
 

@@ -92,7 +92,7 @@ Op FluidTableUpdate(const Op& users, const std::string& table, const std::string
       .AddInput("LearningRate", users.Input("LearningRate"))
       .AddInput("Grad", {grad});
   op.AddOutput("ParamOut", {table});
-  op.SetRole(Role::kForward).Set(kRoleVarAttr, std::vector<std::string>());
+  op.SetRole(OpRole::kForward).Set(kRoleVarAttr, std::vector<std::string>());
   return op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
 }
 

@@ -44,7 +44,7 @@ Status PlanReductions(const Program& main, const Analysis& analysis, const std::
   int position = 0;
   for (const OpEntry& entry : main.main().ops()) {
     ++position;
-    if (!Has(entry.op->role(), Role::kBackward) && !clipping.contains(entry.id)) continue;
+    if (!Has(entry.op->role(), OpRole::kBackward) && !clipping.contains(entry.id)) continue;
     for (const std::string& name : entry.op->OutputNames()) {
       if (grads.contains(name)) completed[name] = position;
     }

@@ -84,8 +84,8 @@ struct BackwardPass {
 Result<std::vector<BackwardPass>> BackwardPasses(const Program& main, const ViewSet& exchanged) {
   std::vector<BackwardPass> passes(1);
   for (const OpEntry& entry : main.main().ops()) {
-    if (!Has(entry.op->role(), Role::kBackward)) continue;
-    if (Has(entry.op->role(), Role::kLoss)) passes.emplace_back();
+    if (!Has(entry.op->role(), OpRole::kBackward)) continue;
+    if (Has(entry.op->role(), OpRole::kLoss)) passes.emplace_back();
     const auto pairs = entry.op->RolePairs();
     for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair) {
       if (IsDistributed(main, pair->first)) continue;

@@ -1,7 +1,11 @@
 #include "transpiler/plan/rank_config.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
+
+#include "transpiler/plan/settings.h"
 
 namespace penstock::plan {
 namespace {
@@ -89,10 +93,8 @@ Status ValidateRings(int rings) {
 }
 
 Status ValidateCollective(const TranspileConfig& config, Mode mode) {
-  if (config.local_sgd_k_steps < 1) {
-    return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps must be at least 1, not ",
-                           config.local_sgd_k_steps);
-  }
+  constexpr std::array<std::string_view, 1> kSteps = {"local_sgd_k_steps"};
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kSteps));
   const bool local =
       mode == Mode::kLocalSgd || mode == Mode::kLocalSgdSteps || mode == Mode::kLocalSgdAdaptive;
   if (config.local_sgd_adaptive && !local) {

@@ -14,10 +14,10 @@
 namespace penstock::plan {
 namespace {
 
-bool IsMarked(const Op& op) { return Has(op.role(), Role::kLrSched); }
+bool IsMarked(const Op& op) { return Has(op.role(), OpRole::kLrSched); }
 
 // Whether an op has neither the schedule role nor the optimize role. It may still belong to a schedule.
-bool IsPlain(const Op& op) { return !IsMarked(op) && !Has(op.role(), Role::kOptimize); }
+bool IsPlain(const Op& op) { return !IsMarked(op) && !Has(op.role(), OpRole::kOptimize); }
 
 bool WritesAny(const Op& op, const ViewSet& names) {
   return std::any_of(op.outputs().begin(), op.outputs().end(), [&](const Slot& slot) {
@@ -149,7 +149,7 @@ class ScheduleFinder {
       for (const Slot& slot : entry.op->inputs()) {
         for (const std::string& name : slot.args) {
           const Var* var = main_.main().FindVar(name);
-          const bool backward = Has(entry.op->role(), Role::kBackward);
+          const bool backward = Has(entry.op->role(), OpRole::kBackward);
           const bool lasting = var == nullptr || written.contains(name) ||
                                (var->persistable && var->kind != VarKind::kReader && !trained.contains(name));
           if (lasting && !backward) continue;

@@ -62,7 +62,7 @@ class ClipMover {
       trained.emplace(param.param, static_cast<int>(trained.size()));
     }
     for (const OpEntry& entry : main_.ops()) {
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward)) continue;
       for (const auto& [param, grad] : entry.op->RolePairs()) {
         if (const auto it = trained.find(param); it != trained.end()) gradients_[grad] = it->second;
       }

@@ -35,7 +35,7 @@ struct TableUpdate {
 std::map<std::string, TableUpdate> UpdatesOf(const OpRegistry& ops, const Block& main, const Names& tables) {
   std::map<std::string, TableUpdate> updates;
   for (const OpEntry& entry : main.ops()) {
-    if (entry.op->role() != Role::kOptimize) continue;
+    if (entry.op->role() != OpRole::kOptimize) continue;
     const auto pairs = entry.op->RolePairs();
     if (pairs.empty() || !tables.contains(pairs.front().first)) continue;
     TableUpdate& update = updates[pairs.front().first];
@@ -57,7 +57,7 @@ bool IsPlain(const Block& main, const TableUpdate& update) {
 Op Step(const Op& optimizer, const std::string& table, const TableUpdate& update) {
   Op step(kStep);
   step.AddInput("Param", {table}).AddInput("Grad", {update.grad}).AddInput("LearningRate", {update.rate});
-  step.AddOutput("ParamOut", {table}).SetRole(Role::kOptimize);
+  step.AddOutput("ParamOut", {table}).SetRole(OpRole::kOptimize);
   for (const char* name : {kNameScopeAttr, kDeviceAttr}) {
     if (const auto* value = optimizer.Get<std::string>(name)) step.Set(name, *value);
   }

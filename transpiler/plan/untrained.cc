@@ -36,7 +36,7 @@ void UntrainedFinder::ReadBlock() {
     for (const Slot& slot : entry.op->inputs()) used_.insert(slot.args.begin(), slot.args.end());
     for (const Slot& slot : entry.op->outputs()) {
       used_.insert(slot.args.begin(), slot.args.end());
-      if (entry.op->role() == Role::kOptimize) updated_.insert(slot.args.begin(), slot.args.end());
+      if (entry.op->role() == OpRole::kOptimize) updated_.insert(slot.args.begin(), slot.args.end());
     }
   }
 }

@@ -9,7 +9,7 @@
 namespace penstock::plan {
 namespace {
 
-bool AddsUpGradients(const Op& op) { return op.type() == "sum" && Has(op.role(), Role::kBackward); }
+bool AddsUpGradients(const Op& op) { return op.type() == "sum" && Has(op.role(), OpRole::kBackward); }
 
 // The parts of all sums of gradients, and whether an op writes them.
 ViewMap<bool> PartsOf(const Program& program) {
@@ -46,7 +46,7 @@ void EmptyUndeclared(const Program& main, std::optional<Program>& out) {
   for (int block = 0; block < main.block_count(); ++block) {
     for (const OpEntry& entry : main.block(block).ops()) {
       const bool of_block = block != 0 || entry.op->may_name_blocks();
-      if (!of_block || !Has(entry.op->role(), Role::kBackward)) continue;
+      if (!of_block || !Has(entry.op->role(), OpRole::kBackward)) continue;
       Op op = *entry.op;
       bool changed = false;
       for (Slot slot : entry.op->inputs()) {

@@ -85,7 +85,7 @@ class SourceFinder {
     for (const OpEntry& entry : main_.ops()) {
       const Op& op = *entry.op;
       ++position;
-      if (!op.may_name_blocks() || Has(op.role(), Role::kBackward)) continue;
+      if (!op.may_name_blocks() || Has(op.role(), OpRole::kBackward)) continue;
       const std::string_view param = UpdatedIn(entry);
       if (param.empty()) continue;
       return AtOp(
@@ -118,7 +118,8 @@ class SourceFinder {
       const std::optional<OpId> writer = WriterOf(read);
       if (!writer || !IsOf(at, *writer)) {
         const Var* var = main_.FindVar(read.name);
-        const bool computed = writer && !marked_.contains(*writer) && OpOf(*writer).role() != Role::kForward;
+        const bool computed =
+            writer && !marked_.contains(*writer) && OpOf(*writer).role() != OpRole::kForward;
         if (var != nullptr && (computed || read.name == param.grad)) found.insert(var->name);
         continue;
       }

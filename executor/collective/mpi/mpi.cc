@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "executor/collective/group/queued_group.h"
 #include "executor/collective/mpi/mpi_links.h"
-#include "executor/collective/queued_group.h"
-#include "executor/collective/ring_backend.h"
+#include "executor/collective/ring/ring_backend.h"
 
 namespace penstock::collective {
 namespace {

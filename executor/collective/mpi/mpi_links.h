@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "executor/collective/links.h"
+#include "executor/collective/ring/links.h"
 
 namespace penstock::collective {
 

@@ -53,7 +53,7 @@ void DamageOp(Block& block, Random& random) {
       block.Remove(entry.id);
       return;
     case 1:
-      op.SetRole(static_cast<Role>(OneOf(std::vector<int>{0, 1, 2, 4, 16, 18, 257, -1}, random)));
+      op.SetRole(static_cast<OpRole>(OneOf(std::vector<int>{0, 1, 2, 4, 16, 18, 257, -1}, random)));
       break;
     case 2:
       op.SetRolePair(SomeName(block, random), SomeName(block, random));
@@ -156,7 +156,7 @@ TEST(Fuzz, TranspilingADamagedProgramGivesProgramsOrAnError) {
     }
     ++made;
     EXPECT_EQ(*plan::ParsePlan(plan::PrintPlan(roles->plan)), roles->plan);
-    for (const TrainerRole& role : roles->trainers)
+    for (const TrainerPrograms& role : roles->trainers)
       EXPECT_TRUE(ParseProgram(SerializeProgram(role.main)).ok());
     if (round % 10 == 0) check::CheckRoles(FilesOf(*roles), AllOps());
   }

@@ -166,7 +166,7 @@ class OpEdits {
 
 // Repeating an op that does not read its outputs changes nothing, unless it communicates.
 bool MayBeRepeated(const Op& op) {
-  if (Has(op.role(), Role::kRpc)) return false;
+  if (Has(op.role(), OpRole::kRpc)) return false;
   const Names inputs = op.InputNames(), outputs = op.OutputNames();
   return !outputs.empty() && std::none_of(outputs.begin(), outputs.end(), [&](const std::string& name) {
     return std::find(inputs.begin(), inputs.end(), name) != inputs.end();

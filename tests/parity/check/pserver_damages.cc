@@ -7,7 +7,7 @@ namespace {
 
 // The first optimize block with a coefficient of weight decay.
 std::optional<OpAt> FindDecay(const Program& program) {
-  return FindIf(program, [](const Op& op) { return op.type() == "scale" && op.role() == Role::kOptimize; });
+  return FindIf(program, [](const Op& op) { return op.type() == "scale" && op.role() == OpRole::kOptimize; });
 }
 
 const std::vector<Damage> kUpdates = {
@@ -22,7 +22,7 @@ const std::vector<Damage> kUpdates = {
     {"MergeScaleWrong",
      [](check::RoleFiles& r) {
        const auto at = FindIf(
-           Pserver(r), [](const Op& op) { return op.type() == "scale" && op.role() == Role::kForward; });
+           Pserver(r), [](const Op& op) { return op.type() == "scale" && op.role() == OpRole::kForward; });
        if (at) Change(Pserver(r), *at, [](Op& op) { op.Set("scale", 1.0f); });
        return at.has_value();
      },

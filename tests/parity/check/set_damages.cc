@@ -113,7 +113,7 @@ const std::vector<Damage> kOthers = {
     {"ATrainersOpChanged",
      [](check::RoleFiles& r) {
        const auto at = FindIf(Trainer(r), [](const Op& op) {
-         return Has(op.role(), Role::kBackward) && op.FindAttr("axis") != nullptr;
+         return Has(op.role(), OpRole::kBackward) && op.FindAttr("axis") != nullptr;
        });
        if (at && r.trainers.size() > 1) Change(Trainer(r), *at, [](Op& op) { op.Set("axis", 0); });
        return at.has_value() && r.trainers.size() > 1;

@@ -15,7 +15,7 @@ std::optional<OpAt> FindSplit(const Program& program) {
       program, [](const Op& op) { return op.type() == "split_byref" || op.type() == "split_selected_rows"; });
 }
 std::optional<OpAt> FindJoin(const Program& program) {
-  return FindIf(program, [](const Op& op) { return op.type() == "concat" && Has(op.role(), Role::kDist); });
+  return FindIf(program, [](const Op& op) { return op.type() == "concat" && Has(op.role(), OpRole::kDist); });
 }
 std::optional<OpAt> FindRecv(const Program& program, std::size_t pieces) {
   return FindIf(program,

@@ -44,13 +44,13 @@ std::vector<std::pair<RoleFile, const Program*>> RoleFilesOf(const RoleSet& role
   const check::RoleFiles names = FilesOf(roles);
   std::vector<std::pair<RoleFile, const Program*>> files;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
-    const TrainerRole& role = roles.trainers[i];
+    const TrainerPrograms& role = roles.trainers[i];
     files.push_back({{.name = names.trainers[i].file, .index = role.trainer_id}, &role.main});
     files.push_back(
         {{.name = names.trainer_startups[i].file, .startup = true, .index = role.trainer_id}, &role.startup});
   }
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    const PserverRole& role = roles.pservers[i];
+    const PserverPrograms& role = roles.pservers[i];
     const int index = static_cast<int>(i);
     files.push_back({{.name = names.pservers[i].file, .pserver = true, .index = index}, &role.main});
     files.push_back(

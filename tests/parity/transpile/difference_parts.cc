@@ -21,7 +21,7 @@ bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
 }  // namespace
 
 bool IsLrOp(const Op& op) {
-  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
+  return op.role() == OpRole::kLrSched || op.role() == (OpRole::kLrSched | OpRole::kOptimize);
 }
 
 void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names) {
@@ -49,7 +49,7 @@ std::vector<OpId> UnneededLrOps(const CaseFolder& folder, const RoleSet& roles, 
     const Op& op = *entry.op;
     if (IsLrOp(op)) left.push_back(entry);
     const auto pairs = op.RolePairs();
-    if (op.role() != Role::kOptimize || pairs.empty() || !Holds(roles, pserver, pairs.front().first))
+    if (op.role() != OpRole::kOptimize || pairs.empty() || !Holds(roles, pserver, pairs.front().first))
       continue;
     const auto inputs = op.InputNames();
     needed.insert(inputs.begin(), inputs.end());

@@ -198,7 +198,7 @@ bool SharesStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& 
 
 Op RpcOp(const char* type, const std::vector<std::string>& servers, int trainer) {
   Op op(type);
-  op.Set("epmap", servers).Set("trainer_id", trainer).SetRole(Role::kRpc);
+  op.Set("epmap", servers).Set("trainer_id", trainer).SetRole(OpRole::kRpc);
   op.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   return op;
 }
@@ -207,7 +207,7 @@ Op RpcOp(const char* type, const std::vector<std::string>& servers, int trainer)
 void SendAndReceiveFirst(const RoleSet& roles, int trainer, Program& program) {
   Block& block = program.MutableBlock(0);
   int at = 0;
-  while (block.ops()[static_cast<std::size_t>(at)].op->role() != Role::kRpc) ++at;
+  while (block.ops()[static_cast<std::size_t>(at)].op->role() != OpRole::kRpc) ++at;
   std::vector<Op> recvs;
   for (const plan::StartValue& value : roles.plan.start_values) {
     const std::vector<std::string> name = {value.name};
@@ -289,12 +289,12 @@ bool UsesGradientsElsewhere(const CaseFolder& folder, const RoleSet& roles, cons
   bool updated = false;
   for (const OpEntry& entry : folder.main.main().ops()) {
     const Op& op = *entry.op;
-    updated = updated || Has(op.role(), Role::kOptimize);
+    updated = updated || Has(op.role(), OpRole::kOptimize);
     const std::vector<std::string> read = op.InputNames();
     const bool reads = std::any_of(read.begin(), read.end(),
                                    [&](const std::string& name) { return completed.contains(name); });
     if (!updated && reads) return true;
-    if (!Has(op.role(), Role::kBackward)) continue;
+    if (!Has(op.role(), OpRole::kBackward)) continue;
     for (const auto& [param, gradient] : op.RolePairs()) {
       if (updated) return true;
       completed.insert(gradient);

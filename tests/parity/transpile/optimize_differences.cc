@@ -29,7 +29,7 @@ std::vector<OpId> OfUntrained(const CaseFolder& folder) {
   std::vector<OpId> found;
   plan::UntrainedFinder finder(folder.main.main(), plan::Dialect::kDefault);
   for (const OpEntry& entry : folder.main.main().ops()) {
-    if (entry.op->role() == Role::kOptimize && finder.IsOfUntrained(*entry.op)) found.push_back(entry.id);
+    if (entry.op->role() == OpRole::kOptimize && finder.IsOfUntrained(*entry.op)) found.push_back(entry.id);
   }
   return found;
 }
@@ -97,9 +97,10 @@ bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet&, const RoleFile&) 
   const auto role_of = [&](OpId id) { return folder.main.main().FindOp(id)->role(); };
   const bool moves = std::ranges::any_of(ours->params, [&](const plan::TrainedParam& param) {
     return param.by_hand ||
-           std::ranges::any_of(param.server_ops, [&](OpId id) { return role_of(id) != Role::kOptimize; });
+           std::ranges::any_of(param.server_ops, [&](OpId id) { return role_of(id) != OpRole::kOptimize; });
   });
-  return moves || std::ranges::any_of(ours->lr_ops, [&](OpId id) { return role_of(id) == Role::kOptimize; });
+  return moves ||
+         std::ranges::any_of(ours->lr_ops, [&](OpId id) { return role_of(id) == OpRole::kOptimize; });
 }
 
 bool AveragesTrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
@@ -113,7 +114,7 @@ bool AveragesTrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) 
   const std::vector<OpId> untrained = OfUntrained(folder);
   known.insert(untrained.begin(), untrained.end());
   return std::ranges::any_of(folder.main.main().ops(), [&](const OpEntry& entry) {
-    return entry.op->role() == Role::kOptimize && !known.contains(entry.id);
+    return entry.op->role() == OpRole::kOptimize && !known.contains(entry.id);
   });
 }
 
@@ -124,7 +125,7 @@ bool AveragesUntrained(const CaseFolder& folder, const RoleSet&, const RoleFile&
 // Fluid does not move ops of other roles than optimize.
 void AsForward(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
   for (const OpId id : OfUntrained(folder)) {
-    Change(main, id, [](Op& op) { op.SetRole(Role::kForward); });
+    Change(main, id, [](Op& op) { op.SetRole(OpRole::kForward); });
   }
 }
 
@@ -138,8 +139,8 @@ void AreToOptimize(const CaseFolder& folder, const RoleSet&, const RoleFile& fil
   }
   if (file.startup) return;
   ChangeOps(program, 0, [](Op& op) {
-    if (op.role() != Role::kForward || op.RolePairs().empty()) return false;
-    op.SetRole(Role::kOptimize);
+    if (op.role() != OpRole::kForward || op.RolePairs().empty()) return false;
+    op.SetRole(OpRole::kOptimize);
     return true;
   });
 }
@@ -195,7 +196,7 @@ void LeaveOutUnwrittenParts(const CaseFolder&, const RoleSet&, const RoleFile&, 
 void AdvanceThere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
   for (const OpId id : OwnCounters(folder)) {
     Block& block = main.MutableBlock(0);
-    block.Insert(block.PositionOf(id) + 1, Op(*block.FindOp(id)).SetRole(Role::kLrSched));
+    block.Insert(block.PositionOf(id) + 1, Op(*block.FindOp(id)).SetRole(OpRole::kLrSched));
   }
 }
 

@@ -11,7 +11,7 @@ namespace penstock::test {
 namespace {
 
 bool IsUsers(const Op& op) {
-  return op.role() == Role::kForward || op.role() == (Role::kForward | Role::kLoss);
+  return op.role() == OpRole::kForward || op.role() == (OpRole::kForward | OpRole::kLoss);
 }
 
 // The user's first op after an update that uses the updated parameter; null if there is none.
@@ -19,7 +19,7 @@ const Op* FirstReader(const Program& main) {
   std::set<std::string> updated;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
-    if (op.role() == Role::kOptimize && !op.RolePairs().empty()) {
+    if (op.role() == OpRole::kOptimize && !op.RolePairs().empty()) {
       const std::vector<std::string> written = op.OutputNames();
       const std::string param = op.RolePairs().front().first;
       if (std::ranges::find(written, param) != written.end()) updated.insert(param);

@@ -79,7 +79,7 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const plan::T
     Op mean("scale");
     mean.AddInput("X", {grad}).AddInput("ScaleTensor", {}).AddOutput("Out", {grad});
     mean.Set("scale", 1.0f / static_cast<float>(roles.plan.trainers)).Set("bias", 0.0f);
-    mean.Set("bias_after_scale", true).SetRole(Role::kForward);
+    mean.Set("bias_after_scale", true).SetRole(OpRole::kForward);
     mean.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
     block.Append(std::move(mean));
   }
@@ -171,7 +171,9 @@ void AddUpRows(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program
       split.AddInput("Ids", {plan::MergedRowsName(table)});
       program.MutableBlock(0).Replace(ops[i].id, std::move(split));
       Op merge("merge_selected_rows");
-      merge.AddInput("X", {table.grad}).AddOutput("Out", {plan::MergedRowsName(table)}).SetRole(Role::kDist);
+      merge.AddInput("X", {table.grad})
+          .AddOutput("Out", {plan::MergedRowsName(table)})
+          .SetRole(OpRole::kDist);
       merge.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
       program.MutableBlock(0).Insert(static_cast<int>(i), std::move(merge));
     }

@@ -66,7 +66,7 @@ void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFil
     if (!own) continue;
     // The recv ops of tables after this one are not inserted yet.
     const int at = PositionOf(program, "fetch_barrier") + joined;
-    block.Insert(at, passes::MakeJoinRows(recv.pieces, param.param, Role::kForward));
+    block.Insert(at, passes::MakeJoinRows(recv.pieces, param.param, OpRole::kForward));
   }
 }
 

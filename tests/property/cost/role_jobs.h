@@ -79,11 +79,11 @@ inline CostedJob RandomCostedJob(unsigned seed) {
   const Result<RoleSet> set = Transpile(AllOps(), source.main, source.startup, config);
   PENSTOCK_CHECK(set.ok(), set.status().ToString());
   CostedJob job{.name = StrCat("seed ", seed)};
-  for (const TrainerRole& role : set->trainers) {
+  for (const TrainerPrograms& role : set->trainers) {
     job.trainers.push_back(role.main);
     job.startups.push_back(role.startup);
   }
-  for (const PserverRole& role : set->pservers) job.pservers.push_back(role.main);
+  for (const PserverPrograms& role : set->pservers) job.pservers.push_back(role.main);
   job.plan = set->plan;
   return job;
 }

@@ -125,20 +125,25 @@ TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
 }
 
 TEST(EveryPlan, CutsEvenlyIfAsked) {
+  unsigned asked = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
     if (job.config.slicing != plan::Slicing::kEven) continue;
+    ++asked;
     for (const plan::ParamPlacement& param : PlanOf(job).params) {
       const std::int64_t most = param.slices.front().rows(), least = param.slices.back().rows();
       EXPECT_LE(most - least, 1) << "seed " << seed;
     }
   }
+  EXPECT_GE(asked, kSeeds / 8);
 }
 
 TEST(EveryPlan, BalancesBytesIfAsked) {
+  unsigned asked = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
     if (job.config.placement != plan::Placement::kSizeBalanced) continue;
+    ++asked;
     const plan::PlacementPlan plan = PlanOf(job);
     std::vector<std::int64_t> bytes(plan.pservers.size(), 0);
     std::int64_t largest = 0;
@@ -151,6 +156,7 @@ TEST(EveryPlan, BalancesBytesIfAsked) {
     const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
     EXPECT_LE(*most - *least, largest) << "seed " << seed;
   }
+  EXPECT_GE(asked, kSeeds / 8);
 }
 
 TEST(EveryPlan, DealsSlicesInTurnIfAsked) {

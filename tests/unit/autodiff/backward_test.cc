@@ -67,7 +67,7 @@ TEST(BackwardTest, GradientOpsStandInReverseAndNameTheirParameter) {
   ASSERT_NE(grad, nullptr);
   EXPECT_EQ(grad->shape(), Shape({-1, 4}));
   EXPECT_FALSE(grad->persistable);
-  EXPECT_EQ(made.program.main().ops()[1].op->role(), Role::kForward | Role::kLoss);
+  EXPECT_EQ(made.program.main().ops()[1].op->role(), OpRole::kForward | OpRole::kLoss);
 }
 
 TEST(BackwardTest, PartsOfAGradientAreAddedBeforeTheFirstReader) {
@@ -299,7 +299,7 @@ TEST(BackwardTest, ErrorsLeaveTheProgramAlone) {
   EXPECT_NE(no_grad.status.ToString().find("train.py:7 in net"), std::string::npos)
       << no_grad.status.ToString();
   EXPECT_EQ(no_grad.ops, "");
-  EXPECT_EQ(no_grad.program.main().ops()[1].op->role(), Role::kForward);
+  EXPECT_EQ(no_grad.program.main().ops()[1].op->role(), OpRole::kForward);
 
   EXPECT_EQ(Differentiate(body, {.loss = "nothing"}).status.message(),
             "backward: the loss nothing is no variable of block 0");

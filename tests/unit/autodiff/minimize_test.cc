@@ -42,7 +42,7 @@ struct Minimized {
   std::string Optimize() const {
     std::string text;
     for (const OpEntry& entry : main.main().ops()) {
-      if (!Has(entry.op->role(), Role::kOptimize)) continue;
+      if (!Has(entry.op->role(), OpRole::kOptimize)) continue;
       Op op = *entry.op;
       text += op.GetOr<std::string>(kNameScopeAttr, "") + "  ";
       op.RemoveAttr(kNameScopeAttr).RemoveAttr(kDeviceAttr);

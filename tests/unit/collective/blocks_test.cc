@@ -1,4 +1,4 @@
-#include "executor/collective/blocks.h"
+#include "executor/collective/ring/blocks.h"
 
 #include <gtest/gtest.h>
 

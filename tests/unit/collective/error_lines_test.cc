@@ -1,4 +1,4 @@
-#include "executor/collective/error_lines.h"
+#include "executor/collective/group/error_lines.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "executor/collective/reduce.h"
+#include "executor/collective/group/reduce.h"
 #include "framework/base/strings.h"
 
 namespace penstock::collective {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/collective/gpu_api.h"
+#include "executor/collective/nccl/gpu_api.h"
 #include "framework/runtime/collective_group.h"
 
 namespace penstock::collective {

@@ -1,5 +1,5 @@
 // Groups over TCP, with forked processes of this host.
-#include "executor/collective/gloo.h"
+#include "executor/collective/gloo/gloo.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/collective/hierarchy.h"
-#include "executor/collective/shared_memory.h"
+#include "executor/collective/arena/shared_memory.h"
+#include "executor/collective/hierarchy/hierarchy.h"
 #include "tests/unit/collective/all_operations.h"
 
 namespace penstock::collective {

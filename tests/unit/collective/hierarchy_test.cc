@@ -1,5 +1,5 @@
 // Hierarchies of groups of threads: an inner group for each host, and an outer group of their leaders.
-#include "executor/collective/hierarchy.h"
+#include "executor/collective/hierarchy/hierarchy.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/threads.h"
 #include "tests/unit/collective/all_operations.h"
 
 namespace penstock::collective {

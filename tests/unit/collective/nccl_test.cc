@@ -1,5 +1,5 @@
 // Groups over NCCL with a recording fake of its API; ranks are threads of this process. Needs no GPU.
-#include "executor/collective/nccl.h"
+#include "executor/collective/nccl/nccl.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <functional>
 #include <thread>
 
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/threads.h"
 #include "tests/unit/collective/all_operations.h"
 #include "tests/unit/collective/fake_gpu.h"
 

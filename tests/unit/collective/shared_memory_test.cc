@@ -1,5 +1,5 @@
 // Groups over shared memory, with forked processes of this host.
-#include "executor/collective/shared_memory.h"
+#include "executor/collective/arena/shared_memory.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

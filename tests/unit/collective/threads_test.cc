@@ -1,5 +1,5 @@
 // Groups of threads: values, order, and the errors that each rank gets after a failure.
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/threads.h"
 
 #include <gtest/gtest.h>
 

@@ -7,17 +7,17 @@ namespace {
 
 TEST(Op, ItsRoleIsThatOfItsAttribute) {
   Op op("mul");
-  EXPECT_EQ(op.role(), Role::kForward);
-  op.SetRole(Role::kBackward);
-  EXPECT_EQ(op.role(), Role::kBackward);
+  EXPECT_EQ(op.role(), OpRole::kForward);
+  op.SetRole(OpRole::kBackward);
+  EXPECT_EQ(op.role(), OpRole::kBackward);
   op.Set(kRoleAttr, 2);
-  EXPECT_EQ(op.role(), Role::kOptimize);
+  EXPECT_EQ(op.role(), OpRole::kOptimize);
   const Op copy = op;
   op.RemoveAttr(kRoleAttr);
-  EXPECT_EQ(op.role(), Role::kForward);
-  EXPECT_EQ(copy.role(), Role::kOptimize);
-  op.SetRole(Role::kRpc).Set(kRoleAttr, "no number");  // possible in a file
-  EXPECT_EQ(op.role(), Role::kForward);
+  EXPECT_EQ(op.role(), OpRole::kForward);
+  EXPECT_EQ(copy.role(), OpRole::kOptimize);
+  op.SetRole(OpRole::kRpc).Set(kRoleAttr, "no number");  // possible in a file
+  EXPECT_EQ(op.role(), OpRole::kForward);
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ Program Training() {
   for (const char* name : {"x", "h", "loss", "y", "h@GRAD", "w"})
     main.SetVar(TensorVar(name, DType::kFp32, {2}));
   main.Append(OneToOne("dropout", "x", "h").Set("is_test", false));
-  main.Append(OneToOne("mean", "h", "loss").SetRole(Role::kForward | Role::kLoss));
+  main.Append(OneToOne("mean", "h", "loss").SetRole(OpRole::kForward | OpRole::kLoss));
   main.Append(OneToOne("relu", "h", "y"));
-  main.Append(OneToOne("mean_grad", "loss", "h@GRAD").SetRole(Role::kBackward));
-  main.Append(OneToOne("sgd", "h@GRAD", "w").SetRole(Role::kOptimize));
+  main.Append(OneToOne("mean_grad", "loss", "h@GRAD").SetRole(OpRole::kBackward));
+  main.Append(OneToOne("sgd", "h@GRAD", "w").SetRole(OpRole::kOptimize));
   return program;
 }
 
@@ -57,7 +57,7 @@ TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
   for (const char* name : {"x", "h", "y", "y@GRAD"}) main.SetVar(TensorVar(name, DType::kFp32, {2}));
   main.Append(runs(OneToOne("while", "x", "h"), 1));
   main.Append(runs(OneToOne("conditional_block", "h", "y"), 3));
-  main.Append(runs(OneToOne("while_grad", "h", "x@GRAD"), 2).SetRole(Role::kBackward));
+  main.Append(runs(OneToOne("while_grad", "h", "x@GRAD"), 2).SetRole(OpRole::kBackward));
   const Result<Program> pruned = PruneTo(training, {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   for (const Program& kept : {CloneForTest(training), *pruned}) {
@@ -114,7 +114,7 @@ TEST(PruneTest, ATestCloneHasNoBlocksOfGradients) {
   program.AddBlock(0).set_forward_block(1);
   program.MutableBlock(2).Append(OneToOne("relu_grad", "h@GRAD", "w"));
   program.MutableBlock(0).Append(
-      OneToOne("while_grad", "h", "h@GRAD").SetRole(Role::kBackward).Set("sub_block", BlockRef{2}));
+      OneToOne("while_grad", "h", "h@GRAD").SetRole(OpRole::kBackward).Set("sub_block", BlockRef{2}));
   const Program test = CloneForTest(program);
   EXPECT_EQ(test.block_count(), 2);
   EXPECT_EQ(test.main().FindVar("h@GRAD"), nullptr);

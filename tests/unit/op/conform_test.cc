@@ -107,7 +107,7 @@ TEST(Conformed, AnOpHasItsAttributesInDeclaredKinds) {
   EXPECT_EQ(conformed->GetOr<float>("p", 0.0f), 1.0f);
   EXPECT_EQ(conformed->GetOr<Longs>("axes", {}), Longs{2});
   EXPECT_EQ(conformed->GetOr<std::int32_t>("own", 0), 3) << "no schema declares it";
-  EXPECT_EQ(conformed->role(), Role::kOptimize);
+  EXPECT_EQ(conformed->role(), OpRole::kOptimize);
   EXPECT_FALSE(Conformed(def, *conformed)) << "nothing is left to change";
   EXPECT_TRUE(CheckAttrKinds(def, op).ok());
   op.Set("is_test", 2);

@@ -111,11 +111,11 @@ TEST(DescribeJob, EveryRoleProgramOfATranspileCarriesTheSame) {
   ASSERT_EQ(roles->trainers.size(), 2u);
   const std::string& facts = roles->trainers[0].main.meta().job_facts;
   ASSERT_NE(facts, "");
-  for (const TrainerRole& role : roles->trainers) {
+  for (const TrainerPrograms& role : roles->trainers) {
     EXPECT_EQ(role.main.meta().job_facts, facts);
     EXPECT_EQ(role.startup.meta().job_facts, facts);
   }
-  for (const PserverRole& role : roles->pservers) {
+  for (const PserverPrograms& role : roles->pservers) {
     EXPECT_EQ(role.main.meta().job_facts, facts);
     EXPECT_EQ(role.startup.meta().job_facts, facts);
   }

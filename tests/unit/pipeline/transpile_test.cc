@@ -36,9 +36,9 @@ TEST(Transpile, GivesTheSameBytesEveryTime) {
   const auto bytes = [&] {
     const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
     std::string all;
-    for (const TrainerRole& role : roles->trainers)
+    for (const TrainerPrograms& role : roles->trainers)
       all += SerializeProgram(role.main) + SerializeProgram(role.startup);
-    for (const PserverRole& role : roles->pservers)
+    for (const PserverPrograms& role : roles->pservers)
       all += SerializeProgram(role.main) + SerializeProgram(role.startup);
     return all;
   };
@@ -96,7 +96,7 @@ Result<RoleSet> TranspileNudged(bool elementwise) {
   Block& main = program.main.MutableBlock(0);
   const OpEntry sgd = main.ops()[main.ops().size() - 2];
   Op nudge("nudge");
-  nudge.SetRole(Role::kOptimize).SetRolePair("w0000", "w0000@GRAD");
+  nudge.SetRole(OpRole::kOptimize).SetRolePair("w0000", "w0000@GRAD");
   nudge.AddInput("Weight", {"w0000"}).AddInput("Slope", {"w0000@GRAD"}).AddOutput("WeightOut", {"w0000"});
   for (const auto& [slot, name, shape] :
        {std::tuple("Heat", "w0000_heat_0", Shape{100, 200}), std::tuple("Age", "w0000_age_0", Shape{1})}) {
@@ -122,7 +122,7 @@ Result<RoleSet> TranspileNudged(bool elementwise) {
 TEST(Transpile, AnOptimizerThatNobodyHereKnowsIsDistributedFromItsDeclaration) {
   const Result<RoleSet> roles = TranspileNudged(true);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  for (const PserverRole& role : roles->pservers) {
+  for (const PserverPrograms& role : roles->pservers) {
     const bool second = role.main.main().FindVar("w0000.block1") != nullptr;
     const Block& block = role.main.main();
     ASSERT_NE(block.FindVar("w0000_heat_0"), nullptr);
@@ -268,7 +268,7 @@ TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
       EXPECT_NE(entry.op->made_by(), "");
   }
   for (const OpEntry& entry : roles->trainers[0].main.main().ops()) {
-    const bool sent_or_received = entry.op->role() == Role::kRpc || entry.op->role() == Role::kDist;
+    const bool sent_or_received = entry.op->role() == OpRole::kRpc || entry.op->role() == OpRole::kDist;
     EXPECT_EQ(sent_or_received, !entry.op->made_by().empty()) << PrintOp(*entry.op);
   }
 }

@@ -1,4 +1,4 @@
-#include "executor/pserver/admission.h"
+#include "executor/pserver/machine/admission.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@ namespace penstock::test {
 namespace {
 
 // b and w are trained; frozen is trainer 0's initial value.
-roles::ServerRole Facts() {
-  roles::ServerRole facts;
+roles::PserverFacts Facts() {
+  roles::PserverFacts facts;
   facts.address = "a:1";
   facts.trainers = 2;
   facts.params = {{.param = {"b", DType::kFp32, {3}}, .grads = {"z.0", "b.1"}},
@@ -52,7 +52,7 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
 }
 
 TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
-  roles::ServerRole facts = Facts();
+  roles::PserverFacts facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
   protocol::HelloBody hello = HelloOf(admission, 1);
@@ -105,7 +105,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 
 // A hello has at most 64 KB, so that unauthenticated peers cannot send more.
 TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
-  roles::ServerRole facts = Facts();
+  roles::PserverFacts facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
     facts.params.push_back({.param = {name, DType::kFp32, {7}}, .grads = {name + ".0", name + ".1"}});
@@ -180,7 +180,7 @@ void Admit(pserver::Admission& admission, const protocol::Contract& contract) {
 
 // emb is updated by rows: a trainer may look up rows, or pull the whole table.
 TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
-  roles::ServerRole facts;
+  roles::PserverFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;
   facts.params = {{.param = {"emb", DType::kFp32, {9, 2}}, .grads = {"emb.0"}, .rows = true},
@@ -208,8 +208,8 @@ TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
 }
 
 // a and c are tables, and b is updated by rows too, by an op that needs all of it.
-roles::ServerRole Mixed() {
-  roles::ServerRole facts;
+roles::PserverFacts Mixed() {
+  roles::PserverFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;
   facts.params = {{.param = {"a", DType::kFp32, {9, 2}}, .grads = {"a.0"}, .rows = true},
@@ -220,7 +220,7 @@ roles::ServerRole Mixed() {
 }
 
 TEST(Admission, ATrainerPullsSomeTablesWholeAndLooksUpRowsOfOthers) {
-  const roles::ServerRole facts = Mixed();
+  const roles::PserverFacts facts = Mixed();
   pserver::Admission admission(facts, "job");
   const protocol::Contract mixed = protocol::ContractOf(facts, 0, {.whole = {"b"}, .unused = {}});
   EXPECT_TRUE(CheckOf(admission, mixed.Startup()).ok());
@@ -234,7 +234,7 @@ TEST(Admission, ATrainerPullsSomeTablesWholeAndLooksUpRowsOfOthers) {
 
 // A program that only computes may come before the one that trains, and need not use every table.
 TEST(Admission, OnlyATrainerThatDoesNotTrainMayLeaveATableUnused) {
-  const roles::ServerRole facts = Mixed();
+  const roles::PserverFacts facts = Mixed();
   pserver::Admission admission(facts, "job");
   const protocol::Contract some = protocol::ContractOf(facts, 0, {.whole = {"b"}, .unused = {"a"}});
   EXPECT_EQ(CheckOf(admission, some).id(), "E-plan-mismatch");

@@ -1,12 +1,12 @@
 // Asynchronous training and bounded staleness, action by action.
-#include "executor/pserver/policies/async_policy.h"
+#include "executor/pserver/machine/policies/async_policy.h"
 
 #include <gtest/gtest.h>
 
-#include "executor/pserver/policies/backup_policy.h"
-#include "executor/pserver/policies/policy_of.h"
-#include "executor/pserver/policies/staleness_policy.h"
-#include "executor/pserver/policies/sync_policy.h"
+#include "executor/pserver/machine/policies/backup_policy.h"
+#include "executor/pserver/machine/policies/policy_of.h"
+#include "executor/pserver/machine/policies/staleness_policy.h"
+#include "executor/pserver/machine/policies/sync_policy.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {
@@ -175,7 +175,7 @@ TEST(StalenessPolicy, APullWaitsForTheSlowestTrainerThatHasNotCompleted) {
 }
 
 TEST(PolicyOf, ChoosesByTheModeAndWhatTheJobAsksFor) {
-  roles::ServerRole role;
+  roles::PserverFacts role;
   const auto is = [&]<typename P>(P*, const JobPolicies& policies) {
     return dynamic_cast<const P*>(pserver::PolicyOf(role, policies).get()) != nullptr;
   };

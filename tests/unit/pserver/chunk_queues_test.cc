@@ -1,4 +1,4 @@
-#include "executor/pserver/chunk_queues.h"
+#include "executor/pserver/memory/chunk_queues.h"
 
 #include <gtest/gtest.h>
 

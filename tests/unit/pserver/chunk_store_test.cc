@@ -1,4 +1,4 @@
-#include "executor/pserver/chunk_store.h"
+#include "executor/pserver/memory/chunk_store.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
   const Program program = job.Pserver(0);
-  roles::ServerRole facts = protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  roles::PserverFacts facts =
+      protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const auto chunks = [&](std::size_t chunk_bytes) {
@@ -79,7 +80,7 @@ struct TableStore {
     job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const roles::ServerRole facts =
+    const roles::PserverFacts facts =
         protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, 8).value();
   }
@@ -118,7 +119,7 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
   job.lr_block = true;
   const Program program = job.Pserver(0);
-  const roles::ServerRole facts =
+  const roles::PserverFacts facts =
       protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
@@ -145,7 +146,7 @@ struct DenseStore {
     job.params = {{.name = "w", .shape = {64, 512}, .server = 0, .optimizer = "sgd"}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const roles::ServerRole facts =
+    const roles::PserverFacts facts =
         protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, std::size_t{1} << 20, 50000).value();
   }

@@ -39,7 +39,7 @@ TEST(Contract, BothSidesComputeTheSame) {
   const ToyJob job = Job();
   for (int server = 0; server < 2; ++server) {
     const Program program = job.Pserver(server);
-    const Result<roles::ServerRole> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
+    const Result<roles::PserverFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
     ASSERT_TRUE(facts.ok()) << facts.status().ToString();
     for (int t = 0; t < 2; ++t) {
       const Result<protocol::TrainerContracts> trainer = protocol::ReadTrainer(job.Trainer(t));
@@ -56,7 +56,7 @@ TEST(Contract, BothSidesComputeTheSame) {
 
 TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
   const Program program = Job().Pserver(1);
-  const roles::ServerRole facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
+  const roles::PserverFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_EQ(protocol::ContractOf(facts, 0).Startup().ToText(),
             "param b : f32[3]\nparam frozen : f32[5]\nstart frozen : f32[5]\n");
   EXPECT_EQ(protocol::ContractOf(facts, 1).Startup().ToText(), "param b : f32[3]\nparam frozen : f32[5]\n");
@@ -69,7 +69,7 @@ TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
 TEST(Contract, RowsOfATableShardedByIdAreAskedForByTheNameOfTheRequest) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
-  const Result<roles::ServerRole> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
+  const Result<roles::PserverFacts> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
   const protocol::Contract contract = protocol::ContractOf(*facts, 0);
   const std::string text = contract.ToText();
@@ -104,7 +104,7 @@ TEST(Contract, APserverWithoutParametersServesNothing) {
   Program program = job.Pserver(2);
   const int empty = program.AddBlock(0).index();
   program = Changed(program, 0, [&](Op& op) { op.Set("optimize_blocks", std::vector<BlockRef>{{empty}}); });
-  const Result<roles::ServerRole> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
+  const Result<roles::PserverFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
   EXPECT_TRUE(facts->params.empty());
   EXPECT_EQ(protocol::ContractOf(*facts, 0).ToText(), "");
@@ -125,7 +125,7 @@ TEST(Contract, MeasuringAGradientThatUpdatesNothingIsRefused) {
   Program program = Job().Pserver(0);
   const OpId update = program.block(1).ops().back().id;
   program.MutableBlock(1).Remove(update);
-  program = Changed(program, 1, [](Op& op) { op.SetRole(Role::kOptimize); });
+  program = Changed(program, 1, [](Op& op) { op.SetRole(OpRole::kOptimize); });
   const Status status = protocol::ReadServer(SimOps(), program, ServeOf(program)).status();
   EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
 }
@@ -134,7 +134,7 @@ TEST(Contract, WhatServersExchangeIsReadFromTheirPrograms) {
   ToyJob job = Job();
   for (ToyParam& param : job.params) param.clipped = !param.start;
   const Program program = job.Pserver(0);
-  const Result<roles::ServerRole> role = protocol::ReadServer(SimOps(), program, ServeOf(program));
+  const Result<roles::PserverFacts> role = protocol::ReadServer(SimOps(), program, ServeOf(program));
   ASSERT_TRUE(role.ok()) << role.status().ToString();
   EXPECT_EQ(role->exchange.self, 0);
   EXPECT_EQ(role->exchange.servers, job.servers);
@@ -177,7 +177,7 @@ TEST(Contract, FluidsOwnRolesAgreeToo) {
     const std::string folder = StrCat(CorpusOrSelection(), "/open/cases/", name, "/");
     for (int server = 0; server < 2; ++server) {
       const Program program = ProgramOf(StrCat(folder, "pserver_", server, ".pb"));
-      const Result<roles::ServerRole> facts =
+      const Result<roles::PserverFacts> facts =
           protocol::ReadServer(AllOps(), program, *program.main().ops().front().op);
       ASSERT_TRUE(facts.ok()) << name << ": " << facts.status().ToString();
       for (int t = 0; t < 2; ++t) {
@@ -298,7 +298,7 @@ TEST(Contract, OfTablesBothSidesComputeTheSame) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const Program program = job.Pserver(0);
-  const roles::ServerRole facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
+  const roles::PserverFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_TRUE(facts.params[0].rows);
   EXPECT_FALSE(facts.params[0].elementwise) << "rows are not cut into chunks";
   const protocol::TrainerContracts trainer = protocol::ReadTrainer(job.Trainer(1)).value();

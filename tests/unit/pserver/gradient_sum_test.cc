@@ -1,5 +1,5 @@
 // The server's own addition gives the same bytes as the operators.
-#include "executor/pserver/gradient_sum.h"
+#include "executor/pserver/memory/gradient_sum.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 // buffer.
 #include <gtest/gtest.h>
 
-#include "executor/pserver/policies/sync_policy.h"
-#include "executor/pserver/state_machine.h"
+#include "executor/pserver/machine/policies/sync_policy.h"
+#include "executor/pserver/machine/state_machine.h"
 
 namespace penstock {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "executor/pserver/policies/sync_policy.h"
-#include "executor/pserver/state_machine.h"
+#include "executor/pserver/machine/policies/sync_policy.h"
+#include "executor/pserver/machine/state_machine.h"
 #include "framework/base/strings.h"
 
 namespace penstock::test {

@@ -1,4 +1,4 @@
-#include "executor/pserver/merge_plan.h"
+#include "executor/pserver/memory/merge_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -27,8 +27,8 @@ std::map<std::string, Dim> ChunksOf(const TrainingProgram& source, int pservers,
     for (std::size_t i = 0; i < param.slices.size(); ++i)
       planned[plan::ParamPieceName(param, static_cast<int>(i))] = param.slices[i].chunk_rows;
   }
-  for (const PserverRole& role : roles->pservers) {
-    const Result<roles::ServerRole> facts =
+  for (const PserverPrograms& role : roles->pservers) {
+    const Result<roles::PserverFacts> facts =
         protocol::ReadServer(AllOps(), role.main, *role.main.main().ops().back().op);
     EXPECT_TRUE(facts.ok()) << facts.status().ToString();
     if (!facts.ok()) continue;

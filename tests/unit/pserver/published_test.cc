@@ -1,4 +1,4 @@
-#include "executor/pserver/published.h"
+#include "executor/pserver/memory/published.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "executor/pserver/quorum.h"
+#include "executor/pserver/machine/quorum.h"
 
 #include <gtest/gtest.h>
 
-#include "executor/pserver/policies/backup_policy.h"
+#include "executor/pserver/machine/policies/backup_policy.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {

@@ -1,4 +1,4 @@
-#include "executor/pserver/row_ids.h"
+#include "executor/pserver/machine/row_ids.h"
 
 #include <gtest/gtest.h>
 

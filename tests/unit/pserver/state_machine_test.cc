@@ -1,4 +1,4 @@
-#include "executor/pserver/state_machine.h"
+#include "executor/pserver/machine/state_machine.h"
 
 #include <gtest/gtest.h>
 

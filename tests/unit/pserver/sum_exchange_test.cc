@@ -1,4 +1,4 @@
-#include "executor/pserver/sum_exchange.h"
+#include "executor/pserver/machine/sum_exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "executor/pserver/turn_credit.h"
+#include "executor/pserver/machine/turn_credit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Decisions that an update policy may make beyond those of sync training: each policy here is the smallest
 // that uses one of them.
-#include "executor/pserver/update_policy.h"
+#include "executor/pserver/machine/update_policy.h"
 
 #include <gtest/gtest.h>
 
-#include "executor/pserver/policies/sync_policy.h"
+#include "executor/pserver/machine/policies/sync_policy.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {

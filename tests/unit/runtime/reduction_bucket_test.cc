@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/collective/threads.h"
+#include "executor/collective/arena/threads.h"
 
 namespace penstock {
 namespace {

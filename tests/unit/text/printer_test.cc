@@ -11,7 +11,7 @@ namespace {
 
 TEST(Printer, LeavesOutDefaultsTheForwardRoleAndLocationsUnlessAsked) {
   Op op("mul");
-  op.AddInput("X", {"x"}).AddOutput("Out", {"h"}).Set("axis", 1).SetRole(Role::kForward);
+  op.AddInput("X", {"x"}).AddOutput("Out", {"h"}).Set("axis", 1).SetRole(OpRole::kForward);
   op.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   op.Set(kCallstackAttr, std::vector<std::string>{"train.py"})
       .SetLocation("train.py:1 in f")
@@ -29,9 +29,9 @@ TEST(Printer, ARoleThatHasNoWordStaysAnAttribute) {
   Op op("op");
   op.Set(kRoleAttr, 512).Set(kRoleVarAttr, std::vector<std::string>{"a", "b"});
   EXPECT_EQ(PrintOp(op), "op() {op_role=512, op_role_var=[\"a\", \"b\"]}");
-  op.SetRole(Role::kOptimize | Role::kLrSched).Set(kRoleVarAttr, std::vector<std::string>{"a", "b", "c"});
+  op.SetRole(OpRole::kOptimize | OpRole::kLrSched).Set(kRoleVarAttr, std::vector<std::string>{"a", "b", "c"});
   EXPECT_EQ(PrintOp(op), "op() {op_role_var=[\"a\", \"b\", \"c\"]} @optimize|lr_sched");
-  op.SetRole(Role::kForward).SetRolePair("@p", "g 1");
+  op.SetRole(OpRole::kForward).SetRolePair("@p", "g 1");
   EXPECT_EQ(PrintOp(op), "op() @forward(\"@p\", \"g 1\")");
 }
 

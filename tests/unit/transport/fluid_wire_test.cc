@@ -7,7 +7,7 @@
 #include <future>
 
 #include "executor/protocol/fluid_message.h"
-#include "executor/pserver/wire.h"
+#include "executor/pserver/service/wire.h"
 #include "executor/transport/unary.h"
 #include "framework/text/policies.h"
 #include "tests/unit/transport/grpc_job.h"

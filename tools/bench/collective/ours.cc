@@ -8,8 +8,8 @@
 #include <sstream>
 #include <utility>
 
-#include "executor/collective/gloo.h"
-#include "executor/collective/shared_memory.h"
+#include "executor/collective/arena/shared_memory.h"
+#include "executor/collective/gloo/gloo.h"
 #include "framework/base/strings.h"
 #include "tools/bench/collective/all_reducer.h"
 

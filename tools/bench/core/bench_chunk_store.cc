@@ -15,7 +15,7 @@
 #include <iostream>
 
 #include "executor/protocol/envelope.h"
-#include "executor/pserver/chunk_store.h"
+#include "executor/pserver/memory/chunk_store.h"
 #include "executor/schedule/executor.h"
 #include "framework/base/strings.h"
 #include "operators/all_ops.h"
@@ -48,7 +48,7 @@ std::size_t PeakKb() {
 
 struct Job {
   Program program;
-  roles::ServerRole facts;
+  roles::PserverFacts facts;
   Scope scope;
 };
 

@@ -71,10 +71,10 @@ RoleSet MakeRoles(const Network& network) {
 // In parallel, as `penstock transpile` does.
 std::size_t Serialize(const RoleSet& roles) {
   std::vector<const Program*> programs;
-  for (const TrainerRole& role : roles.trainers) programs.push_back(&role.main);
-  for (const PserverRole& role : roles.pservers) programs.push_back(&role.main);
-  for (const TrainerRole& role : roles.trainers) programs.push_back(&role.startup);
-  for (const PserverRole& role : roles.pservers) programs.push_back(&role.startup);
+  for (const TrainerPrograms& role : roles.trainers) programs.push_back(&role.main);
+  for (const PserverPrograms& role : roles.pservers) programs.push_back(&role.main);
+  for (const TrainerPrograms& role : roles.trainers) programs.push_back(&role.startup);
+  for (const PserverPrograms& role : roles.pservers) programs.push_back(&role.startup);
   CoreThreads threads;
   std::atomic<std::size_t> bytes{0};
   threads.ForEach(programs.size(), [&](std::size_t i) { bytes += SerializeProgram(*programs[i]).size(); });

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "executor/pserver/gradient_sum.h"
+#include "executor/pserver/memory/gradient_sum.h"
 #include "tools/bench/job/job.h"
 
 namespace penstock::bench {

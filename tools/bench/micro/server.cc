@@ -6,8 +6,8 @@
 #include <deque>
 #include <functional>
 
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
+#include "executor/pserver/service/native_service.h"
 #include "executor/schedule/executor.h"
 #include "operators/all_ops.h"
 #include "tools/bench/micro/trainer.h"

@@ -1,6 +1,6 @@
 // Measures a server's state machine (ledger and policy) in events per second. Its actions count as done at
 // once, so no other work is measured.
-#include "executor/pserver/state_machine.h"
+#include "executor/pserver/machine/state_machine.h"
 
 #include <benchmark/benchmark.h>
 
@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "executor/pserver/policies/async_policy.h"
-#include "executor/pserver/policies/sync_policy.h"
+#include "executor/pserver/machine/policies/async_policy.h"
+#include "executor/pserver/machine/policies/sync_policy.h"
 #include "tools/bench/job/job.h"
 
 namespace penstock::bench {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "executor/pserver/chunk_store.h"
+#include "executor/pserver/memory/chunk_store.h"
 #include "executor/schedule/executor.h"
 #include "operators/all_ops.h"
 #include "tools/bench/job/job.h"
@@ -26,7 +26,7 @@ class TableServer {
   TableServer(Dim rows, bool by_id)
       : job_{.shape = {rows, kWidth}, .trainers = kTrainers, .rows = true}, program_(ServerProgram(job_, 0)) {
     FillServer(job_, 0, scope_);
-    roles::ServerRole role = Must(roles::ReadServer(AllOps(), program_, *program_.main().ops().back().op));
+    roles::PserverFacts role = Must(roles::ReadServer(AllOps(), program_, *program_.main().ops().back().op));
     if (by_id) {
       role.params.front().by_id = true;
       KeepAsRows(*scope_.Find(job_.Param(0)));

@@ -17,7 +17,7 @@
 #include "framework/base/view_map.h"
 #include "framework/op/op_registry.h"
 #include "framework/roles/server_wiring.h"
-#include "framework/roles/trainer_role.h"
+#include "framework/roles/trainer_facts.h"
 #include "transpiler/check/check.h"
 
 namespace penstock::check {

@@ -45,7 +45,7 @@ bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
     if (attr == place) return false;
   }
   // is_sparse decides the kind of the gradient; it does not change the lookup itself.
-  return attr != "is_sparse" || Has(op.role(), Role::kBackward);
+  return attr != "is_sparse" || Has(op.role(), OpRole::kBackward);
 }
 
 bool IsDefault(const OpDef* def, const NamedAttr& attr) {

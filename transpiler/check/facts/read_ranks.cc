@@ -70,7 +70,7 @@ std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
     rank.main = CollectivesOf(trainer.file->program);
     rank.exchanged.insert(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const OpEntry& entry : trainer.file->program.main().ops()) {
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward)) continue;
       for (const auto& [of, grad] : entry.op->RolePairs()) rank.exchanged.insert(grad);
     }
     ranks.push_back(std::move(rank));
@@ -83,7 +83,7 @@ std::vector<std::pair<float, const Op*>> LossScales(const Program& main, int ran
   std::map<std::string_view, float> shares;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
-    if (op.role() == (Role::kBackward | Role::kLoss)) losses.emplace_back(1.0f, &op);
+    if (op.role() == (OpRole::kBackward | OpRole::kLoss)) losses.emplace_back(1.0f, &op);
     if (IsShareOfExamples(op) && ranks > 0)
       shares[op.OutputName("Out")] = op.GetOr<float>("scale", 1.0f) / static_cast<float>(ranks);
     if (losses.empty() || op.InputName("X") != losses.back().second->OutputName("Out") ||

@@ -88,7 +88,7 @@ class TrainerReader {
   }
 
   void ReadOp(const Op& op) {
-    if (Has(op.role(), Role::kBackward)) {
+    if (Has(op.role(), OpRole::kBackward)) {
       ForEachPair(op,
                   [&](std::string_view param, std::string_view) { facts_.gradients.emplace(param, &op); });
     } else if (roles::PrefetchesRows(op)) {
@@ -128,7 +128,7 @@ class TrainerReader {
   const Program& program_;
   const OpRegistry& ops_;
   TrainerFacts& facts_;
-  const roles::TrainerRole role_;
+  const roles::TrainerFacts role_;
 };
 
 // Takes the trainer's id from a barrier, recv or lookup, because all sends of Fluid have 0.

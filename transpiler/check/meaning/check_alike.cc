@@ -77,7 +77,7 @@ class AlikeRules {
       std::unordered_set<ExprId> known;
       for (const auto& [op, value] : in) known.insert(value);
       for (const auto& [op, value] : from) {
-        if (!known.contains(value) && !Has(op->role(), Role::kDist)) return op;
+        if (!known.contains(value) && !Has(op->role(), OpRole::kDist)) return op;
       }
       return nullptr;
     };

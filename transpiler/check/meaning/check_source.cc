@@ -48,7 +48,7 @@ class SourceRules {
   void RunSource() {
     for (const OpEntry& entry : source_.main.main().ops()) {
       whole_.RunOp(*entry.op);
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward)) continue;
       ForEachPair(*entry.op, [&](std::string_view param, std::string_view grad) {
         gradients_[param] = whole_.Get(grad);
       });
@@ -60,7 +60,7 @@ class SourceRules {
       const Op& op = *entry.op;
       if (const auto slots = FindOptimizerSlots(op, set_.ops)) {
         updates_[op.InputName(slots->param)] = &op;
-        if (!Has(op.role(), Role::kOptimize)) unmarked_.insert(&op);
+        if (!Has(op.role(), OpRole::kOptimize)) unmarked_.insert(&op);
       }
       for (const Slot& slot : op.outputs()) {
         for (const std::string& name : slot.args) writers_[name] = &op;
@@ -75,7 +75,7 @@ class SourceRules {
     ViewSet gradients, by_hand;
     for (const OpEntry& entry : source_.main.main().ops()) {
       const Op& op = *entry.op;
-      if (Has(op.role(), Role::kBackward)) {
+      if (Has(op.role(), OpRole::kBackward)) {
         ForEachPair(op, [&](std::string_view param, std::string_view) { gradients.insert(param); });
         continue;
       }
@@ -95,7 +95,7 @@ class SourceRules {
   // Variables that the user computes from an updated parameter and keeps, such as an average.
   void NoteKept(const Op& op) {
     const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
-    if (op.role() != Role::kOptimize || pair == nullptr || pair->empty()) return;
+    if (op.role() != OpRole::kOptimize || pair == nullptr || pair->empty()) return;
     const auto update = updates_.find(pair->front());
     if (update == updates_.end() || update->second == &op) return;
     for (const Slot& slot : op.outputs()) {
@@ -114,7 +114,7 @@ class SourceRules {
     const auto at = [](ExprId value) { return static_cast<std::size_t>(value); };
     for (const auto& [op, value] : set_.trainers.front()->computed()) computed[at(value)] = true;
     for (const auto& [op, value] : whole_.computed()) {
-      if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
+      if (Has(op->role(), OpRole::kOptimize) || Has(op->role(), OpRole::kLrSched)) continue;
       if (computed[at(value)] || unmarked_.contains(op) || IsOfSchedule(*op)) continue;
       findings_.Error(
           "E-check-source", Trainer(),
@@ -144,7 +144,7 @@ class SourceRules {
                            [&](const std::string& name) { return needed.contains(name); });
       });
       if (&one == &op) return feeds;
-      if (!feeds && one.role() != Role::kOptimize) continue;
+      if (!feeds && one.role() != OpRole::kOptimize) continue;
       for (const Slot& slot : one.inputs()) needed.insert(slot.args.begin(), slot.args.end());
     }
     return false;
@@ -178,8 +178,8 @@ class SourceRules {
     for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
       const Op& op = *entry->op;
       bool leaves =
-          Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched) || unmarked_.contains(&op);
-      if (!leaves && op.role() == Role::kForward && !op.OutputNames().empty()) {
+          Has(op.role(), OpRole::kOptimize) || Has(op.role(), OpRole::kLrSched) || unmarked_.contains(&op);
+      if (!leaves && op.role() == OpRole::kForward && !op.OutputNames().empty()) {
         const std::vector<std::string> written = op.OutputNames();
         leaves = std::all_of(written.begin(), written.end(), [&](const std::string& name) {
           const auto read = elsewhere.find(name);
@@ -348,8 +348,9 @@ class SourceRules {
           state.contains(var->name))
         continue;
       if (CheckOnPservers(var->name, *writer->second)) continue;
-      const Role role = writer->second->role();
-      if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // part of an update, or unused
+      const OpRole role = writer->second->role();
+      if (Has(role, OpRole::kOptimize) || Has(role, OpRole::kLrSched))
+        continue;  // part of an update, or unused
       if (IsOfSchedule(*writer->second) && !Reads(*writer->second, var->name)) continue;  // counters stay
       const ExprId given = set_.trainers.front()->Get(var->name);
       if (given == Expected(var->name)) continue;

@@ -95,9 +95,9 @@ std::vector<std::string_view> ResultsOf(const Program& program) {
   }
   std::vector<std::string_view> results;
   for (const OpEntry& entry : program.main().ops()) {
-    const Role role = entry.op->role();
-    const bool loss = role == (Role::kForward | Role::kLoss);
-    if (role != Role::kForward && !loss) continue;
+    const OpRole role = entry.op->role();
+    const bool loss = role == (OpRole::kForward | OpRole::kLoss);
+    if (role != OpRole::kForward && !loss) continue;
     for (const Slot& slot : entry.op->outputs()) {
       for (const std::string& name : slot.args) {
         if (name == kEmptyVarName || (read.contains(name) && !loss)) continue;

@@ -98,8 +98,8 @@ void Evaluation::RunOps(std::size_t first, std::size_t last) {
 
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
-  if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // another loss starts
-  if (IsShareOfExamples(op)) {                                          // assumes equal batches
+  if (op.role() == (OpRole::kBackward | OpRole::kLoss)) loss_scale_ = 1.0;  // another loss starts
+  if (IsShareOfExamples(op)) {                                              // assumes equal batches
     shares_[op.OutputName("Out")] = Meant(op.GetOr<float>("scale", 1.0f)) / table_.trainers();
     return;
   }
@@ -127,7 +127,7 @@ bool Evaluation::RunMessage(const Op& op) {
   }
   if (AddsUp(op)) {
     const ExprId each = Get(op.InputName("X"));
-    const double scale = Has(op.role(), Role::kBackward) ? loss_scale_ : 1.0;
+    const double scale = Has(op.role(), OpRole::kBackward) ? loss_scale_ : 1.0;
     Set(op.OutputName("Out"), table_.SumOverTrainers(each, scale));
     return true;
   }
@@ -183,7 +183,7 @@ void Evaluation::RunMergedLookup(const Op& op) {
 const Op* Evaluation::GradientFrom(std::string_view ids, std::string_view table) const {
   for (const OpEntry& entry : program_.main().ops()) {
     const Op& grad = *entry.op;
-    if (grad.InputName("Ids") != ids || !Has(grad.role(), Role::kBackward)) continue;
+    if (grad.InputName("Ids") != ids || !Has(grad.role(), OpRole::kBackward)) continue;
     if (grad.type().ends_with(kGradOf) && (table.empty() || grad.InputName("W") == table)) return &grad;
   }
   return nullptr;
@@ -208,7 +208,7 @@ bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
 bool Evaluation::IsOfLoss(const Op& op) const {
   const std::string& name = op.InputName("X");
   return !computed_.empty() && op.OutputName("Out") == name &&
-         computed_.back().first->role() == (Role::kBackward | Role::kLoss) &&
+         computed_.back().first->role() == (OpRole::kBackward | OpRole::kLoss) &&
          computed_.back().first->OutputName("Out") == name;
 }
 bool Evaluation::IsLossScale(const Op& op) const {
@@ -348,7 +348,7 @@ void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged
       if (output != nullptr && output->intermediate) unchanged.insert(name);
     }
   }
-  if (!Has(op.role(), Role::kBackward) || ops_.Find(op.type()) != nullptr) return;
+  if (!Has(op.role(), OpRole::kBackward) || ops_.Find(op.type()) != nullptr) return;
   for (const Slot& slot : op.outputs()) {
     for (const std::string& name : slot.args) {
       const Var* var = program_.FindVar(block_, name);

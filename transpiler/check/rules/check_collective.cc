@@ -161,7 +161,7 @@ class CollectiveRules {
     for (const Collective& one : rank.main) {
       if (!AddsUp(*one.op)) continue;
       ++times[one.op->InputName("X")];
-      gradients |= Has(one.op->role(), Role::kBackward);
+      gradients |= Has(one.op->role(), OpRole::kBackward);
     }
     if (!gradients) {
       for (const auto& [param, op] : rank.trainer->gradients)
@@ -169,7 +169,7 @@ class CollectiveRules {
       return;
     }
     for (const OpEntry& entry : rank.trainer->file->program.main().ops()) {
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward)) continue;
       for (const auto& [param, grad] : entry.op->RolePairs()) RequireOnce(rank, times, grad, *entry.op);
     }
     CheckLossScale(rank);

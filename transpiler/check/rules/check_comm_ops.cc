@@ -227,7 +227,7 @@ class CommOpRules {
     const auto& ids = op.Input("Ids");
     std::set<std::string> gradients;
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
-      if (!Has(entry.op->role(), Role::kBackward) || entry.op->InputName("W") != lookup.table) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward) || entry.op->InputName("W") != lookup.table) continue;
       if (std::find(ids.begin(), ids.end(), entry.op->InputName("Ids")) != ids.end())
         gradients.insert(entry.op->type());
     }

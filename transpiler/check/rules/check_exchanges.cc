@@ -38,7 +38,7 @@ class ExchangeRules {
   void ReadGradients() {
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
       const Op& op = *entry.op;
-      if (!Has(op.role(), Role::kBackward)) continue;
+      if (!Has(op.role(), OpRole::kBackward)) continue;
       ForEachPair(op, [&](std::string_view param, std::string_view grad) {
         std::set<std::string_view>& names = grads_[param];
         names.insert(grad);

@@ -20,7 +20,7 @@ struct RowsOf {
 // The rows that an op reads from a table with sparse gradients: the looked-up ids, or the labels that it
 // drew.
 std::optional<RowsOf> RowsTakenBy(const Op& op) {
-  if (Has(op.role(), Role::kBackward) || !op.GetOr<bool>("is_sparse", false)) return std::nullopt;
+  if (Has(op.role(), OpRole::kBackward) || !op.GetOr<bool>("is_sparse", false)) return std::nullopt;
   const std::string& drawn = op.OutputName("SampleLabels");
   if (!drawn.empty()) return RowsOf{.ids = drawn, .table = op.InputName("Weight")};
   if (op.InputName("Ids").empty() || op.InputName("W").empty()) return std::nullopt;
@@ -90,7 +90,7 @@ class GeoRules {
     if (TakenWhole(table)) return false;
     const Block& main = trainer_.file->program.main();
     for (const OpEntry& entry : main.ops()) {
-      if (!Has(entry.op->role(), Role::kOptimize)) continue;
+      if (!Has(entry.op->role(), OpRole::kOptimize)) continue;
       for (const auto& [param, grad] : entry.op->RolePairs()) {
         const Var* var = param == table ? main.FindVar(grad) : nullptr;
         if (var != nullptr) return var->kind == VarKind::kSelectedRows;

@@ -87,7 +87,7 @@ Program InSinglePrecision(const Program& program) {
 
 // Ops that distribution adds, or that leave the trainer.
 bool IsDistributed(const Op& op) {
-  return Has(op.role(), Role::kRpc) || Has(op.role(), Role::kDist) || Has(op.role(), Role::kOptimize) ||
+  return Has(op.role(), OpRole::kRpc) || Has(op.role(), OpRole::kDist) || Has(op.role(), OpRole::kOptimize) ||
          roles::NamesServers(op);
 }
 

@@ -201,8 +201,9 @@ class ServingRules {
     for (int b = 1; b < program_.block_count(); ++b) {
       if (reached.contains(b)) continue;
       const auto& ops = program_.block(b).ops();
-      const bool rate = std::any_of(
-          ops.begin(), ops.end(), [](const OpEntry& entry) { return Has(entry.op->role(), Role::kLrSched); });
+      const bool rate = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+        return Has(entry.op->role(), OpRole::kLrSched);
+      });
       Error(rate ? "E-check-lr-block" : "E-check-unreached-block",
             StrCat("no entry of listen_and_serv leads to block ", b,
                    rate ? ": the learning rate that it computes never is" : ": what it does is never done"));

@@ -64,7 +64,7 @@ class CounterRules {
   void CheckTold(const PserverFacts& pserver) {
     for (const OpEntry& entry : source_->main.main().ops()) {
       const auto counted = entry.op->OutputNames();
-      if (!Has(entry.op->role(), Role::kLrSched) || counted.size() != 1 ||
+      if (!Has(entry.op->role(), OpRole::kLrSched) || counted.size() != 1 ||
           !AddedBy(*entry.op, counted.front()))
         continue;
       for (const OpEntry& own : pserver.file->program.block(pserver.lr_block).ops()) {

@@ -92,7 +92,7 @@ class TableRules {
     std::set<std::int64_t> paddings;
     for (const OpEntry& entry : trainer_->file->program.main().ops()) {
       const Op& op = *entry.op;
-      if (!Has(op.role(), Role::kBackward) || op.InputName("W") != lookup.table) continue;
+      if (!Has(op.role(), OpRole::kBackward) || op.InputName("W") != lookup.table) continue;
       if (std::find(ids.begin(), ids.end(), op.InputName("Ids")) == ids.end()) continue;
       if (const auto* own = op.Get<std::int64_t>("padding_idx")) paddings.insert(*own);
     }
@@ -114,7 +114,7 @@ class TableRules {
     for (const OpEntry& entry : trainer_->file->program.main().ops()) {
       const Op& op = *entry.op;
       const std::string& ids = op.InputName("Ids");
-      if (!Has(op.role(), Role::kBackward) || op.InputName("W") != lookup.table || ids.empty()) continue;
+      if (!Has(op.role(), OpRole::kBackward) || op.InputName("W") != lookup.table || ids.empty()) continue;
       if (asked.contains(ids)) continue;
       Error("E-check-lookup",
             StrCat("computes a gradient for rows ", ids, " of ", lookup.table, ", which are not looked up"),

@@ -342,7 +342,7 @@ class UpdateRules {
   void CheckStrangers(const TrainerFacts& trainer) {
     for (const OpEntry& entry : trainer.file->program.main().ops()) {
       const Op& op = *entry.op;
-      if (!Has(op.role(), Role::kBackward) || ops_.Find(op.type()) != nullptr) continue;
+      if (!Has(op.role(), OpRole::kBackward) || ops_.Find(op.type()) != nullptr) continue;
       for (const Slot& slot : op.outputs()) {
         for (const std::string& name : slot.args) {
           if (trainer.FindSend(name) == nullptr) continue;
@@ -362,10 +362,10 @@ class UpdateRules {
       if (param != of) continue;
       for (const OpEntry& entry : trainer.file->program.main().ops()) {
         const Op& op = *entry.op;
-        const bool moves = Has(op.role(), Role::kRpc) || Has(op.role(), Role::kDist) || IsCollective(op);
+        const bool moves = Has(op.role(), OpRole::kRpc) || Has(op.role(), OpRole::kDist) || IsCollective(op);
         if (&op == &made || moves || AwaitsStream(op) || !Reads(op, grad)) continue;
         const auto pairs = op.RolePairs();
-        if (!Has(op.role(), Role::kOptimize) || (!pairs.empty() && pairs.front().first == of)) return &op;
+        if (!Has(op.role(), OpRole::kOptimize) || (!pairs.empty() && pairs.front().first == of)) return &op;
       }
     }
     return nullptr;

@@ -25,7 +25,7 @@ Result<Program> CountSteps(const Program& in, const PassContext& context) {
         const auto counts = plan::CountedBy(*entry.op, context.plan.conventions());
         if (!counts || counts->var != counter.var) continue;
         Op sum = MakeSum(counted, counter.var);
-        sum.SetRole(Role::kLrSched).SetMadeBy("count_steps");
+        sum.SetRole(OpRole::kLrSched).SetMadeBy("count_steps");
         edit.block(block).Replace(entry.id, std::move(sum));
       }
     }

@@ -77,8 +77,8 @@ Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
     const Op* op = context.main.main().FindOp(id);
     if (op == nullptr) return PassError(kPlaceLrSchedule, "an op of the analysis is gone");
     copier.Declare(*op, 0);
-    const bool is_marked = Has(op->role(), Role::kLrSched);
-    PENSTOCK_RETURN_IF_ERROR(copier.Copy(is_marked ? *op : Op(*op).SetRole(Role::kLrSched), lr_block, 0));
+    const bool is_marked = Has(op->role(), OpRole::kLrSched);
+    PENSTOCK_RETURN_IF_ERROR(copier.Copy(is_marked ? *op : Op(*op).SetRole(OpRole::kLrSched), lr_block, 0));
   }
   return out;
 }

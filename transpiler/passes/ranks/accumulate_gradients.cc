@@ -37,7 +37,7 @@ namespace {
 constexpr char kAccumulate[] = "accumulate_gradients";
 
 bool BelongsToUpdate(const Op& op) {
-  if (op.made_by() == "halve_gradients" || Has(op.role(), Role::kOptimize)) return true;
+  if (op.made_by() == "halve_gradients" || Has(op.role(), OpRole::kOptimize)) return true;
   return roles::CollectiveView(op).kind() != roles::CollectiveKind::kNone ||
          op.type() == "c_sync_calc_stream" || op.type() == "c_sync_comm_stream";
 }
@@ -50,7 +50,7 @@ std::set<const Op*> MovedOps(const Program& in, const PassContext& context) {
   std::set<const Op*> moved;
   for (const OpEntry& entry : in.main().ops()) {
     for (const auto& [param, gradient] : entry.op->RolePairs())
-      begun = begun || (Has(entry.op->role(), Role::kBackward) && planned.contains(gradient));
+      begun = begun || (Has(entry.op->role(), OpRole::kBackward) && planned.contains(gradient));
     if (begun && BelongsToUpdate(*entry.op)) moved.insert(entry.op.get());
   }
   return moved;
@@ -82,11 +82,11 @@ std::vector<Var> CountingVars(const std::string& runs, const Counting& names) {
 
 // Makes the sum empty again.
 Op MakeEmptySum(const plan::RingUse& gradient) {
-  if (gradient.sparse) return std::move(MakeStartOfSum(gradient).SetRole(Role::kOptimize));
+  if (gradient.sparse) return std::move(MakeStartOfSum(gradient).SetRole(OpRole::kOptimize));
   const std::string var = GradientSumName(gradient.var);
   Op op("fill_zeros_like");
   op.AddInput("X", {var}).AddOutput("Out", {var});
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Status Declare(BlockEdit& main, std::vector<Var> vars) {
@@ -122,7 +122,7 @@ Result<Program> AccumulateGradients(const Program& in, const PassContext& contex
     PENSTOCK_RETURN_IF_ERROR(Declare(main, {GradientSumVar(use)}));
     // A sum without rows has no height; the first argument decides.
     const NameList added = use.sparse ? NameList{use.var, sum} : NameList{sum, use.var};
-    main.Append(MakeSum(added, sum).SetRole(Role::kBackward).SetMadeBy(kAccumulate));
+    main.Append(MakeSum(added, sum).SetRole(OpRole::kBackward).SetMadeBy(kAccumulate));
     body.Append(MakeEmptySum(use).SetMadeBy(kAccumulate));
     body.RenameVar(use.var, sum);
     gradients.insert(use.var);
@@ -130,8 +130,8 @@ Result<Program> AccumulateGradients(const Program& in, const PassContext& contex
   for (const std::string& name : vars.outside)
     update.in_place.push_back(gradients.contains(name) ? GradientSumName(name) : name);
   main.Append(MakeIncrement(runs).SetMadeBy(kAccumulate));
-  main.Append(MakeCount(names.every, ranks.average_every, Role::kOptimize).SetMadeBy(kAccumulate));
-  main.Append(MakeCount(names.none, 0, Role::kOptimize).SetMadeBy(kAccumulate));
+  main.Append(MakeCount(names.every, ranks.average_every, OpRole::kOptimize).SetMadeBy(kAccumulate));
+  main.Append(MakeCount(names.none, 0, OpRole::kOptimize).SetMadeBy(kAccumulate));
   main.Append(MakeRemainder(runs, names.every, names.over).SetMadeBy(kAccumulate));
   main.Append(MakeEqual(names.over, names.none, names.due).SetMadeBy(kAccumulate));
   main.Append(MakeConditional(update).SetMadeBy(kAccumulate));

@@ -20,10 +20,10 @@ Result<Program> AdasumGradients(const Program& in, const PassContext& context) {
   for (const plan::RingUse& use : context.plan.ranks.reductions) planned.insert(use.var);
   ProgramEdit edit(in);
   for (const OpEntry& entry : in.main().ops()) {
-    if (entry.op->type() != "c_allreduce_sum" || !Has(entry.op->role(), Role::kBackward)) continue;
+    if (entry.op->type() != "c_allreduce_sum" || !Has(entry.op->role(), OpRole::kBackward)) continue;
     if (!planned.contains(entry.op->InputName("X"))) continue;
     Op op = MakeAllReduceAdasum(entry.op->InputName("X"), roles::CollectiveView(*entry.op).ring(),
-                                Role::kBackward);
+                                OpRole::kBackward);
     edit.main().Replace(entry.id, std::move(op.SetMadeBy("adasum_gradients")));
   }
   return edit.Apply();

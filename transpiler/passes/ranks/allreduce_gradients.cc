@@ -24,18 +24,18 @@ Result<Program> AllreduceGradients(const Program& in, const PassContext& context
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (const OpEntry& entry : in.main().ops()) {
-    if (!Has(entry.op->role(), Role::kBackward)) continue;
+    if (!Has(entry.op->role(), OpRole::kBackward)) continue;
     std::vector<std::string> grads;
     for (auto& [param, grad] : entry.op->RolePairs()) {
       if (ring_of.contains(grad)) grads.push_back(std::move(grad));
     }
     if (grads.empty()) continue;
     const bool sparse = entry.op->type() == "dgc" && context.plan.conventions().sums_sparsely;
-    main.InsertAfter(entry.id, MakeAwaitComputation(grads.front(), Role::kBackward).SetMadeBy(kPass));
+    main.InsertAfter(entry.id, MakeAwaitComputation(grads.front(), OpRole::kBackward).SetMadeBy(kPass));
     for (auto grad = grads.rbegin(); grad != grads.rend(); ++grad) {
       const int ring = ring_of.at(*grad);
-      Op sum = sparse ? MakeSparseAllReduce(*grad, ring, Role::kBackward)
-                      : MakeAllReduce(*grad, ring, Role::kBackward);
+      Op sum = sparse ? MakeSparseAllReduce(*grad, ring, OpRole::kBackward)
+                      : MakeAllReduce(*grad, ring, OpRole::kBackward);
       main.InsertAfter(entry.id, std::move(sum.SetMadeBy(kPass)));
     }
   }

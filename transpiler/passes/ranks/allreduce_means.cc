@@ -23,7 +23,7 @@ Result<Program> AllreduceMeans(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "allreduce_means";
   std::unordered_map<std::string, OpId> writer;
   for (const OpEntry& entry : in.main().ops()) {
-    if (!Has(entry.op->role(), Role::kBackward)) continue;
+    if (!Has(entry.op->role(), OpRole::kBackward)) continue;
     for (std::string& name : entry.op->OutputNames()) writer[std::move(name)] = entry.id;
   }
   const float share = static_cast<float>(1.0 / context.plan.trainers);
@@ -33,9 +33,9 @@ Result<Program> AllreduceMeans(const Program& in, const PassContext& context) {
     const auto at = writer.find(use.var);
     if (at == writer.end()) return PassError(kPass, "no op writes ", use.var, ", a gradient that is planned");
     Op scale = MakeScale(use.var, share);
-    OpId last = main.InsertAfter(at->second, scale.SetRole(Role::kBackward).SetMadeBy(kPass));
-    last = main.InsertAfter(last, MakeAwaitComputation(use.var, Role::kBackward).SetMadeBy(kPass));
-    main.InsertAfter(last, MakeAllReduce(use.var, use.ring, Role::kBackward).SetMadeBy(kPass));
+    OpId last = main.InsertAfter(at->second, scale.SetRole(OpRole::kBackward).SetMadeBy(kPass));
+    last = main.InsertAfter(last, MakeAwaitComputation(use.var, OpRole::kBackward).SetMadeBy(kPass));
+    main.InsertAfter(last, MakeAllReduce(use.var, use.ring, OpRole::kBackward).SetMadeBy(kPass));
   }
   return edit.Apply();
 }

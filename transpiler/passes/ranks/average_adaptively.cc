@@ -52,7 +52,8 @@ constexpr char kLeastSteps[] = "@LOCAL_SGD_LEAST@";
 const Var* LossOfStep(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
-    if (!Has(op.role(), Role::kLoss) || Has(op.role(), Role::kBackward) || op.OutputNames().empty()) continue;
+    if (!Has(op.role(), OpRole::kLoss) || Has(op.role(), OpRole::kBackward) || op.OutputNames().empty())
+      continue;
     const Var* const var = program.main().FindVar(op.OutputNames().front());
     if (var != nullptr && var->type) return var;
   }
@@ -80,25 +81,25 @@ class StepsChooser {
   void Choose(const Var& loss, const Var* rate) {
     Measure(loss, kStepLoss);
     if (plan_.on_uneven == OnUneven::kNone) {
-      Add(MakeScale(kStepLoss, static_cast<float>(1.0 / plan_.trainers)).SetRole(Role::kOptimize));
+      Add(MakeScale(kStepLoss, static_cast<float>(1.0 / plan_.trainers)).SetRole(OpRole::kOptimize));
     } else {
       const DType type = plan_.ranks.reductions.front().dtype;
-      Add(MakeCast(TensorVar(ShareName(type), type, Shape({1})), Float(kStepWeight), Role::kOptimize));
-      Add(MakeProduct(kStepLoss, kStepWeight, Role::kOptimize));
+      Add(MakeCast(TensorVar(ShareName(type), type, Shape({1})), Float(kStepWeight), OpRole::kOptimize));
+      Add(MakeProduct(kStepLoss, kStepWeight, OpRole::kOptimize));
     }
-    Exchange(MakeAllReduce(kStepLoss, 0, Role::kOptimize), kStepLoss);
-    Add(MakeCopy(kStepsBegun, Float(kFirstTime).name, Role::kOptimize));
+    Exchange(MakeAllReduce(kStepLoss, 0, OpRole::kOptimize), kStepLoss);
+    Add(MakeCopy(kStepsBegun, Float(kFirstTime).name, OpRole::kOptimize));
     Op complement = MakeScale(kFirstTime, -1.0f);
-    Add(complement.Set("bias", 1.0f).SetRole(Role::kOptimize));
+    Add(complement.Set("bias", 1.0f).SetRole(OpRole::kOptimize));
     KeepFirst(kStepLoss, kFirstLoss);
     Add(MakeElementwise("elementwise_div", kStepLoss, kFirstLoss, Float(kNextSteps).name));
     if (rate != nullptr) {
       Measure(*rate, kStepRate);
       KeepFirst(kStepRate, kFirstRate);
       Add(MakeElementwise("elementwise_div", kFirstRate, kStepRate, kStepRate));
-      Add(MakeProduct(kNextSteps, kStepRate, Role::kOptimize));
+      Add(MakeProduct(kNextSteps, kStepRate, OpRole::kOptimize));
     }
-    Add(MakeFloat(kStepsBegun, 1.0f, Role::kOptimize));
+    Add(MakeFloat(kStepsBegun, 1.0f, OpRole::kOptimize));
     Round();
   }
 
@@ -110,30 +111,30 @@ class StepsChooser {
   }
   void Add(Op op) { body_.Append(std::move(op.SetMadeBy(kAdaptively))); }
   void Exchange(Op op, const char* var) {
-    Add(MakeAwaitComputation(var, Role::kOptimize));
+    Add(MakeAwaitComputation(var, OpRole::kOptimize));
     Add(std::move(op));
-    Add(MakeAwaitRing(var, 0, Role::kOptimize));
+    Add(MakeAwaitRing(var, 0, OpRole::kOptimize));
   }
-  void Measure(const Var& var, const char* into) { Add(MakeCast(var, Float(into), Role::kOptimize)); }
+  void Measure(const Var& var, const char* into) { Add(MakeCast(var, Float(into), OpRole::kOptimize)); }
   // Sets `kept` to `now` the first time only: kept = kept * begun + now * (1 - begun).
   void KeepFirst(const char* now, const char* kept) {
     Add(MakeElementwise("elementwise_mul", now, kFirstTime, Float(kFirstPart).name));
-    Add(MakeProduct(kept, kStepsBegun, Role::kOptimize));
+    Add(MakeProduct(kept, kStepsBegun, OpRole::kOptimize));
     Add(MakeElementwise("elementwise_add", kept, kFirstPart, kept));
   }
   void Round() {
-    Add(MakeScale(kNextSteps, static_cast<float>(plan_.ranks.average_every)).SetRole(Role::kOptimize));
+    Add(MakeScale(kNextSteps, static_cast<float>(plan_.ranks.average_every)).SetRole(OpRole::kOptimize));
     Add(MakeUnary("sqrt", kNextSteps, kNextSteps));
     Add(MakeUnary("ceil", kNextSteps, kNextSteps));
-    Add(MakeFloat(Float(kMostSteps).name, kStepsMax, Role::kOptimize));
+    Add(MakeFloat(Float(kMostSteps).name, kStepsMax, OpRole::kOptimize));
     Add(MakeElementwise("elementwise_min", kNextSteps, kMostSteps, kNextSteps));
     const Var steps = CountVar(kStepsToAverage), least = CountVar(kLeastSteps);
     body_.SetVar(least);
-    Add(MakeCast(TensorVar(kNextSteps, DType::kFp32, Shape({1})), steps, Role::kOptimize));
-    Add(MakeCount(kLeastSteps, 1, Role::kOptimize));
+    Add(MakeCast(TensorVar(kNextSteps, DType::kFp32, Shape({1})), steps, OpRole::kOptimize));
+    Add(MakeCount(kLeastSteps, 1, OpRole::kOptimize));
     Add(MakeElementwise("elementwise_max", kStepsToAverage, kLeastSteps, kStepsToAverage));
-    Exchange(MakeBroadcast(kStepsToAverage, 0).SetRole(Role::kOptimize), kStepsToAverage);
-    Add(MakeCount(plan::kLocalSgdStep, 0, Role::kOptimize));
+    Exchange(MakeBroadcast(kStepsToAverage, 0).SetRole(OpRole::kOptimize), kStepsToAverage);
+    Add(MakeCount(plan::kLocalSgdStep, 0, OpRole::kOptimize));
   }
 
   const plan::PlacementPlan& plan_;

@@ -55,8 +55,8 @@ Result<Program> AverageEvery(const Program& in, const PassContext& context) {
   average.in_place = FillAverageBlock(context.plan, kAverageEvery, edit.block(average.block));
 
   main.Append(MakeIncrement(plan::kLocalSgdStep).SetMadeBy(kAverageEvery));
-  main.Append(MakeCount(kInterval, ranks.average_every, Role::kOptimize).SetMadeBy(kAverageEvery));
-  main.Append(MakeCount(kZero, 0, Role::kOptimize).SetMadeBy(kAverageEvery));
+  main.Append(MakeCount(kInterval, ranks.average_every, OpRole::kOptimize).SetMadeBy(kAverageEvery));
+  main.Append(MakeCount(kZero, 0, OpRole::kOptimize).SetMadeBy(kAverageEvery));
   main.Append(MakeRemainder(plan::kLocalSgdStep, kInterval, kRest).SetMadeBy(kAverageEvery));
   main.Append(MakeEqual(kRest, kZero, kDue).SetMadeBy(kAverageEvery));
   main.Append(MakeConditional(average).SetMadeBy(kAverageEvery));

@@ -60,7 +60,7 @@ class Waits {
   // As Fluid: all rings before the first op of role optimize.
   void InsertBeforeUpdates() {
     for (const OpEntry& entry : in_.main().ops()) {
-      if (Has(entry.op->role(), Role::kOptimize)) return WaitForAll(entry.id);
+      if (Has(entry.op->role(), OpRole::kOptimize)) return WaitForAll(entry.id);
     }
   }
 
@@ -73,7 +73,7 @@ class Waits {
       if (planned != ring_of_.end()) last[planned->first] = op;
     };
     for (const OpEntry& entry : in_.main().ops()) {
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      if (!Has(entry.op->role(), OpRole::kBackward)) continue;
       for (const auto& [param, gradient] : entry.op->RolePairs()) note(gradient, entry.id);
       const roles::CollectiveView exchange(*entry.op);
       if (exchange.kind() != roles::CollectiveKind::kNone) note(exchange.variable(), entry.id);
@@ -84,7 +84,7 @@ class Waits {
   }
 
   void WaitBefore(const OpEntry& entry) {
-    if (Has(entry.op->role(), Role::kOptimize)) {
+    if (Has(entry.op->role(), OpRole::kOptimize)) {
       WaitForAll(entry.id);
       in_flight_.clear();
       return;
@@ -116,7 +116,7 @@ class Waits {
   }
 
   Op MakeWait(int ring) const {
-    return std::move(MakeAwaitRing(ranks_.reductions.front().var, ring, Role::kBackward).SetMadeBy(kAwait));
+    return std::move(MakeAwaitRing(ranks_.reductions.front().var, ring, OpRole::kBackward).SetMadeBy(kAwait));
   }
 
   const Program& in_;

@@ -22,7 +22,7 @@ Result<Program> BroadcastParams(const Program& in, const PassContext& context) {
     main.Append(MakeBroadcast(use.var, use.ring).SetMadeBy(kPass));
   if (ranks.broadcasts.empty()) return edit.Apply();
   for (int ring = 0; ring < ranks.rings; ++ring) {
-    main.Append(MakeAwaitRing(ranks.broadcasts.back().var, ring, Role::kForward).SetMadeBy(kPass));
+    main.Append(MakeAwaitRing(ranks.broadcasts.back().var, ring, OpRole::kForward).SetMadeBy(kPass));
   }
   return edit.Apply();
 }

@@ -20,7 +20,7 @@ Result<Program> CountLocalSteps(const Program& in, const PassContext& context) {
     Var count = CountVar(name);
     if (main.FindVar(name) != nullptr) return NameTaken(kPass, name);
     count.persistable = true;
-    main.Append(MakeCount(name, 0, Role::kForward).SetMadeBy(kPass));
+    main.Append(MakeCount(name, 0, OpRole::kForward).SetMadeBy(kPass));
     main.SetVar(std::move(count));
   }
   return edit.Apply();

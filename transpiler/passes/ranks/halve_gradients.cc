@@ -69,9 +69,9 @@ Result<Program> HalveGradients(const Program& in, const PassContext& context) {
     if (main.FindVar(half.name) != nullptr) return NameTaken(kPass, half.name);
     Op exchange = *entry.op;
     exchange.AddInput("X", {half.name}).AddOutput("Out", {half.name});
-    main.InsertBefore(entry.id, MakeCast(*whole, half, Role::kBackward).SetMadeBy(kPass));
+    main.InsertBefore(entry.id, MakeCast(*whole, half, OpRole::kBackward).SetMadeBy(kPass));
     main.Replace(entry.id, std::move(exchange));
-    Op back = std::move(MakeCast(half, *whole, Role::kBackward).SetMadeBy(kPass));
+    Op back = std::move(MakeCast(half, *whole, OpRole::kBackward).SetMadeBy(kPass));
     const OpEntry* const wait = WaitAfter(ops, at, roles::CollectiveView(*entry.op).ring());
     if (wait == nullptr) return PassError(kPass, "no op waits for ", whole->name);
     main.InsertAfter(wait->id, std::move(back));

@@ -24,11 +24,11 @@ Result<Program> ScaleLossGradient(const Program& in, const PassContext& context)
   bool found = false;
   for (const OpEntry& entry : in.main().ops()) {
     const std::vector<std::string> made = entry.op->OutputNames();
-    if (entry.op->role() != (Role::kBackward | Role::kLoss) || made.empty()) continue;
+    if (entry.op->role() != (OpRole::kBackward | OpRole::kLoss) || made.empty()) continue;
     found = true;
     if (earlier.contains(entry.id)) continue;
     Op scale = MakeScale(made.front(), factor);
-    edit.main().InsertAfter(entry.id, scale.SetRole(Role::kBackward).SetMadeBy("scale_loss_gradient"));
+    edit.main().InsertAfter(entry.id, scale.SetRole(OpRole::kBackward).SetMadeBy("scale_loss_gradient"));
   }
   if (!found && conventions.requires_loss) {
     return InvalidArgument("E-pass-no-loss",

@@ -19,7 +19,7 @@ Result<Program> SnapshotParams(const Program& in, const PassContext& context) {
   for (const plan::RingUse& use : context.plan.ranks.broadcasts) {
     Var snapshot = SnapshotVar(use);
     if (main.FindVar(snapshot.name) != nullptr) return NameTaken("snapshot_params", snapshot.name);
-    main.Append(MakeCopy(use.var, snapshot.name, Role::kForward).SetMadeBy("snapshot_params"));
+    main.Append(MakeCopy(use.var, snapshot.name, OpRole::kForward).SetMadeBy("snapshot_params"));
     main.SetVar(std::move(snapshot));
   }
   return edit.Apply();

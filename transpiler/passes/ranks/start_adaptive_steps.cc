@@ -18,7 +18,7 @@ Result<Program> StartAdaptiveSteps(const Program& in, const PassContext&) {
   for (Var& var : AdaptiveStepVars()) {
     if (main.FindVar(var.name) != nullptr) return NameTaken(kPass, var.name);
     const bool steps = var.type->dtype == DType::kInt64;
-    Op start = steps ? MakeCount(var.name, 1, Role::kForward) : MakeFloat(var.name, 0.0f, Role::kForward);
+    Op start = steps ? MakeCount(var.name, 1, OpRole::kForward) : MakeFloat(var.name, 0.0f, OpRole::kForward);
     main.Append(start.SetMadeBy(kPass));
     main.SetVar(std::move(var));
   }

@@ -24,7 +24,7 @@ Result<Program> StartGradientSums(const Program& in, const PassContext& context)
   Var runs = CountVar(RunsName(context.plan.ranks));
   if (edit.main().FindVar(runs.name) != nullptr) return NameTaken(kPass, runs.name);
   runs.persistable = true;
-  edit.main().Append(MakeCount(runs.name, 0, Role::kForward).SetMadeBy(kPass));
+  edit.main().Append(MakeCount(runs.name, 0, OpRole::kForward).SetMadeBy(kPass));
   edit.main().SetVar(std::move(runs));
   return edit.Apply();
 }

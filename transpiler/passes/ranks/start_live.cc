@@ -18,7 +18,7 @@ Result<Program> StartLive(const Program& in, const PassContext&) {
   ProgramEdit edit(in);
   if (edit.main().FindVar(plan::kRankLive) != nullptr) return NameTaken(kPass, plan::kRankLive);
   edit.main().SetVar(RankLiveVar());
-  edit.main().Append(MakeFloat(plan::kRankLive, 1.0f, Role::kForward).SetMadeBy(kPass));
+  edit.main().Append(MakeFloat(plan::kRankLive, 1.0f, OpRole::kForward).SetMadeBy(kPass));
   return edit.Apply();
 }
 

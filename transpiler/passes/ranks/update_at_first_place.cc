@@ -29,8 +29,8 @@ namespace {
 
 constexpr char kReady[] = "@PLACES_READY@";
 
-bool IsOfSchedule(const Op& op) { return Has(op.role(), Role::kLrSched); }
-bool Updates(const Op& op) { return Has(op.role(), Role::kOptimize) && !IsOfSchedule(op); }
+bool IsOfSchedule(const Op& op) { return Has(op.role(), OpRole::kLrSched); }
+bool Updates(const Op& op) { return Has(op.role(), OpRole::kOptimize) && !IsOfSchedule(op); }
 
 // The ops before which all places meet: the first of each group of updates, and the first after it.
 std::vector<OpId> Meetings(const Block& block) {
@@ -55,8 +55,8 @@ Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext&) {
   if (main.FindVar(kReady) != nullptr) return NameTaken(kPass, kReady);
   main.SetVar(TensorVar(kReady, DType::kFp32, Shape({1})));
   for (const OpId at : meetings) {
-    for (Op op : {MakeFloat(kReady, 0.0f, Role::kBackward), MakeAllReduce(kReady, 0, Role::kBackward),
-                  MakeAwaitRing(kReady, 0, Role::kBackward)}) {
+    for (Op op : {MakeFloat(kReady, 0.0f, OpRole::kBackward), MakeAllReduce(kReady, 0, OpRole::kBackward),
+                  MakeAwaitRing(kReady, 0, OpRole::kBackward)}) {
       main.InsertBefore(at, op.SetMadeBy(kPass));
     }
   }

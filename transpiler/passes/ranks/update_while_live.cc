@@ -32,7 +32,7 @@ constexpr char kLiveExtents[] = "@RANK_EXTENTS@";
 constexpr char kLiveElements[] = "@RANK_ELEMENTS@";
 constexpr char kLiveMore[] = "@RANK_MORE@";
 
-bool UpdatesWhileLive(const Op& op) { return Has(op.role(), Role::kOptimize); }
+bool UpdatesWhileLive(const Op& op) { return Has(op.role(), OpRole::kOptimize); }
 
 void CountLiveExamples(const std::string& counted, std::size_t rank, BlockEdit& body) {
   body.SetVar(TensorVar(kLiveExtents, DType::kInt32, Shape({static_cast<Dim>(rank)})));
@@ -41,7 +41,7 @@ void CountLiveExamples(const std::string& counted, std::size_t rank, BlockEdit& 
   body.SetVar(more);
   body.Append(MakeExtents(counted, kLiveExtents).SetMadeBy(kWhileLive));
   body.Append(MakeElementCount(kLiveExtents, kLiveElements).SetMadeBy(kWhileLive));
-  body.Append(MakeCast(elements, more, Role::kOptimize).SetMadeBy(kWhileLive));
+  body.Append(MakeCast(elements, more, OpRole::kOptimize).SetMadeBy(kWhileLive));
   body.Append(MakeElementwise("elementwise_add", plan::kRankExamples, kLiveMore, plan::kRankExamples)
                   .SetMadeBy(kWhileLive));
 }
@@ -76,7 +76,7 @@ Result<Program> UpdateWhileLive(const Program& in, const PassContext&) {
   update.in_place.push_back(plan::kRankExamples);
   update.reads = {counted};
   const OpId at = LastMoved(in, UpdatesWhileLive);
-  main.InsertAfter(at, MakeCast(live, is_live, Role::kOptimize).SetMadeBy(kWhileLive));
+  main.InsertAfter(at, MakeCast(live, is_live, OpRole::kOptimize).SetMadeBy(kWhileLive));
   main.InsertAfter(at, MakeConditional(update).SetMadeBy(kWhileLive));
   return edit.Apply();
 }

@@ -34,18 +34,18 @@ Op MakeInitRingOfDevices(int ring);
 
 // In place: every rank gets rank 0's values, or the sum over all ranks.
 Op MakeBroadcast(const std::string& var, int ring);
-Op MakeAllReduce(const std::string& var, int ring, Role role);
+Op MakeAllReduce(const std::string& var, int ring, OpRole role);
 // The same sum, for tensors that are mostly zero.
-Op MakeSparseAllReduce(const std::string& var, int ring, Role role);
-Op MakeAllReduceAdasum(const std::string& var, int ring, Role role);
+Op MakeSparseAllReduce(const std::string& var, int ring, OpRole role);
+Op MakeAllReduceAdasum(const std::string& var, int ring, OpRole role);
 // The communication stream waits for the computation of `var`; the computation waits for a ring.
-Op MakeAwaitComputation(const std::string& var, Role role);
-Op MakeAwaitRing(const std::string& var, int ring, Role role);
+Op MakeAwaitComputation(const std::string& var, OpRole role);
+Op MakeAwaitRing(const std::string& var, int ring, OpRole role);
 
 // param = snapshot - param: turns a parameter into its update since the snapshot, and back.
 Op MakeSubtractFromSnapshot(const std::string& snapshot, const std::string& param);
-Op MakeCopy(const std::string& from, const std::string& to, Role role);
+Op MakeCopy(const std::string& from, const std::string& to, OpRole role);
 // Converts a variable to the element type of another.
-Op MakeCast(const Var& from, const Var& to, Role role);
+Op MakeCast(const Var& from, const Var& to, OpRole role);
 
 }  // namespace penstock::passes

@@ -22,7 +22,7 @@ constexpr char kFirstLookup[] = "lookup_table";
 
 }  // namespace
 
-Op WithFrame(Op op, Role role, NameList role_pair) {
+Op WithFrame(Op op, OpRole role, NameList role_pair) {
   op.SetRole(role).Set(kRoleVarAttr, std::move(role_pair));
   op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   return op;
@@ -40,7 +40,7 @@ Op MakeSplitRows(const plan::ParamPlacement& param, const std::string& grad, con
     for (const plan::Slice& slice : param.slices) rows.push_back(static_cast<std::int32_t>(slice.rows()));
     op.Set("sections", std::move(rows)).Set("num", 0);
   }
-  return WithFrame(std::move(op), Role::kDist);
+  return WithFrame(std::move(op), OpRole::kDist);
 }
 
 Op MakeSend(const SendSpec& spec) {
@@ -48,7 +48,7 @@ Op MakeSend(const SendSpec& spec) {
   op.AddInput("X", spec.pieces).AddOutput("Out", spec.done.empty() ? NameList() : NameList{spec.done});
   op.Set("epmap", spec.addresses).Set("sections", spec.sections).Set(kMessagesAttr, spec.messages);
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
-  return WithFrame(std::move(op), Role::kRpc,
+  return WithFrame(std::move(op), OpRole::kRpc,
                    spec.param.empty() ? NameList() : NameList{spec.param, spec.grad});
 }
 
@@ -76,7 +76,7 @@ Op MakeNotice(const NameList& vars, const NameList& names, int trainer_id, const
       .Set("sections", std::vector<std::int64_t>())
       .Set("send_varnames", names);
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", trainer_id);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id,
@@ -84,7 +84,7 @@ Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer
   Op op("send_barrier");
   op.AddInput("X", after).AddOutput("Out", {done});
   op.Set("endpoints", addresses).Set("trainer_id", trainer_id).Set(kHalfAsyncAttr, false);
-  return WithFrame(std::move(op), Role::kRpc);
+  return WithFrame(std::move(op), OpRole::kRpc);
 }
 
 Op MakeCommunicatorBarrier(const NameList& after, const NameList& addresses, int trainer_id,
@@ -100,7 +100,7 @@ Op MakeRecv(const RecvSpec& spec) {
       .Set("varnames", NameList())
       .Set("with_barrier", true)
       .Set("do_not_run", 0);
-  return WithFrame(std::move(op), Role::kRpc, spec.role_pair);
+  return WithFrame(std::move(op), OpRole::kRpc, spec.role_pair);
 }
 
 Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id,
@@ -108,14 +108,14 @@ Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int traine
   Op op("fetch_barrier");
   op.AddInput("X", after).AddOutput("Out", outputs);
   op.Set("endpoints", addresses).Set("trainer_id", trainer_id);
-  return WithFrame(std::move(op), Role::kRpc);
+  return WithFrame(std::move(op), OpRole::kRpc);
 }
 
 Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done) {
   return MakeFetchBarrier({}, addresses, trainer_id, {done});
 }
 
-Op MakeJoinRows(const NameList& pieces, const std::string& whole, Role role) {
+Op MakeJoinRows(const NameList& pieces, const std::string& whole, OpRole role) {
   Op op("concat");
   op.AddInput("X", pieces).AddInput("AxisTensor", {}).AddOutput("Out", {whole});
   op.Set("axis", 0).Set("use_mkldnn", false).Set("use_quantizer", false);
@@ -128,7 +128,7 @@ Op MakeRemoteLookup(const LookupSpec& spec) {
   op.Set("table_names", spec.pieces).Set("height_sections", spec.rows).Set("endpoints", spec.addresses);
   op.Set("padding_idx", spec.padding_idx).Set("trainer_id", spec.trainer_id);
   op.Set("lookup_table_version", spec.lookup_type).Set("dtype", static_cast<std::int32_t>(DType::kFp32));
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op WithSlices(const Op& sampler, const LookupSpec& spec) {
@@ -137,7 +137,7 @@ Op WithSlices(const Op& sampler, const LookupSpec& spec) {
   return op.Set("trainer_id", spec.trainer_id);
 }
 
-Op MakeSplitIds(const NameList& ids, const NameList& pieces, Role role) {
+Op MakeSplitIds(const NameList& ids, const NameList& pieces, OpRole role) {
   Op op("split_ids");
   op.AddInput("Ids", ids).AddOutput("Out", pieces);
   return WithFrame(std::move(op), role);
@@ -146,14 +146,14 @@ Op MakeSplitIds(const NameList& ids, const NameList& pieces, Role role) {
 Op MakeMergeRows(const std::string& from, const std::string& into) {
   Op op("merge_selected_rows");
   op.AddInput("X", {from}).AddOutput("Out", {into});
-  return WithFrame(std::move(op), Role::kDist);
+  return WithFrame(std::move(op), OpRole::kDist);
 }
 
 Op MakePrefetch(const ShardRequestSpec& spec) {
   Op op("prefetch");
   op.AddInput("X", spec.asked).AddOutput("Out", spec.answered);
   op.Set("epmap", spec.addresses).Set("trainer_id", spec.trainer_id);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeMergeIds(const ShardRequestSpec& spec) {
@@ -163,7 +163,7 @@ Op MakeMergeIds(const ShardRequestSpec& spec) {
   // The lookup type decides whether the last extent, 1, of the ids is dropped. Fluid's op has no attribute
   // for it and assumes the type that drops it.
   if (spec.lookup_type != kFirstLookup) op.Set("lookup_table_version", spec.lookup_type);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeTableLookup(const std::string& ids, const std::string& table, const std::string& rows,
@@ -171,7 +171,7 @@ Op MakeTableLookup(const std::string& ids, const std::string& table, const std::
   Op op("lookup_sparse_table");
   op.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {rows});
   op.Set("padding_idx", padding_idx).Set("auto_grown_table", true).Set("is_test", false);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 // The path comes from kTablePathVar at run time; the attribute has Fluid's value.
@@ -179,39 +179,39 @@ Op MakeSaveTable(const std::string& table) {
   Op op("save");
   op.AddInput("X", {table}).Set("file_path", "none");
   op.Set("overwrite", true).Set("save_as_fp16", false);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeFakeInit(const std::string& table, const Shape& shape) {
   Op op("fake_init");
   op.AddOutput("Out", {table}).Set("shape", shape.dims());
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeSum(const NameList& from, const std::string& into) {
   Op op("sum");
   op.AddInput("X", from).AddOutput("Out", {into}).Set("use_mkldnn", false);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeScale(const std::string& var, float factor) {
   Op op("scale");
   op.AddInput("X", {var}).AddInput("ScaleTensor", {}).AddOutput("Out", {var});
   op.Set("scale", factor).Set("bias", 0.0f).Set("bias_after_scale", true);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeExchangeSums(const ExchangeSpec& spec) {
   Op op("exchange_sums");
   op.AddInput("X", spec.own).AddOutput("Out", spec.all);
   op.Set("epmap", spec.owners).Set("endpoints", spec.addresses);
-  return WithFrame(std::move(op), Role::kRpc);
+  return WithFrame(std::move(op), OpRole::kRpc);
 }
 
 Op MakeAssign(const std::string& from, const std::string& to) {
   Op op("assign");
   op.AddInput("X", {from}).AddOutput("Out", {to});
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeElementwise(std::string_view type, const std::string& x, const std::string& y,
@@ -219,13 +219,13 @@ Op MakeElementwise(std::string_view type, const std::string& x, const std::strin
   Op op{std::string(type)};
   op.AddInput("X", {x}).AddInput("Y", {y}).AddOutput("Out", {out});
   op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeRefByTrainerId(const NameList& from, const std::string& trainer_id, const std::string& out) {
   Op op("ref_by_trainer_id");
   op.AddInput("X", from).AddInput("TrainerId", {trainer_id}).AddOutput("Out", {out});
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 Op MakeListenAndServ(const ServeSpec& spec) {
@@ -240,7 +240,7 @@ Op MakeListenAndServ(const ServeSpec& spec) {
   for (const char* kind : {"rpc_get_thread_num", "rpc_send_thread_num", "rpc_prefetch_thread_num"}) {
     op.Set(kind, kFluidThreads);
   }
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 void SetKeepsBackups(Op& serve) { serve.Set(kBackupsAttr, true); }

@@ -15,7 +15,7 @@ namespace penstock::passes {
 using NameList = std::vector<std::string>;
 
 // Adds the attributes that Fluid writes on every op.
-Op WithFrame(Op op, Role role, NameList role_pair = {});
+Op WithFrame(Op op, OpRole role, NameList role_pair = {});
 
 // Splits a gradient into its slices by rows. Slices of a dense gradient share memory with the whole.
 Op MakeSplitRows(const plan::ParamPlacement& param, const std::string& grad, const NameList& pieces);
@@ -59,7 +59,7 @@ Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int traine
 Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done);
 
 // Joins slices to the whole.
-Op MakeJoinRows(const NameList& pieces, const std::string& whole, Role role);
+Op MakeJoinRows(const NameList& pieces, const std::string& whole, OpRole role);
 
 struct LookupSpec {
   std::string table;
@@ -76,7 +76,7 @@ Op MakeRemoteLookup(const LookupSpec& spec);
 Op WithSlices(const Op& sampler, const LookupSpec& spec);
 
 // Distributes ids, or selected rows, to the pservers whose shards hold their rows; each id appears once.
-Op MakeSplitIds(const NameList& ids, const NameList& pieces, Role role);
+Op MakeSplitIds(const NameList& ids, const NameList& pieces, OpRole role);
 // Sums the values of each row that occurs more than once.
 Op MakeMergeRows(const std::string& from, const std::string& into);
 struct ShardRequestSpec {

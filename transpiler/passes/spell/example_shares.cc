@@ -31,7 +31,7 @@ Result<std::vector<LossGradient>> LossGradients(std::string_view pass, const Pro
   std::vector<LossGradient> found;
   for (const OpEntry& entry : program.main().ops()) {
     const std::vector<std::string> made = entry.op->OutputNames();
-    if (entry.op->role() != (Role::kBackward | Role::kLoss) || made.empty()) continue;
+    if (entry.op->role() != (OpRole::kBackward | OpRole::kLoss) || made.empty()) continue;
     LossGradient one{
         .op = entry.id, .grad = made.front(), .counted = ElementsOfMean(program.main(), made.front())};
     const Var* loss = program.main().FindVar(one.grad);
@@ -69,8 +69,8 @@ Result<Program> MultiplyLossGradientByShare(std::string_view pass, const Program
     if (earlier.contains(loss.op)) continue;
     main.SetVar(TensorVar(plan::kRankShare, main.FindVar(loss.grad)->type->dtype, Shape({1})));
     main.InsertAfter(loss.op, MakeShareOfElements(loss.counted, scale).SetMadeBy(std::string(pass)));
-    main.InsertAfter(loss.op,
-                     MakeProduct(loss.grad, plan::kRankShare, Role::kBackward).SetMadeBy(std::string(pass)));
+    main.InsertAfter(
+        loss.op, MakeProduct(loss.grad, plan::kRankShare, OpRole::kBackward).SetMadeBy(std::string(pass)));
   }
   main.SetVar(RankLiveVar());
   return edit.Apply();

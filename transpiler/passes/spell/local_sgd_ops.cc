@@ -17,8 +17,8 @@ Op SubtractFromSnapshot(const plan::RingUse& param) {
   return MakeSubtractFromSnapshot(plan::SnapshotName(param.var), param.var);
 }
 std::vector<Op> AddUpOps(const plan::RingUse& param) {
-  return {MakeAwaitComputation(param.var, Role::kOptimize),
-          MakeAllReduce(param.var, param.ring, Role::kOptimize)};
+  return {MakeAwaitComputation(param.var, OpRole::kOptimize),
+          MakeAllReduce(param.var, param.ring, OpRole::kOptimize)};
 }
 
 // The share of the examples, for each element type of the parameters.
@@ -31,7 +31,7 @@ std::vector<Op> ShareOps(const plan::RankPlan& ranks, BlockEdit& body) {
     body.SetVar(share);
     ops.push_back(MakeShareOfCount(plan::kRankExamples, use.var, share.name));
   }
-  ops.push_back(MakeCount(plan::kRankExamples, 0, Role::kOptimize));
+  ops.push_back(MakeCount(plan::kRankExamples, 0, OpRole::kOptimize));
   return ops;
 }
 
@@ -57,13 +57,13 @@ std::vector<Op> ApplyMeanUpdateOps(const plan::PlacementPlan& plan) {
   const plan::RankPlan& ranks = plan.ranks;
   if (ranks.reductions.empty()) return ops;
   for (int ring = 0; ring < ranks.rings; ++ring) {
-    ops.push_back(MakeAwaitRing(ranks.reductions.front().var, ring, Role::kOptimize));
+    ops.push_back(MakeAwaitRing(ranks.reductions.front().var, ring, OpRole::kOptimize));
   }
   const auto share = static_cast<float>(1.0 / plan.trainers);
   for (const plan::RingUse& use : ranks.reductions) {
-    if (!IsUneven(plan)) ops.push_back(MakeScale(use.var, share).SetRole(Role::kOptimize));
+    if (!IsUneven(plan)) ops.push_back(MakeScale(use.var, share).SetRole(OpRole::kOptimize));
     ops.push_back(SubtractFromSnapshot(use));
-    ops.push_back(MakeCopy(use.var, plan::SnapshotName(use.var), Role::kOptimize));
+    ops.push_back(MakeCopy(use.var, plan::SnapshotName(use.var), OpRole::kOptimize));
   }
   return ops;
 }
@@ -82,7 +82,7 @@ std::vector<std::string> FillAverageBlock(const plan::PlacementPlan& plan, const
     in_place.push_back(use.var);
     in_place.push_back(plan::SnapshotName(use.var));
     append({SubtractFromSnapshot(use)});
-    if (IsUneven(plan)) append({MakeProduct(use.var, ShareName(use.dtype), Role::kOptimize)});
+    if (IsUneven(plan)) append({MakeProduct(use.var, ShareName(use.dtype), OpRole::kOptimize)});
     append(AddUpOps(use));
   }
   append(ApplyMeanUpdateOps(plan));

@@ -22,7 +22,7 @@ Op MakeEmptyResidual(const plan::ParamPlacement& param) {
   Op op("fill_constant");
   op.AddOutput("Out", {ResidualName(param.param)}).Set("shape", param.shape.dims()).Set("value", 0.0f);
   op.Set("dtype", static_cast<std::int32_t>(param.dtype)).Set("force_cpu", false).Set("str_value", "");
-  op.SetRole(Role::kForward).Set(kRoleVarAttr, std::vector<std::string>());
+  op.SetRole(OpRole::kForward).Set(kRoleVarAttr, std::vector<std::string>());
   op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   return op;
 }

@@ -12,7 +12,7 @@ namespace penstock::passes {
 
 Var CountVar(std::string name) { return TensorVar(std::move(name), DType::kInt64, Shape({1})); }
 
-Op MakeCount(const std::string& var, std::int64_t value, Role role) {
+Op MakeCount(const std::string& var, std::int64_t value, OpRole role) {
   Op op("fill_constant");
   op.AddOutput("Out", {var});
   op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kInt64));
@@ -24,7 +24,7 @@ Op MakeCount(const std::string& var, std::int64_t value, Role role) {
 Op MakeIncrement(const std::string& var) {
   Op op("increment");
   op.AddInput("X", {var}).AddOutput("Out", {var}).Set("step", 1.0f);
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into) {
@@ -35,7 +35,7 @@ Op MakeEqual(const std::string& a, const std::string& b, const std::string& into
   Op op("equal");
   op.AddInput("X", {a}).AddInput("Y", {b}).AddOutput("Out", {into});
   op.Set("axis", -1).Set("force_cpu", false);
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Var RankLiveVar() {
@@ -44,7 +44,7 @@ Var RankLiveVar() {
   return live;
 }
 
-Op MakeFloat(const std::string& var, float value, Role role) {
+Op MakeFloat(const std::string& var, float value, OpRole role) {
   Op op("fill_constant");
   op.AddOutput("Out", {var});
   op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kFp32));
@@ -56,37 +56,37 @@ Op MakeShareOfElements(const std::string& counted, float scale) {
   Op op("c_share_of_elements");
   op.AddInput("X", {counted}).AddInput("Live", {plan::kRankLive}).AddOutput("Out", {plan::kRankShare});
   op.Set("ring_id", 0).Set("scale", scale);
-  return WithFrame(std::move(op), Role::kBackward);
+  return WithFrame(std::move(op), OpRole::kBackward);
 }
 
 Op MakeShareOfCount(const std::string& count, const std::string& typed, const std::string& out) {
   Op op("c_share_of_elements");
   op.AddInput("X", {typed}).AddInput("Count", {count}).AddOutput("Out", {out});
   op.Set("ring_id", 0).Set("scale", 1.0f);
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Op MakeElementwise(const char* type, const std::string& x, const std::string& y, const std::string& out) {
   Op op(type);
   op.AddInput("X", {x}).AddInput("Y", {y}).AddOutput("Out", {out});
   op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
-Op MakeProduct(const std::string& var, const std::string& by, Role role) {
+Op MakeProduct(const std::string& var, const std::string& by, OpRole role) {
   return MakeElementwise("elementwise_mul", var, by, var).SetRole(role);
 }
 
 Op MakeUnary(const char* type, const std::string& x, const std::string& out) {
   Op op(type);
   op.AddInput("X", {x}).AddOutput("Out", {out});
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Op MakeExtents(const std::string& of, const std::string& into) {
   Op op("shape");
   op.AddInput("Input", {of}).AddOutput("Out", {into});
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Op MakeElementCount(const std::string& extents, const std::string& into) {
@@ -94,7 +94,7 @@ Op MakeElementCount(const std::string& extents, const std::string& into) {
   op.AddInput("X", {extents}).AddOutput("Out", {into});
   op.Set("dim", std::vector<std::int32_t>{0}).Set("keep_dim", false).Set("reduce_all", true);
   op.Set("in_dtype", -1).Set("out_dtype", -1);
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 Op MakeConditional(const ConditionalSpec& spec) {
@@ -105,7 +105,7 @@ Op MakeConditional(const ConditionalSpec& spec) {
   op.AddOutput("Out", spec.in_place).AddOutput("Scope", {spec.scope});
   op.Set("sub_block", BlockRef{spec.block}).Set("is_scalar_condition", true);
   op.Set("skip_eager_deletion_vars", NameList());
-  return WithFrame(std::move(op), Role::kOptimize);
+  return WithFrame(std::move(op), OpRole::kOptimize);
 }
 
 bool HasBlocks(const Op& op) {
@@ -139,7 +139,7 @@ Op MakeZeroTensor(const Var& var) {
   op.AddOutput("Out", {var.name});
   op.Set("shape", var.type->shape.dims()).Set("dtype", static_cast<std::int32_t>(var.type->dtype));
   op.Set("value", 0.0f).Set("str_value", "0").Set("force_cpu", false);
-  return WithFrame(std::move(op), Role::kForward);
+  return WithFrame(std::move(op), OpRole::kForward);
 }
 
 }  // namespace penstock::passes

@@ -14,8 +14,8 @@ namespace penstock::passes {
 
 // Variables and constants of i64[1].
 Var CountVar(std::string name);
-Op MakeCount(const std::string& var, std::int64_t value, Role role);
-Op MakeFloat(const std::string& var, float value, Role role);  // a constant of f32[1]
+Op MakeCount(const std::string& var, std::int64_t value, OpRole role);
+Op MakeFloat(const std::string& var, float value, OpRole role);  // a constant of f32[1]
 Op MakeIncrement(const std::string& var);
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into);
 Op MakeEqual(const std::string& a, const std::string& b, const std::string& into);
@@ -25,7 +25,7 @@ Var RankLiveVar();
 Op MakeShareOfElements(const std::string& counted, float scale);
 // The same from a count, with the element type of `typed`.
 Op MakeShareOfCount(const std::string& count, const std::string& typed, const std::string& out);
-Op MakeProduct(const std::string& var, const std::string& by, Role role);  // in place
+Op MakeProduct(const std::string& var, const std::string& by, OpRole role);  // in place
 
 // Ops of role optimize on one or two tensors: MakeElementwise("elementwise_div", a, b, quotient).
 Op MakeElementwise(const char* type, const std::string& x, const std::string& y, const std::string& out);

@@ -53,8 +53,8 @@ Status UpdateBlocks::AddBlock(const std::vector<OpId>& ops, const UpdateSite& si
     const bool optimizer = id == site.trained->optimizer && !site.trained->by_hand;
     Op copy = optimizer ? Optimizer(*op, site) : Beside(*op, site);
     // An op of the forward pass that the update needs becomes part of it.
-    if (!Has(copy.role(), Role::kOptimize) && context_.plan.conventions().marks_ops_of_updates) {
-      copy.SetRole(Role::kOptimize).SetRolePair(site.trained->param, site.trained->grad);
+    if (!Has(copy.role(), OpRole::kOptimize) && context_.plan.conventions().marks_ops_of_updates) {
+      copy.SetRole(OpRole::kOptimize).SetRolePair(site.trained->param, site.trained->grad);
     }
     out_.MutableBlock(index).Append(std::move(copy.SetMadeBy(std::string(pass))));
   }

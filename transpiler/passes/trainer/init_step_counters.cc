@@ -31,7 +31,7 @@ Op Filled(const Var& var, float value, const PassContext& context) {
   Op op("fill_constant");
   op.AddOutput("Out", {var.name}).Set("shape", var.shape().dims()).Set(kValue, value);
   op.Set("dtype", static_cast<std::int32_t>(var.type->dtype)).Set("force_cpu", false).Set("str_value", "");
-  op.SetRole(Role::kForward).Set(kRoleVarAttr, std::vector<std::string>());
+  op.SetRole(OpRole::kForward).Set(kRoleVarAttr, std::vector<std::string>());
   op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   const bool server = context.self.role == Self::Role::kPserver;
   return std::move((server ? ServerCopy(op, context.ops) : op).SetMadeBy(kInitStepCounters));

@@ -20,7 +20,7 @@ Result<Program> JoinSlices(const Program& in, const PassContext& context) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       pieces.push_back(plan::ParamPieceName(param, static_cast<int>(i)));
     }
-    edit.main().Append(MakeJoinRows(pieces, param.param, Role::kDist).SetMadeBy("join_slices"));
+    edit.main().Append(MakeJoinRows(pieces, param.param, OpRole::kDist).SetMadeBy("join_slices"));
   }
   return edit.Apply();
 }

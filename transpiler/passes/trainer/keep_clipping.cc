@@ -14,7 +14,7 @@ Result<Program> KeepClipping(const Program& in, const PassContext& context) {
     const Op* op = main.FindOp(id);
     if (op == nullptr) return PassError("keep_clipping", "an op of the analysis is gone");
     Op kept = *op;
-    kept.SetRole(Role::kBackward);
+    kept.SetRole(OpRole::kBackward);
     main.Replace(id, std::move(kept));
   }
   return edit.Apply();

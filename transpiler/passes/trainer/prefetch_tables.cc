@@ -94,7 +94,7 @@ class Prefetcher {
       PENSTOCK_RETURN_IF_ERROR(Declare(AskedIds(users_, request, number, p, conventions), spec.asked));
       PENSTOCK_RETURN_IF_ERROR(Declare(AnsweredRows(users_, request, number, p, conventions), spec.answered));
     }
-    request.Insert(main_, Signed(MakeSplitIds(spec.ids, spec.asked, Role::kForward), first));
+    request.Insert(main_, Signed(MakeSplitIds(spec.ids, spec.asked, OpRole::kForward), first));
     request.Insert(main_, Signed(MakePrefetch(spec), first));
     request.Insert(main_, Signed(MakeMergeIds(spec), first));
     return OkStatus();

@@ -152,7 +152,7 @@ Result<Program> ReceiveInitialParams(const Program& in, const PassContext& conte
     }
     main.Append(MakeRecv(recv).SetMadeBy(kPass));
     if (param.sliced())
-      joins.push_back(MakeJoinRows(recv.pieces, param.param, Role::kForward).SetMadeBy(kPass));
+      joins.push_back(MakeJoinRows(recv.pieces, param.param, OpRole::kForward).SetMadeBy(kPass));
   }
   const std::string done = plan::ControlName("fetch_barrier");
   main.SetVar(ControlVar(done));

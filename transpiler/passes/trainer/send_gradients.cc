@@ -6,7 +6,7 @@
 //           [w@GRAD.block0, w@GRAD.block1] = split_byref(X=w@GRAD) {sections=[7, 6]}
 //           __control_var@0.send.w = send(X=[both]) {epmap=[second server, first]}
 //
-// Changes nothing else.
+// Also declares the variable of the barrier that follows.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/gradient_sends.h"

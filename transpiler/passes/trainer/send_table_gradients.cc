@@ -67,7 +67,8 @@ Result<Program> SendTableGradients(const Program& in, const PassContext& context
     }
     main.SetVar(
         ControlVar(plan::ControlName(StrCat("send.", table.table))));  // Fluid declares it in any case
-    at = main.InsertAfter(at, MakeSplitIds({whole}, send.pieces, Role::kDist).SetMadeBy(kSendTableGradients));
+    at = main.InsertAfter(at,
+                          MakeSplitIds({whole}, send.pieces, OpRole::kDist).SetMadeBy(kSendTableGradients));
     main.InsertAfter(at, MakeSend(send).SetMadeBy(kSendTableGradients));
   }
   return edit.Apply();

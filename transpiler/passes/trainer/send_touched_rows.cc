@@ -27,7 +27,7 @@ struct TouchedRows {
 // A table and the ids of its rows that an op reads; both names are empty if it reads none.
 TouchedRows RowsTakenBy(const Op& op) {
   const std::string& drawn = op.OutputName("SampleLabels");
-  if (!drawn.empty() && !Has(op.role(), Role::kBackward)) return {op.InputName("Weight"), drawn};
+  if (!drawn.empty() && !Has(op.role(), OpRole::kBackward)) return {op.InputName("Weight"), drawn};
   return {op.InputName("W"), op.InputName("Ids")};
 }
 

@@ -1,0 +1,98 @@
+#include "executor/collective/ring/group_end.h"
+
+#include <string>
+#include <utility>
+
+#include "executor/collective/group/error_lines.h"
+#include "executor/collective/group/plain_data.h"
+
+namespace penstock::collective {
+namespace {
+
+constexpr char kLost[] = "E-collective-peer-lost";
+constexpr char kLeft[] = "E-collective-peer-left";
+constexpr char kMismatch[] = "E-collective-mismatch";
+
+Notice NoticeOf(const Status& why) {
+  Notice notice{.kind = Notice::kFailed};
+  WriteText(notice.id, why.id());
+  WriteText(notice.message, LinesOf(why));
+  return notice;
+}
+
+// `notice` may have invalid contents, because another process wrote it.
+Status StatusOf(const Notice& notice) {
+  const std::string id = ReadText(notice.id), text = ReadText(notice.message);
+  if (id == kLost) return FromLines(StatusCode::kUnavailable, kLost, text);
+  if (id == kMismatch) return FromLines(StatusCode::kInvalidArgument, kMismatch, text);
+  return FromLines(StatusCode::kUnavailable, kLeft, text);
+}
+
+}  // namespace
+
+GroupEnd::GroupEnd(Links& links, RankNames names)
+    : links_(links), names_(std::move(names)), left_(static_cast<std::size_t>(links.size())) {
+  links_.Listen([this](int from, const Notice& notice) { Hear(from, notice); });
+}
+
+Status GroupEnd::Failure() const {
+  if (!failed_) return OkStatus();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Status GroupEnd::Fail(const Status& why) {
+  if (Record(why)) TellAll(NoticeOf(why));
+  return Failure();
+}
+
+void GroupEnd::Abort(const Status& why) {
+  if (!Record(why)) return;
+  TellAll(
+      NoticeOf(Unavailable(kLeft, "rank ", names_(links_.rank()), " has left the group: ", why.message())));
+}
+
+Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
+  const std::atomic<bool>& left = left_[static_cast<std::size_t>(rank)];
+  // A notice that the rank sent before its connection ended may still be on its way in this process.
+  if (end == LinkEnd::kBroken) links_.Linger([&] { return failed_ || left; });
+  if (failed_) return Failure();
+  if (left) {
+    return Fail(Unavailable(kLeft, "rank ", names_(rank), " has left the group: it takes no part in ",
+                            Describe(what, names_)));
+  }
+  return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its connection ended before it had done ",
+                          "its part in ", Describe(what, names_)));
+}
+
+void GroupEnd::Leave() {
+  TellAll(Notice{.kind = Notice::kLeft});
+  links_.Close();
+}
+
+void GroupEnd::Hear(int from, const Notice& notice) {
+  if (notice.kind == Notice::kLeft) {
+    left_[static_cast<std::size_t>(from)] = true;
+    return;
+  }
+  if (Record(StatusOf(notice))) TellAll(notice);
+}
+
+bool GroupEnd::Record(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return false;
+    failure_ = why;
+    failed_ = true;
+  }
+  links_.Interrupt();
+  return true;
+}
+
+void GroupEnd::TellAll(const Notice& notice) {
+  for (int rank = 0; rank < links_.size(); ++rank) {
+    if (rank != links_.rank()) links_.Tell(rank, notice);
+  }
+}
+
+}  // namespace penstock::collective

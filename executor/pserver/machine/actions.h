@@ -1,0 +1,183 @@
+// The events and actions of a StateMachine: params and chunks are given by number, independent of the
+// wire.
+//
+//   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
+//   for (const Action& action : actions) ...          // MergeAction, RunAction, ReplyAction ...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executor/pserver/machine/row_ids.h"
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::pserver {
+
+struct MachineConfig {
+  int trainers = 1;
+  bool has_lr_block = false;
+  bool counts_steps = false;  // the learning-rate block has counters of the trainers' steps
+  std::uint64_t window = 2;   // steps that a trainer may push ahead
+  std::size_t part_bytes = kMaxBodyBytes;
+  int backup_trainers = 0;      // trainers that a step does not wait for (quorum.h)
+  std::size_t early_bytes = 0;  // of params by turn: limit of bytes given to trainers and not merged yet
+  int servers = 1;              // servers that exchange sums (sum_exchange.h), including this one
+  int server = 0;               // this server's number among them
+  struct Param {
+    std::string name;
+    std::vector<std::size_t> chunk_bytes;
+    bool start = false;
+    std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
+    bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
+    bool clips = false;                // its updates depend on the sums of all servers
+    // Of a compressed dense gradient, its bytes by chunk. Empty: as many as the chunk has.
+    std::vector<std::size_t> compressed_bytes = {};
+  };
+  std::vector<Param> params;
+};
+
+struct ChunkId {
+  int param = 0, chunk = 0;
+
+  friend auto operator<=>(const ChunkId&, const ChunkId&) = default;
+};
+
+// --- Events.
+
+struct PushEvent {
+  int trainer = 0, param = 0, chunk = 0;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  Payload bytes;
+  std::uint64_t rows = 0;  // of a sparse gradient: number of rows in all its parts
+  bool initial = false;    // a part of a value that a trainer set before its first step; dense, in step 0
+};
+// A request for single rows of a table.
+struct RowsEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t variable = 0;  // the trainer's name for the request
+  std::uint64_t request = 0;
+  std::int64_t padding = -1;  // the id whose row is all zeros; -1: none
+  RowIds ids = {};            // each within the table
+  // Instead of `ids`: the rows that were updated since the trainer's last request of this kind.
+  bool changed = false;
+};
+// A trainer's request to save a table, or a slice of a param with its optimizer state, in a file. The action
+// that does it carries the request; then SaveDone.
+struct SaveEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t request = 0;  // the trainer's number for it, increasing
+  std::string file = {};
+};
+
+// --- Actions.
+
+// Merge this gradient into its chunk, or store this held parameter; then MergeDone. No parts: zeros.
+struct MergeAction {
+  int param = 0, chunk = 0, trainer = 0;
+  std::uint64_t step = 0;
+  std::vector<Payload> parts;  // in order
+  std::uint64_t rows = 0;      // of a sparse gradient
+  int of = 0;                  // as in Turn (update_policy.h)
+  // A value set by a trainer: the first one becomes the chunk's; each later one must be equal.
+  bool initial = false;
+};
+// Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
+struct RunAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;
+  int counts = -1;  // of the learning-rate block: first counts a step of this trainer; -1: none
+};
+struct SaveAction {
+  SaveEvent save;
+};
+// Measure the merged gradient of the chunk, if the program does so; then MeasureDone.
+struct MeasureAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;
+};
+// Send the other servers what was measured here; SumsTaken when one of them has it.
+struct TellSumsAction {
+  std::uint64_t step = 0;
+};
+// Compute what all updates of the step need from all servers' measures; then CombineDone.
+struct CombineAction {
+  std::uint64_t step = 0;
+  std::vector<Payload> sums;  // by server; empty for this one
+};
+// A trainer has completed while others continue. Reported once.
+struct LeftAction {
+  int trainer = 0;
+  std::uint64_t steps = 0;  // in which it took part
+};
+// The server has finished: ok when all trainers have completed and no work is left. The last action.
+struct EndAction {
+  Status why;
+};
+
+// --- Replies, as in protocol/events.h.
+
+struct PushedReply {
+  ChunkId at;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  std::uint64_t welcome_below = 0;  // pushes of the chunk are welcome for steps below this
+  bool initial = false;             // the push was not a gradient
+};
+struct StepEndedReply {
+  std::uint64_t step = 0;
+};
+// Confirms that the schedule will count this step.
+struct CountedReply {
+  std::uint64_t step = 0;
+};
+// Send the current chunk in parts (no block is running on it, or there is a copy).
+struct PulledReply {
+  ChunkId at;
+  std::uint64_t version = 0;
+  std::uint64_t welcome_below = 0;
+  // Instead of that version: the chunk after everything already decided about it is done.
+  bool newest = false;
+};
+struct GoneReply {
+  ChunkId at;
+  std::uint64_t version = 0;
+  std::uint64_t welcome_below = 0;
+};
+// Send the current values of the requested rows, in parts.
+struct RowsReply {
+  RowsEvent asked;
+  bool newest = false;  // as in PulledReply
+};
+struct RowsGoneReply {
+  RowsEvent asked;
+};
+struct CreditReply {
+  ChunkId at;
+  std::uint64_t welcome_below = 0;
+};
+struct SavedReply {
+  std::uint32_t request = 0;
+  Status status;
+};
+struct CompletedReply {};
+struct FailureReply {
+  Status why;
+};
+struct ReplyAction {
+  int trainer = 0;
+  std::variant<PushedReply, StepEndedReply, CountedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply,
+               CreditReply, SavedReply, CompletedReply, FailureReply>
+      reply;
+};
+
+using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction,
+                            MeasureAction, TellSumsAction, CombineAction>;
+using Actions = std::vector<Action>;
+
+}  // namespace penstock::pserver

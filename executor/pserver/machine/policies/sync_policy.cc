@@ -1,0 +1,60 @@
+#include "executor/pserver/machine/policies/sync_policy.h"
+
+namespace penstock::pserver {
+
+Turn SyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
+  const ChunkAccount& chunk = ledger.chunk(at);
+  const int trainer = chunk.merged();
+  if (trainer == ledger.trainers()) return {Turn::Kind::kRun};
+  // A step in which no trainer takes part does not happen.
+  if (!chunk.fed() && !chunk.has_ahead() && ledger.AllCompleted()) return {Turn::Kind::kWait};
+  if (chunk.here(trainer)) return {Turn::Kind::kMerge, trainer};
+  return {ledger.IsAbsent(trainer, chunk.version()) ? Turn::Kind::kZeros : Turn::Kind::kWait, trainer};
+}
+
+std::uint64_t SyncPolicy::RateRuns(const ChunkLedger& ledger, ChunkId at) const {
+  return ledger.chunk(at).version() + 1;
+}
+
+// The rate of the previous step is in use until every chunk has been updated for that step.
+bool SyncPolicy::RateMayRun(const ChunkLedger& ledger, std::uint64_t runs) const {
+  return ledger.low_version() >= runs;
+}
+
+PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version,
+                            bool readable) const {
+  const std::uint64_t there = ledger.chunk(at).version();
+  if (version > there) return PullAnswer::kWait;
+  // A trainer that requests the version that a block is overwriting has already sent its gradient of that
+  // step; it should have pulled before.
+  return version == there && readable ? PullAnswer::kNow : PullAnswer::kGone;
+}
+
+std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const {
+  const std::uint64_t version = ledger.chunk(at).version();
+  if (!ledger.param(at.param).by_turn) return version + ledger.config().window;
+  return trainer == 0 ? version + 1 : ledger.turns().Below(at, trainer);
+}
+
+// A trainer that pulls every version of a param may push the next step when its pull is answered: the chunk
+// then has that version. A trainer may look up no rows of a table and get ahead of its version; the answer
+// to its last push then leaves it without credit, and only this message gives it more. Of a param pushed by
+// turn, trainer 0's next turn begins with the new version.
+bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const {
+  return ledger.has_rows(at.param) || (ledger.param(at.param).by_turn && trainer == 0);
+}
+
+std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
+  const ChunkAccount& chunk = ledger.chunk(at);
+  std::vector<int> lacking;
+  if (chunk.running()) return lacking;
+  for (int t = 0; t < ledger.trainers(); ++t) {
+    const bool came = chunk.taken(t) > chunk.version() || chunk.here(t);
+    // A trainer that may not push yet waits itself, for earlier turns.
+    if (WelcomeBelow(ledger, at, t) <= chunk.version()) continue;
+    if (!came && !ledger.IsAbsent(t, chunk.version())) lacking.push_back(t);
+  }
+  return lacking;
+}
+
+}  // namespace penstock::pserver

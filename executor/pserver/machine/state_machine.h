@@ -1,0 +1,146 @@
+// A parameter server's decisions, as a state machine: events in, actions out. It computes nothing, waits for
+// nothing, and uses no network, clock or thread; the simulator and the server run the same object.
+//
+//   StateMachine machine(config, std::make_unique<SyncPolicy>());  // policies/
+//   Actions actions;
+//   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
+//   for (const Action& action : actions) ...          // MergeAction, RunAction, ReplyAction ...
+//
+// It keeps a ChunkLedger and asks an UpdatePolicy. The unit is the chunk: rows of one parameter piece. A
+// chunk's version counts its updates; the policy decides which gradients make one. The machine itself
+// implements what is the same in every mode:
+//
+// Only one thing at a time happens to a chunk: a merge, a block, or the setting of a value. The learning-rate
+// block runs when the policy says that nothing needs the previous rate. A repeated message is answered again
+// and changes nothing.
+//
+// If gradients are clipped by a norm over all of them, a chunk whose version is complete is measured first;
+// when all such chunks are measured, the servers exchange their measures; then one block computes what all
+// updates need, and the updates run (sum_exchange.h). If another server dies, the job ends.
+//
+// A gradient may be selected rows of a table, which is one chunk. It states its length; in sync mode every
+// trainer sends one in each step, even without rows. Single rows of a table are requested by version, as
+// chunks are.
+//
+// A held parameter is never updated: trainer 0 pushes its initial value once, and every version of it is that
+// value. Pulls wait until it is there.
+//
+// Version 0 is what the server's startup program made, unless trainers set initial values before their first
+// step. The first value is written, the others are compared with it, and no trainer gets the chunk meanwhile.
+// The first update of such a chunk waits for the value of every trainer. A trainer that begins without one is
+// an error: it computed its gradients from other values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "executor/pserver/machine/actions.h"
+#include "executor/pserver/machine/chunk_ledger.h"
+#include "executor/pserver/machine/sum_exchange.h"
+#include "executor/pserver/machine/update_policy.h"
+#include "framework/base/status.h"
+
+namespace penstock::pserver {
+
+class StateMachine {
+ public:
+  StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy);
+
+  // Messages. The caller has checked that trainers and params are in range; everything else is checked here.
+  void Push(const PushEvent& push, Actions& out);
+  void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
+  // The learning-rate schedule must count this step of the trainer, once all its gradients are applied.
+  void CountStep(int trainer, std::uint64_t step, Actions& out);
+  void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
+  void PullRows(const RowsEvent& pull, Actions& out);
+  void Save(const SaveEvent& save, Actions& out);
+  void Complete(int trainer, Actions& out);
+  // The trainer has died (before it completed), which ends the job.
+  void Gone(int trainer, const Status& why, Actions& out);
+  // Ends the job: an error of ours, or a cancellation.
+  void Fail(const Status& why, Actions& out);
+
+  // Messages of other servers with which sums are exchanged (state_machine_sums.cc).
+  void TakeSums(int server, std::uint64_t step, Payload sums, Actions& out);
+  void SumsTaken(int server, std::uint64_t step, Actions& out);
+  void ServerCompleted(int server, Actions& out);
+  void ServerGone(int server, const Status& why, Actions& out);
+
+  // Results of actions.
+  void MeasureDone(int param, int chunk, const Status& status, Actions& out);
+  void CombineDone(const Status& status, Actions& out);
+  void MergeDone(int param, int chunk, Actions& out);
+  void BlockDone(int param, int chunk, const Status& status, Actions& out);
+  void SaveDone(const SaveEvent& save, const Status& status, Actions& out);
+
+  bool ended() const { return ended_; }
+  bool completed(int trainer) const { return ledger_.trainer(trainer).completed; }
+  std::uint64_t steps_ended(int trainer) const { return ledger_.trainer(trainer).steps_ended; }
+  std::uint64_t version(int param, int chunk) const { return ledger_.chunk({param, chunk}).version(); }
+  // The trainer's gradients of this chunk are welcome for steps below this.
+  std::uint64_t credit(int param, int chunk, int trainer) const {
+    return WelcomeBelow({param, chunk}, trainer);
+  }
+  int backup_trainers() const { return ledger_.config().backup_trainers; }
+  // The number of steps whose gradients came too late to be merged.
+  std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
+  bool by_turn(int param) const { return ledger_.param(param).by_turn; }
+  // Tells a trainer that has just come what it may push of a param by turn, chunk by chunk, if anything.
+  void TellCredit(int param, int trainer, Actions& out);
+  std::uint64_t repeats() const { return repeats_; }  // number of duplicate pushes, dropped
+  // The trainers whose gradients the next version of this chunk lacks.
+  std::vector<int> Lacks(int param, int chunk) const;
+  // Whether the chunk's next version waits for the measures of other servers (sums().Lacks()).
+  bool WaitsForSums(int param, int chunk) const {
+    return ledger_.param(param).clips && ledger_.chunk({param, chunk}).measured();
+  }
+  const SumExchange& sums() const { return sums_; }
+  // The newest version in a checkpoint, sent in every reply; 0: none.
+  std::uint64_t durable_version() const { return 0; }
+
+ private:
+  bool IsStart(int param) const { return ledger_.param(param).start; }
+  std::uint64_t WelcomeBelow(ChunkId at, int trainer) const;
+  void PushGradient(const PushEvent& push, Actions& out);
+  void PushStart(const PushEvent& push, Actions& out);
+  void PushInitial(const PushEvent& push, Actions& out);
+  bool StartInitial(ChunkId at, Actions& out);
+  bool HasAllInitial(ChunkId at, Actions& out);
+  void TellWhoLeft(Actions& out);
+  void Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out);
+  void Advance(ChunkId at, Actions& out);
+  void AdvanceAll(Actions& out);
+  void StartMerge(ChunkId at, const Turn& turn, Actions& out);
+  void StartBlock(ChunkId at, Actions& out);
+  bool MayUpdate(ChunkId at, Actions& out);
+  void CombineIfWhole(Actions& out);
+  void StartRate(Actions& out);
+  void CountWhatIsDue(Actions& out);
+  void StartThoseThatWaitForTheRate(Actions& out);
+  bool PassOver(int trainer, std::uint64_t step, int param, Actions& out);
+  void AnswerWaiting(ChunkId at, Actions& out);
+  void TellWelcome(ChunkId at, Actions& out);
+  void TellCredit(ChunkId at, int trainer, Actions& out);
+  void GiveTurns(int param, Actions& out);
+  void GiveAllTurns(Actions& out);
+  void RequireStarter(ChunkId at, Actions& out);
+  void StartSave(int param, Actions& out);
+  void AnswerSave(int trainer, std::uint32_t request, Actions& out);
+  void Leave(int trainer, Actions& out);
+  void EndIfDrained(Actions& out);
+
+  ChunkLedger ledger_;
+  const std::unique_ptr<const UpdatePolicy> policy_;
+  SumExchange sums_;
+  std::uint64_t repeats_ = 0;
+  std::uint64_t rate_runs_ = 0;  // runs of the learning-rate block
+  bool rate_running_ = false;
+  std::set<ChunkId> wait_for_rate_;  // chunks with complete versions
+  std::size_t busy_ = 0;             // merges, measures, blocks and saves in progress
+  int completed_ = 0;                // trainers, not counting those that left
+  bool ended_ = false;
+};
+
+}  // namespace penstock::pserver

@@ -1,0 +1,93 @@
+// Initial values that trainers set, and what happens when a trainer leaves.
+#include <algorithm>
+#include <utility>
+
+#include "executor/pserver/machine/state_machine.h"
+
+namespace penstock::pserver {
+namespace {
+
+constexpr char kLoadTheSame[] =
+    "load the same values on every trainer, after its startup program and before its first step";
+
+}  // namespace
+
+void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
+  const ChunkId at{push.param, push.chunk};
+  const ChunkAccount& chunk = ledger_.chunk(at);
+  if (chunk.version() > 0 && !chunk.initial_of().contains(push.trainer)) {
+    return Fail(FailedPrecondition("E-load-differs", "trainer ", push.trainer, " set the value of ",
+                                   ledger_.param(push.param).name,
+                                   " before its first step, when others had trained it")
+                    .With(kLoadTheSame),
+                out);
+  }
+  ledger_.chunk(at).CollectInitial(push, ledger_.config().part_bytes);
+  Acknowledge(push, ledger_.config().window, out);
+  Advance(at, out);
+}
+
+// Starts to write or compare a complete initial value. Returns false if there is none.
+bool StateMachine::StartInitial(ChunkId at, Actions& out) {
+  MergeAction merge{.param = at.param, .chunk = at.chunk, .parts = {}};
+  if (!ledger_.chunk(at).StartInitial(merge)) return false;
+  ++busy_;
+  out.emplace_back(std::move(merge));
+  return true;
+}
+
+// Whether no trainer has set the chunk's initial value, or every one has. If not, a trainer has not begun
+// yet, or the job has ended.
+bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
+  const ChunkAccount& account = ledger_.chunk(at);
+  if (account.version() > 0 || account.initial_of().empty()) return true;
+  for (int t = 0; t < ledger_.trainers(); ++t) {
+    if (account.initial_of().contains(t) || ledger_.IsAbsent(t, 0)) continue;
+    if (ledger_.trainer(t).steps_begun == 0) return false;
+    Fail(FailedPrecondition("E-load-differs", "trainer ", *account.initial_of().begin(), " set the value of ",
+                            ledger_.param(at.param).name, " before its first step, trainer ", t, " did not")
+             .With(kLoadTheSame),
+         out);
+    return false;
+  }
+  return true;
+}
+
+void StateMachine::Complete(int trainer, Actions& out) {
+  if (ended_ && !completed(trainer)) return;  // it has been told the error
+  out.emplace_back(ReplyAction{trainer, CompletedReply{}});
+  if (!completed(trainer)) Leave(trainer, out);
+}
+
+void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
+  if (!completed(trainer)) Fail(why, out);
+}
+
+void StateMachine::Leave(int trainer, Actions& out) {
+  ledger_.trainer(trainer).completed = true;
+  ++completed_;
+  ledger_.quorum().Left(trainer);
+  TellWhoLeft(out);
+  AdvanceAll(out);  // some may have waited for this trainer
+  GiveAllTurns(out);
+  EndIfDrained(out);
+}
+
+// Reports a completed trainer when another one begins a step in which it takes no part. Trainers that all
+// end at the same step are not reported.
+void StateMachine::TellWhoLeft(Actions& out) {
+  if (completed_ == 0 || ended_ || !policy_->CountsTheCompleted()) return;
+  for (int t = 0; t < ledger_.trainers(); ++t) {
+    TrainerAccount& trainer = ledger_.trainer(t);
+    if (!trainer.completed || trainer.left) continue;
+    bool others_go_on = false;
+    for (int other = 0; other < ledger_.trainers(); ++other)
+      others_go_on = others_go_on || (other != t && ledger_.trainer(other).steps_begun > trainer.steps_ended);
+    if (!others_go_on) continue;
+    trainer.left = true;
+    --completed_;
+    out.emplace_back(LeftAction{.trainer = t, .steps = trainer.steps_ended});
+  }
+}
+
+}  // namespace penstock::pserver

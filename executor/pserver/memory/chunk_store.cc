@@ -1,0 +1,427 @@
+#include "executor/pserver/memory/chunk_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "executor/protocol/compressed.h"
+#include "executor/pserver/memory/gradient_sum.h"
+#include "framework/ir/program.h"
+#include "framework/tensor/chunk.h"
+
+namespace penstock::pserver {
+namespace {
+
+// The names in the ops of these blocks, each with whether an op writes it. Skips block -1.
+std::map<std::string, bool> NamesOf(const Program& program, std::initializer_list<int> blocks) {
+  std::map<std::string, bool> names;
+  for (const int block : blocks) {
+    if (block < 0) continue;
+    for (const OpEntry& entry : program.block(block).ops()) {
+      for (const std::string& name : entry.op->InputNames()) names.try_emplace(name, false);
+      for (const std::string& name : entry.op->OutputNames()) names[name] = true;
+    }
+  }
+  names.erase(kEmptyVarName);
+  names.erase("");
+  return names;
+}
+
+// The factor of the program's own `scale` for the mean of so many gradients.
+float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
+
+void Place(const std::vector<Payload>& parts, Tensor& to) {
+  std::byte* at = to.raw();
+  for (const Payload& part : parts) {
+    part.CopyTo(at);
+    at += part.size();
+  }
+}
+
+Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+  if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
+  const Shape& shape = served.param.shape;
+  const Dim rows = shape.rank() == 0 ? 1 : shape[0];
+  const auto row_bytes = shape.RowWidth() * static_cast<Dim>(SizeOf(served.param.dtype));
+  const auto limit = chunk_bytes ? static_cast<std::int64_t>(*chunk_bytes) : kChunkBytes;
+  return served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::PserverFacts& facts,
+                                                     Scope& scope, std::optional<std::size_t> chunk_bytes,
+                                                     std::size_t part_bytes) {
+  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
+  for (const auto& [name, written] : NamesOf(program, {facts.lr_block, facts.shared_block})) {
+    if (written) store->made_for_all_.insert(name);
+  }
+  if (facts.shared_block >= 0) store->TakeOverExchange();
+  for (const roles::ServedParam& served : store->facts_.params)
+    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
+  return store;
+}
+
+Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+  if (served.by_id) return AddTable(served);
+  const protocol::ContractPiece& piece = served.param;
+  // Trainer 0 sends the value; a value from the startup program is ignored.
+  if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
+  Variable* variable = scope_.Find(piece.name);
+  const Tensor* whole = variable == nullptr ? nullptr : variable->If<Tensor>();
+  if (whole == nullptr || !whole->initialized()) {
+    return FailedPrecondition("E-server-startup", piece.name,
+                              " has no value on this pserver; run its startup program first");
+  }
+  if (whole->shape() != piece.shape || whole->dtype() != piece.dtype) {
+    return InvalidArgument("E-server-shape", piece, " is declared, but the value there is ",
+                           DTypeName(whole->dtype()), whole->shape());
+  }
+  Param& param = NewParam(served);
+  TakeOverMerge(served, param);
+  if (!served.backups.empty()) TakeOverWhose(served);
+  const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
+  param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
+  for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
+    PENSTOCK_RETURN_IF_ERROR(
+        AddChunk(served, *whole, begin, std::min(rows, begin + param.chunk_rows), param));
+  }
+  return OkStatus();
+}
+
+ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
+  const std::size_t first_queue = queue_count() - 1;
+  Param& param = params_.emplace_back();
+  param.piece = served.param;
+  param.start = served.start;
+  param.rows = served.rows;
+  param.compression = served.compression;
+  param.addends = static_cast<int>(served.grads.size());
+  param.block = served.block;
+  param.measure_block = served.measure_block;
+  param.clips = served.clips;
+  if (served.delta && served.rows) param.changed.emplace(served.param.shape[0], facts_.trainers);
+  param.first_queue = first_queue;
+  return param;
+}
+
+// Removes the merge ops from the block if the store can merge the gradients itself. It leaves them if their
+// result is a variable of the server's scope, where others may read it.
+void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
+  if (served.start || served.rows || !CanAdd(served.param.dtype)) return;
+  const int block = served.measure_block < 0 ? served.block : served.measure_block;
+  param.merge = FindMerge(program_, block, served.grads);
+  if (!param.merge) return;
+  const Variable* shared = scope_.Find(param.merge->output);
+  if ((shared != nullptr && shared->initialized()) || made_for_all_.contains(param.merge->output)) {
+    param.merge.reset();
+    return;
+  }
+  for (const OpId op : param.merge->replaces) program_.MutableBlock(block).Remove(op);
+}
+
+// Takes the variable that holds the number of the gradient's trainer out of the block, which then finds it
+// in its chunk's scope.
+void ChunkStore::TakeOverWhose(const roles::ServedParam& served) {
+  const Var* declared = program_.block(served.block).FindVar(served.backup_of);
+  if (declared == nullptr) return;
+  Var whose = *declared;
+  program_.MutableBlock(served.block).RemoveVar(served.backup_of);
+  program_.MutableBlock(0).SetVar(std::move(whose));
+}
+
+void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
+                              Chunk& chunk) {
+  if (merge) {
+    chunk.sum = chunk.scope->FindOrCreate(merge->output);
+    return;
+  }
+  for (const std::string& grad : served.grads) {
+    auto variable = std::make_shared<Variable>();
+    if (served.rows) {
+      variable->As<SelectedRows>() = {.rows = {},
+                                      .height = served.param.shape[0],
+                                      .value = Tensor(served.param.dtype, served.param.shape.WithRows(0))};
+    } else {
+      variable->As<Tensor>() = Tensor(served.param.dtype, chunk.param.shape());
+    }
+    chunk.scope->Bind(grad, variable);
+    chunk.grads.push_back(std::move(variable));
+  }
+}
+
+// Sets up delay compensation of the chunk, whose scope already has its rows of the backup variables.
+Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
+  std::vector<Tensor> rows;
+  for (const std::string& name : served.backups) {
+    const Variable* variable = chunk.scope->Find(name);
+    const Tensor* tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
+    if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != chunk.param.dtype() ||
+        tensor->shape() != chunk.param.shape()) {
+      return FailedPrecondition(
+          "E-server-startup", name, ", which is what a trainer has read of ", served.param.name,
+          ", does not have this type and shape on this pserver; run its startup program first");
+    }
+    rows.push_back(*tensor);
+  }
+  chunk.backups.emplace(std::move(rows), chunk.scope->FindLocal(served.backup_of)->As<Tensor>());
+  return OkStatus();
+}
+
+// Notes a variable that the update of a param uses and that lasts from one update to the next.
+void ChunkStore::NoteForSave(const std::string& name, bool written, Param& param) const {
+  const auto is_it = [&](const roles::ServedParam& served) { return served.param.name == name; };
+  if (written) {
+    param.state.push_back(name);
+  } else if (std::ranges::none_of(facts_.params, is_it)) {
+    param.constants.push_back(name);
+  }
+}
+
+// The table's columns are the variables of its block that the startup program made as selected rows.
+Status ChunkStore::AddTable(const roles::ServedParam& served) {
+  auto chunk = std::make_unique<Chunk>();
+  chunk->scope = std::make_unique<Scope>(&scope_);
+  AddGradients(served, {}, *chunk);
+  std::vector<table::RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
+  Param& param = NewParam(served);
+  for (const auto& [name, written] : NamesOf(program_, {served.block})) {
+    if (chunk->scope->FindLocal(name) != nullptr) continue;
+    if (made_for_all_.contains(name)) continue;
+    Variable* shared = scope_.Find(name);
+    const bool made = shared != nullptr && shared->initialized();
+    const bool rows = name == served.param.name || (made && shared->Is<SelectedRows>());
+    if (rows || !made) chunk->scope->FindOrCreate(name);
+    if (rows && name != served.param.name) columns.push_back({name, shared});
+    if (made && shared->Is<Tensor>()) NoteForSave(name, written, param);
+  }
+  param.rows = true;
+  param.chunk_rows = served.param.shape[0];
+  PENSTOCK_ASSIGN_OR_RETURN(table::RowTable table, table::RowTable::Make(served.param.shape, columns));
+  param.table = std::make_unique<table::RowTable>(std::move(table));
+  param.chunks.push_back(std::move(chunk));
+  return OkStatus();
+}
+
+Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
+                            Param& param) {
+  auto chunk = std::make_unique<Chunk>();
+  chunk->scope = std::make_unique<Scope>(&scope_);
+  const bool cut = end - begin != (served.param.shape.rank() == 0 ? 1 : served.param.shape[0]);
+  chunk->param = cut ? whole.Rows(begin, end) : whole;
+  AddGradients(served, param.merge, *chunk);
+  if (served.start) {
+    param.chunks.push_back(std::move(chunk));
+    return OkStatus();
+  }
+  if (!served.backups.empty()) {
+    chunk->scope->FindOrCreate(served.backup_of)->As<Tensor>() = Tensor(DType::kInt64, {1});
+  }
+  if (served.measure_block >= 0) AddMeasures(served.measure_block, *chunk);
+  for (const auto& [name, written] : NamesOf(program_, {served.measure_block, served.block})) {
+    if (chunk->scope->FindLocal(name) != nullptr) continue;
+    if (made_for_all_.contains(name)) continue;  // found in the server's scope, once it is made
+    Variable* shared = scope_.Find(name);
+    if (shared == nullptr || !shared->initialized()) {  // a temporary of the block
+      chunk->scope->FindOrCreate(name);
+      continue;
+    }
+    const Tensor* tensor = shared->If<Tensor>();
+    if (tensor == nullptr) {
+      return InvalidArgument("E-server-var", name, ", which the update of ", served.param.name,
+                             " uses, is not a tensor");
+    }
+    if (begin == 0) NoteForSave(name, written, param);
+    if (tensor->shape() == served.param.shape) {
+      Variable* seen = shared;  // an uncut piece is updated in place
+      if (cut) {
+        seen = chunk->scope->FindOrCreate(name);
+        seen->As<Tensor>() = tensor->Rows(begin, end);
+      }
+      if (written) chunk->views.push_back({seen, *seen->If<Tensor>()});
+    } else if (written && begin > 0) {
+      auto variable = std::make_shared<Variable>();
+      variable->As<Tensor>() = tensor->Clone();
+      chunk->scope->Bind(name, std::move(variable));
+    }
+  }
+  if (!served.backups.empty()) PENSTOCK_RETURN_IF_ERROR(AddBackups(served, *chunk));
+  param.chunks.push_back(std::move(chunk));
+  return OkStatus();
+}
+
+Status ChunkStore::RequireMeans() const {
+  for (const Param& param : params_) {
+    if (param.start || (param.merge && param.merge->factor == MeanOf(facts_.trainers))) continue;
+    return Unimplemented(
+        "E-server-backup", "the update of ", param.piece.name, " on pserver ", facts_.address,
+        param.rows ? " merges gradients of rows" : " does not begin with the mean of the trainers' gradients",
+        ", which backup_trainers does not support; transpile without it");
+  }
+  return OkStatus();
+}
+
+std::size_t ChunkStore::QueueOf(int param, int chunk) const {
+  if (param >= 0)
+    return params_[static_cast<std::size_t>(param)].first_queue + static_cast<std::size_t>(chunk);
+  return params_.empty() ? 0 : params_.back().first_queue + params_.back().chunks.size();
+}
+
+std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
+  std::vector<MachineConfig::Param> shapes;
+  for (const Param& param : params_) {
+    MachineConfig::Param& shape = shapes.emplace_back();
+    shape.name = param.piece.name;
+    shape.start = param.start;
+    shape.clips = param.clips;
+    if (param.rows) {
+      shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
+                                                          SizeOf(param.piece.dtype);
+    }
+    for (const auto& chunk : param.chunks) {
+      shape.chunk_bytes.push_back(chunk->param.bytes());
+      if (param.compression.none()) continue;
+      shape.compressed_bytes.push_back(
+          static_cast<std::size_t>(param.compression.Bytes(chunk->param.count())));
+    }
+  }
+  return shapes;
+}
+
+Status ChunkStore::Merge(const MergeAction& merge) {
+  if (merge.initial) return SetInitial(merge);
+  Chunk& chunk = At(merge.param, merge.chunk);
+  const Param& param = params_[static_cast<std::size_t>(merge.param)];
+  if (param.start) {
+    Place(merge.parts, chunk.param);
+    return OkStatus();
+  }
+  if (param.rows) {
+    return MergeRows(merge, GradientOf(chunk, merge.trainer).As<SelectedRows>());
+  }
+  if (chunk.backups) chunk.backups->SetWhose(merge.trainer);
+  return MergeTensor(merge, param, chunk);
+}
+
+Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk) {
+  if (!param.compression.none() && !merge.parts.empty()) {
+    MergeAction expanded = merge;
+    Tensor whole = pool_.Make(chunk.param.dtype(), chunk.param.shape());
+    PENSTOCK_RETURN_IF_ERROR(protocol::Expand(param.compression, merge.parts, whole.Span<float>()));
+    expanded.parts = {Payload::Of(whole, 0, whole.bytes())};
+    return MergeExpanded(expanded, param, chunk);
+  }
+  return MergeExpanded(merge, param, chunk);
+}
+
+Status ChunkStore::MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk) {
+  if (param.merge) {
+    AddToSum(merge, param, chunk);
+    return OkStatus();
+  }
+  Tensor& gradient = GradientOf(chunk, merge.trainer).As<Tensor>();
+  // The block may have replaced the buffer of a variable that it also writes.
+  if (!gradient.initialized() || gradient.shape() != chunk.param.shape()) {
+    gradient = Tensor(chunk.param.dtype(), chunk.param.shape());
+  }
+  if (merge.parts.empty()) {
+    std::memset(gradient.raw(), 0, gradient.bytes());
+    return OkStatus();
+  }
+  Place(merge.parts, gradient);
+  return OkStatus();
+}
+
+// The first gradient stays in received memory until the second arrives; then each is read once, and the sum
+// is written once.
+void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk) {
+  const int all = merge.of == 0 ? param.addends : merge.of;
+  const bool last = ++chunk.merged == all;
+  if (chunk.merged == 1 && !last) {
+    chunk.first = merge.parts;
+    return;
+  }
+  Tensor& sum = chunk.sum->As<Tensor>();
+  if (!sum.initialized()) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
+  Addition addition{.first = chunk.merged == 1, .to = chunk.first ? &*chunk.first : nullptr};
+  if (last) addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
+  AddGradient(merge.parts, addition, sum);
+  chunk.first.reset();
+}
+
+Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
+  if (run.param < 0) {
+    if (run.counts >= 0) PENSTOCK_RETURN_IF_ERROR(CountStep(run.counts));
+    return rates_.Run(runner, program_, facts_.lr_block, scope_);
+  }
+  Chunk& chunk = At(run.param, run.chunk);
+  Param& param = params_[static_cast<std::size_t>(run.param)];
+  Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
+                                         : chunk.update.Run(runner, program_, param.block, *chunk.scope);
+  if (!status.ok()) {
+    return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
+                                         " on pserver ", facts_.address));
+  }
+  if (param.changed) param.changed->Note(chunk.grads.front()->As<SelectedRows>().rows);
+  ++chunk.version;
+  chunk.merged = 0;
+  if (chunk.sum != nullptr) chunk.sum->As<Tensor>() = Tensor();
+  // A runner may have put an output into a new buffer; the whole variable still has the old one.
+  for (View& view : chunk.views) {
+    Tensor& now = view.variable->As<Tensor>();
+    if (now.raw() == view.rows.raw()) continue;
+    view.rows.CopyFrom(now);
+    now = view.rows;
+  }
+  return OkStatus();
+}
+
+Status ChunkStore::CountStep(int trainer) {
+  const std::string& name = facts_.counters[static_cast<std::size_t>(trainer)];
+  Variable* counter = scope_.Find(name);
+  Tensor* steps = counter == nullptr ? nullptr : counter->If<Tensor>();
+  if (steps == nullptr || !steps->initialized() || steps->dtype() != DType::kInt64 || steps->count() != 1) {
+    return FailedPrecondition("E-server-startup", name, ", which counts the steps of trainer ", trainer,
+                              ", has no value on this pserver; run its startup program first");
+  }
+  ++steps->Data<std::int64_t>()[0];
+  return OkStatus();
+}
+
+std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::optional<std::uint64_t> asked,
+                                                     int trainer, bool checksums) {
+  Chunk& c = At(param, chunk);
+  const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
+  const std::uint64_t version = asked.value_or(c.version);
+  if (params_[static_cast<std::size_t>(param)].start) {  // never written again
+    if (c.published == nullptr) c.published = Published::Share(c.param, way);
+    return c.published;
+  }
+  if (c.published == nullptr || c.published_version != version) {
+    if (version != c.version) return nullptr;
+    c.published.reset();  // the new copy may reuse its memory
+    c.published = Published::Copy(c.param, way, pool_);
+    c.published_version = version;
+    c.published_to.clear();
+  }
+  c.published_to.insert(trainer);
+  std::shared_ptr<const Published> published = c.published;
+  if (c.published_to.size() == static_cast<std::size_t>(facts_.trainers)) c.published.reset();
+  return published;
+}
+
+ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version,
+                                             bool checksums) {
+  Chunk& c = At(param, chunk);
+  if (c.backups) {
+    const std::uint64_t updates = c.backups->Keep(trainer, version, c.param, c.version);
+    if (updates != c.version) {
+      const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
+      return {Published::Copy(c.backups->of(trainer), way, pool_), updates};
+    }
+  }
+  return {Publish(param, chunk, std::nullopt, trainer, checksums), c.version};
+}
+
+}  // namespace penstock::pserver

@@ -1,0 +1,242 @@
+// The memory of a parameter server. Each chunk has its own scope, whose variables are views of the chunk's
+// rows; state that the optimizer does not keep per row (adam's beta powers) has a copy per chunk, so all
+// chunks evolve alike. A held parameter has only the chunk itself, which its one merge fills. A table sharded
+// by id is one chunk, whose scope has the columns of its rows (executor/table).
+//
+//   store.Merge({.trainer = 0, .parts = g0});  store.Merge({.trainer = 1, .parts = g1});
+//   store.Run({.step = 0}, runner);
+//   store.Publish(0, 0, 1, trainer, true)->part(0)     // version 1 of the first chunk of the first param
+//
+// Merging adds each gradient, in trainer order, to one sum that replaces the block's own `sum` and `scale`
+// (merge_plan.h, gradient_sum.h) and lives until the block has run. If a block merges differently, or the
+// gradients are sparse, each gradient is copied to where the block reads it.
+//
+// If gradients are clipped by a norm over all of them, Measure follows merging, and Combine follows Measure,
+// before Run: the results of the chunks' measure blocks are put into the server's scope, beside the results
+// that other servers sent, and the shared block runs there (state_machine_sums.cc).
+//
+// Thread-safe for different chunks. These run one at a time on the queue of their chunk (chunk_queues.h):
+// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyState; on
+// the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates. PublishTables has its own
+// rule; the others may be called at any time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/protocol/contract.h"
+#include "executor/pserver/machine/state_machine.h"
+#include "executor/pserver/memory/backups.h"
+#include "executor/pserver/memory/buffer_pool.h"
+#include "executor/pserver/memory/changed_rows.h"
+#include "executor/pserver/memory/lazy_block.h"
+#include "executor/pserver/memory/merge_plan.h"
+#include "executor/pserver/memory/published.h"
+#include "executor/table/row_table.h"
+#include "framework/ir/program.h"
+#include "framework/runtime/block_runner.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock::pserver {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+// What the updates of a param keep from one step to the next, at some version of each chunk.
+struct StateCopy {
+  NamedTensors tensors;  // the param first
+  std::atomic<int> chunks_left = 0;
+};
+
+class ChunkStore {
+ public:
+  // `scope` holds the parameters and optimizer state, and outlives the store.
+  // kFailedPrecondition if a parameter has no value yet: the startup program was not run.
+  // Cuts pieces into chunks of at most `chunk_bytes` if their updates allow it; nullopt: as the program's
+  // plan says, or, without a plan, by the planner's rule (tensor/chunk.h). Published chunks travel in parts
+  // of `part_bytes`.
+  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::PserverFacts& facts,
+                                                  Scope& scope, std::optional<std::size_t> chunk_bytes = {},
+                                                  std::size_t part_bytes = kMaxBodyBytes);
+
+  std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
+  Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
+  std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
+
+  // Requires that Merge may get fewer gradients than trainers (MergeAction::of) and divide by their number.
+  // kUnimplemented E-server-backup: the update of a param is not made of the mean of the gradients.
+  Status RequireMeans() const;
+
+  // The index of a queue: one for each chunk, and (param -1) one for the learning-rate block.
+  std::size_t QueueOf(int param, int chunk) const;
+  std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }
+  std::size_t ChunkBytes(int param, int chunk) const { return At(param, chunk).param.bytes(); }
+  std::size_t GatheredBytes(const RowsEvent& pull) const;
+  // Memory beside the scope's variables: sums in progress and published copies (BufferPool::bytes_made).
+  std::size_t pooled_bytes() const { return pool_.bytes_made(); }
+
+  // kInvalidArgument E-rpc-row: a sparse gradient names a row that the piece does not have.
+  // kDataLoss E-rpc-compressed: invalid bytes of a compressed gradient.
+  // kFailedPrecondition E-load-differs: two trainers set different values.
+  Status Merge(const MergeAction& merge);
+  Status Run(const RunAction& run, BlockRunner& runner);
+  // Runs the block that measures the merged gradient; ok at once if the param has none.
+  Status Measure(const MeasureAction& measure, BlockRunner& runner);
+  // A copy of what this server tells the others, once all its chunks have been measured.
+  Payload OwnSums() const;
+  // Runs the shared block on sums as described by ServedExchange::BytesOf.
+  Status Combine(const CombineAction& combine, BlockRunner& runner);
+  // The chunk at this version (nullopt: its current one), for one trainer: copied once, shared by all who
+  // ask, and kept until every trainer has got it, or a later version is requested. Null: that version was
+  // overwritten, and there is no copy of it. `checksums`: a copy made by this call gets checksums.
+  std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
+                                           int trainer, bool checksums);
+  // The answer to a trainer that may get a newer version than requested: the current chunk and its number of
+  // updates. If gradients are corrected for delay, a repeated request gets the first answer again.
+  struct Newest {
+    std::shared_ptr<const Published> value;
+    std::uint64_t updates = 0;
+  };
+  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool checksums);
+  // The number of updates of the chunk; call on its queue.
+  std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
+  // The current rows of a table, one for each id of the request.
+  Tensor Gather(const RowsEvent& pull) const;
+  // Whether trainers may ask which rows of the param were updated: for tables in geo-SGD.
+  bool NotesChanges(int param) const { return params_[static_cast<std::size_t>(param)].changed.has_value(); }
+  // The current values of rows updated since the trainer's request of a lower version. Ids, then values.
+  struct Changed {
+    std::uint64_t rows = 0;
+    Tensor bytes;
+  };
+  Changed GatherChanged(const RowsEvent& pull);
+  // kInvalidArgument E-rpc-row: `ids` are not int64, or one is not a row of the table. A table sharded by id
+  // has a row for any int64.
+  Status CheckIds(int param, int trainer, const RowIds& ids) const;
+  // The number of a param that is a table sharded by id; -1 if there is none of that name.
+  int FindTable(const std::string& name) const;
+  // A table's rows, and what its updates keep beside them: the same rows of its states, and scalars.
+  struct TableCopy {
+    SelectedRows rows;
+    NamedTensors state;
+  };
+  // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
+  // the next starts a new one. An update in between first copies what is missing.
+  std::optional<TableCopy> CopyForSave(int param);
+  // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
+  // StateFileOf(file); from any thread, at any time.
+  Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner) const;
+  // The state file is a list of tensors as of WriteState. The first is the int64 ids, with the table's name;
+  // then one of the name "crc32c" holds the checksum of the values in the other file, as an int64.
+  static std::string StateFileOf(const std::string& table_file) { return table_file + ".state"; }
+  bool KeepsState(int table) const;
+  // The number of a param that is updated here and is not a table sharded by id; -1 if there is none of that
+  // name.
+  int FindUpdated(const std::string& name) const;
+  // A copy to be filled by CopyState on the queue of each chunk, then by CopyRates on that of the
+  // learning-rate block; it holds one version of each chunk. WriteState writes it as tensor records, of which
+  // the first holds the others' names, one per line.
+  std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
+  void CopyState(int param, int chunk, StateCopy& copy) const;
+  void CopyRates(StateCopy& copy) const;
+  static Status WriteState(const std::string& file, const NamedTensors& tensors);
+  bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
+  bool HasTables() const;  // sharded by id
+  // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
+  void PublishTables() const;
+
+ private:
+  struct View {  // a variable that the block writes, and the memory to which the result belongs
+    Variable* variable;
+    Tensor rows;
+  };
+  struct Chunk {
+    std::unique_ptr<Scope> scope;
+    LazyBlock update, measure;                  // in the scope
+    int merged = 0;                             // gradients in the sum
+    std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
+    // The sum of the gradients, until the block has run.
+    Variable* sum = nullptr;
+    // Without a sum: each gradient, by trainer; or a single one, of the trainer whose turn it is.
+    std::vector<std::shared_ptr<Variable>> grads;
+    std::vector<View> views;
+    std::vector<std::pair<const Variable*, Variable*>> measures;  // the chunk's own, and the shared variable
+    std::optional<Backups> backups;                               // if gradients are corrected for delay
+    Tensor param;                                                 // its rows of the parameter
+    std::uint64_t version = 0;
+    std::shared_ptr<const Published> published;  // of published_version
+    std::uint64_t published_version = 0;
+    std::set<int> published_to;     // trainers
+    std::optional<int> initial_of;  // the trainer that set the chunk's first value
+    // Of a table: the copy in progress, and the scalars of that time.
+    std::optional<table::RowCopy> saving;
+    NamedTensors saved_scalars;
+  };
+  struct Param {
+    protocol::ContractPiece piece;
+    bool start = false;
+    bool rows = false;             // its gradients are sparse
+    Compression compression = {};  // of its gradients, in transit
+    int addends = 0;               // gradients of an update
+    int block = 0;
+    int measure_block = -1;
+    bool clips = false;
+    Dim chunk_rows = 0;
+    std::optional<MergePlan> merge;
+    std::size_t first_queue = 0;
+    std::vector<std::unique_ptr<Chunk>> chunks;
+    std::vector<std::string> state;          // what its updates write and keep
+    std::vector<std::string> constants;      // what they only read, such as a learning rate
+    std::unique_ptr<table::RowTable> table;  // of a table sharded by id
+    std::optional<ChangedRows> changed;      // used on the queue of the only chunk
+  };
+
+  ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
+      : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
+  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
+  Status AddTable(const roles::ServedParam& served);
+  void NoteForSave(const std::string& name, bool written, Param& param) const;
+  Param& NewParam(const roles::ServedParam& served);
+  void TakeOverMerge(const roles::ServedParam& served, Param& param);
+  void TakeOverWhose(const roles::ServedParam& served);
+  static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
+                           Chunk& chunk);
+  static Status AddBackups(const roles::ServedParam& served, Chunk& chunk);
+  // The variable of the trainer's gradient, if the block itself adds the gradients.
+  static Variable& GradientOf(const Chunk& chunk, int trainer) {
+    return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
+  }
+  static std::vector<std::string> KeptBy(const Program& program, int block);
+  static std::vector<std::string> CountedBy(const Program& program, int block,
+                                            const std::vector<std::string>& counters);
+  Status CountStep(int trainer);
+  Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
+  Status SetInitial(const MergeAction& merge);
+  Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
+  Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  void TakeOverExchange();
+  void AddMeasures(int block, Chunk& chunk);
+  Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
+  Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
+  void AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk);
+  Chunk& At(int param, int chunk) const {
+    return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
+  }
+
+  Program program_;  // its optimize blocks lack what the store does itself
+  const roles::PserverFacts facts_;
+  Scope& scope_;
+  const std::size_t part_bytes_;
+  BufferPool pool_;
+  std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
+  std::set<std::string> shared_reads_;  // variables that the shared block reads
+  LazyBlock rates_, shared_;            // in the server's scope
+  std::vector<Param> params_;
+};
+
+}  // namespace penstock::pserver

@@ -1,0 +1,106 @@
+// Copies for a save what updates keep from one step to the next: the param, its optimizer state, and the
+// counters of the learning-rate block, or the step that it computes from those of the trainers.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "executor/pserver/memory/chunk_store.h"
+#include "framework/base/files.h"
+#include "framework/ir/mentions.h"
+#include "framework/tensor/serialize.h"
+
+namespace penstock::pserver {
+
+// The variables that a block reads and later writes: their values last from one run to the next.
+std::vector<std::string> ChunkStore::KeptBy(const Program& program, int block) {
+  std::set<std::string> read, written;
+  std::vector<std::string> kept;
+  if (block < 0) return kept;
+  for (const OpEntry& entry : program.block(block).ops()) {
+    for (const std::string& name : entry.op->InputNames()) {
+      if (!written.contains(name)) read.insert(name);
+    }
+    for (const std::string& name : entry.op->OutputNames()) {
+      if (written.insert(name).second && read.contains(name)) kept.push_back(name);
+    }
+  }
+  return kept;
+}
+
+// The variables that a block computes from the trainers' counters of steps: the step of the schedule.
+std::vector<std::string> ChunkStore::CountedBy(const Program& program, int block,
+                                               const std::vector<std::string>& counters) {
+  std::vector<std::string> counted;
+  if (block < 0) return counted;
+  for (const OpEntry& entry : program.block(block).ops()) {
+    const bool counts = std::any_of(counters.begin(), counters.end(),
+                                    [&](const std::string& counter) { return Reads(*entry.op, counter); });
+    if (!counts) continue;
+    for (std::string& name : entry.op->OutputNames()) counted.push_back(std::move(name));
+  }
+  return counted;
+}
+
+int ChunkStore::FindUpdated(const std::string& name) const {
+  const auto found = std::find_if(params_.begin(), params_.end(), [&](const Param& param) {
+    return !param.start && param.table == nullptr && param.piece.name == name;
+  });
+  return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
+}
+
+std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
+  const Param& saved = params_[static_cast<std::size_t>(param)];
+  auto copy = std::make_shared<StateCopy>();
+  std::vector<std::string> names = {saved.piece.name};
+  for (const std::string& name : saved.state) {
+    if (name != saved.piece.name) names.push_back(name);
+  }
+  names.insert(names.end(), saved.constants.begin(), saved.constants.end());
+  for (const std::string& name : names) {
+    const Tensor& whole = *scope_.Find(name)->If<Tensor>();
+    copy->tensors.emplace_back(name, Tensor(whole.dtype(), whole.shape()));
+  }
+  copy->chunks_left = static_cast<int>(saved.chunks.size());
+  return copy;
+}
+
+void ChunkStore::CopyState(int param, int chunk, StateCopy& copy) const {
+  const Param& saved = params_[static_cast<std::size_t>(param)];
+  for (auto& [name, to] : copy.tensors) {
+    const Tensor& whole = *scope_.Find(name)->If<Tensor>();
+    if (whole.shape() == saved.piece.shape) {
+      const std::size_t bytes = At(param, chunk).param.bytes();
+      const std::size_t begin = saved.chunks.front()->param.bytes() * static_cast<std::size_t>(chunk);
+      std::memcpy(to.raw() + begin, whole.raw() + begin, bytes);
+    } else if (chunk == 0) {  // the chunks' copies are equal
+      std::memcpy(to.raw(), whole.raw(), whole.bytes());
+    }
+  }
+}
+
+void ChunkStore::CopyRates(StateCopy& copy) const {
+  std::vector<std::string> names = KeptBy(program_, facts_.lr_block);
+  for (std::string& name : CountedBy(program_, facts_.lr_block, facts_.counters))
+    names.push_back(std::move(name));
+  for (const std::string& name : names) {
+    const Variable* held = scope_.Find(name);
+    const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
+    if (tensor != nullptr && tensor->initialized()) copy.tensors.emplace_back(name, tensor->Clone());
+  }
+}
+
+Status ChunkStore::WriteState(const std::string& file, const NamedTensors& tensors) {
+  std::string names;
+  for (const auto& [name, tensor] : tensors) names += name + "\n";
+  Tensor listed(DType::kUInt8, {static_cast<Dim>(names.size())});
+  std::memcpy(listed.raw(), names.data(), names.size());
+  std::string bytes;
+  AppendTensor(bytes, listed);
+  for (const auto& [name, tensor] : tensors) AppendTensor(bytes, tensor);
+  std::error_code failure;
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), failure);
+  return WriteFile(file, bytes);  // also reports a folder that could not be made
+}
+
+}  // namespace penstock::pserver

@@ -104,7 +104,7 @@ class Attacked {
   long before_[2] = {}, peak_[2] = {};
 };
 
-TEST(Attack, IdleConnectionsBeyondTheDescriptorsKeepNobodyOut) {
+TEST(Attack, IdleConnectionsDoNotBlockTrainers) {
   Attacked job;
   job.Begin();
   std::vector<RawSocket> idle;
@@ -114,7 +114,7 @@ TEST(Attack, IdleConnectionsBeyondTheDescriptorsKeepNobodyOut) {
   job.End();
 }
 
-TEST(Attack, ThousandsOfConnectionsAndHalfSentMessagesTakeNoMemory) {
+TEST(Attack, PartialMessagesOfManyConnectionsTakeNoMemory) {
   ASSERT_TRUE(AllowDescriptors(4000)) << "ulimit -n";
   Attacked job;
   job.Begin();
@@ -132,7 +132,7 @@ TEST(Attack, ThousandsOfConnectionsAndHalfSentMessagesTakeNoMemory) {
 }
 
 // Messages without a proof of the token are only bytes.
-TEST(Attack, FramesOfEmptyMessagesAreAFewLines) {
+TEST(Attack, FramesOfEmptyMessagesAreLoggedInFewLines) {
   Attacked job;
   job.Begin();
   for (int i = 0; i < 20; ++i) {
@@ -150,7 +150,7 @@ void SendTo(Role& role, const std::map<std::string, std::string>& addresses) {
 }
 
 // A trainer of another job with this id, started without a token, as the trainers here are.
-TEST(Attack, AnotherJobsTrainerWithoutATokenEndsNoJobThatHasNone) {
+TEST(Attack, ATrainerOfAnotherJobEndsNoJobWithoutToken) {
   Attacked job("");
   job.Begin();
   Job stray(Roles("trainer"), Roles("pserver"));
@@ -196,7 +196,7 @@ class Ignored : public ConnectionHandler {
 };
 
 // Without a token, any process can send the first message.
-TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
+TEST(Attack, LargeFirstMessagesWithoutATokenTakeNoMemory) {
   Attacked job("");
   job.Begin();
   constexpr int kCount = 12;
@@ -260,7 +260,7 @@ class Recorder {
   std::thread thread_;
 };
 
-TEST(Attack, AHelloThatWasReadOffTheNetworkIsNotWelcomedAgain) {
+TEST(Attack, AReplayedHelloIsRefused) {
   Attacked job;
   Recorder recorder(job.address(0));
   SendTo(job.job().trainer(0), {{job.address(0), recorder.address()}});

@@ -46,7 +46,7 @@ Tensor Batch(float a, float b) {
   return x;
 }
 
-TEST(BackupTrainers, ASlowOneHoldsNobodyUpAndItsLateStepsAreTold) {
+TEST(BackupTrainers, SlowTrainersDelayNoStepAndLateStepsAreCounted) {
   plan::TranspileConfig config;
   config.trainers = 3;
   config.trainer_ids = {0, 1, 2};

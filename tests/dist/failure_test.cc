@@ -35,7 +35,7 @@ void ExpectError(Process& process, const std::vector<std::string>& texts, second
   }
 }
 
-TEST(DistFailure, ATrainerKilledMidStepIsNamedByAll) {
+TEST(DistFailure, AllProcessesNameATrainerKilledMidStep) {
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);
   Process& pserver1 = job->StartPserver(1);
@@ -47,7 +47,7 @@ TEST(DistFailure, ATrainerKilledMidStepIsNamedByAll) {
   ExpectError(pserver1, {"trainer 1"});
 }
 
-TEST(DistFailure, ATrainerThatStartsAfterTheFailureIsToldWhy) {
+TEST(DistFailure, ATrainerStartedAfterAFailureGetsTheCause) {
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);
   Process& pserver1 = job->StartPserver(1);
@@ -58,7 +58,7 @@ TEST(DistFailure, ATrainerThatStartsAfterTheFailureIsToldWhy) {
   ExpectError(pserver1, {"trainer 1"});
 }
 
-TEST(DistFailure, AStoppedTrainerCountsAsGoneButASlowOneDoesNot) {
+TEST(DistFailure, AStoppedTrainerIsLostButASlowOneIsNot) {
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);
   Process& pserver1 = job->StartPserver(1);
@@ -74,7 +74,7 @@ TEST(DistFailure, AStoppedTrainerCountsAsGoneButASlowOneDoesNot) {
   ExpectError(pserver1, {"trainer 1"});
 }
 
-TEST(DistFailure, AKilledPserverIsNamedByTheTrainers) {
+TEST(DistFailure, TrainersNameAKilledPserver) {
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);
   Process& pserver1 = job->StartPserver(1, {"--die_after=3"});
@@ -86,7 +86,7 @@ TEST(DistFailure, AKilledPserverIsNamedByTheTrainers) {
   ExpectError(pserver0, {job->address(1)});
 }
 
-TEST(DistFailure, AServerThatStartsLateIsWaitedForAndReported) {
+TEST(DistFailure, TrainersWaitForALateServerAndReportIt) {
   const auto job = LinearJob(2);
   job->StartPserver(0);
   Process& trainer0 = job->StartTrainer(0);
@@ -157,7 +157,7 @@ TEST(DistFailure, RolesOfDifferentPlansAreRefused) {
   ExpectError(pserver1, {"E-plan-mismatch"});
 }
 
-TEST(DistFailure, AServerThatCannotServeTellsItsTrainersWhy) {
+TEST(DistFailure, ServerStartErrorsReachTrainers) {
   std::vector<RolePrograms> pservers = Roles("pserver");
   ProgramEdit edit(pservers[0].main);
   const OpEntry& serve = pservers[0].main.main().ops().back();

@@ -116,7 +116,7 @@ TEST(DistLocal, AJobThatIsKilledLeavesNothingBehind) {
   EXPECT_EQ(FilesOf("/dev/shm"), before);
 }
 
-TEST(DistLocal, TheLogSaysHowEachServerIsReached) {
+TEST(DistLocal, TheLogNamesTheTransportOfEachServer) {
   const auto job = LongJob();
   for (int i = 0; i < 2; ++i) job->StartPserver(i);
   Process& near = job->StartTrainer(0);

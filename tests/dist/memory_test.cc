@@ -78,7 +78,7 @@ int NumberOf(const char* variable, int otherwise) {
 }
 
 // In addition to the parameter, the server may hold one sum, the early gradients, and the process itself.
-TEST(ServerMemory, IsBoundedWhoeverPushesFirst) {
+TEST(ServerMemory, IsBoundedInAnyPushOrder) {
   const int megabytes = NumberOf("PENSTOCK_SERVER_MEMORY_MB", 96);
   const int early_mb = NumberOf("PENSTOCK_SERVER_EARLY_MB", 0);  // 0: the server's default
   for (const bool first_is_last : {false, true}) {
@@ -119,11 +119,13 @@ void ExpectErrorOrSuccess(const std::string& flag) {
 }
 
 class MemoryFromTheStart : public testing::TestWithParam<int> {};
-TEST_P(MemoryFromTheStart, IsEnoughOrAnError) { ExpectErrorOrSuccess(StrCat("--headroom_mb=", GetParam())); }
+TEST_P(MemoryFromTheStart, IsSufficientOrAnErrorIsReported) {
+  ExpectErrorOrSuccess(StrCat("--headroom_mb=", GetParam()));
+}
 INSTANTIATE_TEST_SUITE_P(Megabytes, MemoryFromTheStart,
                          testing::Values(32, 128, 256, 272, 288, 304, 320, 352, 384, 512));
 
-TEST(OutOfMemory, IsToldByTheServerAndByTheTrainer) {
+TEST(OutOfMemory, IsReportedByTheServerAndTheTrainer) {
   const auto job = LargeJob();
   Process& pserver = job->StartPserver(0, {"--headroom_mb=4096", "--ready_headroom_mb=60"});
   Process& trainer = job->StartTrainer(0);

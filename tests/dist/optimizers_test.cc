@@ -95,7 +95,7 @@ Tensor Served(const Job& job, const plan::ParamPlacement& param) {
 
 class Optimizers : public testing::TestWithParam<NumericNames::value_type> {};
 
-TEST_P(Optimizers, InAJobEndWhereOneMachineDoes) {
+TEST_P(Optimizers, InAJobEqualOneMachine) {
   const auto& [model, optimizer] = GetParam();
   const NumericCase c = ReadNumericCase(model, optimizer);
   const Result<RoleSet> roles = Transpile(AllOps(), c.main, c.startup, TwoByTwo());
@@ -129,7 +129,7 @@ NumericNames Chosen() {
   return cases;
 }
 
-TEST(OptimizerJobs, AllAreThere) { EXPECT_GE(Chosen().size(), 18u); }
+TEST(OptimizerJobs, AllCasesExist) { EXPECT_GE(Chosen().size(), 18u); }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Optimizers, testing::ValuesIn(Chosen()),
                          [](const auto& info) { return StrCat(info.param.first, "_", info.param.second); });

@@ -104,7 +104,7 @@ Outcome TrySeed(std::uint64_t seed) {
   return Outcome::kRan;
 }
 
-TEST(RandomJobs, WhatTheCheckAcceptsTrainsAStep) {
+TEST(RandomJobs, AcceptedSetsTrainAStep) {
   std::map<Outcome, int> outcomes;
   for (int i = 0; i < FLAGS_count; ++i) {
     const auto seed = static_cast<std::uint64_t>(FLAGS_seed) + static_cast<std::uint64_t>(i);

@@ -59,7 +59,7 @@ std::vector<Tensor> OnOneMachine(const Program& main, const Program& startup) {
 
 class Schedule : public testing::TestWithParam<std::string> {};
 
-TEST_P(Schedule, InAJobIsThatOfOneMachine) {
+TEST_P(Schedule, InAJobEqualsOneMachine) {
   const Program main = ProgramOf(StrCat(Folder(), GetParam(), ".sgd.pb"));
   const Program startup = ProgramOf(StrCat(Folder(), GetParam(), ".sgd.startup.pb"));
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, TwoByTwo());
@@ -89,7 +89,7 @@ TEST_P(Schedule, InAJobIsThatOfOneMachine) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Schedule, testing::ValuesIn(Schedules()),
                          [](const auto& info) { return info.param; });
 
-TEST(Schedules, AllAreThere) { EXPECT_GE(Schedules().size(), CorpusFolder().empty() ? 4u : 11u); }
+TEST(Schedules, AllCasesExist) { EXPECT_GE(Schedules().size(), CorpusFolder().empty() ? 4u : 11u); }
 
 }  // namespace
 }  // namespace penstock::test

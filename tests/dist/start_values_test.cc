@@ -57,7 +57,7 @@ plan::TranspileConfig JobConfig() {
   return config;
 }
 
-TEST(DistStartValues, EveryTrainerHasThoseOfTrainer0) {
+TEST(DistStartValues, EveryTrainerReceivesTheValuesOfTrainer0) {
   const Result<RoleSet> roles = Transpile(AllOps(), ParseText(kMain, "main").value(),
                                           ParseText(kStartup, "startup").value(), JobConfig());
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();

@@ -50,7 +50,7 @@ std::vector<exec::Feed> AsFeeds(const Arrays& arrays) {
   return feeds;
 }
 
-TEST(DistTables, EndInTheBytesOfOneThreadInAnyOrder) {
+TEST(DistTables, EqualTheOneThreadReferenceInAnyOrder) {
   const RoleSet roles = Word2vec();
   const std::vector<RolePrograms> trainers = TrainersOf(roles), pservers = PserversOf(roles);
   Job job(trainers, pservers);
@@ -81,7 +81,7 @@ TEST(DistTables, EndInTheBytesOfOneThreadInAnyOrder) {
   }
 }
 
-TEST(DistTables, OnFluidsWireTheLossesAreThoseOfTheNativeOne) {
+TEST(DistTables, LossesOnFluidsWireEqualTheNativeWire) {
   const RoleSet roles = Word2vec();
   std::map<std::string, std::vector<float>> losses;
   for (const std::string wire : {"native", "fluid"}) {
@@ -101,7 +101,7 @@ TEST(DistTables, OnFluidsWireTheLossesAreThoseOfTheNativeOne) {
 }
 
 // The declared height limits the number of distinct ids, not their values.
-TEST(DistTables, AnIdBeyondTheTablesSizeHasARowOfItsOwn) {
+TEST(DistTables, AnIdBeyondTheTableSizeHasItsOwnRow) {
   const RoleSet roles = Word2vec();
   Job job(TrainersOf(roles), PserversOf(roles));
   job.fetches = {kLoss};

@@ -128,7 +128,7 @@ double LossOf(const FluidJob& fluid, int trainer, int step) {
 class FluidJobs : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FluidJobs);  // the selection in the tree has no async one
 
-TEST_P(FluidJobs, HaveFluidsLossesAndParameters) {
+TEST_P(FluidJobs, TrainWithFluidsLossesAndParameters) {
   const FluidJob fluid = MakeFluidJob(GetParam());
   ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
   ExpectParams(fluid, ArraysOf(fluid.folder + "final_params.npz"));
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Async, FluidJobs, testing::ValuesIn(AsyncJobs(false)),
 class SparseAdamJobs : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SparseAdamJobs);  // the selection in the tree has none
 
-TEST_P(SparseAdamJobs, GiveTheModelsNumbers) {
+TEST_P(SparseAdamJobs, MatchTheReferenceModel) {
   const FluidJob fluid = MakeFluidJob(GetParam());
   ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
   const Arrays want = ArraysOf(fluid.folder + "model_params.npz");
@@ -175,7 +175,7 @@ TEST(DistTraining, EverySyncAndAsyncJobIsCompared) {
   EXPECT_GE(AsyncJobs(false).size() + AsyncJobs(true).size(), CorpusFolder().empty() ? 0u : 5u);
 }
 
-TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
+TEST(DistTraining, FluidsWireEqualsTheOneThreadReference) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {
       {"linear_sgd_sync", {"fc_0.w_0", "fc_0.b_0"}},
       {"word2vec_sgd_sync", {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}}};
@@ -194,7 +194,7 @@ TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
 }
 
 // Jobs with and without tables, each with the parameters that a trainer has at its end.
-TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
+TEST(DistTraining, TenDelayedRunsEqualTheOneThreadReference) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {
       {"linear_sgd_sync", {"fc_0.w_0", "fc_0.b_0"}},
       {"word2vec_sgd_sync", {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}}};
@@ -222,13 +222,13 @@ void ExpectReferenceBytes(const std::string& name, const std::vector<std::string
   }
 }
 
-TEST(DistTraining, SlicedParametersInChunksEndInTheBytesOfOneThread) {
+TEST(DistTraining, ChunkedSlicesEqualTheOneThreadReference) {
   ExpectReferenceBytes("wide_linear.adam@sync_p2t2", {"x", "y"}, 3, {"--chunk_bytes=100000"});
   ExpectReferenceBytes("wide_linear.momentum@sync_p2t2", {"x", "y"}, 3, {});
 }
 
 // Fluid's servers count steps and compute the rate, a temporary, in a separate block.
-TEST(DistTraining, SchedulesOnServersEndInTheBytesOfOneThread) {
+TEST(DistTraining, ServerSchedulesEqualTheOneThreadReference) {
   if (CorpusFolder().empty()) GTEST_SKIP() << kOnlyInTheCorpus;
   for (const char* name : {"softmax_reg.adam.lr_exponential", "softmax_reg.sgd.lr_noam",
                            "softmax_reg.sgd.lr_polynomial", "softmax_reg.sgd.lr_piecewise"}) {
@@ -237,7 +237,7 @@ TEST(DistTraining, SchedulesOnServersEndInTheBytesOfOneThread) {
   }
 }
 
-TEST(DistTraining, LenetEndsInTheBytesOfOneThread) {
+TEST(DistTraining, LenetEqualsTheOneThreadReference) {
   ExpectReferenceBytes("lenet.momentum@sync_p2t2", {"pixel", "label"}, 2, {"--chunk_bytes=10000"});
 }
 

@@ -71,7 +71,7 @@ Variable One() {
   return made;
 }
 
-TEST(AsyncMode, EachStepIsCountedOnceHoweverItsGradientsAreMerged) {
+TEST(AsyncMode, MergedGradientsCountEachStepOnce) {
   for (const std::size_t merge_max : {1, 3}) {
     CountingClient client;
     const auto mode = MakeAsyncMode(
@@ -90,7 +90,7 @@ TEST(AsyncMode, EachStepIsCountedOnceHoweverItsGradientsAreMerged) {
   }
 }
 
-TEST(AsyncMode, FlushSendsWhatWaitsForMore) {
+TEST(AsyncMode, FlushSendsIncompleteMerges) {
   CountingClient client;
   const auto mode = MakeAsyncMode(
       client, {.queues = {.queue_max = 9, .merge_max = 2, .patience = std::chrono::hours(1)}}, {"a:1"}, 0);
@@ -104,7 +104,7 @@ TEST(AsyncMode, FlushSendsWhatWaitsForMore) {
   ASSERT_TRUE(mode->Flush().ok()) << "nothing is queued any more";
 }
 
-TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
+TEST(AsyncMode, ReceivedValuesApplyBeforeTheNextRun) {
   CountingClient client;
   const auto mode =
       MakeAsyncMode(client,
@@ -133,7 +133,7 @@ TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
   ASSERT_TRUE(mode->Stop().ok());
 }
 
-TEST(AsyncMode, ParametersContainAllButTheNewestGradientsOfTheTrainer) {
+TEST(AsyncMode, ParametersLackOnlyTheNewestGradients) {
   for (const bool receives_apart : {true, false}) {
     CountingClient client;
     const AsyncSettings settings{

@@ -25,7 +25,7 @@ void ExpectTextDifferences(const std::string& text, const Arrays& feeds, const s
   ExpectDifferences(c, Differentiated(c, std::nullopt), 0, of);
 }
 
-TEST(BlockGradient, ReorderedSequencesAreHandedBackInTheirOrder) {
+TEST(BlockGradient, RestoresTheOrderOfReorderedSequences) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[?, 2] lod=1
@@ -44,7 +44,7 @@ block 0 {
                         {"x", "y"});
 }
 
-TEST(BlockGradient, StackedElementsAreCutAgain) {
+TEST(BlockGradient, SplitsStackedElements) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2, 3]
@@ -67,7 +67,7 @@ block 0 {
 }
 
 // Each iteration reads the single element and overwrites it: its gradients before and after the write differ.
-TEST(BlockGradient, AnElementThatEachRoundWritesAgainHasOneGradientForEachValue) {
+TEST(BlockGradient, AnOverwrittenElementHasAGradientPerValue) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2]
@@ -92,7 +92,7 @@ block 1 in 0 {
   ExpectTextDifferences(kText, {{"f0:x", TensorOf<float>({2}, {0.5, -1.25})}}, {"x"});
 }
 
-TEST(BlockGradient, AnElementThatIsReadTwiceHasTwoPartsOfAGradient) {
+TEST(BlockGradient, AnElementReadTwiceSumsTwoGradients) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2]
@@ -114,7 +114,7 @@ block 0 {
       {"x", "y"});
 }
 
-TEST(BlockGradient, StepsHandBackWhatTheyHandedOnInEitherDirection) {
+TEST(BlockGradient, StatesPropagateInBothDirections) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[3, 2]
@@ -147,7 +147,7 @@ block 1 in 0 {
 
 // The incoming gradient, which is one summand if there is a use before the block, belongs to the value after
 // it.
-TEST(BlockGradient, AVariableThatABlockReadsAndWritesOver) {
+TEST(BlockGradient, VariablesReadAndOverwrittenByABlockAreSupported) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2]
@@ -177,7 +177,7 @@ block 1 in 0 {
   }
 }
 
-TEST(BlockGradient, AVariableThatIsUsedBeforeALoopWritesOverIt) {
+TEST(BlockGradient, VariablesOverwrittenByALoopAreSupported) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2]

@@ -61,7 +61,7 @@ void ExpectOfAllRanks(const std::string& ops, const std::function<std::vector<fl
 
 float SumTo(int ranks) { return static_cast<float>(ranks * (ranks + 1) / 2); }
 
-TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
+TEST(CollectiveOps, SumAndMaximumCoverAllRanks) {
   const auto sum = [](int ranks) { return std::vector<float>{SumTo(ranks), 10 * SumTo(ranks)}; };
   const auto max = [](int ranks) {
     return std::vector<float>{static_cast<float>(ranks), 10 * static_cast<float>(ranks)};
@@ -84,7 +84,7 @@ TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
 }
 
 // For parallel vectors the result is the mean.
-TEST(CollectiveOps, AdasumIsOfAllRanksInPairs) {
+TEST(CollectiveOps, AdasumCombinesRanksInPairs) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     OnThreads(ranks, [&](ThreadRings& rings) {
       Scope scope;
@@ -106,7 +106,7 @@ TEST(CollectiveOps, AdasumIsOfAllRanksInPairs) {
   }
 }
 
-TEST(CollectiveOps, RunBesideTheComputationUntilTheRingIsAwaited) {
+TEST(CollectiveOps, OverlapWithComputationUntilAwaited) {
   ExpectOfAllRanks("out = c_allreduce_sum(X=x)\n  out = c_sync_comm_stream(X=out)", [](int ranks) {
     return std::vector<float>{SumTo(ranks), 10 * SumTo(ranks)};
   });
@@ -191,7 +191,7 @@ block 0 {
 }
 
 // Rank r has values at 0 and r + 1; the third case has too many of them to list separately.
-TEST(CollectiveOps, FewNonzerosAreAddedUpAsAllElementsAre) {
+TEST(CollectiveOps, SparseReductionEqualsDenseReduction) {
   for (const int ranks : {1, 2, 4}) {
     for (const std::size_t size : {std::size_t{64}, std::size_t{16}, std::size_t{5}}) {
       OnThreads(ranks, [&](ThreadRings& rings) {
@@ -236,7 +236,7 @@ TEST(CollectiveOps, SelectedRowsAreMergedOverAllRanks) {
   });
 }
 
-TEST(CollectiveOps, JoinTheRanksThatTheyName) {
+TEST(CollectiveOps, CommInitJoinsTheListedRanks) {
   OnThreads(2, [](ThreadRings& rings) {
     Scope scope;
     const std::string text = R"(program
@@ -257,7 +257,7 @@ block 0 {
   });
 }
 
-TEST(CollectiveOps, SayWhatTheyLack) {
+TEST(CollectiveOps, ReportMissingPrerequisites) {
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   scope.FindOrCreate("x")->As<Tensor>() = Floats({1}, {1});
@@ -327,7 +327,7 @@ TEST(CollectiveOps, RefuseBadInput) {
 }
 
 // An operation that this run left pending would write to another run's memory.
-TEST(CollectiveOps, OfARunThatFailsEndWithItsError) {
+TEST(CollectiveOps, AFailedRunEndsPendingOperationsWithItsError) {
   OnThreads(2, [](ThreadRings& rings) {
     Scope scope;
     for (const char* name : {"x", "y"}) scope.FindOrCreate(name)->As<Tensor>() = Floats({1, 2}, {2});
@@ -346,7 +346,7 @@ block 0 {
   });
 }
 
-TEST(CollectiveOps, OfARunWithoutMemoryEndToo) {
+TEST(CollectiveOps, RunningOutOfMemoryEndsPendingOperations) {
   OnThreads(2, [](ThreadRings& rings) {
     if (RankOf(rings) == 1) return;
     Scope scope;
@@ -370,7 +370,7 @@ block 0 {
   });
 }
 
-TEST(RingSites, GiveAPassesOpTheLineOfTheOpThatMadeItsInput) {
+TEST(RingSites, InsertedOpsTakeTheLineOfTheInputsOp) {
   const Program program = Parsed(R"(program
 block 0 {
   persist x : f32[2]

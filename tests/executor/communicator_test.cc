@@ -41,7 +41,7 @@ float FirstOf(const Variable& gradient) { return *gradient.If<Tensor>()->Data<fl
 
 // Several threads fill their queues while one thread empties all: each gradient comes out once, and each
 // queue keeps its order, whatever the limits are.
-TEST(SendQueues, LoseNothingAndTakeNothingTwice) {
+TEST(SendQueues, ReturnEachEntryExactlyOnce) {
   constexpr std::size_t kQueues = 3;
   constexpr int kEach = 500;
   for (std::size_t queue_max = 1; queue_max <= 4; ++queue_max) {
@@ -68,7 +68,7 @@ TEST(SendQueues, LoseNothingAndTakeNothingTwice) {
   }
 }
 
-TEST(SendQueues, WaitForAWholeRoundUnlessSomebodyWaitsForRoom) {
+TEST(SendQueues, WaitForAFullMergeUnlessAProducerIsBlocked) {
   SendQueues queues({.queue_max = 2, .merge_max = 2, .patience = kLong});
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(queues.Put(0, Gradient({1})));
@@ -93,7 +93,7 @@ class ClockOfReadings : public Clock {
   mutable std::atomic<int> readings_{0};
 };
 
-TEST(SendQueues, WhatATrainerWaitsForRoomIsExposedTime) {
+TEST(SendQueues, WaitingForRoomIsExposedTime) {
   const ClockOfReadings clock;
   observe::Recorder recorder(observe::FlightMemory::Own());
   observe::Observer observer(recorder, clock);
@@ -107,7 +107,7 @@ TEST(SendQueues, WhatATrainerWaitsForRoomIsExposedTime) {
   EXPECT_EQ(observer.Now().in_background, Nanoseconds(0));
 }
 
-TEST(SendQueues, GiveWhatIsLeftOnceTheyAreClosed) {
+TEST(SendQueues, ReturnRemainingEntriesAfterClose) {
   SendQueues queues({.queue_max = 1, .merge_max = 1, .patience = kLong});
   ASSERT_TRUE(queues.Put(0, Gradient({1})));
   std::thread trainer([&] { EXPECT_FALSE(queues.Put(0, Gradient({2}))); });
@@ -118,7 +118,7 @@ TEST(SendQueues, GiveWhatIsLeftOnceTheyAreClosed) {
   EXPECT_TRUE(queues.Take().empty());
 }
 
-TEST(SendQueues, DropWhatCannotBeSent) {
+TEST(SendQueues, CloseEmptyDropsEntries) {
   SendQueues queues({.queue_max = 1, .merge_max = 1, .patience = kAtOnce});
   ASSERT_TRUE(queues.Put(0, Gradient({1})));
   queues.CloseEmpty();
@@ -126,7 +126,7 @@ TEST(SendQueues, DropWhatCannotBeSent) {
 }
 
 // The cost of a gradient does not depend on the number of variables.
-TEST(SendQueues, LookAtNoQueueThatHasNothing) {
+TEST(SendQueues, SkipEmptyQueues) {
   const auto visits = [](std::size_t variables) {
     SendQueues queues({.queue_max = 2, .merge_max = 2, .patience = kAtOnce});
     for (std::size_t q = 0; q < variables; ++q) EXPECT_TRUE(queues.Put(q, Gradient({1})));
@@ -141,7 +141,7 @@ TEST(SendQueues, LookAtNoQueueThatHasNothing) {
   EXPECT_EQ(visits(100), visits(10'000));
 }
 
-TEST(Merge, IsTheMeanOrTheSum) {
+TEST(Merge, ComputesTheMeanOrTheSum) {
   const auto gradients = [] {
     return std::vector<Variable>{Gradient({1, 2}), Gradient({3, 5}), Gradient({5, 8})};
   };
@@ -149,13 +149,13 @@ TEST(Merge, IsTheMeanOrTheSum) {
   EXPECT_EQ(ValuesOf(*Merge(gradients(), MergeRule::kSum)->If<Tensor>()), (std::vector<float>{9, 15}));
 }
 
-TEST(Merge, LeavesOneAsItIs) {
+TEST(Merge, OneGradientIsUnchanged) {
   std::vector<Variable> one = {Gradient({1, 2})};
   const float* bytes = one[0].If<Tensor>()->Data<float>();
   EXPECT_EQ(Merge(std::move(one), MergeRule::kMean)->If<Tensor>()->Data<float>(), bytes);
 }
 
-TEST(Merge, ListsRowsOneAfterTheOther) {
+TEST(Merge, ConcatenatesRows) {
   std::vector<Variable> some = {Rows({7, 2}, 2), Rows({}, 0), Rows({2}, 4)};
   const Result<Variable> merged = Merge(std::move(some), MergeRule::kSum);
   ASSERT_TRUE(merged.ok());
@@ -165,7 +165,7 @@ TEST(Merge, ListsRowsOneAfterTheOther) {
   EXPECT_EQ(ValuesOf(rows.value), (std::vector<float>{2, 2, 2, 2, 4, 4}));
 }
 
-TEST(Deltas, OfOneTrainerChangeNothingThatItHas) {
+TEST(Deltas, ALoneTrainerKeepsItsValues) {
   const auto tensor = [](std::vector<float> values) {
     Tensor made(DType::kFp32, {static_cast<Dim>(values.size())});
     std::copy(values.begin(), values.end(), made.Span<float>().begin());
@@ -181,7 +181,7 @@ TEST(Deltas, OfOneTrainerChangeNothingThatItHas) {
   EXPECT_EQ(std::memcmp(old.raw(), server.raw(), old.bytes()), 0);
 }
 
-TEST(Deltas, OfRowsAreOfThoseAlone) {
+TEST(Deltas, SelectedRowDeltasCoverOnlyThoseRows) {
   Tensor now(DType::kFp64, {3, 2}), old(DType::kFp64, {3, 2});
   for (int i = 0; i < 6; ++i) now.Data<double>()[i] = old.Data<double>()[i] = i;
   now.Data<double>()[1] = now.Data<double>()[5] = 9;

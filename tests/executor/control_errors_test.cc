@@ -72,12 +72,12 @@ TEST(ConditionalBlock, RunsIfItsConditionHolds) {
   EXPECT_EQ(TensorAt(*got, 0).Data<float>()[1], 40);
 }
 
-TEST(ConditionalBlock, WhatABlockThatDidNotRunShouldHaveWrittenIsMissed) {
+TEST(ConditionalBlock, ReadingOutputsOfASkippedBlockIsAnError) {
   EXPECT_EQ(ErrorOf(kConditional, {Bool("c", {false}), Float("x", {1, 2})}, {"z"}),
             "y : f32[?] has no value: the op that should have made it did not");
 }
 
-TEST(ConditionalBlock, NothingOfAFormerRunIsTakenForThisOnes) {
+TEST(ConditionalBlock, ValuesOfAnEarlierRunAreNotReused) {
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const Program program = Parsed(kConditional);
@@ -89,7 +89,7 @@ TEST(ConditionalBlock, NothingOfAFormerRunIsTakenForThisOnes) {
   EXPECT_TRUE(executor.Run(program, scope, yes, fetches).ok());
 }
 
-TEST(ConditionalBlock, ItsConditionIsOneBool) {
+TEST(ConditionalBlock, ConditionMustBeOneBool) {
   EXPECT_EQ(ErrorOf(kConditional, {Bool("c", {true, false}), Float("x", {1})}, {"z"}),
             "conditional_block: the condition c is bool[2]; it must be one bool");
   std::string text = kConditional;
@@ -99,7 +99,7 @@ TEST(ConditionalBlock, ItsConditionIsOneBool) {
 }
 
 // The ops after the block were prepared for y as it was before the block, which does not declare a change.
-TEST(ConditionalBlock, MayGiveAVariableAnotherType) {
+TEST(ConditionalBlock, MayChangeTheTypeOfAVariable) {
   constexpr char kText[] = R"(program
 block 0 {
   data c : bool[1]
@@ -122,7 +122,7 @@ block 1 in 0 {
   EXPECT_EQ(TensorAt(*kept, 0).Data<float>()[1], 40);
 }
 
-TEST(Blocks, WhatIsNoTensorIsNeitherReadNorWrittenAsOne) {
+TEST(Blocks, NonTensorsAreNotAccessedAsTensors) {
   static constexpr char kText[] = R"(program
 block 0 {
   data x : f32[2]
@@ -154,7 +154,7 @@ block 0 {
             "scale: X (t) is a rank table; it must be a dense tensor or selected rows");
 }
 
-TEST(ConditionalBlock, MayMakeAVariableWhatTheOpsBehindItDoNotTake) {
+TEST(ConditionalBlock, TypeChangesThatLaterOpsRejectAreErrors) {
   constexpr char kText[] = R"(program
 block 0 {
   data c : bool[1]
@@ -174,7 +174,7 @@ block 1 in 0 {
   EXPECT_TRUE(RunText(kText, {Bool("c", {false}), Float("x", {1, 2})}, {"z"}).ok());
 }
 
-TEST(Blocks, AVariableOfNoTypeAndNoValueIsNotRead) {
+TEST(Blocks, ReadingAnUntypedVariableWithoutValueIsAnError) {
   constexpr char kText[] = R"(program
 block 0 {
   var x : control
@@ -189,12 +189,12 @@ std::string WithBlock(const std::string& block) {
   return text.replace(text.find("^1"), 2, block);
 }
 
-TEST(Blocks, ABlockThatIsNotThereIsAnError) {
+TEST(Blocks, AnUnknownBlockIsAnError) {
   EXPECT_EQ(ErrorOf(WithBlock("^7"), {Bool("c", {true}), Float("x", {1})}, {"z"}),
             "conditional_block: an attribute names block 7; the program has 2 blocks");
 }
 
-TEST(Blocks, ABlockThatStartsItselfIsAnError) {
+TEST(Blocks, ARecursiveBlockIsAnError) {
   EXPECT_EQ(ErrorOf(WithBlock("^0"), {Bool("c", {true}), Float("x", {1})}, {"z"}), "block 0 starts itself");
   std::string text = kConditional;
   text.replace(text.find("  y = scale"), 2,
@@ -226,7 +226,7 @@ TEST(While, RunsAsLongAsItsConditionHolds) {
   }
 }
 
-TEST(While, ALoopThatDoesNotEndIsCancelled) {
+TEST(While, AnEndlessLoopCanBeCancelled) {
   for (const char* body : {"  more = less_than(X=i, Y=n)\n", ""}) {
     std::string text = kLoop;
     const std::size_t at = text.find("  i = increment");
@@ -269,7 +269,7 @@ TEST(TensorArray, HoldsWhatWasWritten) {
   EXPECT_EQ(*TensorAt(*got, 1).Data<std::int64_t>(), 3);
 }
 
-TEST(TensorArray, AnIndexThatNoArrayHasIsAnError) {
+TEST(TensorArray, AnIndexOutOfRangeIsAnError) {
   const auto error = [](std::int64_t i, std::int64_t j) {
     return ErrorOf(kArray, {Float("x", {3}), Int("i", i), Int("j", j)}, {"y"});
   };
@@ -281,7 +281,7 @@ TEST(TensorArray, AnIndexThatNoArrayHasIsAnError) {
   EXPECT_EQ(error(1, 0), "read_from_array: element 0 of a is empty: nothing was written to it");
 }
 
-TEST(TensorArray, AnArrayThatNothingWasWrittenToIsAnError) {
+TEST(TensorArray, ReadingAnEmptyArrayIsAnError) {
   constexpr char kText[] = R"(program
 block 0 {
   data c : bool[1]
@@ -312,7 +312,7 @@ block 0 {
 }
 )";
 
-TEST(RankTable, SequencesAreCutIntoStepsAndJoinedAgain) {
+TEST(RankTable, SequencesRoundTripThroughSteps) {
   const exec::Feed x = Sequences("x", {1, 2, 3, 4, 5, 6}, {0, 1, 4, 4, 6});
   const auto got = RunText(kRanked, {x, {"y", x.tensor}}, {"z"});
   ASSERT_TRUE(got.ok()) << got.status().ToString();
@@ -328,7 +328,7 @@ TEST(RankTable, SequencesOfOtherLengthsAreAnError) {
       "lod_tensor_to_array: the sequences of X (y) do not have the lengths of the rank table t");
 }
 
-TEST(RankTable, ATensorWithoutSequencesHasNone) {
+TEST(RankTable, ATensorWithoutLoDIsAnError) {
   EXPECT_EQ(
       ErrorOf(kRanked, {{"x", TensorOf<float>({2, 1}, {1, 2})}, Sequences("y", {1, 2}, {0, 1, 2})}, {"z"}),
       "lod_rank_table: X (x) has 0 LoD levels; there is no level 0");
@@ -349,7 +349,7 @@ block 0 {
             "merge_lod_tensor: InFalse (a) has 2 parts; Mask (m) asks for 1");
 }
 
-TEST(Select, AMaskThatNamesNothingIsAnError) {
+TEST(Select, AMaskOutOfRangeIsAnError) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[?]

@@ -59,7 +59,7 @@ TEST(ControlGradient, OpsAreAppendedAsByFluid) {
   EXPECT_GE(names.size(), CorpusFolder().empty() ? 1u : 10u);
 }
 
-TEST(ControlGradient, NumbersAreFluids) {
+TEST(ControlGradient, GradientsMatchFluid) {
   for (const std::string& name : ControlCases(".grad.pb")) {
     if (kWrongThere.contains(name) || kRaisesThere.contains(name)) continue;
     const ControlCase c = LoadControlCase(name);
@@ -67,7 +67,7 @@ TEST(ControlGradient, NumbersAreFluids) {
   }
 }
 
-TEST(ControlGradient, WhatFluidGetsWrongIsWhatDifferencesSay) {
+TEST(ControlGradient, AgreesWithDifferencesWhereFluidIsWrong) {
   for (const char* name : {"cond_tuple", "lod_rank_table", "dynamic_rnn", "while_param"}) {
     if (CorpusFolder().empty() && std::string(name) != "while_param") continue;  // not in the selection
     const ControlCase c = LoadControlCase(name);
@@ -84,7 +84,7 @@ TEST(ControlGradient, WhatFluidGetsWrongIsWhatDifferencesSay) {
 }
 
 // Fluid's while_loop has no gradient: it returns the incoming gradient.
-TEST(ControlGradient, AVariableThatALoopHandsOnHasItsGradientHandedBack) {
+TEST(ControlGradient, LoopCarriedVariablesPropagateGradients) {
   const ControlCase c = LoadControlCase("while_loop_fn");
   const Program made = Differentiated(c, std::nullopt);
   for (int k = 0; k < c.json["feeds"].get<int>(); ++k) ExpectDifferences(c, made, k, {"x"});

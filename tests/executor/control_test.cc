@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRates = 20;
 
-TEST(ControlFlow, ProgramsGiveFluidsOutputs) {
+TEST(ControlFlow, ProgramsComputeFluidsOutputs) {
   const std::vector<std::string> names = test::ControlCases();
   for (const std::string& name : names) {
     const test::ControlCase c = test::LoadControlCase(name);
@@ -58,7 +58,7 @@ void RunSchedule(const std::string& name, const nlohmann::json& facts, const std
   }
 }
 
-TEST(ControlFlow, SchedulesGiveFluidsLearningRates) {
+TEST(ControlFlow, SchedulesComputeFluidsLearningRates) {
   const std::vector<std::string> names = test::FilesEndingIn(RatesFolder(), ".json");
   for (const std::string& name : names) {
     const auto facts = nlohmann::json::parse(test::BytesOf(RatesFolder() + name + ".json"));
@@ -113,7 +113,7 @@ block 1 in 0 {
 }
 )";
 
-TEST(ControlFlow, RoundsThatReadARankTableArePreparedOnce) {
+TEST(ControlFlow, LoopsOverARankTableArePreparedOnce) {
   const Result<Program> program = ParseText(kRounds, "rounds");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   exec::Executor executor(AllOps(), {.threads = 1});

@@ -21,7 +21,7 @@ std::string RefusalOf(const std::string& text) {
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-TEST(OpsThatAreNotBuilt, AreRefusedWithWhatToDoInstead) {
+TEST(OpsThatAreNotBuilt, AreRefusedWithAnAlternative) {
   EXPECT_EQ(FirstLine(RefusalOf(R"(program
 block 0 {
   var x : f32[1]

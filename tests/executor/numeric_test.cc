@@ -134,7 +134,7 @@ std::string NameOf(const testing::TestParamInfo<test::NumericNames::value_type>&
   return StrCat(info.param.first, "_", info.param.second);
 }
 
-TEST(NumericCases, AllAreThere) {
+TEST(NumericCases, AllCasesExist) {
   const test::NumericNames all = test::AllNumericCases();
   EXPECT_GE(all.size(), test::CorpusFolder().empty() ? 19u : 33u);
   for (const auto& [name, listed] : ListedCases()) {
@@ -146,7 +146,7 @@ TEST(NumericCases, AllAreThere) {
 
 class Numeric : public testing::TestWithParam<test::NumericNames::value_type> {};
 
-TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
+TEST_P(Numeric, TenStepsMatchFluid) {
   const Case c = ReadCase(GetParam().first, GetParam().second);
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
@@ -206,7 +206,7 @@ std::vector<double> Train(const Case& c, const Program& main, Scope& scope,
 
 // Our updates by rows equal those of the same gradients as dense tensors, also where Fluid's are wrong. Adam
 // by rows uses the beta powers of the next step, in Fluid and here.
-TEST_P(NumericRows, TrainAsDenseGradientsDo) {
+TEST_P(NumericRows, TrainLikeDenseGradients) {
   const Case c = ReadCase(GetParam().first, GetParam().second);
   Scope sparse_scope, dense_scope;
   const std::vector<double> sparse = Train(c, c.main, sparse_scope);

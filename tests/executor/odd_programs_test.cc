@@ -91,7 +91,7 @@ TEST(OddPrograms, RunOrAreRefused) {
 }
 
 // Two ops of each block run the next block: a naive walk would visit block 40 2^40 times.
-TEST(OddPrograms, WithBlocksThatManyOpsStartAreReadOnce) {
+TEST(OddPrograms, ABlockStartedByManyOpsIsReadOnce) {
   constexpr int kBlocks = 40;
   std::string text = R"(
   c : bool[1] = fill_constant() {shape=[1l], value=0.0, dtype=0}

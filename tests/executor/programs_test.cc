@@ -92,7 +92,7 @@ std::vector<double> LossesWhileFetchingAll(const std::string& folder, bool keep)
   return losses;
 }
 
-TEST(Fetches, ThatTheCallerKeepsChangeNothing) {
+TEST(Fetches, KeptByTheCallerDoNotAffectLaterRuns) {
   const std::string folder = StrCat(test::CorpusOrSelection(), "/open/programs/lenet.momentum");
   EXPECT_EQ(LossesWhileFetchingAll(folder, true), LossesWhileFetchingAll(folder, false));
 }

@@ -53,14 +53,14 @@ std::string ErrorOf(const std::string& text, Dim x_rows, Dim y_rows) {
   return result.ok() ? "no error" : result.status().message();
 }
 
-TEST(Recurrent, StepsAddUp) {
+TEST(Recurrent, AccumulatesOverSteps) {
   const auto result = RunSteps(kText, 3, 3);
   ASSERT_TRUE(result.ok()) << result.status().ToString();
   const Tensor expected = test::TensorOf<float>({3, 2}, {1, 2, 4, 6, 9, 12});
   EXPECT_EQ(test::Near(*(*result)[0].If<Tensor>(), expected, 0, 0).ToString(), "ok");
 }
 
-TEST(Recurrent, WithoutAStepMakesNoRows) {
+TEST(Recurrent, ZeroStepsProduceNoRows) {
   const auto result = RunSteps(kText, 0, 0);
   ASSERT_TRUE(result.ok()) << result.status().ToString();
   EXPECT_EQ((*result)[0].If<Tensor>()->shape(), (Shape{0, 2}));
@@ -69,18 +69,18 @@ TEST(Recurrent, WithoutAStepMakesNoRows) {
             "[?, ?]");
 }
 
-TEST(Recurrent, InputsHaveAsManyRowsAsEachOther) {
+TEST(Recurrent, InputsMustHaveEqualStepCounts) {
   EXPECT_EQ(ErrorOf(kText, 3, 2), "recurrent: input y has 2 rows; input x has 3");
 }
 
-TEST(Recurrent, AStepMakesWhatItHandsOn) {
+TEST(Recurrent, AStepMustProduceItsState) {
   EXPECT_EQ(ErrorOf(Replaced(kText, "  o : f32[2] = rnn_memory_helper(X=n)\n", "  var o : f32[2]\n"), 2, 2),
             "recurrent: the block did not compute o in step 0");
   EXPECT_EQ(ErrorOf(Replaced(kText, R"(states=["n"])", R"(states=["none"])"), 2, 2),
             "recurrent: none has no value to begin step 1 with");
 }
 
-TEST(Recurrent, StatesBelongTogether) {
+TEST(Recurrent, StatesMustCorrespond) {
   EXPECT_EQ(ErrorOf(Replaced(kText, R"(states=["n"])", R"(states=["n", "m"])"), 2, 2),
             "recurrent: there are 2 states, 1 ex_states and 1 initial_states; the numbers must be equal");
 }

@@ -96,7 +96,7 @@ void RunJob(const Job& job) {
 
 class SyncJob : public testing::TestWithParam<std::pair<std::string, std::string>> {};
 
-TEST_P(SyncJob, InOneThreadGivesFluidsNumbers) {
+TEST_P(SyncJob, InOneThreadMatchesFluid) {
   const std::string open = test::CorpusOrSelection() + "/open/";
   const auto& [name, model] = GetParam();
   const Job job = {StrCat(open, "dist_numeric/", name), StrCat(open, "numeric/", model)};

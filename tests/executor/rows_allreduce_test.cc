@@ -169,12 +169,12 @@ TEST(RowsAllreduce, GathersFewRows) {
 }
 
 // With rows of 12 bytes: 20 R > 26 H.
-TEST(RowsAllreduce, ReducesTheDenseTensorWhereThatCostsFewerBytes) {
+TEST(RowsAllreduce, ReducesADenseTensorIfSmaller) {
   ExpectSum({14, 12, 11, 0}, 10, 10, true);
   ExpectSum({8, 8, 9, 20}, 8, 10, true);
 }
 
-TEST(RowsAllreduce, ChoosesByTheRowsOfAllRanksEachCountedOnce) {
+TEST(RowsAllreduce, ChoosesByTheDistinctRowsOfAllRanks) {
   ExpectSum({13, 13}, 13, 20, false);        // 520 bytes to gather, 520 to reduce
   ExpectSum({13, 13, 1}, 13, 20, true);      // one row more
   ExpectSum({100, 100, 100}, 6, 20, false);  // they have 18 distinct rows

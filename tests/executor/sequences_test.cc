@@ -52,7 +52,7 @@ Tensors Expected(const Program& program, Tensors known) {
   return known;
 }
 
-TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
+TEST(SequencesOfEachRun, EqualOpByOpExecutionAndKeepTheirInputs) {
   const Program program = Model();
   const Tensor w = test::Scattered(DType::kFp32, {2, 3}, -1, 1, 7);
   const std::vector<std::string> fetches = {"layer", "spread", "loss"};
@@ -86,7 +86,7 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
 
 // Fluid declares the length of sequence_pad's output as 1. The sum over the sequences then seems to have a
 // known shape, but has another one.
-TEST(SequencesOfEachRun, AreNotWhatADeclarationGuesses) {
+TEST(SequencesOfEachRun, OverrideDeclaredLengths) {
   const Result<Program> program = ParseText(R"(program
 block 0 {
   data x : f32[?, 2] lod=1
@@ -113,7 +113,7 @@ block 0 {
   }
 }
 
-TEST(SequencesOfEachRun, KeepABoundedNumberOfShapes) {
+TEST(SequencesOfEachRun, CacheABoundedNumberOfShapes) {
   const Program program = Model();
   const Tensor w = test::Scattered(DType::kFp32, {2, 3}, -1, 1, 7);
   exec::Executor executor(AllOps(), {.threads = 1, .specialisations_max = 2});
@@ -128,7 +128,7 @@ TEST(SequencesOfEachRun, KeepABoundedNumberOfShapes) {
   EXPECT_EQ(executor.stats().specialised_count, 2 * kShapes) << "the older ones were let go of";
 }
 
-TEST(SequencesOfEachRun, AreMissedByNameAndLine) {
+TEST(SequencesOfEachRun, AMissingLoDIsReportedWithNameAndLine) {
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   Tensor x = Sequences({2, 3}, 1);

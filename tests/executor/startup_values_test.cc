@@ -112,7 +112,7 @@ std::pair<int, int> ExpectTheSameStart(const Program& main, const Program& start
   return {slices, static_cast<int>(roles->plan.params.size())};
 }
 
-TEST(StartupValues, AreThoseOfOneMachineOnOneTwoAndSevenPservers) {
+TEST(StartupValues, EqualOneMachineOnOneTwoAndSevenPservers) {
   const Program main = ParseText(kMain, "main").value();
   const Program startup = ParseText(kStartup, "startup").value();
   EXPECT_EQ(ExpectTheSameStart(main, startup, 1), std::pair(5, 5));
@@ -121,7 +121,7 @@ TEST(StartupValues, AreThoseOfOneMachineOnOneTwoAndSevenPservers) {
   EXPECT_GE(slices, 5 * 5);
 }
 
-TEST(StartupValues, OptimizerStateStartsInTheShapeOfItsSlice) {
+TEST(StartupValues, OptimizerStateHasTheShapeOfItsSlice) {
   const Program main = ParseText(kMain, "main").value();
   const Program startup = ParseText(kStartup, "startup").value();
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, JobOf(7));
@@ -135,7 +135,7 @@ TEST(StartupValues, OptimizerStateStartsInTheShapeOfItsSlice) {
   EXPECT_EQ(moment.Span<float>()[29], 0.25f);
 }
 
-TEST(StartupValues, OfTwoParametersWithOneSeedAreNotTheSame) {
+TEST(StartupValues, TwoParametersWithOneSeedDiffer) {
   const std::string text = R"(program
 block 0 {
   param a : f32[4]
@@ -173,7 +173,7 @@ std::int64_t ElementsOf(const Program& startup) {
   return elements;
 }
 
-TEST(StartupValues, OfTheCorpusDoNotDependOnTheNumberOfPservers) {
+TEST(StartupValues, CorpusValuesDoNotDependOnThePserverCount) {
   namespace fs = std::filesystem;
   int programs = 0;
   for (const auto& entry : fs::directory_iterator(CorpusOrSelection() + "/open/programs")) {

@@ -71,7 +71,7 @@ block 2 in 0 {
 }
 )";
 
-TEST(SteadyState, BlocksThatNoGradientReadsAllocateNothing) {
+TEST(SteadyState, BlocksWithoutGradientsAllocateNothing) {
   const Program program = ParseText(kLoop, "test").value();
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
@@ -84,7 +84,7 @@ TEST(SteadyState, BlocksThatNoGradientReadsAllocateNothing) {
 // oneDNN allocates a map of arguments for each primitive that it executes; this program has four.
 constexpr std::int64_t kInsideOnednnMax = 4 * 8;
 
-TEST(SteadyState, ATrainingStepAllocatesNothingOfOurs) {
+TEST(SteadyState, ATrainingStepAllocatesNothing) {
   const std::string folder = test::CorpusOrSelection() + "/open/numeric/softmax_reg/";
   const auto feeds = test::FeedsOf(test::ArraysOf(folder + "feeds.npz"), "s0:", {"img", "label"});
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {

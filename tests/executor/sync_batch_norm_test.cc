@@ -84,7 +84,7 @@ void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expe
 class SyncBatchNorm : public testing::TestWithParam<std::string> {};
 
 // Ranks have batches of different sizes, one of them empty.
-TEST_P(SyncBatchNorm, OfAllRanksIsBatchNormOfTheJoinedBatch) {
+TEST_P(SyncBatchNorm, EqualsBatchNormOfTheJoinedBatch) {
   const std::vector<std::size_t> images = {3, 1, 0, 2};
   const std::size_t image = kChannels * kPoints;
   std::mt19937 random(4);
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, SyncBatchNorm,
                          [](const auto& of) { return of.index == 0 ? "OfTheBatch" : "OfTheRunningMoments"; });
 
 // Rank 1 repeats a batch that does not count.
-TEST(SyncBatchNorm, LeavesOutTheBatchOfARankThatIsNotLive) {
+TEST(SyncBatchNorm, ExcludesRanksThatAreNotLive) {
   const std::size_t image = kChannels * kPoints;
   const std::string attrs = "epsilon=0.001, momentum=0.8";
   std::mt19937 random(6);
@@ -161,7 +161,7 @@ TEST(SyncBatchNorm, LeavesOutTheBatchOfARankThatIsNotLive) {
   }
 }
 
-TEST(SyncBatchNorm, WaitsForNobodyWhereNoMomentsAreTaken) {
+TEST(SyncBatchNorm, TestModeDoesNotCommunicate) {
   const std::vector<float> x(24, 1.0f);
   NormalizeBy("sync_batch_norm", "use_global_stats=true", x, x, nullptr);
 }

@@ -34,7 +34,7 @@ constexpr char kLateThenPrepared[] = R"(
   after : f32[40, 2] = scale(X=small) {scale=2.0}
 )";
 
-TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
+TEST(AVariableWrittenTwice, HasTheSizeOfItsSecondWriter) {
   const Program program = ParsedLines(kLateThenPrepared);
   const Tensor big = test::Scattered(DType::kFp32, {40, 2}, -1, 1);
   for (const std::vector<std::string>& fetches :
@@ -68,7 +68,7 @@ TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
 }
 
 // A variable that is updated in place is not reallocated, whichever op wrote it last.
-TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
+TEST(AVariableWrittenTwice, KeepsItsValueWhenUpdatedInPlace) {
   const Program program = ParsedLines(R"(
   data x : f32[?, 2] lod=1
   data y : f32[2, 2]
@@ -94,7 +94,7 @@ TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
 }
 
 // A block leaves another shape than declared; kernels prepared for the declared shape must not run.
-TEST(AVariableWrittenTwice, IsReadInTheShapeThatABlockGaveIt) {
+TEST(AVariableWrittenTwice, HasTheShapeThatABlockWrote) {
   const Program program = ParsedLines(R"(
   data x : f32[2, 3]
   data c : bool[1]
@@ -154,7 +154,7 @@ Status RunAdam(const std::string& outputs) {
   return first;
 }
 
-TEST(AnOptimizer, WritesOutputsOfItsOwnSizeWhateverTheyHeld) {
+TEST(AnOptimizer, ResizesItsOutputs) {
   const char* const rest = ", Moment2Out=v, Beta1PowOut=b1, Beta2PowOut=b2";
   EXPECT_TRUE(RunAdam(StrCat("ParamOut=w, Moment1Out=m", rest)).ok());
   // These have another size or type: the first run reallocates them, and their readers see the new values.
@@ -164,7 +164,7 @@ TEST(AnOptimizer, WritesOutputsOfItsOwnSizeWhateverTheyHeld) {
   EXPECT_TRUE(RunAdam("ParamOut=w, Moment1Out=m, Moment2Out=v, Beta1PowOut=whole, Beta2PowOut=b2").ok());
 }
 
-TEST(AnOptimizer, UpdatesAVariableInItsOwnSlotAlone) {
+TEST(AnOptimizer, UpdatesInPlaceOnlyInTheMatchingSlot) {
   const Status swapped = RunAdam("ParamOut=m, Moment1Out=w, Moment2Out=v, Beta1PowOut=b1, Beta2PowOut=b2");
   EXPECT_EQ(swapped.id(), "E-op-alias");
   EXPECT_TRUE(
@@ -181,7 +181,7 @@ Status RunOnce(const std::string& lines) {
   return executor.Run(ParsedLines(StrCat("  data x : i64[?, 1] lod=1\n", lines)), scope, feeds, {}).status();
 }
 
-TEST(AnOutput, NamesAnInputOnlyWhereItsDeclarationAllowsIt) {
+TEST(AnOutput, MayBeAnInputOnlyIfDeclaredInPlace) {
   const auto first_line = [](const Status& status) {
     return status.ToString().substr(0, status.ToString().find('\n'));
   };
@@ -198,7 +198,7 @@ TEST(AnOutput, NamesAnInputOnlyWhereItsDeclarationAllowsIt) {
 }
 
 // Each size fits 64 bits; all of them together do not.
-TEST(Sizes, ThatNoMemoryHoldsAreAnErrorOfTheRun) {
+TEST(Sizes, LargerThanMemoryAreRunErrors) {
   std::string lines;
   std::string all;
   for (int i = 0; i < 5; ++i) {

@@ -30,7 +30,7 @@ test::TestDevice Gpu() { return {.kind = DeviceKind::kCuda}; }
 
 #ifdef PENSTOCK_WITH_CUDA
 // Runs before the tests below, which may load it.
-TEST(Cublas, IsLoadedWhenItIsFirstAskedFor) {
+TEST(Cublas, IsLoadedOnFirstUse) {
   const auto is_loaded = [] {
     std::ifstream maps("/proc/self/maps");
     const std::string text{std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>()};
@@ -120,7 +120,7 @@ TEST_F(GpuOps, SgdAgreesWithTheCpu) {
 
 // The ops of a linear layer's step, each reading the results of the previous ones: h = x . w + b; dw and db
 // from dh; updates of w and b.
-TEST_F(GpuOps, AForwardABackwardAndAnUpdateGiveTheCpusParameters) {
+TEST_F(GpuOps, ATrainingStepMatchesTheCpu) {
   const std::vector<Op> step = {
       Op("mul").AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"xw"}),
       Op("elementwise_add").AddInput("X", {"xw"}).AddInput("Y", {"b"}).AddOutput("Out", {"h"}).Set("axis", 1),

@@ -34,7 +34,7 @@ TEST(Allocations, AreCountedBetweenBeginAndEndOnly) {
   EXPECT_EQ(EndCounting(), 0) << *after;
 }
 
-TEST(Allocations, AreMadeByNoKernelOfAGradientCase) {
+TEST(Allocations, NoKernelOfAGradientCaseAllocates) {
   for (const GradientCase& c : AllGradientCases()) {
     Tensors known = c.inputs;
     for (const auto& [name, tensor] : RunAgain(c.name, c.op, c.inputs)) {
@@ -49,7 +49,7 @@ TEST(Allocations, AreMadeByNoKernelOfAGradientCase) {
   }
 }
 
-TEST(Allocations, AreMadeByNoKernelWithoutAGradient) {
+TEST(Allocations, NoKernelWithoutAGradientAllocates) {
   for (const PlainCase& c : PlainCases()) RunAgain(c.op.type(), c.op, c.inputs);
 }
 
@@ -82,7 +82,7 @@ class StepKernels : public testing::Test {
   Variables variables_;
 };
 
-TEST_F(StepKernels, ThatFollowARankTableAllocateNothing) {
+TEST_F(StepKernels, RankTableOpsAllocateNothing) {
   Run(Ranked("array_to_lod_tensor", "steps", "joined"));
   EXPECT_EQ(Near(variables_["joined"]->As<Tensor>(), variables_["x"]->As<Tensor>(), 0, 0).ToString(), "ok");
   Run(Ranked("reorder_lod_tensor_by_rank", "x", "ordered"));
@@ -96,7 +96,7 @@ TEST_F(StepKernels, ThatFollowARankTableAllocateNothing) {
   Run(Op("max_sequence_len").AddInput("RankTable", {"table"}).AddOutput("Out", {"longest"}));
 }
 
-TEST_F(StepKernels, OnArraysAllocateNothing) {
+TEST_F(StepKernels, ArrayOpsAllocateNothing) {
   const auto indexed = [](const std::string& type, const std::string& x, const std::string& out) {
     return Op(type).AddInput("X", {x}).AddInput("I", {"one"}).AddOutput("Out", {out});
   };
@@ -120,7 +120,7 @@ TEST_F(StepKernels, OnArraysAllocateNothing) {
   }
 }
 
-TEST_F(StepKernels, ThatChooseAllocateNothing) {
+TEST_F(StepKernels, SplitAndMergeByMaskAllocateNothing) {
   Op split("split_lod_tensor");
   split.AddInput("X", {"x"})
       .AddInput("Mask", {"mask"})

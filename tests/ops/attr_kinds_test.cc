@@ -42,7 +42,7 @@ std::optional<Op> StoredAs(const Op& op, AttrKind kind, int& changes) {
   return changes == before ? std::nullopt : std::optional(std::move(changed));
 }
 
-TEST(Attributes, AreReadFromEveryKindThatCanRepresentTheirValues) {
+TEST(Attributes, AreReadFromEveryKindThatFitsTheirValue) {
   int changes = 0;
   ForEachOp([&changes](const Op& op, const Tensors& inputs) {
     const Result<Tensors> expected = RunOp(AllOps(), op, inputs);
@@ -62,7 +62,7 @@ TEST(Attributes, AreReadFromEveryKindThatCanRepresentTheirValues) {
 }
 
 // Every op of the registry, also those that the test above does not run.
-TEST(Attributes, OfEveryOpMayBeStoredInOtherKinds) {
+TEST(Attributes, EveryOpAcceptsOtherAttributeKinds) {
   for (const OpDef* def : AllOps().All()) {
     for (const AttrDef& attr : def->attrs()) {
       if (!attr.default_value) continue;
@@ -80,7 +80,7 @@ TEST(Attributes, OfEveryOpMayBeStoredInOtherKinds) {
   }
 }
 
-TEST(Attributes, WhoseValueTheDeclaredKindCannotHoldAreNamedWithTheirValue) {
+TEST(Attributes, OutOfRangeValuesAreReported) {
   int refused = 0;
   for (const OpDef* def : AllOps().All()) {
     for (const AttrDef& attr : def->attrs()) {

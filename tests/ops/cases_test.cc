@@ -116,7 +116,7 @@ std::string InferredText(const ShapeCase& c) {
   return Join(parts, ", ");
 }
 
-TEST(ShapeCases, GiveWhatTheirLinesSay) {
+TEST(ShapeCases, InferTheExpectedShapes) {
   const std::string folder = SourceFolder() + "/tests/ops/";
   int count = 0;
   for (const std::string& name : FilesEndingIn(folder, ".cases")) {

@@ -102,7 +102,7 @@ Status RunDeclared(const Op& op, const Services& services, Variable& out, const 
   return kernel->Run(run);
 }
 
-TEST(Send, PushesEachVariableToItsServerUnderItsOwnName) {
+TEST(Send, PushesEachVariableToItsServer) {
   RecordingClient client;
   const Result<Tensors> out = RunOp(AllOps(), SendOp(), kPieces, {.rpc = &client});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -110,7 +110,7 @@ TEST(Send, PushesEachVariableToItsServerUnderItsOwnName) {
                                  "Push 0 of 6 elements", "Push 1 of 3 elements"}));
 }
 
-TEST(Send, RefusesWhatItCannotDo) {
+TEST(Send, RefusesInvalidAttributes) {
   RecordingClient client;
   EXPECT_EQ(RunOp(AllOps(), SendOp(), kPieces).status().id(), "E-comm-no-client");
   const Op one_server = SendOp().Set("epmap", std::vector<std::string>{"a:1"});
@@ -141,7 +141,7 @@ Tensors LookupInputs(std::int64_t first) {
           {"j", TensorOf<std::int64_t>({1, 1}, {1})}};
 }
 
-TEST(RemoteLookup, AsksEachServerOnceForEachRowOnce) {
+TEST(RemoteLookup, RequestsEachRowOnceFromItsServer) {
   RecordingClient client;
   const Result<Tensors> out = RunOp(AllOps(), LookupOp(), LookupInputs(5), {.rpc = &client});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -173,7 +173,7 @@ Op PrefetchOp() {
       .Set("trainer_id", 1);
 }
 
-TEST(Prefetch, AsksEachServerUnderTheNameOfItsIds) {
+TEST(Prefetch, RequestsRowsByTheNameOfTheIds) {
   RecordingClient client;
   const Tensors ids = {{"i", TensorOf<std::int64_t>({2, 1}, {4, 8})}, {"j", Tensor(DType::kInt64, {0, 1})}};
   const Result<Tensors> out = RunOp(AllOps(), PrefetchOp(), ids, {.rpc = &client});
@@ -185,7 +185,7 @@ TEST(Prefetch, AsksEachServerUnderTheNameOfItsIds) {
             (Calls{"PullRows 0: 4 8", "PullRows 1:", "CompleteRows"}));
 }
 
-TEST(Prefetch, RefusesWhatItCannotAsk) {
+TEST(Prefetch, RefusesInvalidAttributesAndIds) {
   RecordingClient client;
   const Tensors ids = {{"i", TensorOf<std::int64_t>({1, 1}, {4})}, {"j", Ramp(DType::kFp32, {1, 1}, 0, 1)}};
   EXPECT_EQ(RunOp(AllOps(), PrefetchOp(), ids, {.rpc = &client}).status().message(),
@@ -196,7 +196,7 @@ TEST(Prefetch, RefusesWhatItCannotAsk) {
             "prefetch: epmap names 1 servers for 2 variables");
 }
 
-TEST(CheckpointNotify, NamesAFileForEachServer) {
+TEST(CheckpointNotify, SendsEachServerItsFileName) {
   RecordingClient client;
   const Op op = Op("checkpoint_notify")
                     .Set("epmap", std::vector<std::string>{"a:1", "a:2"})
@@ -207,7 +207,7 @@ TEST(CheckpointNotify, NamesAFileForEachServer) {
   EXPECT_EQ(RunOp(AllOps(), op, {}).status().id(), "E-comm-no-client");
 }
 
-TEST(FakeInit, StandsForATableOfAnySizeWithoutItsMemory) {
+TEST(FakeInit, DeclaresALargeTableWithoutMemory) {
   const Op op =
       Op("fake_init").AddOutput("Out", {"w"}).Set("shape", std::vector<std::int64_t>{100000000000, 16});
   Variable w;
@@ -229,7 +229,7 @@ TEST(Recv, PullsUnderTheRemoteNameIntoItsOutput) {
   EXPECT_EQ(w.As<Tensor>().Data<float>()[1], 6.0f);
 }
 
-TEST(Recv, WaitsForItselfUnlessWhoeverRunsItDoes) {
+TEST(Recv, BlocksUnlessTheRunAwaitsIt) {
   const Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
   for (const bool awaited : {false, true}) {
     RecordingClient client;
@@ -239,7 +239,7 @@ TEST(Recv, WaitsForItselfUnlessWhoeverRunsItDoes) {
   }
 }
 
-TEST(Recv, ThatAPlanHasMovedAsksForTheNextVersion) {
+TEST(Recv, AMovedRecvRequestsTheNextVersion) {
   RecordingClient client;
   Variable w;
   Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
@@ -248,14 +248,14 @@ TEST(Recv, ThatAPlanHasMovedAsksForTheNextVersion) {
   EXPECT_EQ(client.calls, (Calls{"pull w f32[2] at a:1 by 0", "PullNext 0"}));
 }
 
-TEST(Recv, DoesNothingWhenToldNotToRun) {
+TEST(Recv, DoesNothingWithDoNotRun) {
   const Op op = Op("recv").AddOutput("Out", {"w"}).Set("do_not_run", 1);
   Variable w;
   EXPECT_TRUE(RunDeclared(op, {}, w, {2}).ok());
   EXPECT_FALSE(w.initialized());
 }
 
-TEST(Rings, HaveGradientsOnTheSameRing) {
+TEST(Rings, CollectiveGradientsUseTheSameRing) {
   const auto grad_of = [](const char* type) {
     Op op(type);
     op.AddInput("X", {"x"}).AddOutput("Out", {"y"}).Set("ring_id", 3).Set("nranks", 2);
@@ -273,7 +273,7 @@ TEST(Rings, HaveGradientsOnTheSameRing) {
             "c_sync_calc_stream: it has no gradient; set stop_gradient of y");
 }
 
-TEST(Barriers, EndTheStepAndCompleteThePulls) {
+TEST(Barriers, EndTheStepAndWaitForPulls) {
   RecordingClient client;
   for (const char* type : {"send_barrier", "fetch_barrier"}) {
     const Op op = Op(type).Set("endpoints", std::vector<std::string>{"a:1", "a:2"}).Set("trainer_id", 3);
@@ -296,7 +296,7 @@ class RecordingServer : public ServerLoop {
   void Cancel() override {}
 };
 
-TEST(ListenAndServ, HandsItsProgramOpAndScopeToTheServer) {
+TEST(ListenAndServ, PassesItsProgramOpAndScopeToTheServer) {
   RecordingServer server;
   Program program;
   Scope scope;
@@ -312,7 +312,7 @@ TEST(ListenAndServ, HandsItsProgramOpAndScopeToTheServer) {
   EXPECT_EQ(server.endpoint, "a:1");
 }
 
-TEST(ListenAndServ, SaysThatAProcessWithoutAServerCannotServe) {
+TEST(ListenAndServ, RefusesToServeWithoutAServer) {
   EXPECT_EQ(RunOp(AllOps(), Op("listen_and_serv"), {}).status().id(), "E-comm-no-server");
 }
 

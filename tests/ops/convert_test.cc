@@ -21,7 +21,7 @@ Tensor Converted(const Tensor& from, DType type) {
   return to;
 }
 
-TEST(Convert, GivesTheSameNumbersBetweenAnyTwoTypes) {
+TEST(Convert, RoundTripsThroughAnyTwoTypes) {
   const Tensor numbers = TensorOf<double>({2}, {0, 1});
   for (const DType from : kTypes) {
     for (const DType to : kTypes) {
@@ -40,7 +40,7 @@ double ValueOf(int bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-TEST(Half, EveryNumberComesBackAndWhatLiesBetweenIsRoundedToTheNearest) {
+TEST(Half, RoundTripsAndRoundsToNearest) {
   constexpr int kInfinity = 0x7c00;
   for (int bits = 0; bits < kInfinity; ++bits) {
     for (const int sign : {0, 0x8000}) {
@@ -57,7 +57,7 @@ TEST(Half, EveryNumberComesBackAndWhatLiesBetweenIsRoundedToTheNearest) {
   }
 }
 
-TEST(Half, HasInfinitiesAndWhatIsNoNumber) {
+TEST(Half, ConvertsInfinityNaNAndSignedZero) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(FloatOf(HalfOf(kInfinity)), kInfinity);
   EXPECT_EQ(FloatOf(HalfOf(-1e30f)), -kInfinity);

@@ -12,7 +12,7 @@ namespace penstock::test {
 namespace {
 
 // A root with three children, the first of which has a child. Edges after the edge of zeros do not count.
-TEST(TreeConv, SeesANodeAndWhatIsBelowIt) {
+TEST(TreeConv, CoversANodeAndItsDescendants) {
   const Op op = WithSlots("tree_conv", {"NodesVector", "EdgeSet", "Filter"}, {"Out"});
   Tensors inputs = {{"NodesVector", Mixed({1, 6, 2})},
                     {"EdgeSet", TensorOf<std::int32_t>({1, 6, 2}, {1, 2, 1, 3, 1, 4, 2, 5, 0, 0, 5, 6})},
@@ -28,7 +28,7 @@ TEST(TreeConv, SeesANodeAndWhatIsBelowIt) {
 }
 
 // Without a limit, the windows would never be complete.
-TEST(TreeConv, SeesANodeOfACircleOnce) {
+TEST(TreeConv, VisitsANodeOfACycleOnce) {
   const Op op = WithSlots("tree_conv", {"NodesVector", "EdgeSet", "Filter"}, {"Out"}).Set("max_depth", 9);
   const Tensors inputs = {{"NodesVector", TensorOf<double>({1, 2, 1}, {1, 10})},
                           {"EdgeSet", TensorOf<std::int32_t>({1, 2, 2}, {1, 2, 2, 1})},
@@ -66,7 +66,7 @@ TEST(VarConv2d, ConvolvesImagesOfDifferentSizes) {
 }
 
 // Rows without elements need no memory, so their number may overflow a product.
-TEST(VarConv2d, RefusesAnImageOfMoreElementsThanThereAreNumbers) {
+TEST(VarConv2d, RefusesAnImageWhoseSizeOverflows) {
   constexpr Dim kMany = Dim{1} << 32;
   const Tensor many = InRows(Tensor(DType::kFp64, {kMany, 0}), {{0, kMany}});
   ExpectError(
@@ -77,7 +77,7 @@ TEST(VarConv2d, RefusesAnImageOfMoreElementsThanThereAreNumbers) {
 }
 
 // The numbers are those of the formulas, worked out for each element.
-TEST(RoiPerspectiveTransform, ShowsAQuadrilateralFromTheFront) {
+TEST(RoiPerspectiveTransform, MapsAQuadrilateralToARectangle) {
   const Op op = WithSlots("roi_perspective_transform", {"X", "ROIs"},
                           {"Out", "Mask", "TransformMatrix", "Out2InIdx", "Out2InWeights"})
                     .Set("transformed_height", 3)
@@ -101,7 +101,7 @@ TEST(RoiPerspectiveTransform, ShowsAQuadrilateralFromTheFront) {
              {1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST(VarConv2d, GivesNothingOfAnImageWithoutRows) {
+TEST(VarConv2d, AnImageWithoutRowsHasNoOutput) {
   const Tensors inputs = {{"X", InRows(Mixed({2, 1}), {{0, 0, 2}})},
                           {"ROW", InRows(Mixed({1, 1}), {{0, 0, 1}})},
                           {"COLUMN", InRows(Mixed({3, 1}), {{0, 2, 3}})},

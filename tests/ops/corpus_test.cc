@@ -211,7 +211,7 @@ void CheckFolder(const std::string& folder, std::size_t at_least) {
   EXPECT_GE(names.size(), at_least) << folder;
 }
 
-TEST(CorpusOps, GiveFluidsNumbersAndGradients) {
+TEST(CorpusOps, ComputeFluidsOutputsAndGradients) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   CheckFolder(CorpusFolder() + "/open/ops/", 120);
 }
@@ -274,12 +274,12 @@ void CheckSequences(const std::string& folder, int numbers, int refusals) {
   EXPECT_GE(refused, refusals);
 }
 
-TEST(CorpusOps, OfSequencesGiveFluidsNumbersSequencesAndGradients) {
+TEST(CorpusOps, SequenceOpsComputeFluidsOutputsAndGradients) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   CheckSequences(CorpusFolder() + "/open/ops_seq/", 77, 9);
 }
 
-TEST(CorpusOps, GiveTheNumbersOfTheSelectionInTheTree) {
+TEST(CorpusOps, ComputeTheOutputsOfTheSelection) {
   CheckFolder(SelectionFolder() + "/open/ops/", 38);
   CheckSequences(SelectionFolder() + "/open/ops_seq/", 2, 0);
 }

@@ -50,7 +50,7 @@ TEST(Declarations, EachKernelTemplateHasANameOfItsOwn) {
   EXPECT_GT(files.size(), 50u);
 }
 
-TEST(Declarations, EachOpSaysWhatItsGradientIs) {
+TEST(Declarations, EachOpDeclaresItsGradient) {
   std::set<std::string> grads;
   for (const OpDef* def : AllOps().All()) {
     if (def->grad()) grads.insert(def->grad()->type.empty() ? def->type() + "_grad" : def->grad()->type);
@@ -64,7 +64,7 @@ TEST(Declarations, EachOpSaysWhatItsGradientIs) {
   }
 }
 
-TEST(Declarations, SayWhichOpsDrawRandomNumbers) {
+TEST(Declarations, NameTheOpsThatDrawRandomNumbers) {
   int drawing = 0;
   for (const OpDef* def : AllOps().All()) {
     if (def->type().ends_with("_grad")) continue;
@@ -77,7 +77,7 @@ TEST(Declarations, SayWhichOpsDrawRandomNumbers) {
   EXPECT_GT(drawing, 15);
 }
 
-TEST(Declarations, SayWhatBecomesOfSlices) {
+TEST(Declarations, StateHowOpsTreatSlices) {
   const auto on_slices = [](const Op& op) { return AllOps().Find(op.type())->on_slices(op); };
   EXPECT_EQ(on_slices(Op("relu")), OnSlices::kByRows);
   EXPECT_EQ(on_slices(Op("merge_selected_rows")), OnSlices::kByRows);
@@ -208,7 +208,7 @@ class FluidSchema : public testing::Test {
   }
 };
 
-TEST_F(FluidSchema, IsThatOfEachOp) {
+TEST_F(FluidSchema, EachOpMatchesIt) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   const auto inventory = nlohmann::json::parse(BytesOf(CorpusFolder() + "/ops.json"));
   int compared = 0;

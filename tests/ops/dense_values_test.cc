@@ -11,7 +11,7 @@
 namespace penstock::test {
 namespace {
 
-TEST(Modulo, OfIntegersFitsFloorDivisionOfFloatsHasTheDivisorsSignAndRefusesZero) {
+TEST(Modulo, FollowsIntegerAndFloatRulesAndRefusesZero) {
   const Op op = WithSlots("elementwise_mod", {"X", "Y"}, {"Out"});
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   const Tensor x = TensorOf<std::int32_t>({5}, {7, -7, 7, -7, kLeast});
@@ -31,7 +31,7 @@ TEST(FloorDivision, RoundsTowardsZeroAndRefusesZero) {
               "elementwise_floordiv: Y (Y) holds a zero");
 }
 
-TEST(Integers, HaveMagnitudesSquaresPowersAndWholePartsOfExponentials) {
+TEST(Integers, UnaryMathOpsTakeIntegers) {
   const Tensors inputs = {{"X", TensorOf<std::int32_t>({4}, {-3, 0, 2, 30})}};
   ExpectValues(RunOne(WithSlots("abs", {"X"}, {"Out"}), inputs, "Out"), {3, 0, 2, 30});
   ExpectValues(RunOne(WithSlots("square", {"X"}, {"Out"}), inputs, "Out"), {9, 0, 4, 900});
@@ -49,7 +49,7 @@ TEST(Integers, HaveMagnitudesSquaresPowersAndWholePartsOfExponentials) {
               "pow: FactorTensor holds -2; integers need a whole number of at least 0");
 }
 
-TEST(Integers, TakeTheNearestBoundOfAnAttributeBeyondThem) {
+TEST(Integers, AttributesAreClampedToTheIntegerRange) {
   const Tensors inputs = {{"X", TensorOf<std::int32_t>({2}, {-3, 5})}};
   const Op scale = WithSlots("scale", {"X"}, {"Out"}).Set("scale", 0.0f).Set("bias", 1e20f);
   ExpectValues(RunOne(scale, inputs, "Out"), {2147483647, 2147483647});
@@ -59,7 +59,7 @@ TEST(Integers, TakeTheNearestBoundOfAnAttributeBeyondThem) {
   ExpectValues(RunOne(Op(pad).Set("pad_value", -1e30f), image, "Out"), {-9223372036854775808.0, 4, 5});
 }
 
-TEST(Reductions, AreTakenInTheTypeOfTheirResult) {
+TEST(Reductions, AreComputedInTheResultType) {
   const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {-1.6f, 1.2f, 2.9f, 2.5f, 2.3f, 1.4f})}};
   Op op = WithSlots("reduce_mean", {"X"}, {"Out"}).Set("dim", std::vector<std::int32_t>{1});
   op.Set("out_dtype", static_cast<std::int32_t>(DType::kInt32));
@@ -79,14 +79,14 @@ TEST(Reductions, AreTakenInTheTypeOfTheirResult) {
   ExpectError(grad, known, "reduce_max_grad: element type of Out@GRAD (f64) must equal that of Out (f32)");
 }
 
-TEST(Reductions, OfNoIntegersHaveNoMean) {
+TEST(Reductions, MeanOfAnEmptyIntegerTensorIsRefused) {
   const Op op = WithSlots("reduce_mean", {"X"}, {"Out"});
   ExpectError(op, {{"X", Tensor(DType::kInt64, {0, 3})}},
               "reduce_mean: X ([0, 3]) has no integers to take the mean of");
 }
 
 // Products of f32 and of f64 come from different libraries.
-TEST(Matmul, OfThinTransposedMatricesHasOneGradientInEitherPrecision) {
+TEST(Matmul, GradientOfThinMatricesAgreesInBothPrecisions) {
   Op grad = WithSlots("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.Set("transpose_X", true).Set("transpose_Y", true);
   struct Shapes {
@@ -112,7 +112,7 @@ TEST(Matmul, OfThinTransposedMatricesHasOneGradientInEitherPrecision) {
   }
 }
 
-TEST(CrossEntropy, OfClassesWithoutALastExtentHasNoneEither) {
+TEST(CrossEntropy, LabelsOfRankOneGiveACostOfRankOne) {
   const Tensors inputs = {{"X", TensorOf<float>({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f})},
                           {"Label", TensorOf<std::int64_t>({2}, {1, 0})},
                           {"Y@GRAD", TensorOf<float>({2}, {3, 4})}};
@@ -124,7 +124,7 @@ TEST(CrossEntropy, OfClassesWithoutALastExtentHasNoneEither) {
       {0, -4, -8, 0});
 }
 
-TEST(Sum, PassesOverWhatHasNoElements) {
+TEST(Sum, IgnoresEmptyArguments) {
   const Op op = Op("sum").AddInput("X", {"a", "b", "c"}).AddOutput("Out", {"a"});
   const Tensors inputs = {{"a", Tensor(DType::kFp32, {0, 2})},
                           {"b", TensorOf<float>({1, 2}, {1, 2})},
@@ -132,7 +132,7 @@ TEST(Sum, PassesOverWhatHasNoElements) {
   ExpectValues(RunOne(op, inputs, "a"), {4, 6});
 }
 
-TEST(Cumsum, RunsFromEitherEndWithOrWithoutTheElementItself) {
+TEST(Cumsum, SupportsReverseAndExclusive) {
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({2, 3}, {1, 2, 3, 4, 5, 6})}};
   Op op = WithSlots("cumsum", {"X"}, {"Out"});
   ExpectValues(RunOne(op, inputs, "Out"), {1, 3, 6, 4, 9, 15});
@@ -141,7 +141,7 @@ TEST(Cumsum, RunsFromEitherEndWithOrWithoutTheElementItself) {
   ExpectValues(RunOne(op.Set("axis", 0), inputs, "Out"), {4, 5, 6, 0, 0, 0});
 }
 
-TEST(ArgMax, TakesTheFirstOfEqualOnesAndNanAboveAll) {
+TEST(ArgMax, PrefersNanThenTheFirstMaximum) {
   const float nan = std::nanf("");
   const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {5, 5, 1, 2, nan, 7})}};
   const std::int64_t last = -1, first = 0;
@@ -150,7 +150,7 @@ TEST(ArgMax, TakesTheFirstOfEqualOnesAndNanAboveAll) {
   ExpectValues(RunOne(WithSlots("arg_max", {"X"}, {"Out"}).Set("axis", first), inputs, "Out"), {0, 1, 1});
 }
 
-TEST(Argsort, KeepsTheOrderOfEqualOnesAndPutsNanLast) {
+TEST(Argsort, IsStableAndPutsNanLast) {
   const float nan = std::nanf("");
   const Tensors inputs = {{"X", TensorOf<float>({5}, {3, nan, 1, 3, 2})}};
   Op op = WithSlots("argsort", {"X"}, {"Out", "Indices"});
@@ -158,7 +158,7 @@ TEST(Argsort, KeepsTheOrderOfEqualOnesAndPutsNanLast) {
   ExpectValues(RunOne(op.Set("descending", true), inputs, "Indices"), {1, 0, 3, 4, 2});
 }
 
-TEST(Isfinite, LooksForInfinitiesAndNan) {
+TEST(Isfinite, DetectsInfinitiesAndNan) {
   const float inf = std::numeric_limits<float>::infinity();
   const auto run = [](const std::string& type, float value) {
     const Tensors inputs = {{"X", TensorOf<float>({2}, {1, value})}};
@@ -173,7 +173,7 @@ TEST(Isfinite, LooksForInfinitiesAndNan) {
   EXPECT_FALSE(run("isnan", inf));
 }
 
-TEST(Range, CountsUpAndDownAndRefusesToLeadNowhere) {
+TEST(Range, CountsUpAndDownAndRefusesInvalidSteps) {
   const Op op = WithSlots("range", {"Start", "End", "Step"}, {"Out"});
   const auto inputs = [](float start, float end, float step) {
     return Tensors{{"Start", TensorOf<float>({1}, {start})},
@@ -193,7 +193,7 @@ TEST(Range, CountsUpAndDownAndRefusesToLeadNowhere) {
                {static_cast<double>(kLeast), -1, static_cast<double>(kMost) - 1});
 }
 
-TEST(Gather, RefusesARowThatThereIsNot) {
+TEST(Gather, RefusesARowOutOfRange) {
   const Op op = WithSlots("gather", {"X", "Index"}, {"Out"});
   const Tensor x = Ramp(DType::kFp32, {3, 2}, 0, 1);
   for (const std::int64_t at : {std::int64_t{3}, std::int64_t{-1}}) {
@@ -214,12 +214,12 @@ TEST(FillConstant, RefusesAValueThatItsTypeCannotHold) {
   ExpectError(op, {}, "fill_constant: attribute value (1e+10) must be a number that fits i32");
 }
 
-TEST(HardSwish, LevelsOffAtItsOwnSlope) {
+TEST(HardSwish, UsesItsThresholdAndOffset) {
   const Op op = WithSlots("hard_swish", {"X"}, {"Out"}).Set("threshold", 4.0f).Set("offset", 2.0f);
   ExpectValues(RunOne(op, {{"X", TensorOf<float>({3}, {-3, 1, 6})}}, "Out"), {0, 0.5, 4});
 }
 
-TEST(HierarchicalSigmoid, RefusesALabelOrANodeThatThereIsNot) {
+TEST(HierarchicalSigmoid, RefusesLabelsAndNodesOutOfRange) {
   Op op = WithSlots("hierarchical_sigmoid", {"X", "W", "Label"}, {"Out", "PreOut"}).Set("num_classes", 3);
   Tensors inputs = {{"X", Ramp(DType::kFp32, {1, 2}, 0, 1)},
                     {"W", Ramp(DType::kFp32, {2, 2}, 0, 1)},
@@ -257,7 +257,7 @@ Tensors NceInputs(std::int64_t label) {
           {"Label", TensorOf<std::int64_t>({5, 1}, {0, 1, 2, 3, label})}};
 }
 
-TEST(Nce, DrawsByItsSeedAsOftenAsItSays) {
+TEST(Nce, DrawsAreReproducibleAndFollowTheDistribution) {
   for (const int sampler : {0, 1}) {
     const Tensor drawn = RunOne(NceOp(sampler), NceInputs(4), "SampleLabels");
     EXPECT_EQ(Near(drawn, RunOne(NceOp(sampler), NceInputs(4), "SampleLabels"), 0, 0).ToString(), "ok");
@@ -268,7 +268,7 @@ TEST(Nce, DrawsByItsSeedAsOftenAsItSays) {
   }
 }
 
-TEST(Nce, RefusesAClassThatThereIsNot) {
+TEST(Nce, RefusesAClassOutOfRange) {
   ExpectError(NceOp(0), NceInputs(20), "nce: class 20 must be in [0, 20)");
 }
 
@@ -280,7 +280,7 @@ Op AucOp(int steps) {
 }
 
 // Scores of four examples: the positive ones are above the negative ones in 3 of 4 pairs.
-TEST(Auc, IsTheShareOfPairsInTheRightOrder) {
+TEST(Auc, IsTheFractionOfCorrectlyOrderedPairs) {
   const Tensor scores = TensorOf<float>({4, 2}, {0.9f, 0.1f, 0.55f, 0.45f, 0.65f, 0.35f, 0.15f, 0.85f});
   const Tensor labels = TensorOf<std::int64_t>({4, 1}, {0, 0, 1, 1});
   const auto zeros = [](Dim count) { return Ramp(DType::kInt64, {count}, 0, 0); };
@@ -302,7 +302,7 @@ TEST(Auc, IsTheShareOfPairsInTheRightOrder) {
 
 // In descending order of scores, the labels are 1, 1, 0, 0; those at 0.85 and 0.65 are found with precision
 // 1. Then a label 0 with score 0.9 is added on top.
-TEST(Auc, OfPrecisionIsTheMeanOfThePrecisionAtEachPositiveLabel) {
+TEST(Auc, PrecisionRecallAreaAveragesPrecisionAtPositives) {
   const auto area = [](float top) {
     const Tensors inputs = {{"p", TensorOf<float>({4, 1}, {top, 0.85f, 0.65f, 0.1f})},
                             {"l", TensorOf<std::int64_t>({4, 1}, {0, 1, 1, 0})},
@@ -314,7 +314,7 @@ TEST(Auc, OfPrecisionIsTheMeanOfThePrecisionAtEachPositiveLabel) {
   EXPECT_DOUBLE_EQ(area(0.95f), (1.0 / 2 + 2.0 / 3) / 2);
 }
 
-TEST(Auc, RefusesWhatIsNoProbability) {
+TEST(Auc, RefusesInvalidProbabilities) {
   const Tensors inputs = {{"p", TensorOf<float>({1, 1}, {1.5f})},
                           {"l", TensorOf<std::int64_t>({1, 1}, {1})},
                           {"pos", Ramp(DType::kInt64, {11}, 0, 0)},
@@ -323,7 +323,7 @@ TEST(Auc, RefusesWhatIsNoProbability) {
               "auc: the score of row 0 (1.5) must be in [0, 1]: Predict (p) holds probabilities");
 }
 
-TEST(ProximalGd, PullsTowardsZero) {
+TEST(ProximalGd, AppliesL1AndL2Shrinkage) {
   Op op = Op("proximal_gd").AddInput("Param", {"p"}).AddInput("Grad", {"g"}).AddInput("LearningRate", {"r"});
   op.AddOutput("ParamOut", {"p"}).Set("l1", 1.0f).Set("l2", 2.0f);
   const Tensors inputs = {{"p", TensorOf<float>({3}, {3, -3, 0.25f})},
@@ -332,7 +332,7 @@ TEST(ProximalGd, PullsTowardsZero) {
   ExpectValues(RunOne(op, inputs, "p"), {0.75, -1.75, 0});
 }
 
-TEST(AverageAccumulates, BeginsANewWindowWhenOneIsFull) {
+TEST(AverageAccumulates, StartsANewWindowWhenOneIsFull) {
   Op op = Op("average_accumulates").AddInput("param", {"p"});
   Tensors state = {{"p", TensorOf<float>({1}, {2})}};
   for (const char* name :

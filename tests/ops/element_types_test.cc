@@ -38,7 +38,7 @@ TEST(FillConstant, MakesHalfPrecision) {
               "fill_constant: attribute str_value \"x\" must be a number that fits f16");
 }
 
-TEST(Scale, TakesSmallIntegersAndTheNearestBoundOfAFactorBeyondThem) {
+TEST(Scale, ClampsTheFactorForSmallIntegers) {
   const Op op = WithSlots("scale", {"X"}, {"Out"}).Set("scale", 2.9f).Set("bias", 1.0f);
   for (const DType type : {DType::kInt8, DType::kUInt8, DType::kInt16}) {
     ExpectTyped(RunOne(op, {{"X", As(type, {3, 0, 20})}}, "Out"), type, {7, 1, 41});
@@ -52,7 +52,7 @@ TEST(Scale, TakesSmallIntegersAndTheNearestBoundOfAFactorBeyondThem) {
   ExpectTyped(RunOne(Op(fill).Set("bias", -3.0f), bytes, "Out"), DType::kUInt8, {0});
 }
 
-TEST(ArgMax, TakesSmallIntegersAndGivesPlacesOfAnyType) {
+TEST(ArgMax, SupportsSmallIntegersAndIndexTypes) {
   const Op op = WithSlots("arg_max", {"X"}, {"Out"}).Set("axis", std::int64_t{0});
   for (const DType type : {DType::kUInt8, DType::kInt16})
     ExpectTyped(RunOne(op, {{"X", As(type, {3, 7, 7})}}, "Out"), DType::kInt64, {1});

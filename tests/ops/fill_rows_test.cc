@@ -34,7 +34,7 @@ SelectedRows Filled(const std::string& var_flags, const std::string& op) {
 constexpr char kUniform[] = "uniform_random() {shape=[6l, 3l], min=2.0, max=3.0, seed=5, dtype=5}";
 constexpr char kConstant[] = "fill_constant() {shape=[6l, 3l], value=2.5, dtype=5}";
 
-TEST(FilledRows, HaveAllValuesAndListNone) {
+TEST(FilledRows, HaveAllValuesAndNoRowIds) {
   for (const char* op : {kUniform, kConstant}) {
     const SelectedRows rows = Filled("", op);
     EXPECT_TRUE(rows.rows.empty()) << op;
@@ -45,7 +45,7 @@ TEST(FilledRows, HaveAllValuesAndListNone) {
   }
 }
 
-TEST(FilledRows, OfADistributedTableAreMadeWhenTheyAreUsed) {
+TEST(FilledRows, DistributedTableRowsAreInitializedOnFirstUse) {
   for (const char* op : {kUniform, kConstant}) {
     const SelectedRows rows = Filled(" distributed", op);
     EXPECT_TRUE(rows.rows.empty()) << op;
@@ -61,7 +61,7 @@ TEST(FilledRows, OfADistributedTableAreMadeWhenTheyAreUsed) {
 constexpr char kShape[] =
     "  persist s : i64[2]\n  s = assign_value() {shape=[2], dtype=3, int64_values=[6l, 3l]}\n  t = ";
 
-TEST(FilledRows, HaveTheShapeThatATensorGives) {
+TEST(FilledRows, TakeTheirShapeFromATensor) {
   for (const char* op : {"uniform_random(ShapeTensor=s) {min=2.0, max=3.0, seed=5, dtype=5}",
                          "fill_constant(ShapeTensor=s) {value=2.5, dtype=5}"}) {
     Scope scope;
@@ -75,7 +75,7 @@ TEST(FilledRows, HaveTheShapeThatATensorGives) {
   }
 }
 
-TEST(FilledRows, OfADistributedTableHaveTheWidthThatAnAttributeGives) {
+TEST(FilledRows, DistributedTableRowsTakeTheirWidthFromAnAttribute) {
   Scope scope;
   const Status status =
       RunProgram(" distributed", StrCat(kShape, "uniform_random(ShapeTensor=s) {seed=5, dtype=5}"), scope);
@@ -84,7 +84,7 @@ TEST(FilledRows, OfADistributedTableHaveTheWidthThatAnAttributeGives) {
       << status.ToString();
 }
 
-TEST(FilledRows, HaveTheShapeOfFluids) {
+TEST(FilledRows, HaveFluidsShape) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   const std::string path = CorpusFolder() + "/open/ops_sr/uniform_random_sr";
   const Result<Program> program = ParseProgram(BytesOf(path + ".pb"));

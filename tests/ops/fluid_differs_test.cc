@@ -294,7 +294,7 @@ TEST(WhereFluidDiffers, ValuesAreThoseOfTheFormula) {
 }
 
 // Fluid gives it a shape without extents, which no other op accepts.
-TEST(WhereFluidDiffers, TheOnlyPlaceIsATensorOfOneElement) {
+TEST(WhereFluidDiffers, ArgMaxOfAVectorHasOneElement) {
   const Op op = Single("arg_max").Set("axis", std::int64_t{0});
   const Tensor place = RunOne(op, {{"X", Vector({1, 9, 3})}}, "Out");
   EXPECT_EQ(place.shape(), Shape{1});
@@ -399,7 +399,7 @@ TEST(WhereFluidDiffers, GradientsAreThoseOfCentralDifferences) {
 }
 
 // Fluid uses the second extent of the values as the width of a row.
-TEST(WhereFluidDiffers, RowsMayHaveAnyNumberOfExtents) {
+TEST(WhereFluidDiffers, SelectedRowsMayHaveAnyRank) {
   Variables variables;
   for (const char* name : {"a", "b"}) {
     variables[name] = std::make_unique<Variable>();
@@ -445,7 +445,7 @@ TEST(WhereFluidDiffers, EqualIdsKeepTheirOwnRowsWhenTheyAreSplit) {
 
 // Fluid lists the rows of padding_idx, also a negative one, with the gradient of their zeros: an update then
 // changes the row of padding_idx, or writes before the table.
-TEST(WhereFluidDiffers, ASparseGradientHasNoRowOfPadding) {
+TEST(WhereFluidDiffers, SparseGradientsOmitPaddingRows) {
   for (const char* type : {"lookup_table_grad", "lookup_table_v2_grad"}) {
     for (const std::int64_t padding : {4, -2}) {
       SCOPED_TRACE(StrCat(type, " with padding_idx ", padding));
@@ -466,7 +466,7 @@ TEST(WhereFluidDiffers, ASparseGradientHasNoRowOfPadding) {
 
 // Fluid looks up the row of padding_idx like any other, and adds rows without auto_grown_table, too. In test
 // mode both give zeros for a row that is not there, and add none.
-TEST(WhereFluidDiffers, ATableThatGrowsHeedsPaddingAndMayBeClosed) {
+TEST(WhereFluidDiffers, GrowingTablesApplyPaddingAndCanBeFixed) {
   Variables variables;
   PutRows(variables, "w", {3, 5});
   PutTensor(variables, "ids", TensorOf<std::int64_t>({3, 1}, {5, 2, 3}));

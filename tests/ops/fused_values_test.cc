@@ -15,7 +15,7 @@ namespace {
 
 const LoD kOneAndTwo = {{0, 1, 3}};
 
-TEST(Fc, IsAProductABiasAndRelu) {
+TEST(Fc, EqualsMulAddAndRelu) {
   const Op op = WithSlots("fc", {"Input", "W", "Bias"}, {"Out"});
   Tensors inputs = {{"Input", Mixed({2, 1, 3})}, {"W", Mixed({3, 2}, 2)}, {"Bias", Mixed({2}, 3)}};
   ExpectNear(RunOne(op, inputs, "Out"), {-0.14551710963, 0.556514475426, -0.310268611804, 0.476907918261});
@@ -28,7 +28,7 @@ TEST(Fc, IsAProductABiasAndRelu) {
              {-0.307973914398, 0.818329580657, -0.132145636537, 0.495710668525});
 }
 
-TEST(FusionRepeatedFcRelu, IsLayerAfterLayer) {
+TEST(FusionRepeatedFcRelu, EqualsSeparateLayers) {
   const Op op = Op("fusion_repeated_fc_relu")
                     .AddInput("X", {"x"})
                     .AddInput("W", {"w0", "w1"})
@@ -44,7 +44,7 @@ TEST(FusionRepeatedFcRelu, IsLayerAfterLayer) {
   ExpectNear(RunOne(op, inputs, "out"), {0.283384674296, 0.589308385136, 0.309797816911, 0.517322411639});
 }
 
-TEST(FusionSquaredMatSub, IsTheSquareOfTheProductLessTheProductOfTheSquares) {
+TEST(FusionSquaredMatSub, SubtractsProductOfSquaresFromSquaredProduct) {
   const Op op = WithSlots("fusion_squared_mat_sub", {"X", "Y"}, {"SquaredX", "SquaredY", "SquaredXY", "Out"});
   const Tensors inputs = {{"X", Mixed({2, 3})}, {"Y", Mixed({3, 2}, 2)}};
   ExpectNear(RunOne(Op(op).Set("scalar", 0.5f), inputs, "Out"),
@@ -56,7 +56,7 @@ Op FusionGru() {
                    {"ReorderedH0", "XX", "BatchedInput", "BatchedOut", "Hidden"});
 }
 
-TEST(FusionGru, IsAProductAndAGru) {
+TEST(FusionGru, EqualsMulAndGru) {
   Op op = FusionGru();
   const Tensors inputs = {{"X", InRows(Mixed({3, 2}), kOneAndTwo)},
                           {"WeightX", Mixed({2, 6}, 2)},
@@ -72,7 +72,7 @@ TEST(FusionGru, IsAProductAndAGru) {
                                             -0.041624555222, -0.0373621252987, 0.314675987134});
 }
 
-TEST(FusionGru, LeavesOutWhatNobodyReads) {
+TEST(FusionGru, OptionalOutputsMayBeOmitted) {
   const Op op = WithSlots("fusion_gru", {"X", "WeightX", "WeightH"}, {"Hidden"});
   const Tensors inputs = {
       {"X", InRows(Mixed({3, 2}), kOneAndTwo)}, {"WeightX", Mixed({2, 6}, 2)}, {"WeightH", Mixed({2, 6}, 3)}};
@@ -88,7 +88,7 @@ Op WithSteps(const std::string& type, const std::vector<std::string>& inputs) {
       {"Hidden", "Cell", "XX", "BatchedInput", "BatchedHidden", "BatchedCell", "ReorderedH0", "ReorderedC0"});
 }
 
-TEST(FusionLstm, IsAProductAndAnLstm) {
+TEST(FusionLstm, EqualsMulAndLstm) {
   Op op = WithSteps("fusion_lstm", {"X", "WeightX", "WeightH", "Bias", "H0", "C0"});
   op.AddOutput("CheckedCell", {"CheckedCell"}).Set("is_reverse", true);
   Tensors inputs = {{"X", InRows(Mixed({3, 2}), kOneAndTwo)},
@@ -109,7 +109,7 @@ TEST(FusionLstm, IsAProductAndAnLstm) {
                                             -0.232619992378, -0.0763971120105});
 }
 
-TEST(FusedEmbeddingFcLstm, RunsOverRowsOfATable) {
+TEST(FusedEmbeddingFcLstm, EqualsLookupAndLstm) {
   const Op op = WithSteps("fused_embedding_fc_lstm", {"Ids", "Embeddings", "WeightH", "Bias", "H0", "C0"});
   Tensors inputs = {{"Ids", InRows(TensorOf<std::int64_t>({3, 1}, {3, 0, 2}), kOneAndTwo)},
                     {"Embeddings", Mixed({4, 8}, 2)},
@@ -150,7 +150,7 @@ TEST(AttentionLstm, TakesAMeanOfTheSequenceAtEachStep) {
                                             -0.0105057805239, 0.117542975077, -0.0798246612953});
 }
 
-TEST(FusionSeqconvEltaddRelu, IsAConvolutionABiasAndRelu) {
+TEST(FusionSeqconvEltaddRelu, EqualsConvolutionBiasAndRelu) {
   const Op op = WithSlots("fusion_seqconv_eltadd_relu", {"X", "Filter", "Bias"}, {"Out", "ColMat"})
                     .Set("contextLength", 3)
                     .Set("contextStart", -1);
@@ -160,7 +160,7 @@ TEST(FusionSeqconvEltaddRelu, IsAConvolutionABiasAndRelu) {
              {0.916571530317, 0, 0, 0.514216471363, 1.23706827692, 0, 0.901333340408, 0});
 }
 
-TEST(FusionSeqexpandConcatFc, GivesEachRowTheRowsOfItsSequence) {
+TEST(FusionSeqexpandConcatFc, ExpandsRowsOverTheirSequences) {
   const Op op = Op("fusion_seqexpand_concat_fc")
                     .AddInput("X", {"x0", "x1", "x2"})
                     .AddInput("FCWeight", {"w"})
@@ -182,7 +182,7 @@ TEST(FusionSeqexpandConcatFc, GivesEachRowTheRowsOfItsSequence) {
 }
 
 // The second input has an empty sequence.
-TEST(FusionSeqpool, PutsPooledRowsSideBySide) {
+TEST(FusionSeqpool, ConcatenatesPooledRows) {
   const auto op = [](const char* type) {
     return Op(type).AddInput("X", {"a", "b"}).AddOutput("Out", {"out"});
   };
@@ -207,7 +207,7 @@ TEST(FusionSeqpool, PutsPooledRowsSideBySide) {
 }
 
 // Bytes 0, 64, 128 and 255 of a range from 1 to 3.
-TEST(LookupTableDequant, MakesFloatsOfBytes) {
+TEST(LookupTableDequant, ConvertsBytesToFloats) {
   const Op op = WithSlots("lookup_table_dequant", {"W", "Ids"}, {"Out"}).Set("padding_idx", std::int64_t{0});
   Tensor table = TensorOf<float>({2, 3}, {5, 6, 7, 1, 3, 0});
   const unsigned char bytes[] = {0, 64, 128, 255};
@@ -243,14 +243,14 @@ TEST(FusedElemwiseActivation, ComposesTwoFunctionsInEitherOrder) {
       {0.431155829008, 0.550324593391, 0.474060760943, 0.451580536197, 0.481047270755, 0.460391327319});
 }
 
-TEST(FusedElemwiseActivation, LaysYAlongXFromAnAxis) {
+TEST(FusedElemwiseActivation, BroadcastsYAlongAnAxis) {
   const Tensors inputs = {{"X", Mixed({2, 3})}, {"Y", Mixed({2, 1}, 2)}};
   ExpectNear(RunOne(Composed("elementwise_add", "relu").Set("axis", 0), inputs, "Out"),
              {0.9760679775, 0.212135955, -0.551796067501, 1.636407865, 0.872475842499, 0.108543819998});
 }
 
 // As in Fluid's programs, in which the gradients of sums do not have X.
-TEST(FusedElemwiseActivation, GivesAGradientOfASumWithoutX) {
+TEST(FusedElemwiseActivation, ComputesTheGradientOfASumWithoutX) {
   const Op op = WithSlots("fused_elemwise_activation_grad", {"Y", "Out", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})
                     .Set("functor_list", std::vector<std::string>{"relu_grad", "elementwise_add_grad"});
   const Tensors inputs = {{"Y", TensorOf<double>({2}, {1, 2})},

@@ -264,7 +264,7 @@ const std::map<std::string, std::string> kWithoutCase = {
     {"print", "all that its attributes change is what is shown"},
     {"py_func", "calls functions of the user's: tests/python/test_py_func.py"}};
 
-TEST(Gradients, AreCheckedForEachValueOfEachDeclaredDomain) {
+TEST(Gradients, CasesCoverEachDeclaredAttributeValue) {
   std::map<std::string, std::set<std::string>> checked;  // by "op.attr": the values in cases
   std::set<std::string> ops;
   for (const GradientCase& c : AllGradientCases()) {
@@ -297,32 +297,28 @@ TEST(Gradients, AreCheckedForEachValueOfEachDeclaredDomain) {
   }
 }
 
-TEST(Gradients, OfElementwiseOpsAgreeWithCentralDifferences) { ExpectAgreement(BinaryCases()); }
-TEST(Gradients, OfOpsOfOneOperandAgreeWithCentralDifferences) { ExpectAgreement(OneOperandCases()); }
-TEST(Gradients, OfOpsOfSeveralOperandsAgreeWithCentralDifferences) {
-  ExpectAgreement(SeveralOperandsCases());
-}
-TEST(Gradients, OfReductionsAgreeWithCentralDifferences) { ExpectAgreement(ReduceCases()); }
-TEST(Gradients, OfPointwiseLossesAgreeWithCentralDifferences) { ExpectAgreement(PointwiseLossCases()); }
-TEST(Gradients, OfLookupsAgreeWithCentralDifferences) { ExpectAgreement(LookupCases()); }
-TEST(Gradients, OfLossesAgreeWithCentralDifferences) { ExpectAgreement(LossCases()); }
-TEST(Gradients, OfTheFolderMathAgreeWithCentralDifferences) { ExpectAgreement(MathGradientCases()); }
-TEST(Gradients, OfTheFolderTensorAgreeWithCentralDifferences) { ExpectAgreement(TensorGradientCases()); }
-TEST(Gradients, OfTheFolderLossAgreeWithCentralDifferences) { ExpectAgreement(LossGradientCases()); }
-TEST(Gradients, OfTheFolderNnAgreeWithCentralDifferences) { ExpectAgreement(NnGradientCases()); }
-TEST(Gradients, OfTheFolderDetectionAgreeWithCentralDifferences) {
-  ExpectAgreement(DetectionGradientCases());
-}
-TEST(Gradients, OfTheFolderVisionAgreeWithCentralDifferences) { ExpectAgreement(VisionGradientCases()); }
-TEST(Gradients, OfTheFolderSequenceAgreeWithCentralDifferences) { ExpectAgreement(SequenceGradientCases()); }
-TEST(Gradients, OfPartsAgreeWithCentralDifferences) { ExpectAgreement(PartsGradientCases()); }
-TEST(Gradients, OfProductsAgreeWithCentralDifferences) { ExpectAgreement(ProductsGradientCases()); }
-TEST(Gradients, OfGradientsAgreeWithCentralDifferences) { ExpectAgreement(SecondOrderGradientCases()); }
-TEST(Gradients, OfRecommendersAgreeWithCentralDifferences) { ExpectAgreement(RecommendGradientCases()); }
-TEST(Gradients, OfFusedOpsAgreeWithCentralDifferences) { ExpectAgreement(FusedGradientCases()); }
+TEST(Gradients, ElementwiseOpsAgreeWithCentralDifferences) { ExpectAgreement(BinaryCases()); }
+TEST(Gradients, UnaryOpsAgreeWithCentralDifferences) { ExpectAgreement(OneOperandCases()); }
+TEST(Gradients, MultiOperandOpsAgreeWithCentralDifferences) { ExpectAgreement(SeveralOperandsCases()); }
+TEST(Gradients, ReductionsAgreeWithCentralDifferences) { ExpectAgreement(ReduceCases()); }
+TEST(Gradients, PointwiseLossesAgreeWithCentralDifferences) { ExpectAgreement(PointwiseLossCases()); }
+TEST(Gradients, LookupsAgreeWithCentralDifferences) { ExpectAgreement(LookupCases()); }
+TEST(Gradients, LossesAgreeWithCentralDifferences) { ExpectAgreement(LossCases()); }
+TEST(Gradients, MathOpsAgreeWithCentralDifferences) { ExpectAgreement(MathGradientCases()); }
+TEST(Gradients, TensorOpsAgreeWithCentralDifferences) { ExpectAgreement(TensorGradientCases()); }
+TEST(Gradients, LossOpsAgreeWithCentralDifferences) { ExpectAgreement(LossGradientCases()); }
+TEST(Gradients, NnOpsAgreeWithCentralDifferences) { ExpectAgreement(NnGradientCases()); }
+TEST(Gradients, DetectionOpsAgreeWithCentralDifferences) { ExpectAgreement(DetectionGradientCases()); }
+TEST(Gradients, VisionOpsAgreeWithCentralDifferences) { ExpectAgreement(VisionGradientCases()); }
+TEST(Gradients, SequenceOpsAgreeWithCentralDifferences) { ExpectAgreement(SequenceGradientCases()); }
+TEST(Gradients, SlicingAndGatheringAgreeWithCentralDifferences) { ExpectAgreement(PartsGradientCases()); }
+TEST(Gradients, ProductsAgreeWithCentralDifferences) { ExpectAgreement(ProductsGradientCases()); }
+TEST(Gradients, SecondOrderAgreesWithCentralDifferences) { ExpectAgreement(SecondOrderGradientCases()); }
+TEST(Gradients, RecommenderOpsAgreeWithCentralDifferences) { ExpectAgreement(RecommendGradientCases()); }
+TEST(Gradients, FusedOpsAgreeWithCentralDifferences) { ExpectAgreement(FusedGradientCases()); }
 
 // A program need not be made by append_backward.
-TEST(Gradients, RefuseInputsThatDoNotFitTogether) {
+TEST(Gradients, RefuseInputsOfDifferentShapes) {
   const Tensor small = Values({2}), x = Values({2, 3});
   const Tensor label = TensorOf<std::int64_t>({2, 1}, {0, 1});
   const Tensors given = {{"X", x},
@@ -362,7 +358,7 @@ TEST(Gradients, RefuseInputsThatDoNotFitTogether) {
   }
 }
 
-TEST(Gradients, AreMadeOnlyForInputsThatWantOne) {
+TEST(Gradients, AreComputedOnlyForRequestedInputs) {
   const Op op = Op("elementwise_mul").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});
   const Result<std::vector<Op>> grads = MakeGradOps(AllOps(), op, {"y"});
   ASSERT_TRUE(grads.ok());

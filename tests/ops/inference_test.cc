@@ -99,12 +99,12 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
   std::cout << tally.ops << " ops, " << tally.outputs << " outputs\n";
 }
 
-TEST(CorpusInference, GivesTheShapesThatFluidDeclared) {
+TEST(CorpusInference, InfersFluidsShapes) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   ExpectFluidsShapes(CorpusFolder() + "/open", 29000);
 }
 
-TEST(CorpusInference, GivesTheShapesOfTheSelectionInTheTree) {
+TEST(CorpusInference, InfersTheShapesOfTheSelection) {
   ExpectFluidsShapes(SelectionFolder() + "/open", 3600);
 }
 

@@ -92,7 +92,7 @@ void ExpectDeclared(const std::string& type, const Used& used) {
   }
 }
 
-TEST(Inventory, IsDeclaredAsItIsUsed) {
+TEST(Inventory, OpsAreDeclaredAsTheCorpusUsesThem) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   Inventory all;
   AddList(all);

@@ -33,14 +33,14 @@ TEST(Sum, AddsMoreThanOneBlockOfElements) {
   for (std::int64_t i = 0; i < 3000; ++i) ASSERT_EQ(out.Data<float>()[i], static_cast<float>(2 * i + 1));
 }
 
-TEST(Scale, AddsTheBiasBeforeOrAfter) {
+TEST(Scale, AddsTheBiasBeforeOrAfterScaling) {
   const Tensors inputs = {{"x", TensorOf<float>({2}, {1, 2})}};
   Op op = Op("scale").AddInput("X", {"x"}).AddOutput("Out", {"x"}).Set("scale", 3.0f).Set("bias", 1.0f);
   ExpectValues(RunOne(op, inputs, "x"), {4, 7});
   ExpectValues(RunOne(op.Set("bias_after_scale", false), inputs, "x"), {6, 9});
 }
 
-TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
+TEST(DgcMomentum, IsMomentumBeforeRampUpAndSgdAfter) {
   Op op("dgc_momentum");
   op.AddInput("Param", {"p"})
       .AddInput("Grad", {"g"})
@@ -67,7 +67,7 @@ TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
   ExpectValues(run(4, -1, false, "g"), {8});
 }
 
-TEST(Dgc, LetsTheLargestElementsPassOnceItHasBegun) {
+TEST(Dgc, SendsTheLargestElementsAfterRampUp) {
   Op op("dgc");
   op.AddInput("U", {"u"}).AddInput("V", {"v"}).AddInput("Grad", {"g"}).AddInput("Param", {"p"});
   op.AddInput("current_step", {"step"}).AddInput("nranks", {"n"});
@@ -100,7 +100,7 @@ TEST(Dgc, LetsTheLargestElementsPassOnceItHasBegun) {
   ExpectValues(RunOne(op, inputs(3, 2), "u"), {1.5, 0, 0, 0});
 }
 
-TEST(Dgc, TakesTheFirstOfEquallyLargeElementsAndWhatIsNotANumber) {
+TEST(Dgc, SelectsNaNAndTheFirstOfEqualElements) {
   Op op("dgc");
   op.AddInput("U", {"u"}).AddInput("V", {"v"}).AddInput("Grad", {"g"}).AddInput("Param", {"v"});
   op.AddInput("current_step", {"n"}).AddInput("nranks", {"n"});
@@ -120,7 +120,7 @@ TEST(Dgc, TakesTheFirstOfEquallyLargeElementsAndWhatIsNotANumber) {
   EXPECT_EQ(out.Data<float>()[3], 3.0f);
 }
 
-TEST(DgcClipByNorm, BoundsTheLengthFromItsStepOn) {
+TEST(DgcClipByNorm, ClipsTheNormAfterRampUp) {
   Op op("dgc_clip_by_norm");
   op.AddInput("X", {"x"}).AddInput("current_step", {"step"}).AddOutput("Out", {"o"});
   op.Set("max_norm", 2.5f).Set("rampup_begin_step", 1.0f);
@@ -184,14 +184,14 @@ TEST(Clip, TakesBoundsFromTensorsFirst) {
   ExpectValues(RunOne(op, inputs, "x"), {-1, 1, 2});
 }
 
-TEST(OneHot, NamesANumberOutsideOrLeavesItsRowEmpty) {
+TEST(OneHot, RefusesOrZerosIdsOutOfRange) {
   Op op = Op("one_hot").AddInput("X", {"x"}).AddOutput("Out", {"o"}).Set("depth", 3);
   const Tensors inputs = {{"x", TensorOf<std::int64_t>({2, 1}, {2, 3})}};
   EXPECT_NE(ErrorOf(op, inputs).find("one_hot: 3 must be in [0, 3)"), std::string::npos);
   ExpectValues(RunOne(op.Set("allow_out_of_range", true), inputs, "o"), {0, 0, 1, 0, 0, 0});
 }
 
-TEST(SigmoidCrossEntropy, CountsOnlyLabelsThatAreNotIgnored) {
+TEST(SigmoidCrossEntropy, SkipsIgnoredLabels) {
   const Op op = Op("sigmoid_cross_entropy_with_logits")
                     .AddInput("X", {"x"})
                     .AddInput("Label", {"l"})
@@ -203,7 +203,7 @@ TEST(SigmoidCrossEntropy, CountsOnlyLabelsThatAreNotIgnored) {
   ExpectValues(RunOne(op, inputs, "o"), {half, half, 0});
 }
 
-TEST(FillConstantBatchSizeLike, TakesOneExtent) {
+TEST(FillConstantBatchSizeLike, CopiesOneDimension) {
   const Op op = Op("fill_constant_batch_size_like")
                     .AddInput("Input", {"x"})
                     .AddOutput("Out", {"o"})
@@ -245,7 +245,7 @@ TEST(FillConstant, ReadsItsValueFromTextFirst) {
             std::string::npos);
 }
 
-TEST(TopK, GivesEqualElementsInTheirOrderAndNanFirst) {
+TEST(TopK, IsStableAndPutsNanFirst) {
   const Op op =
       Op("top_k").AddInput("X", {"x"}).AddOutput("Out", {"o"}).AddOutput("Indices", {"i"}).Set("k", 3);
   const float nan = std::nanf("");
@@ -253,7 +253,7 @@ TEST(TopK, GivesEqualElementsInTheirOrderAndNanFirst) {
   ExpectValues(indices, {1, 2, 3, 1, 2, 3});
 }
 
-TEST(Accuracy, CountsRowsWhoseLabelIsAmongTheChosen) {
+TEST(Accuracy, CountsRowsWhoseLabelIsInTheTopK) {
   const Op op = Op("accuracy")
                     .AddInput("Out", {"s"})
                     .AddInput("Indices", {"i"})
@@ -305,7 +305,7 @@ TEST(Reshape2, MayWorkInPlace) {
   EXPECT_EQ(RunOne(op, {{"x", Ramp(DType::kFp32, {2, 3}, 0, 1)}}, "x").shape(), (Shape{3, 2}));
 }
 
-TEST(Optimizers, WorkInPlaceWithFluidsNumbers) {
+TEST(Optimizers, WorkInPlaceWithFluidsResults) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   const Result<Arrays> arrays = ReadNpz(BytesOf(CorpusFolder() + "/open/ops_sr/adam_dense_inplace.npz"));
   ASSERT_TRUE(arrays.ok());

@@ -207,7 +207,7 @@ Op WithEverything(const OpDef& def, const TempDir& dir, Tensors& inputs) {
   return op;
 }
 
-TEST(Kinds, EachSlotOfAnOpThatFitsRefusesWhatItDoesNotTake) {
+TEST(Kinds, EachSlotRefusesUnsupportedKinds) {
   ForEachOp([](const Op& op, const Tensors& inputs) { ExpectRefuses(op, inputs, true); });
 }
 

@@ -10,7 +10,7 @@ namespace penstock::test {
 namespace {
 
 // As softmax followed by cross_entropy.
-TEST(SoftmaxWithCrossEntropy, CountsAScoreFarBelowTheLargestAs64BelowIt) {
+TEST(SoftmaxWithCrossEntropy, ClampsScoresTo64BelowTheLargest) {
   const Tensors inputs = {{"Logits", TensorOf<float>({3, 2}, {0, -1000, -70, 0, 5, -59})},
                           {"Label", TensorOf<std::int64_t>({3, 1}, {1, 0, 1})}};
   const Op op = WithSlots("softmax_with_cross_entropy", {"Logits", "Label"}, {"Softmax", "Loss"});

@@ -124,7 +124,7 @@ const OpDef& SpeaksFor(const std::string& type) {
   return *AllOps().Find(type);
 }
 
-TEST(Nan, IsSeenInEachElementThatDependsOnIt) {
+TEST(Nan, PropagatesToEachDependentElement) {
   std::set<std::string> tried;
   ForEachOp([&tried](const Op& op, const Tensors& inputs) {
     tried.insert(op.type());
@@ -331,7 +331,7 @@ std::vector<NanCase> AllNanCases() {
   return all;
 }
 
-TEST(Nan, BecomesWhatTheOpsDeclare) {
+TEST(Nan, FollowsTheDeclarationOfEachOp) {
   for (const NanCase& c : AllNanCases()) {
     const Result<Tensors> made = RunOp(AllOps(), c.op, c.inputs);
     ASSERT_TRUE(made.ok()) << PrintOp(c.op) << made.status().ToString();
@@ -351,7 +351,7 @@ TEST(Nan, BecomesWhatTheOpsDeclare) {
   }
 }
 
-TEST(Nan, IsNoProbabilityOfASample) {
+TEST(Nan, NceRefusesNanProbabilities) {
   int refused = 0;
   ForEachOp([&refused](const Op& op, const Tensors& inputs) {
     const auto given = inputs.find("CustomDistAliasProbs");
@@ -365,7 +365,7 @@ TEST(Nan, IsNoProbabilityOfASample) {
   EXPECT_GT(refused, 0);
 }
 
-TEST(Nan, IsTestedOfEachOpThatDeclaresSomething) {
+TEST(Nan, EachDeclarationHasATest) {
   std::set<std::string> declared, tested;
   for (const OpDef* def : AllOps().All()) {
     if (!def->nan().empty()) declared.insert(def->type());

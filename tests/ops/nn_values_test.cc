@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
+TEST(BatchNorm, SavesZeroMomentsWithRunningStatistics) {
   Op op = WithSlots("batch_norm", {"X", "Scale", "Bias", "Mean", "Variance"},
                     {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
   op.Set("epsilon", 0.0f);
@@ -48,7 +48,7 @@ double WeightedGradients(const Tensors& given) {
   return sum;
 }
 
-TEST(InstanceNormSecondOrder, SeesThatTheMomentsAreThoseOfX) {
+TEST(InstanceNormSecondOrder, DifferentiatesThroughTheMoments) {
   Tensors inputs = {{"X", Values({2, 2, 3})},
                     {"Scale", Values({2}, 0.5, 1.5, 3)},
                     {"Bias", Values({2})},
@@ -78,7 +78,7 @@ TEST(InstanceNormSecondOrder, SeesThatTheMomentsAreThoseOfX) {
 }
 
 // As for batch_norm, for which Y is X then, because one element has no variance.
-TEST(InplaceAbn, ActivatesAnElementWithoutOthersAsItIs) {
+TEST(InplaceAbn, ActivatesASingleElementUnnormalised) {
   Op op = WithSlots("inplace_abn", {"X", "Scale", "Bias", "Mean", "Variance"},
                     {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
   op.Set("activation", "leaky_relu").Set("alpha", 0.5f);

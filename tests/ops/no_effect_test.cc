@@ -34,7 +34,7 @@ void ExpectSameBytes(const Tensors& made, const Tensors& expected, const std::st
   }
 }
 
-TEST(Attributes, ThatAreDeclaredToHaveNoEffectHaveNone) {
+TEST(Attributes, DeclaredNoEffectAttributesChangeNothing) {
   int compared = 0;
   ForEachOp([&compared](const Op& op, const Tensors& inputs) {
     const Result<Tensors> expected = RunOp(AllOps(), op, inputs);

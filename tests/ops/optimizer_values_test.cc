@@ -10,7 +10,7 @@ namespace penstock::test {
 namespace {
 
 // AvgSquaredGradOut 4; a step of 2 by the old average of 16, and a new average of 10.
-TEST(Adadelta, StepsByTheAverageThatStandsThereWhenItIsTaken) {
+TEST(Adadelta, UsesTheAverageBeforeItsUpdate) {
   const auto op = [](const std::string& average_out) {
     return Op("adadelta")
         .AddInput("Param", {"p"})
@@ -36,7 +36,7 @@ TEST(Adadelta, StepsByTheAverageThatStandsThereWhenItIsTaken) {
 }
 
 // A rate of 0.1 * sqrt(1 - 0.75) / (1 - 0.5) = 0.1, a step of rate * 2 / (sqrt(9) + 1).
-TEST(Adam, AddsEpsilonToTheRootAsItIs) {
+TEST(Adam, AddsUnscaledEpsilonToTheRoot) {
   Op op("adam");
   for (const char* slot : {"Param", "Grad", "LearningRate", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow"})
     op.AddInput(slot, {slot});
@@ -57,7 +57,7 @@ TEST(Adam, AddsEpsilonToTheRootAsItIs) {
 }
 
 // |Param| = 5 and |Grad| = 10: a rate of 0.5 * 5 / 10.
-TEST(LarsMomentum, ScalesItsStepsWithoutDecayToo) {
+TEST(LarsMomentum, ScalesStepsWithoutWeightDecay) {
   Op op("lars_momentum");
   for (const char* slot : {"Param", "Grad", "LearningRate", "Velocity"}) op.AddInput(slot, {slot});
   for (const char* slot : {"Param", "Velocity"}) op.AddOutput(StrCat(slot, "Out"), {slot});
@@ -73,7 +73,7 @@ TEST(LarsMomentum, ScalesItsStepsWithoutDecayToo) {
 }
 
 // Gradients of zero ranks have no mean.
-TEST(DgcMomentum, RefusesNoRanks) {
+TEST(DgcMomentum, RefusesZeroRanks) {
   Op op("dgc_momentum");
   Tensors inputs;
   for (const char* slot : {"Param", "Grad", "Velocity", "LearningRate", "current_step", "nranks"}) {
@@ -86,7 +86,7 @@ TEST(DgcMomentum, RefusesNoRanks) {
             "dgc_momentum: nranks is 0; it must be at least 1");
 }
 
-TEST(AverageAccumulates, RefusesCountsThatAreNone) {
+TEST(AverageAccumulates, RefusesNegativeCounts) {
   Op op("average_accumulates");
   Tensors inputs;
   for (const char* slot : {"param", "in_sum_1", "in_sum_2", "in_sum_3"}) {

@@ -28,7 +28,7 @@ void ExpectStable(std::size_t count, std::int64_t least, std::int64_t most, std:
   EXPECT_EQ(entries, expected) << count << " rows from " << least << " to " << most;
 }
 
-TEST(OrderByRow, IsThatOfAStableSort) {
+TEST(OrderByRow, EqualsAStableSort) {
   constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   for (const std::size_t count : {0, 1, 2, 7, 48, 49, 1000, 20000}) {
@@ -42,7 +42,7 @@ TEST(OrderByRow, IsThatOfAStableSort) {
   }
 }
 
-TEST(RowMerger, GivesEachRowOnceWithoutCopyingThoseThatOccurOnce) {
+TEST(RowMerger, CopiesOnlyRowsThatOccurTwice) {
   SelectedRows x;
   x.height = 100;
   x.rows = {7, 3, 7, 90, 3, 7, 1};

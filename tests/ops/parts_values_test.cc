@@ -18,7 +18,7 @@ using Longs = std::vector<std::int64_t>;
 
 Tensor Counting(const Shape& shape) { return Ramp(DType::kFp32, shape, 1, 1); }
 
-TEST(GatherNd, TakesPartsByTheFirstOfTheirIndices) {
+TEST(GatherNd, TakesSlicesByLeadingIndices) {
   const Op op = WithSlots("gather_nd", {"X", "Index"}, {"Out"});
   const auto taken = [&](const Tensor& index) {
     return RunOne(op, {{"X", Counting({2, 3, 2})}, {"Index", index}}, "Out");
@@ -34,7 +34,7 @@ TEST(GatherNd, TakesPartsByTheFirstOfTheirIndices) {
               "gather_nd: Index names -1 for extent 0 of [2, 3]; it must be in [0, 2)");
 }
 
-TEST(ScatterNdAdd, AddsEachUpdateToThePartThatIsNamed) {
+TEST(ScatterNdAdd, AddsEachUpdateToTheIndexedSlice) {
   const Op op = WithSlots("scatter_nd_add", {"X", "Index", "Updates"}, {"Out"});
   const Tensor index = TensorOf<std::int64_t>({3, 1}, {1, 0, 1});
   const Tensors inputs = {
@@ -53,7 +53,7 @@ TEST(Scatter, ReplacesRowsByTheLastUpdateOrBySums) {
   ExpectError(op, inputs, "scatter: row 3 is outside of X, which has 3 rows");
 }
 
-TEST(WhereIndex, ListsTheIndicesOfWhatIsNotZeroInOrder) {
+TEST(WhereIndex, ListsIndicesOfNonzeroElements) {
   const Op op = WithSlots("where_index", {"Condition"}, {"Out"});
   const Tensor truths = TensorOf<bool>({2, 3}, {false, true, true, false, false, true});
   const Tensor found = RunOne(op, {{"Condition", truths}}, "Out");
@@ -71,7 +71,7 @@ TEST(Where, TakesXWhereTheConditionIsTrue) {
   ExpectValues(RunOne(op, inputs, "Out"), {1, 8, 3});
 }
 
-TEST(Unstack, AndUnbindGiveTheParts) {
+TEST(Unstack, AndUnbindReturnTheSlices) {
   const Tensors inputs = {{"X", Counting({2, 3})}};
   Op op = Op("unstack").AddInput("X", {"X"}).AddOutput("Y", {"a", "b", "c"}).Set("axis", -1).Set("num", 3);
   ExpectValues(RunOne(op, inputs, "b"), {2, 5});
@@ -79,7 +79,7 @@ TEST(Unstack, AndUnbindGiveTheParts) {
   ExpectValues(RunOne(op, inputs, "b"), {4, 5, 6});
 }
 
-TEST(OneHot, OfVersion2HasAnExtentMore) {
+TEST(OneHot, Version2AddsADimension) {
   Op op = WithSlots("one_hot_v2", {"X"}, {"Out"}).Set("depth", 3);
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({2, 1}, {2, 0})}};
   EXPECT_EQ(RunOne(op, inputs, "Out").shape(), (Shape{2, 1, 3}));
@@ -100,7 +100,7 @@ TEST(FillAnyLike, HoldsItsValueInItsType) {
   ExpectValues(whole, {2, 2});
 }
 
-TEST(Diagonals, LieWhereTheirOffsetSays) {
+TEST(Diagonals, AreShiftedByTheOffset) {
   const auto embed = [](int offset, int dim1, int dim2) {
     const Op op =
         WithSlots("diag_embed", {"Input"}, {"Out"}).Set("offset", offset).Set("dim1", dim1).Set("dim2", dim2);
@@ -129,7 +129,7 @@ TEST(Trace, AddsUpADiagonal) {
   ExpectValues(trace(5), {0, 0});
 }
 
-TEST(TrilTriu, KeepsItsTriangleInPlaceToo) {
+TEST(TrilTriu, WorksInPlace) {
   const auto keep = [](bool lower, int diagonal) {
     Op op = Op("tril_triu").AddInput("X", {"x"}).AddOutput("Out", {"x"});
     return RunOne(op.Set("lower", lower).Set("diagonal", diagonal), {{"x", Counting({2, 3})}}, "x");
@@ -141,7 +141,7 @@ TEST(TrilTriu, KeepsItsTriangleInPlaceToo) {
   ExpectValues(keep(true, 9), {1, 2, 3, 4, 5, 6});
 }
 
-TEST(Roll, MovesElementsRoundTheEnd) {
+TEST(Roll, WrapsElementsAround) {
   const auto roll = [](const Longs& dims, const Longs& shifts) {
     const Op op = WithSlots("roll", {"X"}, {"Out"}).Set("dims", dims).Set("shifts", shifts);
     return RunOne(op, {{"X", Counting({2, 3})}}, "Out");
@@ -152,7 +152,7 @@ TEST(Roll, MovesElementsRoundTheEnd) {
   ExpectValues(roll({1}, {std::numeric_limits<std::int64_t>::min()}), {3, 1, 2, 6, 4, 5});
 }
 
-TEST(Crop, TakesABoxWhoseShapeMayComeFromTensors) {
+TEST(Crop, ShapeMayComeFromTensors) {
   const Tensors inputs = {{"X", Counting({3, 4})},
                           {"S", TensorOf<std::int32_t>({2}, {2, -1})},
                           {"o", TensorOf<std::int32_t>({1}, {1})},
@@ -167,18 +167,18 @@ TEST(Crop, TakesABoxWhoseShapeMayComeFromTensors) {
   ExpectError(op, other, "crop_tensor: the box at 5 of extent -1 must lie in extent 1 of X ([3, 4])");
 }
 
-TEST(PadConstantLike, SurroundsYAtItsEnd) {
+TEST(PadConstantLike, PadsYAtTheEnd) {
   const Op op = WithSlots("pad_constant_like", {"X", "Y"}, {"Out"}).Set("pad_value", 9.0f);
   ExpectValues(RunOne(op, {{"X", Counting({2, 3})}, {"Y", Counting({1, 2})}}, "Out"), {1, 2, 9, 9, 9, 9});
 }
 
-TEST(ExpandAs, LaysXSideBySide) {
+TEST(ExpandAs, RepeatsX) {
   const Op op = WithSlots("expand_as", {"X", "target_tensor"}, {"Out"});
   ExpectValues(RunOne(op, {{"X", Counting({1, 2})}, {"target_tensor", Counting({2, 4})}}, "Out"),
                {1, 2, 1, 2, 1, 2, 1, 2});
 }
 
-TEST(IndexSelect, AndIndexSampleRefuseIndicesOutside) {
+TEST(IndexSelect, AndIndexSampleRefuseIndicesOutOfRange) {
   Op op = WithSlots("index_select", {"X", "Index"}, {"Out"}).Set("dim", 1);
   Tensors inputs = {{"X", Counting({2, 3})}, {"Index", TensorOf<std::int64_t>({2}, {2, 0})}};
   ExpectValues(RunOne(op, inputs, "Out"), {3, 1, 6, 4});
@@ -189,7 +189,7 @@ TEST(IndexSelect, AndIndexSampleRefuseIndicesOutside) {
   ExpectValues(RunOne(op, inputs, "Out"), {3, 3, 4, 5});
 }
 
-TEST(Multiplex, RefusesANumberThatNoXHas) {
+TEST(Multiplex, RefusesAnIndexOutOfRange) {
   const Op op = Op("multiplex").AddInput("Ids", {"i"}).AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"});
   Tensors inputs = {{"i", TensorOf<std::int32_t>({2, 1}, {1, 0})},
                     {"a", Counting({2, 2})},
@@ -199,7 +199,7 @@ TEST(Multiplex, RefusesANumberThatNoXHas) {
   ExpectError(op, inputs, "multiplex: 2 must be in [0, 2)");
 }
 
-TEST(ShardIndex, CountsFromTheShardsBegin) {
+TEST(ShardIndex, IsRelativeToTheShard) {
   const Op op =
       WithSlots("shard_index", {"X"}, {"Out"}).Set("index_num", 20).Set("nshards", 3).Set("shard_id", 1);
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({4}, {6, 7, 13, 14})}};
@@ -216,7 +216,7 @@ TEST(Unique, KeepsTheOrderOfFirstOccurrence) {
 }
 
 // The numbers are those of XXH64 of the reference implementation, and of Fluid.
-TEST(Hash, GivesTheNumbersOfXxh64) {
+TEST(Hash, UsesXxh64) {
   const Op op = WithSlots("hash", {"X"}, {"Out"}).Set("num_hash", 3).Set("mod_by", std::int64_t{1000});
   ExpectValues(RunOne(op, {{"X", TensorOf<std::int32_t>({2, 2}, {1, 2, 5, 1 << 20})}}, "Out"),
                {722, 407, 337, 119, 909, 19});
@@ -231,7 +231,7 @@ TEST(Hash, GivesTheNumbersOfXxh64) {
   EXPECT_EQ(narrow.shape(), (Shape{1, 2, 1}));
 }
 
-TEST(Linspace, HasBothEnds) {
+TEST(Linspace, IncludesBothEnds) {
   const Op op = WithSlots("linspace", {"Start", "Stop", "Num"}, {"Out"});
   const auto run = [&](std::int32_t num) {
     const auto one = [](double value) { return Ramp(DType::kFp64, {1}, value, 0); };
@@ -242,7 +242,7 @@ TEST(Linspace, HasBothEnds) {
   ExpectValues(run(1), {1});
 }
 
-TEST(Draws, AreEvenAndRepeatableAndStayInTheirBounds) {
+TEST(Draws, AreUniformReproducibleAndBounded) {
   const Op op = WithSlots("randint", {}, {"Out"})
                     .Set("shape", Longs{6000})
                     .Set("low", -2)
@@ -263,7 +263,7 @@ TEST(Draws, AreEvenAndRepeatableAndStayInTheirBounds) {
   for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i], static_cast<std::int64_t>(i));
 }
 
-TEST(SamplingId, DrawsColumnsByTheirShares) {
+TEST(SamplingId, DrawsColumnsByProbability) {
   Tensor shares(DType::kFp64, {4000, 3});
   for (Dim i = 0; i < 4000; ++i) {
     for (int j = 0; j < 3; ++j) shares.Data<double>()[i * 3 + j] = j == 0 ? 0.5 : j == 1 ? 0.0 : 0.5;

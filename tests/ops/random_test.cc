@@ -38,20 +38,20 @@ double Mean(const std::vector<float>& values, int power) {
 const char* const kRandomOps[] = {"uniform_random", "gaussian_random", "truncated_gaussian_random"};
 
 // The known answers of the authors' implementation (Random123, kat_vectors).
-TEST(Philox, GivesThePublishedAnswers) {
+TEST(Philox, MatchesThePublishedVectors) {
   EXPECT_EQ(Philox(0, {0, 0, 0, 0}), (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox(0xffffffffffffffff, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
             (PhiloxWords{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
-TEST(RandomOps, GiveTheSameNumbersForTheSameSeed) {
+TEST(RandomOps, AreReproducibleForASeed) {
   for (const char* type : kRandomOps) {
     EXPECT_EQ(Draw(RandomOp(type, 1001, 7)), Draw(RandomOp(type, 1001, 7))) << type;
     EXPECT_NE(Draw(RandomOp(type, 1001, 7)), Draw(RandomOp(type, 1001, 8))) << type;
   }
 }
 
-TEST(RandomOps, GiveAnElementThatDoesNotDependOnTheShape) {
+TEST(RandomOps, ElementsDoNotDependOnTheShape) {
   for (const char* type : kRandomOps) {
     const std::vector<float> whole = Draw(RandomOp(type, 1001, 7));
     const std::vector<float> begin = Draw(RandomOp(type, 10, 7));
@@ -78,7 +78,7 @@ std::vector<float> DrawVar(const char* type, const Var& var, const Shape& shape)
   return {values.begin(), values.end()};
 }
 
-TEST(RandomOps, GiveASliceTheElementsOfTheWhole) {
+TEST(RandomOps, ASliceHasTheElementsOfTheWhole) {
   for (const char* type : kRandomOps) {
     Var parameter = TensorVar("out", DType::kFp32, {13, 3});
     parameter.persistable = true;
@@ -93,7 +93,7 @@ TEST(RandomOps, GiveASliceTheElementsOfTheWhole) {
   }
 }
 
-TEST(RandomOps, HaveTheDistributionTheyClaim) {
+TEST(RandomOps, HaveTheDeclaredDistribution) {
   constexpr std::int64_t kCount = 100000;
   const std::vector<float> uniform = Draw(RandomOp("uniform_random", kCount, 3));
   EXPECT_NEAR(Mean(uniform, 1), 0, 0.01);
@@ -112,7 +112,7 @@ TEST(RandomOps, HaveTheDistributionTheyClaim) {
   for (const float value : truncated) ASSERT_LE(std::abs(value), 2.0f);
 }
 
-TEST(RandomOps, TakeANewSeedFromTheirSourceEachTimeIfTheirsIsZero) {
+TEST(RandomOps, SeedZeroDrawsANewSeedEachRun) {
   RandomSource one(5), two(5);
   const Op op = RandomOp("uniform_random", 8, 0);
   const std::vector<float> first = Draw(op, &one);
@@ -144,7 +144,7 @@ TEST(Dropout, DropsTheSameElementsWithAnyNumberOfThreads) {
   EXPECT_EQ(first, Dropped(op, 64, {.random = &two}));
 }
 
-TEST(RandomOps, SetTheDiagonalThatUniformRandomIsAskedFor) {
+TEST(RandomOps, UniformRandomSetsTheDiagonal) {
   const std::vector<float> values =
       Draw(RandomOp("uniform_random", 9, 3).Set("diag_num", 3).Set("diag_step", 3).Set("diag_val", 5.0f));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(values[static_cast<std::size_t>(4 * i)], 5.0f);

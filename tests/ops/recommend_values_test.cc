@@ -20,7 +20,7 @@ Tensor InTexts(Tensor tensor, const LoD& lod) {
   return tensor;
 }
 
-TEST(Cvm, TakesLogarithmsOfShowsAndClicksOrLeavesThemOut) {
+TEST(Cvm, LogTransformsOrDropsShowsAndClicks) {
   const Op op = WithSlots("cvm", {"X", "CVM"}, {"Y"});
   const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {1, 2, 7, 3, 0, 8})}, {"CVM", Rising({2, 2})}};
   ExpectValues(RunOne(op, inputs, "Y"),
@@ -28,7 +28,7 @@ TEST(Cvm, TakesLogarithmsOfShowsAndClicksOrLeavesThemOut) {
   ExpectValues(RunOne(Op(op).Set("use_cvm", false), inputs, "Y"), {7, 8});
 }
 
-TEST(Cvm, GivesItsGradientTheShowsAndClicksOfTheInstance) {
+TEST(Cvm, GradientContainsShowsAndClicks) {
   const Op op = WithSlots("cvm_grad", {"X", "CVM", "Y@GRAD"}, {"X@GRAD"}).Set("use_cvm", false);
   Tensors inputs = {{"X", Rising({3, 3})},
                     {"CVM", TensorOf<float>({3, 2}, {5, 6, 7, 8, 9, 10})},
@@ -41,7 +41,7 @@ TEST(Cvm, GivesItsGradientTheShowsAndClicksOfTheInstance) {
 }
 
 // By the formulas of the sums; mean 0.5 and scale sqrt(0.5).
-TEST(DataNorm, KeepsTheSumsOfTheBatchInPlaceOfDerivatives) {
+TEST(DataNorm, GradientsOfStatisticsAreBatchSums) {
   Op op("data_norm_grad");
   for (const char* slot : {"X", "Means", "Scales", "Y@GRAD"}) op.AddInput(slot, {slot});
   for (const char* slot : {"BatchSize@GRAD", "BatchSum@GRAD", "BatchSquareSum@GRAD"})
@@ -67,7 +67,7 @@ TEST(DataNorm, KeepsTheSumsOfTheBatchInPlaceOfDerivatives) {
                 11 * scale, 12 * scale});
 }
 
-TEST(DataNorm, IsZeroWhereASlotWasNotShown) {
+TEST(DataNorm, IsZeroForSlotsNotShown) {
   const Op op =
       WithSlots("data_norm", {"X", "BatchSize", "BatchSum", "BatchSquareSum"}, {"Y", "Means", "Scales"});
   const Tensors inputs = {{"X", TensorOf<float>({1, 4}, {0, 2, 3, 4})},
@@ -103,7 +103,7 @@ TEST(FilterByInstag, KeepsInstancesWithOneOfTheTags) {
   ExpectError(op, inputs, "filter_by_instag: Ins_tag has 1 sequences; Ins has 3 instances");
 }
 
-TEST(Partial, TakesSomeColumnsOfEach) {
+TEST(Partial, ConcatAndSumTakeAColumnRange) {
   const Tensors inputs = {{"a", Rising({2, 4})}, {"b", Ramp(DType::kFp32, {2, 4}, 10, 10)}};
   const auto run = [&](const char* type, int start, int length) {
     Op op = Op(type).AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"});
@@ -113,7 +113,7 @@ TEST(Partial, TakesSomeColumnsOfEach) {
   ExpectValues(run("partial_sum", -1, -1), {44, 88});
 }
 
-TEST(FusedEmbeddingSeqPool, AddsUpRowsButThoseOfPadding) {
+TEST(FusedEmbeddingSeqPool, SumsRowsExceptPadding) {
   const Op op =
       WithSlots("fused_embedding_seq_pool", {"W", "Ids"}, {"Out"}).Set("padding_idx", std::int64_t{3});
   Tensors inputs = {{"W", Rising({5, 2})},
@@ -125,7 +125,7 @@ TEST(FusedEmbeddingSeqPool, AddsUpRowsButThoseOfPadding) {
   ExpectError(op, inputs, "fused_embedding_seq_pool: id 5 is outside the table of 5 rows");
 }
 
-TEST(TdmChild, GivesChildrenAndWhetherTheyHaveItems) {
+TEST(TdmChild, ReturnsChildrenAndLeafMask) {
   const Op op = WithSlots("tdm_child", {"X", "TreeInfo"}, {"Child", "LeafMask"}).Set("child_nums", 2);
   Tensors inputs = {{"X", TensorOf<std::int32_t>({3, 1}, {1, 3, 0})},
                     {"TreeInfo", TensorOf<std::int32_t>({5, 5}, {0, 0, 0, 1, 2, 0, 1, 0, 3, 4, 7, 1, 0,
@@ -136,7 +136,7 @@ TEST(TdmChild, GivesChildrenAndWhetherTheyHaveItems) {
   ExpectError(op, inputs, "tdm_child: node 5 must be in [0, 5)");
 }
 
-TEST(TdmSampler, DrawsOtherNodesOfEachLayerOnce) {
+TEST(TdmSampler, DrawsDistinctNegativesOfEachLayer) {
   const Op op = WithSlots("tdm_sampler", {"X", "Travel", "Layer"}, {"Out", "Labels", "Mask"})
                     .Set("neg_samples_num_list", std::vector<std::int32_t>{1, 3})
                     .Set("layer_offset_lod", std::vector<std::int32_t>{0, 2, 6})
@@ -165,7 +165,7 @@ TEST(MatchMatrixTensor, MultipliesEachPairOfTexts) {
   EXPECT_EQ(out.lod(), (LoD{{0, 2, 4}}));
 }
 
-TEST(SequenceTopkAvgPooling, TakesTheMeansOfTheLargest) {
+TEST(SequenceTopkAvgPooling, AveragesTheTopK) {
   const Op op = WithSlots("sequence_topk_avg_pooling", {"X", "ROW", "COLUMN"}, {"Out", "pos"})
                     .Set("topks", std::vector<std::int32_t>{1, 2, 4})
                     .Set("channel_num", 1);
@@ -222,7 +222,7 @@ TEST(MeanIou, CountsTheClassesThatOccur) {
   ExpectError(more, inputs, "mean_iou: the count of class 1, -1, must be in [0, 2147483647]");
 }
 
-TEST(ShuffleBatch, PermutesRowsAndHandsASeedOn) {
+TEST(ShuffleBatch, PermutesRowsAndReturnsTheNextSeed) {
   const Op op = WithSlots("shuffle_batch", {"X", "Seed"}, {"Out", "ShuffleIdx", "SeedOut"});
   const Tensors inputs = {{"X", Rising({10, 1})}, {"Seed", TensorOf<std::int64_t>({1}, {5})}};
   const Tensor order = RunOne(op, inputs, "ShuffleIdx"), out = RunOne(op, inputs, "Out");

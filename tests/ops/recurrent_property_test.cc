@@ -275,7 +275,7 @@ TEST(Recurrences, ComputeTheFormulas) {
   }
 }
 
-TEST(Recurrences, GiveGradientsOfSharesThatAgreeWithDifferences) {
+TEST(Recurrences, GradientsOfPartsAgreeWithDifferences) {
   Random random(12);
   for (int i = 0; i < 12; ++i) {
     RecurrentCase c = i % 3 == 2 ? RandomGru(random, true, 2) : RandomLstm(random, true, 2);
@@ -290,7 +290,7 @@ TEST(Recurrences, GiveGradientsOfSharesThatAgreeWithDifferences) {
   }
 }
 
-TEST(Recurrences, GiveTheGradientsOfDoublesInFloats) {
+TEST(Recurrences, FloatGradientsAgreeWithDouble) {
   Random random(13);
   for (int i = 0; i < 160; ++i) {
     RecurrentCase c = AnyCase(i, random, 40);

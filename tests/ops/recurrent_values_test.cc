@@ -11,7 +11,7 @@ namespace penstock::test {
 namespace {
 
 // A step from no state: the update gate times the candidate. The input of the gate, 20, counts as 13.
-TEST(Gru, ClipsWhatASigmoidIsTakenOf) {
+TEST(Gru, ClipsTheInputOfItsSigmoids) {
   const Op op = Op("gru")
                     .AddInput("Input", {"Input"})
                     .AddInput("Weight", {"Weight"})
@@ -27,7 +27,7 @@ TEST(Gru, ClipsWhatASigmoidIsTakenOf) {
   EXPECT_NEAR(out->at("Hidden").Data<double>()[0], std::tanh(1.0) / (1 + std::exp(-13.0)), 1e-12);
 }
 
-TEST(LinearChainCrf, HasExponentialsOfPaddingToo) {
+TEST(LinearChainCrf, ComputesExponentialsOfPaddingRows) {
   Op op("linear_chain_crf");
   for (const char* slot : {"Emission", "Transition", "Label", "Length"}) op.AddInput(slot, {slot});
   for (const char* slot : {"Alpha", "EmissionExps", "TransitionExps", "LogLikelihood"})

@@ -39,7 +39,7 @@ TEST(SplitIds, KeepsEachRowAndItsValuesInOrder) {
   ExpectRows(*twice["odd"], {7, 7}, {1, 3});
 }
 
-TEST(Momentum, LeavesEverythingAsItIsWhereAGradientListsNoRow) {
+TEST(Momentum, ChangesNothingForAnEmptyRowGradient) {
   for (const bool in_place : {false, true}) {
     for (const bool nesterov : {false, true}) {
       Variables variables = RowsOf("grad", {}, {});
@@ -63,7 +63,7 @@ TEST(Momentum, LeavesEverythingAsItIsWhereAGradientListsNoRow) {
 }
 
 // 2^64 - 1 is 0 mod 3, and 2^63 is 2.
-TEST(SplitIds, TakesAnIdAsAnUnsignedNumber) {
+TEST(SplitIds, TreatsIdsAsUnsigned) {
   const Op op = Op("split_ids").AddInput("Ids", {"x"}).AddOutput("Out", {"a", "b", "c"});
   constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
   Variables rows = RowsOf("x", {-1, kLowest, 4}, {1, 2, 3});
@@ -81,7 +81,7 @@ TEST(SplitIds, TakesAnIdAsAnUnsignedNumber) {
 }
 
 // Any id except -1, which means none, may be the padding id; its rows are zero and get no gradient.
-TEST(LookupTable, TakesAPaddingBelowZero) {
+TEST(LookupTable, AcceptsANegativePaddingIdx) {
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
     const Tensors inputs = {
         {"w", Ramp(DType::kFp32, {4, 1}, 1, 1)},
@@ -105,7 +105,7 @@ TEST(LookupTable, TakesAPaddingBelowZero) {
   }
 }
 
-TEST(LookupSparseTable, HasZerosForARowThatIsMissingInATest) {
+TEST(LookupSparseTable, ReturnsZerosForMissingRowsInTestMode) {
   Op op = Op("lookup_sparse_table").AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddOutput("Out", {"out"});
   op.Set("auto_grown_table", false);
   const auto run = [&](Variables& variables) {
@@ -121,7 +121,7 @@ TEST(LookupSparseTable, HasZerosForARowThatIsMissingInATest) {
   EXPECT_EQ(variables["w"]->If<SelectedRows>()->rows, (std::vector<std::int64_t>{2, 5}));
 }
 
-TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
+TEST(Activations, ApplyToListedRowValues) {
   const auto expect = [](const char* type, std::initializer_list<double> values) {
     Variables variables = RowsOf("x", {3, 1, 3}, {4, 9, 16});
     const Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
@@ -134,7 +134,7 @@ TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
 }
 
 // Scripts set the values first and the rows later.
-TEST(Sum, OfRowsPassesOverWhatListsNoRowWhateverItsValues) {
+TEST(Sum, IgnoresSelectedRowsWithoutRows) {
   Variables variables = RowsOf("x", {3, 1}, {4, 9});
   variables["none"] = std::make_unique<Variable>();
   variables["none"]->As<SelectedRows>() = {{}, 10, TensorOf<float>({7, 1}, {1, 1, 1, 1, 1, 1, 1})};
@@ -155,7 +155,7 @@ TEST(SplitSelectedRows, RefusesToFillOneVariableTwice) {
   EXPECT_EQ(status.message(), "split_selected_rows: Out names out twice");
 }
 
-TEST(FillZerosLike, OfRowsIsTheTensorThatTheyAreRowsOf) {
+TEST(FillZerosLike, SelectedRowsGiveATensorOfFullHeight) {
   Variables variables = RowsOf("x", {3, 1}, {4, 9});
   const Op op = Op("fill_zeros_like").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   ASSERT_TRUE(RunTwice(op, variables).ok());
@@ -164,7 +164,7 @@ TEST(FillZerosLike, OfRowsIsTheTensorThatTheyAreRowsOf) {
   ExpectValues(zeros, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST(Assign, CopiesRowsWithTheirNumbers) {
+TEST(Assign, CopiesSelectedRows) {
   Variables variables = RowsOf("x", {3, 1, 3}, {4, 9, 16});
   const Op op = Op("assign").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   ASSERT_TRUE(RunWithoutAllocating("assign", op, variables).ok());
@@ -173,7 +173,7 @@ TEST(Assign, CopiesRowsWithTheirNumbers) {
             variables["x"]->If<SelectedRows>()->value.raw());
 }
 
-TEST(Assign, CopiesArraysTensorForTensor) {
+TEST(Assign, CopiesTensorArrays) {
   Variables variables;
   variables["x"] = std::make_unique<Variable>();
   variables["x"]->As<TensorArray>() = {TensorOf<float>({1}, {2}), TensorOf<float>({2}, {3, 4})};
@@ -185,7 +185,7 @@ TEST(Assign, CopiesArraysTensorForTensor) {
   EXPECT_NE(copied[1].raw(), variables["x"]->If<TensorArray>()->at(1).raw());
 }
 
-TEST(GetTensorFromSelectedRows, TakesIntegersToo) {
+TEST(GetTensorFromSelectedRows, AcceptsIntegers) {
   Variables variables;
   variables["x"] = std::make_unique<Variable>();
   variables["x"]->As<SelectedRows>() = {{3, 1}, 10, TensorOf<std::int64_t>({2, 2}, {1, 2, 3, 4})};

@@ -119,7 +119,7 @@ class RowViewsRun : public testing::Test {
   std::map<std::string, Program> programs_;
 };
 
-TEST_F(RowViewsRun, ASlicedGradientIsSentFromWhereItWasComputed) {
+TEST_F(RowViewsRun, ASlicedGradientIsSentWithoutACopy) {
   MakeParameter();
   Run(Step(), 1);
   const Tensor &g0 = client_.pushed.at("g0"), &g1 = client_.pushed.at("g1");
@@ -130,7 +130,7 @@ TEST_F(RowViewsRun, ASlicedGradientIsSentFromWhereItWasComputed) {
   EXPECT_EQ(ValuesOf(g1), (std::vector<float>{7, 8, 9, 10}));
 }
 
-TEST_F(RowViewsRun, AGradientThatIsStillSentStaysAsItIsInLaterSteps) {
+TEST_F(RowViewsRun, AGradientInFlightIsNotOverwrittenByLaterSteps) {
   MakeParameter();
   Run(Step(), 1);
   const Tensor first = client_.pushed.at("g1");
@@ -142,7 +142,7 @@ TEST_F(RowViewsRun, AGradientThatIsStillSentStaysAsItIsInLaterSteps) {
   EXPECT_EQ(ValuesOf(client_.pushed.at("g1")), (std::vector<float>{207, 208, 209, 210}));
 }
 
-TEST_F(RowViewsRun, AGradientThatIsAcknowledgedGivesItsMemoryToTheNextStep) {
+TEST_F(RowViewsRun, AnAcknowledgedGradientsMemoryIsReused) {
   MakeParameter();
   Run(Step(), 1);
   const std::byte* const first = client_.pushed.at("g0").raw();
@@ -151,7 +151,7 @@ TEST_F(RowViewsRun, AGradientThatIsAcknowledgedGivesItsMemoryToTheNextStep) {
   EXPECT_EQ(client_.pushed.at("g0").raw(), first);
 }
 
-TEST_F(RowViewsRun, PulledSlicesLandInTheParameter) {
+TEST_F(RowViewsRun, PulledSlicesAreWrittenIntoTheParameter) {
   MakeParameter();
   const std::byte* const before = w().raw();
   for (int step = 0; step < 3; ++step) {
@@ -165,14 +165,14 @@ TEST_F(RowViewsRun, PulledSlicesLandInTheParameter) {
   }
 }
 
-TEST_F(RowViewsRun, NothingHoldsTheParameterBetweenSteps) {
+TEST_F(RowViewsRun, TheParameterIsNotReferencedBetweenSteps) {
   MakeParameter();
   Run(Step(), 1);
   client_.pulled.clear();
   EXPECT_EQ(w().buffer().use_count(), 1);
 }
 
-TEST_F(RowViewsRun, AParameterThatIsReplacedBetweenStepsIsReceivedIntoWhereItLiesNow) {
+TEST_F(RowViewsRun, AReplacedParameterIsReceivedIntoItsNewMemory) {
   MakeParameter();
   Run(Step(), 1);
   const Tensor old = w();
@@ -183,13 +183,13 @@ TEST_F(RowViewsRun, AParameterThatIsReplacedBetweenStepsIsReceivedIntoWhereItLie
   EXPECT_EQ(ValuesOf(old), values);
 }
 
-TEST_F(RowViewsRun, AParameterWithoutAValueIsJoinedFromCopies) {
+TEST_F(RowViewsRun, AParameterWithoutAValueIsConcatenatedFromCopies) {
   Run(Step(), 1);
   EXPECT_NE(client_.pulled.at("w0").buffer(), w().buffer());
   EXPECT_EQ(ValuesOf(w()), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
 }
 
-TEST_F(RowViewsRun, AStartUpProgramReceivesOverWhatItHasMade) {
+TEST_F(RowViewsRun, AStartUpProgramOverwritesItsOwnInitialValues) {
   Run(StrCat("  w = fill_constant() {shape=[5l, 2l], value=3.0}\n", Receive(), "  w = concat(X=[w0, w1])\n"),
       1);
   EXPECT_EQ(client_.pulled.at("w1").buffer(), w().buffer());
@@ -216,7 +216,7 @@ TEST_F(RowViewsRun, AReceivedSliceThatIsReadLaterIsACopy) {
   EXPECT_EQ(ValuesOf(w())[9], 20);
 }
 
-TEST_F(RowViewsRun, ASliceThatIsChangedAfterItsSendIsSentAsItWas) {
+TEST_F(RowViewsRun, ChangingASentSliceDoesNotChangeTheMessage) {
   MakeParameter();
   const std::string again =
       "  g0 = scale(X=g0) {scale=2.0}\n  g = relu(X=x)\n  g = scale(X=g) {scale=-1.0}\n";
@@ -227,7 +227,7 @@ TEST_F(RowViewsRun, ASliceThatIsChangedAfterItsSendIsSentAsItWas) {
   EXPECT_EQ(ValuesOf(*out[1].If<Tensor>())[0], 2);
 }
 
-TEST_F(RowViewsRun, WhatIsReceivedIntoASentVariableLeavesWhatIsSentAlone) {
+TEST_F(RowViewsRun, ReceivingIntoASentVariableKeepsTheMessage) {
   MakeParameter();
   const std::string ops =
       StrCat(Cut(), Send(), "  [g0, g1] = recv() ", kServers, "\n  fetch_barrier() ", kBarrier, "\n");
@@ -236,7 +236,7 @@ TEST_F(RowViewsRun, WhatIsReceivedIntoASentVariableLeavesWhatIsSentAlone) {
   EXPECT_EQ(ValuesOf(*out[0].If<Tensor>())[0], 1);
 }
 
-TEST_F(RowViewsRun, SequencesOfTheWholeAreNoSequencesOfItsParts) {
+TEST_F(RowViewsRun, SlicesDoNotInheritTheLoD) {
   MakeParameter();
   Tensor fed(DType::kFp32, {5, 2});
   std::ranges::fill(fed.Span<float>(), 1.0f);

@@ -216,14 +216,12 @@ void CheckFolder(const std::string& folder, int at_least) {
   EXPECT_GE(checked, at_least);
 }
 
-TEST(RowKernels, GiveFluidsNumbersOrTheRightOnes) {
+TEST(RowKernels, ComputeFluidsOrTheCorrectedOutputs) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   CheckFolder(CorpusFolder() + "/open/ops_sr/", 80);
 }
 
-TEST(RowKernels, GiveTheNumbersOfTheSelectionInTheTree) {
-  CheckFolder(SelectionFolder() + "/open/ops_sr/", 2);
-}
+TEST(RowKernels, ComputeTheOutputsOfTheSelection) { CheckFolder(SelectionFolder() + "/open/ops_sr/", 2); }
 
 SelectedRows RowIds(std::vector<std::int64_t> rows, std::int64_t height) {
   return {rows, height, Ramp(DType::kFp32, {static_cast<Dim>(rows.size()), 2}, 1, 1)};
@@ -258,7 +256,7 @@ Op UpdateOf(const OpDef& def, Variables& in) {
 }
 
 // Every registered optimizer, so that new ones are tested too.
-TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
+TEST(RowUpdates, EqualUpdatesByTheDenseGradient) {
   const std::vector<SelectedRows> grads = {RowIds({5, 2, 5, 0, 7, 2, 5}, 9), RowIds({6, 1, 8, 3}, 9),
                                            RowIds({0, 3, 4, 8}, 9), RowIds({}, 9), SelectedRows{{}, 9, {}}};
   int compared = 0;
@@ -288,7 +286,7 @@ TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
   EXPECT_GE(compared, 65);
 }
 
-TEST(RowUpdates, RefuseRowsThatAreNotTheParametersOwn) {
+TEST(RowUpdates, RefuseInvalidRows) {
   const std::vector<std::pair<SelectedRows, std::string>> bad = {
       {RowIds({1, 9}, 9), "momentum: Grad lists row 9 of a tensor of 9 rows"},
       {RowIds({-1}, 9), "momentum: Grad lists row -1 of a tensor of 9 rows"},
@@ -315,7 +313,7 @@ TEST(RowKernels, ExtractTheirNumbersInTheGivenOrder) {
   EXPECT_TRUE(same.ok()) << same.ToString();
 }
 
-TEST(RowKernels, NameARowOutsideAllSections) {
+TEST(RowKernels, ReportARowOutsideAllSections) {
   Variables variables = XOf(RowIds({1, 9}, 9));
   const Op op = Op("split_selected_rows")
                     .AddInput("X", {"x"})
@@ -325,7 +323,7 @@ TEST(RowKernels, NameARowOutsideAllSections) {
             "split_selected_rows: row 9 is outside the sections, which hold 9");
 }
 
-TEST(RowKernels, RefuseRowsThatContradictThemselves) {
+TEST(RowKernels, RefuseAMismatchOfRowsAndValues) {
   for (const char* type : {"merge_selected_rows", "clip_by_norm", "get_tensor_from_selected_rows",
                            "split_selected_rows", "scale", "square", "sum"}) {
     Variables variables = XOf({{1, 2, 3}, 9, Ramp(DType::kFp32, {2, 2}, 1, 1)});
@@ -337,7 +335,7 @@ TEST(RowKernels, RefuseRowsThatContradictThemselves) {
   }
 }
 
-TEST(RowKernels, TakeNoRows) {
+TEST(RowKernels, AcceptZeroRows) {
   for (const char* type : {"merge_selected_rows", "clip_by_norm", "get_tensor_from_selected_rows",
                            "split_selected_rows", "scale", "square", "sum", "extract_rows"}) {
     for (const bool has_value : {true, false}) {
@@ -351,7 +349,7 @@ TEST(RowKernels, TakeNoRows) {
   }
 }
 
-TEST(Sum, OfRowsOfTwoTensorsIsAnError) {
+TEST(Sum, RefusesSelectedRowsOfDifferentWidths) {
   Variables variables = XOf(RowIds({1}, 9));
   variables["y"] = std::make_unique<Variable>();
   variables["y"]->As<SelectedRows>() = {{1}, 9, Ramp(DType::kFp32, {1, 3}, 1, 1)};
@@ -359,7 +357,7 @@ TEST(Sum, OfRowsOfTwoTensorsIsAnError) {
   EXPECT_EQ(RunTwice(op, variables).id(), "E-shape-sum");
 }
 
-TEST(Sum, OfRowsAndATensorIsNotPutIntoTheRows) {
+TEST(Sum, RefusesToAddATensorIntoRows) {
   Variables variables = XOf(RowIds({1}, 9));
   variables["y"] = std::make_unique<Variable>();
   variables["y"]->As<Tensor>() = Ramp(DType::kFp32, {9, 2}, 1, 1);

@@ -16,7 +16,7 @@ namespace {
 
 Op FileOp(const std::string& type, const std::string& path) { return Op(type).Set("file_path", Attr(path)); }
 
-TEST(SaveLoad, GivesBackWhatWasSavedAndMakesTheFolders) {
+TEST(SaveLoad, RoundTripsAndCreatesFolders) {
   const TempDir dir;
   const std::string path = dir / "deep/down/x";
   Tensor x = Ramp(DType::kFp32, {5, 2}, 0.5, 1);
@@ -28,7 +28,7 @@ TEST(SaveLoad, GivesBackWhatWasSavedAndMakesTheFolders) {
   EXPECT_EQ(loaded->at("y").lod(), x.lod());
 }
 
-TEST(SaveLoad, LoadsASliceFromAnElementOn) {
+TEST(SaveLoad, LoadsASliceFromAnOffset) {
   const TempDir dir;
   const Tensor x = Ramp(DType::kFp32, {5, 2}, 0, 1);
   ASSERT_TRUE(RunOp(AllOps(), FileOp("save", dir / "x").AddInput("X", {"x"}), {{"x", x}}).ok());
@@ -59,7 +59,7 @@ TEST(SaveLoad, CombinesVariablesInTheOrderOfTheArguments) {
             "E-load-rest");
 }
 
-TEST(SaveLoad, TakesHalfPrecisionFromEitherSide) {
+TEST(SaveLoad, ConvertsHalfPrecisionOnSaveAndLoad) {
   const TempDir dir;
   const Tensors x = {{"x", TensorOf<float>({3}, {0.5f, 1.0f / 3, -70000})}};
   const Op save = FileOp("save", dir / "x").AddInput("X", {"x"});
@@ -76,7 +76,7 @@ TEST(SaveLoad, TakesHalfPrecisionFromEitherSide) {
   }
 }
 
-TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
+TEST(SaveLoad, RefusesExistingMissingAndTruncatedFiles) {
   const TempDir dir;
   const Tensors x = {{"x", TensorOf<float>({1}, {3})}};
   const Op save = FileOp("save", dir / "x").AddInput("X", {"x"});
@@ -89,7 +89,7 @@ TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
 }
 
 // Paths as fluid.io makes them: the folder, then the name of the variable.
-TEST(SaveLoad, ANameDoesNotLeadOutOfTheFolder) {
+TEST(SaveLoad, ANameCannotLeaveTheFolder) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "model");
   const Tensor x = TensorOf<float>({1}, {3});

@@ -37,7 +37,7 @@ std::string ErrorOf(const Op& op, const Tensors& inputs) {
   return out.status().message();
 }
 
-TEST(Sequences, ThatAreNoneAreNamed) {
+TEST(Sequences, InvalidLoDIsReported) {
   const Op op = Reads(Op("sequence_reverse"), {"X"}, {"Y"});
   const auto error = [&op](const LoD& lod) { return ErrorOf(op, {{"X", SequenceRows({5, 2}, lod)}}); };
   EXPECT_EQ(error({}), "sequence_reverse: X has 0 levels of sequences; it must have at least 1");
@@ -58,7 +58,7 @@ TEST(Sequences, ThatAreNoneAreNamed) {
 }
 
 // Every op that iterates over sequences, with an input without sequences.
-TEST(Sequences, ThatAreMissingAreAnErrorOfEachOp) {
+TEST(Sequences, EachSequenceOpRefusesAMissingLoD) {
   const Tensor x = SequenceRows({6, 2}, {}), column = SequenceRows({6, 1}, {}),
                tokens = Tokens({1, 2, 3, 4, 5, 6}, {});
   const Tensors inputs = {{"X", x},
@@ -129,7 +129,7 @@ TEST(Sequences, ThatAreMissingAreAnErrorOfEachOp) {
   }
 }
 
-TEST(Sequences, OfSeveralInputsMustFitTogether) {
+TEST(Sequences, LoDsOfSeveralInputsMustMatch) {
   const Op expand = Reads(Op("sequence_expand"), {"X", "Y"}, {"Out"});
   const Tensor y = SequenceRows({5, 1}, {{0, 2, 5}});
   EXPECT_EQ(ErrorOf(expand, {{"X", SequenceRows({3, 2}, {})}, {"Y", y}}),
@@ -154,7 +154,7 @@ TEST(Sequences, OfSeveralInputsMustFitTogether) {
             "lstm: H0 ([3, 2]) must have 2 rows of 2 elements");
 }
 
-TEST(Sequences, NameValuesOutOfRange) {
+TEST(Sequences, ValuesOutOfRangeAreReported) {
   const Op unpad = Reads(Op("sequence_unpad"), {"X", "Length"}, {"Out"});
   const auto lengths = [](std::int64_t a, std::int64_t b) { return TensorOf<std::int64_t>({2}, {a, b}); };
   EXPECT_EQ(ErrorOf(unpad, {{"X", SequenceRows({2, 3}, {})}, {"Length", lengths(3, 4)}}),
@@ -186,13 +186,13 @@ TEST(Sequences, NameValuesOutOfRange) {
 }
 
 // The kernel's output would overwrite its input.
-TEST(Sequences, AreNotMadeInPlace) {
+TEST(Sequences, InPlaceOutputsAreRefused) {
   const Op op = Op("sequence_reverse").AddInput("X", {"x"}).AddOutput("Y", {"x"});
   EXPECT_EQ(ErrorOf(op, {{"x", SequenceRows({3, 2}, {{0, 3}})}}),
             "sequence_reverse: Y must be another variable than X (x)");
 }
 
-TEST(Sequences, OfTwoLevelsAreJoinedInnermost) {
+TEST(Sequences, ConcatJoinsTheInnermostLevel) {
   const Op concat = Op("sequence_concat").AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"});
   const Result<Tensors> out = RunOp(
       AllOps(), concat,
@@ -202,14 +202,14 @@ TEST(Sequences, OfTwoLevelsAreJoinedInnermost) {
   EXPECT_TRUE(Near(out->at("Out"), Tokens({1, 4, 5, 2, 3}, {}), 0, 0).ok());
 }
 
-TEST(Sequences, OfTwoLevelsAreReversedInnermost) {
+TEST(Sequences, ReverseReversesTheInnermostLevel) {
   const Op op = Reads(Op("sequence_reverse"), {"X"}, {"Y"});
   const Result<Tensors> out = RunOp(AllOps(), op, {{"X", Tokens({1, 2, 3, 4}, {{0, 2}, {0, 3, 4}})}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_TRUE(Near(out->at("Y"), Tokens({3, 2, 1, 4}, {}), 0, 0).ok());
 }
 
-TEST(Sequences, GetALevelBelowTheOthersByAppending) {
+TEST(Sequences, LodResetAppendsALevel) {
   const Op op = Reads(Op("lod_reset"), {"X"}, {"Out"})
                     .Set("append", true)
                     .Set("target_lod", std::vector<std::int32_t>{0, 1, 1, 3});
@@ -218,7 +218,7 @@ TEST(Sequences, GetALevelBelowTheOthersByAppending) {
   EXPECT_EQ(out->at("Out").lod(), LoD({{0, 2, 3}, {0, 1, 1, 3}}));
 }
 
-TEST(Sequences, AreAlignedAndComparedInPaddedForm) {
+TEST(Sequences, AlignmentAndEditDistanceTakePaddedInput) {
   const Op align =
       Reads(Op("ctc_align"), {"Input", "InputLength"}, {"Output", "OutputLength"}).Set("padding_value", 9);
   const Result<Tensors> aligned = RunOp(AllOps(), align,
@@ -240,7 +240,7 @@ TEST(Sequences, AreAlignedAndComparedInPaddedForm) {
   EXPECT_TRUE(Near(far->at("Out"), TensorOf<float>({2, 1}, {0.5f, 1.0f}), 0, 0).ok());
 }
 
-TEST(Sequences, WithNothingLeftAlignToMinusOne) {
+TEST(Sequences, CtcAlignOfBlanksOnlyIsMinusOne) {
   const Op align = Reads(Op("ctc_align"), {"Input"}, {"Output"});
   const Result<Tensors> out = RunOp(AllOps(), align, {{"Input", Tokens({0, 0}, {{0, 1, 2}})}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -249,7 +249,7 @@ TEST(Sequences, WithNothingLeftAlignToMinusOne) {
 }
 
 // The best path, by trying all of them.
-TEST(Sequences, AreDecodedToTheBestPath) {
+TEST(Sequences, CrfDecodingFindsTheBestPath) {
   constexpr Dim kTags = 3, kSteps = 4;
   const Tensor emission = Scattered(DType::kFp64, {2, kSteps, kTags}, -1, 1),
                weights = Scattered(DType::kFp64, {kTags + 2, kTags}, -1, 1, 5);
@@ -286,7 +286,7 @@ TEST(Sequences, AreDecodedToTheBestPath) {
 }
 
 // The second window would end one column beyond the image.
-TEST(Sequences, OfWindowsHoldWholeOnesOnly) {
+TEST(Sequences, Im2sequenceDropsIncompleteWindows) {
   const Op op = Reads(Op("im2sequence"), {"X"}, {"Out"})
                     .Set("kernels", std::vector<std::int32_t>{1, 2})
                     .Set("strides", std::vector<std::int32_t>{1, 3});
@@ -295,7 +295,7 @@ TEST(Sequences, OfWindowsHoldWholeOnesOnly) {
   EXPECT_TRUE(Near(out->at("Out"), TensorOf<float>({1, 2}, {0, 1}), 0, 0).ok());
 }
 
-TEST(Sequences, AreMaskedByLengthsThatAreNoWholeNumbers) {
+TEST(Sequences, MaskTakesFractionalLengths) {
   const Op op = Reads(Op("sequence_mask"), {"X"}, {"Y"}).Set("out_dtype", 2);
   const Result<Tensors> out = RunOp(AllOps(), op, {{"X", TensorOf<float>({3}, {0.5f, 3.0f, -2.0f})}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -305,7 +305,7 @@ TEST(Sequences, AreMaskedByLengthsThatAreNoWholeNumbers) {
 }
 
 // Images of different sizes in one batch.
-TEST(Sequences, OfWindowsAreAsLongAsTheImageIsLarge) {
+TEST(Sequences, Im2sequenceTakesImageSizes) {
   const Op op = Reads(Op("im2sequence"), {"X", "Y"}, {"Out"})
                     .Set("kernels", std::vector<std::int32_t>{2, 2})
                     .Set("out_stride", std::vector<std::int32_t>{2, 2});
@@ -326,7 +326,7 @@ TEST(Sequences, OfWindowsAreAsLongAsTheImageIsLarge) {
 
 // As in Fluid: the part of an image's size beyond X is zero, and a single image is whole whatever its size
 // is.
-TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
+TEST(Sequences, Im2sequencePadsBeyondTheImageWithZeros) {
   const Op op = Reads(Op("im2sequence"), {"X", "Y"}, {"Out"}).Set("kernels", std::vector<std::int32_t>{1, 2});
   const Result<Tensors> pair =
       RunOp(AllOps(), op,
@@ -343,7 +343,7 @@ TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
 
 // Two sources: one branch of the first has ended and continues unchanged; all branches of the second have
 // ended.
-TEST(Sequences, OfBeamsGoOnWithTheBestTokens) {
+TEST(Sequences, BeamSearchKeepsTheBestTokens) {
   const Op op = Reads(Op("beam_search"), {"pre_ids", "pre_scores", "ids", "scores"},
                       {"selected_ids", "selected_scores", "parent_idx"})
                     .Set("level", 0)
@@ -368,7 +368,7 @@ TEST(Sequences, OfBeamsGoOnWithTheBestTokens) {
 
 // A program need not be made by append_backward: all inputs of a gradient op are the same tensor, with
 // unexpected ranks. The op may accept it, but must not crash.
-TEST(Sequences, GradientsRefuseWhatDoesNotFit) {
+TEST(Sequences, GradientsRefuseMismatchedInputs) {
   int refused = 0;
   for (const OpDef* def : AllOps().All()) {
     if (!def->type().ends_with("_grad")) continue;

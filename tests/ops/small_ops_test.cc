@@ -33,12 +33,12 @@ TEST(PrecisionRecall, CountsOverBatches) {
   ExpectError(op, inputs, "precision_recall: class 3 is not one of 3");
 }
 
-TEST(Sum, RefusesAnArgumentThatIsNoVariable) {
+TEST(Sum, RefusesAnUnknownArgument) {
   Op op("sum");
   op.AddInput("X", {"@EMPTY@", "X"}).AddOutput("Out", {"Out"});
   EXPECT_EQ(ErrorOf(op, {{"X", TensorOf<float>({2}, {1, 2})}}), "sum: X[0] names no variable");
 }
-TEST(Addmm, MayLackItsOutput) {
+TEST(Addmm, OutputMayBeOmitted) {
   const Op op = Reads(Op("addmm"), {"X", "Y", "Input"}, {});
   const Tensor matrix = TensorOf<float>({2, 2}, {1, 2, 3, 4});
   EXPECT_EQ(
@@ -46,7 +46,7 @@ TEST(Addmm, MayLackItsOutput) {
       "addmm: extent 0 of Input ([3, 2]) must be 1 or 2, that of X . Y");
 }
 
-TEST(EqualReduce, IsOfAllElements) {
+TEST(EqualReduce, ComparesAllElements) {
   const Op op = WithSlots("equal_reduce", {"X", "Y"}, {"Out"});
   const auto equal = [&op](double last) {
     return *RunOne(op,
@@ -75,7 +75,7 @@ TEST(Fill, ConvertsItsElements) {
               "fill: value (3e+09) is not a valid i32");
 }
 
-TEST(Seed, IsTheAttributesOrOneOfChance) {
+TEST(Seed, UsesTheAttributeOrARandomSeed) {
   const Op op = WithSlots("seed", {}, {"Out"});
   EXPECT_EQ(*RunOne(Op(op).Set("seed", 123), {}, "Out").Data<std::int32_t>(), 123);
   EXPECT_NE(*RunOne(op, {}, "Out").Data<std::int32_t>(), 0);
@@ -118,7 +118,7 @@ TEST(FakeQuantize, TakesAMovingAverageOfScales) {
   ExpectValues(RunOne(Op(back).Set("is_test", true), inputs, "Out"), {2, -2 * 2.0 / 3});
 }
 
-TEST(FakeQuantize, LooksBackOverAWindow) {
+TEST(FakeQuantize, TakesTheMaximumOverAWindow) {
   const Op op =
       WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
           .Set("window_size", 2);
@@ -154,7 +154,7 @@ TEST(Dequantize, TakesBytes) {
 }
 
 // Y's middle tap takes the element itself, its first one the element before, around the end.
-TEST(ConvShift, GoesAround) {
+TEST(ConvShift, IsCircular) {
   const Op op = WithSlots("conv_shift", {"X", "Y"}, {"Out"});
   const Tensors inputs = {{"X", TensorOf<float>({2, 4}, {1, 2, 3, 4, 1, 0, 0, 0})},
                           {"Y", TensorOf<float>({2, 3}, {1, 10, 100, 5, 6, 7})}};
@@ -166,7 +166,7 @@ TEST(Minus, IsTheDifference) {
   ExpectValues(RunOne(WithSlots("minus", {"X", "Y"}, {"Out"}), inputs, "Out"), {-4, 1.5});
 }
 
-TEST(Norms, OfVectorsAndMatrices) {
+TEST(Norms, CoverVectorsAndMatrices) {
   const Tensors inputs = {{"X", TensorOf<float>({2, 2}, {3, -4, 0, 2})}};
   ExpectValues(RunOne(WithSlots("p_norm", {"X"}, {"Out"}), inputs, "Out"), {5, 2});
   ExpectValues(RunOne(WithSlots("p_norm", {"X"}, {"Out"}).Set("porder", 1.0f).Set("axis", 0), inputs, "Out"),
@@ -176,14 +176,14 @@ TEST(Norms, OfVectorsAndMatrices) {
 }
 
 // A wrong probability of 0 or 1 has loss 100.
-TEST(BceLoss, IsBounded) {
+TEST(BceLoss, ClampsLogarithms) {
   const Tensors inputs = {{"X", TensorOf<double>({4}, {0.25, 0, 1, 0.5})},
                           {"Label", TensorOf<double>({4}, {1, 1, 0, 0.5})}};
   ExpectValues(RunOne(WithSlots("bce_loss", {"X", "Label"}, {"Out"}), inputs, "Out"),
                {std::log(4.0), 100, 100, std::log(2.0)});
 }
 
-TEST(ProximalAdagrad, ScalesThenPulls) {
+TEST(ProximalAdagrad, ScalesThenShrinks) {
   Op op =
       Op("proximal_adagrad").AddInput("Param", {"p"}).AddInput("Grad", {"g"}).AddInput("LearningRate", {"r"});
   op.AddInput("Moment", {"m"}).AddOutput("ParamOut", {"p"}).AddOutput("MomentOut", {"m"});
@@ -197,7 +197,7 @@ TEST(ProximalAdagrad, ScalesThenPulls) {
   ExpectValues(RunOne(op, inputs, "m"), {25, 16, 0});
 }
 
-TEST(NllLoss, IsOfTheClassesThatCount) {
+TEST(NllLoss, SkipsIgnoredLabelsAndAppliesWeights) {
   const Op op = WithSlots("nll_loss", {"X", "Label", "Weight"}, {"Out", "Total_weight"});
   Tensors inputs = {{"X", TensorOf<float>({3, 2}, {-1, -2, -3, -4, -5, -6})},
                     {"Label", TensorOf<std::int64_t>({3}, {1, -100, 0})},
@@ -212,7 +212,7 @@ TEST(NllLoss, IsOfTheClassesThatCount) {
 
 // Of the pairs of query 7 (rows 0, 2 and 3), one is right, one is wrong, and one has equal scores, which
 // counts as wrong.
-TEST(PositiveNegativePair, LooksAtPairsOfOneQuery) {
+TEST(PositiveNegativePair, CountsPairsWithinAQuery) {
   const Op op = WithSlots("positive_negative_pair", {"Score", "Label", "QueryID"},
                           {"PositivePair", "NegativePair", "NeutralPair"});
   Tensors inputs = {{"Score", TensorOf<float>({4, 1}, {0.1f, 9, 0.5f, 0.5f})},
@@ -246,7 +246,7 @@ TEST(Unpool, PutsElementsBack) {
 }
 
 // Of three columns in two windows of two, the first window begins one column before the first.
-TEST(Spp, PoolsAPyramid) {
+TEST(Spp, PoolsEachPyramidLevel) {
   const Op op = WithSlots("spp", {"X"}, {"Out"}).Set("pyramid_height", 2);
   const Tensors inputs = {{"X", TensorOf<float>({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6})}};
   ExpectValues(RunOne(Op(op).Set("pooling_type", "max"), inputs, "Out"), {6, 1, 3, 4, 6});

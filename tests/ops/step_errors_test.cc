@@ -41,7 +41,7 @@ class StepErrors : public testing::Test {
   Variables variables_;
 };
 
-TEST_F(StepErrors, PartsOfALevelThatIsNotThere) {
+TEST_F(StepErrors, SplitRefusesAMissingLodLevel) {
   Set("mask", TensorOf<bool>({2, 1}, {true, false}));
   Set("x", StepRows(5, {{0, 2, 5}}));
   EXPECT_EQ(ErrorOf(Split(1)), "split_lod_tensor: X (x, [5, 2]) has no parts of LoD level 1");
@@ -49,7 +49,7 @@ TEST_F(StepErrors, PartsOfALevelThatIsNotThere) {
   EXPECT_EQ(ErrorOf(Split(0)), "split_lod_tensor: X (x, [5, 2]) has no parts of LoD level 0");
 }
 
-TEST_F(StepErrors, PartsThatAreNotThereOrDiffer) {
+TEST_F(StepErrors, MergeRefusesMissingOrDifferentParts) {
   Set("mask", TensorOf<bool>({2, 1}, {true, false}));
   Set("x", StepRows(2));
   Set("yes", StepRows(2));
@@ -60,7 +60,7 @@ TEST_F(StepErrors, PartsThatAreNotThereOrDiffer) {
             "merge_lod_tensor: InTrue (f32[1, 3]) and InFalse (f32[1, 2]) must agree except in their rows");
 }
 
-TEST_F(StepErrors, SequencesThatAreNotTheTables) {
+TEST_F(StepErrors, RefuseSequencesThatDoNotMatchTheRankTable) {
   Set("x", StepRows(5, {{0, 2, 9}}));
   const Op rank = Op("lod_rank_table").AddInput("X", {"x"}).AddOutput("Out", {"table"}).Set("level", 0);
   EXPECT_EQ(ErrorOf(rank), "lod_rank_table: the LoD of X (x) does not match its rows");
@@ -76,7 +76,7 @@ TEST_F(StepErrors, SequencesThatAreNotTheTables) {
             "reorder_lod_tensor_by_rank: X (others) has 3 sequences; the rank table table has 2");
 }
 
-TEST_F(StepErrors, MoreRowsThanTheMemoryHad) {
+TEST_F(StepErrors, ShrinkMemoryGradRefusesTooManyRows) {
   Set("x", StepRows(2));
   Set("dout", StepRows(3));
   const Op op = Op("shrink_rnn_memory_grad")

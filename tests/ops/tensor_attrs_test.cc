@@ -102,7 +102,7 @@ TEST(Unsqueeze2, TakesItsAxesFromTensors) {
 }
 
 // Later layers can then be declared: fc needs the last extent.
-TEST(TensorAttributes, AreKnownAsFarAsTheAttributeTellsThem) {
+TEST(TensorAttributes, InferenceUsesKnownAttributeValues) {
   const TensorDescs two = {{"X", Float({kUnknownDim, 6})}, {"a", Int({1})}, {"b", Int({1})}};
   Op reshape = WithSlots("reshape2", {"X"}, {"Out", "XShape"}).AddInput("ShapeTensor", {"a", "b"});
   EXPECT_EQ(Inferred(reshape.Set("shape", std::vector<std::int32_t>{-1, 128}), two),
@@ -120,7 +120,7 @@ TEST(TensorAttributes, AreKnownAsFarAsTheAttributeTellsThem) {
             (Shape{kUnknownDim, 3}));
 }
 
-TEST(Slice, OfTheLastElementByAVariable) {
+TEST(Slice, TakesTheLastElementByAVariable) {
   Op op = WithSlots("slice", {"Input", "StartsTensor", "EndsTensor"}, {"Out"});
   op.Set("axes", std::vector<std::int32_t>{0}).Set("decrease_axis", std::vector<std::int32_t>{0});
   op.Set("infer_flags", std::vector<std::int32_t>{-1});
@@ -160,7 +160,7 @@ TEST(Slice, TakesItsBoundsFromTensors) {
   ExpectError(op, inputs(std::int64_t{1} << 40), "slice: a holds 1099511627776, which does not fit 32 bits");
 }
 
-TEST(Expand, TakesItsTimesFromATensor) {
+TEST(Expand, TakesExpandTimesFromATensor) {
   const Op op = WithSlots("expand", {"X", "ExpandTimes"}, {"Out"});
   const auto inputs = [](std::int32_t times) {
     return Tensors{{"X", TensorOf<std::int64_t>({1, 2}, {1, 2})},

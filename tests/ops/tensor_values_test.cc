@@ -19,7 +19,7 @@ Op ConcatOf(std::int32_t axis) {
   return Op("concat").AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"}).Set("axis", axis);
 }
 
-TEST(Concat, ByRowsHasTheSequencesOfAll) {
+TEST(Concat, AlongRowsJoinsTheLoDs) {
   const auto joined = [](const LoD& a, const LoD& b) {
     std::int64_t allocations = 0;
     const Tensors inputs = {{"a", Sequences({5, 2}, a)}, {"b", Sequences({4, 2}, b)}};
@@ -39,21 +39,21 @@ TEST(Concat, ByRowsHasTheSequencesOfAll) {
               "concat: b has 2 levels of sequences, a has 1");
 }
 
-TEST(Concat, OfColumnsKeepsTheSequencesOfTheFirst) {
+TEST(Concat, AlongColumnsKeepsTheFirstLoD) {
   Tensors inputs = {{"a", Sequences({5, 2}, {{0, 2, 5}})}, {"b", Sequences({5, 1}, {})}};
   EXPECT_EQ(RunOne(ConcatOf(1), inputs, "Out").lod(), (LoD{{0, 2, 5}}));
   inputs["axis"] = TensorOf<std::int32_t>({1}, {-1});
   EXPECT_EQ(RunOne(ConcatOf(0).AddInput("AxisTensor", {"axis"}), inputs, "Out").lod(), (LoD{{0, 2, 5}}));
 }
 
-TEST(Stack, HasTheSequencesOfTheFirstWhereItsRowsAreThose) {
+TEST(Stack, KeepsTheFirstLoDUnlessStackedAlongRows) {
   Op op = Op("stack").AddInput("X", {"a", "b"}).AddOutput("Y", {"Y"});
   const Tensors inputs = {{"a", Sequences({5, 2}, {{0, 2, 5}})}, {"b", Sequences({5, 2}, {})}};
   EXPECT_EQ(RunOne(op.Set("axis", 1), inputs, "Y").lod(), (LoD{{0, 2, 5}}));
   EXPECT_EQ(RunOne(op.Set("axis", 0), inputs, "Y").lod(), LoD());
 }
 
-TEST(Range, CountsInItsOwnType) {
+TEST(Range, ComputesInItsElementType) {
   const Op op = WithSlots("range", {"Start", "End", "Step"}, {"Out"});
   const auto run = [&]<typename T>(T start, T end, T step) {
     const auto one = [](T value) { return TensorOf<T>({1}, {value}); };
@@ -64,13 +64,13 @@ TEST(Range, CountsInItsOwnType) {
   EXPECT_EQ(run(2, 2, 1), 0);
 }
 
-TEST(Pad, FramesIntegers) {
+TEST(Pad, PadsIntegers) {
   Op op = WithSlots("pad", {"X"}, {"Out"}).Set("paddings", std::vector<std::int32_t>{1, 0});
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({2}, {3, 4})}};
   ExpectValues(RunOne(op.Set("pad_value", 2.0f), inputs, "Out"), {2, 3, 4});
 }
 
-TEST(FillConstantBatchSizeLike, TakesItsValueFromTextWhereThereIsAny) {
+TEST(FillConstantBatchSizeLike, ReadsItsValueFromStrValue) {
   Op op = WithSlots("fill_constant_batch_size_like", {"Input"}, {"Out"});
   op.Set("shape", std::vector<std::int32_t>{-1}).Set("value", 1.0f);
   const Tensors inputs = {{"Input", Ramp(DType::kFp32, {2, 3}, 0, 1)}};
@@ -110,7 +110,7 @@ TEST(StridedSlice, TakesItsStridesFromTensors) {
   ExpectError(op, inputs, "strided_slice: strides holds 0 for extent 1");
 }
 
-TEST(Reverse, TurnsTheOrderAlongEachExtentRound) {
+TEST(Reverse, ReversesAlongEachAxis) {
   const Tensors inputs = {{"X", Ramp(DType::kInt64, {2, 3}, 0, 1)}};
   const auto turned = [&](const std::vector<std::int32_t>& axis) {
     return RunOne(WithSlots("reverse", {"X"}, {"Out"}).Set("axis", axis), inputs, "Out");

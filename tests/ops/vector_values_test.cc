@@ -59,7 +59,7 @@ Tensors Normalised(const Shape& x, Dim channels) {
           {"Variance", Values({channels}, 0.5, 1.5, 5)}};
 }
 
-TEST(VectorKernels, NormaliseBatches) {
+TEST(VectorKernels, BatchNormMatchesTheReference) {
   for (const Shape& x : {Shape{3, 18, 2}, Shape{2, 5, 7, 5}, Shape{4, 3, 16, 16}, Shape{9, 5},
                          Shape{6, 4, 1, 1}, Shape{2, 3, 4, 5, 6}}) {
     for (const char* flag : {"", "use_global_stats", "is_test"}) {
@@ -75,7 +75,7 @@ TEST(VectorKernels, NormaliseBatches) {
 }
 
 // With channels last, the f32 kernel computes the sum and relu in its passes.
-TEST(VectorKernels, NormaliseBatchesBeforeRelu) {
+TEST(VectorKernels, BatchNormWithReluMatchesTheReference) {
   for (const Shape& x : {Shape{3, 2, 18}, Shape{2, 7, 5, 5}, Shape{9, 16, 16, 3}, Shape{1, 1, 1, 4}}) {
     for (const char* flag : {"", "use_global_stats", "is_test"}) {
       for (const bool adds : {false, true}) {
@@ -97,7 +97,7 @@ TEST(VectorKernels, NormaliseBatchesBeforeRelu) {
   }
 }
 
-TEST(VectorKernels, NormaliseGroups) {
+TEST(VectorKernels, GroupNormMatchesTheReference) {
   for (const Shape& x : {Shape{2, 6, 5, 7}, Shape{3, 7, 16}, Shape{2, 6}}) {
     Tensors inputs = Normalised(x, x[1]);
     inputs.erase("Mean"), inputs.erase("Variance");
@@ -123,7 +123,7 @@ Tensor Whole(const Shape& shape) {
   return x;
 }
 
-TEST(VectorKernels, PoolMaxima) {
+TEST(VectorKernels, MaxPoolingMatchesTheReference) {
   for (const Shape& x : {Shape{2, 3, 8, 34}, Shape{1, 2, 7, 9}, Shape{2, 1, 2, 2}}) {
     Op op = WithSlots("pool2d", {"X"}, {"Out"}).Set("pooling_type", "max").Set("ksize", Ints{2, 2});
     op.Set("strides", Ints{2, 2});
@@ -144,7 +144,7 @@ TEST(VectorKernels, PoolMaxima) {
   }
 }
 
-TEST(VectorKernels, SumGradientsOverRows) {
+TEST(VectorKernels, RowSumsOfGradientsMatchTheReference) {
   struct Pair {
     Shape x, y;
     int axis;
@@ -165,7 +165,7 @@ TEST(VectorKernels, SumGradientsOverRows) {
   }
 }
 
-TEST(VectorKernels, Reduce) {
+TEST(VectorKernels, ReductionsMatchTheReference) {
   for (const char* type :
        {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "frobenius_norm"}) {
     for (const Ints& dims : {Ints{0}, Ints{1}, Ints{2}, Ints{0, 2}, Ints{1, 2}, Ints{0, 1}, Ints{0, 1, 2}}) {
@@ -177,7 +177,7 @@ TEST(VectorKernels, Reduce) {
   }
 }
 
-TEST(VectorKernels, ReduceToNaNWhereThereIsOne) {
+TEST(VectorKernels, ReductionsPropagateNaN) {
   for (const Ints& dims : {Ints{0}, Ints{1}}) {
     Tensors inputs = {{"X", Values({3, 21})}};
     inputs["X"].Data<double>()[21 + 3] = std::nan("");
@@ -186,7 +186,7 @@ TEST(VectorKernels, ReduceToNaNWhereThereIsOne) {
   }
 }
 
-TEST(VectorKernels, Drop) {
+TEST(VectorKernels, DropoutMatchesTheReference) {
   for (const char* how : {"upscale_in_train", "downgrade_in_infer"}) {
     const Op op = WithSlots("dropout", {"X"}, {"Out", "Mask"})
                       .Set("fix_seed", true)
@@ -197,7 +197,7 @@ TEST(VectorKernels, Drop) {
   }
 }
 
-TEST(VectorKernels, Optimize) {
+TEST(VectorKernels, OptimizersMatchTheReference) {
   const Tensors inputs = {{"Param", Values({3, 7})},
                           {"Grad", Values({3, 7}, -1, 1, 2)},
                           {"LearningRate", Values({1}, 0.1, 0.1)},

@@ -226,17 +226,17 @@ void RunSeeds(const JobOf& job_of, std::uint64_t begin, std::uint64_t end) {
     RunSeed(seed, job_of(seed));
 }
 
-TEST(Async, EverySeedAppliesEachGradientOnceAndTrainersReadWhatTheyWrote) {
+TEST(Async, EverySeedAppliesEachGradientOnce) {
   RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, SeedCount());
 }
 
-TEST(Async, NoTrainerComputesFromLessThanItsStalenessAllows) {
+TEST(Async, StalenessIsBoundedForEveryTrainer) {
   RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, SeedCount());
 }
 
-TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, SeedCount()); }
+TEST(Async, GradientsAreCorrectedForDelay) { RunSeeds(DelayJob, 0, SeedCount()); }
 
-TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
+TEST(Async, ALoneTrainerEqualsSynchronousTraining) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     ToyJob job = Job(0, {});
     job.trainers = 1;
@@ -264,7 +264,7 @@ TEST(Async, AStepMayLackAGradient) {
     EXPECT_TRUE(sim.trainer(t).session().status().ok()) << sim.trainer(t).session().status().ToString();
 }
 
-TEST(Async, ADeadTrainerIsNamedToTheOthers) {
+TEST(Async, ADeadTrainerIsReportedToTheOthers) {
   Simulation sim(Job(0, {}), 1000, 1, {});
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
   ASSERT_TRUE(sim.Run());

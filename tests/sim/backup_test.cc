@@ -131,13 +131,13 @@ std::uint64_t RunBackupSeed(std::uint64_t seed) {
   return late;
 }
 
-TEST(BackupTrainers, EverySeedIsTheMeanOfSomeTrainersStepByStep) {
+TEST(BackupTrainers, EachVersionIsAMeanOfTrainersForEverySeed) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 0; seed < SeedCount() && !HasFailure(); ++seed) late += RunBackupSeed(seed);
   EXPECT_GT(late, 4 * SeedCount()) << "trainers that are late are what this is about";
 }
 
-TEST(BackupTrainers, WhatIsNotMergedByAMeanIsRefused) {
+TEST(BackupTrainers, RequiresMergingByMean) {
   ToyJob job = BackupJob(0);
   job.params.push_back({.name = "table", .shape = {9, 2}, .server = 1, .table = true});
   SimBlockRunner runner;

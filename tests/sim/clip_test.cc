@@ -75,13 +75,13 @@ void RunClipSeed(std::uint64_t seed) {
   }
 }
 
-TEST(ClipByTheNormOverAll, EverySeedEndsInTheBytesOfOneThread) {
+TEST(ClipByTheNormOverAll, EverySeedEqualsTheOneThreadReference) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED"))
     return RunClipSeed(std::strtoull(seed, nullptr, 10));
   for (std::uint64_t seed = 0; seed < SeedCount() && !HasFailure(); ++seed) RunClipSeed(seed);
 }
 
-TEST(ClipByTheNormOverAll, AServerThatDiesEndsTheJobWithItsName) {
+TEST(ClipByTheNormOverAll, ADeadServerEndsTheJobAndIsNamed) {
   Simulation sim(ClipJob(0), 1000, 1, {});
   const auto begun = [&] { return sim.trainer(0).session().step() > 3; };
   ASSERT_TRUE(sim.net().RunUntil(begun, std::chrono::minutes(1)));

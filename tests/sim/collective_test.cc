@@ -130,7 +130,7 @@ void ExpectNobodyHangsOrErrs(std::uint64_t seed, int ranks, std::optional<int> k
   }
 }
 
-TEST(SimulatedRings, GiveTheSameSumsHoweverLongMessagesTake) {
+TEST(SimulatedRings, SumsDoNotDependOnDelays) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 6);
     ExpectNobodyHangsOrErrs(seed, ranks, std::nullopt,
@@ -139,7 +139,7 @@ TEST(SimulatedRings, GiveTheSameSumsHoweverLongMessagesTake) {
   }
 }
 
-TEST(SimulatedRings, EndOnAllRanksWithTheOneThatDied) {
+TEST(SimulatedRings, AllRanksNameTheDeadRank) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 5);
     const int killed = static_cast<int>(seed / 7 % static_cast<std::uint64_t>(ranks));
@@ -150,7 +150,7 @@ TEST(SimulatedRings, EndOnAllRanksWithTheOneThatDied) {
 }
 
 // If one rank starts another operation, all ranks get an error, and no data has changed.
-TEST(SimulatedRings, TellAllRanksThatTwoDisagree) {
+TEST(SimulatedRings, AllRanksReportADisagreement) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));
     const int ranks = 2 + static_cast<int>(seed % 5);
@@ -177,7 +177,7 @@ TEST(SimulatedRings, TellAllRanksThatTwoDisagree) {
 }
 
 // Messages that a rank of another version may send.
-TEST(SimulatedRings, RefuseAnAgreementThatTheyCannotRead) {
+TEST(SimulatedRings, RefuseAnUnreadableAgreement) {
   RankNetwork net(1, 2);
   Status status;
   const bool ended = net.RunAll([&](int rank) {
@@ -198,7 +198,7 @@ TEST(SimulatedRings, RefuseAnAgreementThatTheyCannotRead) {
       << status.ToString();
 }
 
-TEST(SimulatedRings, RefuseDataOfAnotherLimit) {
+TEST(SimulatedRings, RefuseDataOfADifferentSizeLimit) {
   RankNetwork net(1, 2);
   std::vector<Status> results(2);
   const bool ended = net.RunAll([&](int rank) {
@@ -217,7 +217,7 @@ TEST(SimulatedRings, RefuseDataOfAnotherLimit) {
       << results[0].ToString();
 }
 
-TEST(SimulatedHierarchies, GiveTheSameSumsHoweverLongMessagesTake) {
+TEST(SimulatedHierarchies, SumsDoNotDependOnDelays) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const auto& hosts = kHosts[seed % std::size(kHosts)];
     ExpectNobodyHangsOrErrs(seed, RanksOf(hosts), std::nullopt,
@@ -226,7 +226,7 @@ TEST(SimulatedHierarchies, GiveTheSameSumsHoweverLongMessagesTake) {
   }
 }
 
-TEST(SimulatedHierarchies, EndOnAllRanksWithTheOneThatDied) {
+TEST(SimulatedHierarchies, AllRanksNameTheDeadRank) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const auto& hosts = kHosts[seed % std::size(kHosts)];
     const int ranks = RanksOf(hosts);

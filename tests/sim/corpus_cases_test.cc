@@ -160,7 +160,7 @@ void RunCase(const Case& c, const RoleSet& roles, std::uint64_t seed) {
   }
 }
 
-TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
+TEST(CorpusCases, OneStepEqualsTheOneThreadReference) {
   const char* only = std::getenv("PENSTOCK_SIM_CASE");
   int ran = 0, refused = 0;
   for (const std::string& id : CasesOf({"@sync_", "@tbl_sync_"})) {

@@ -40,7 +40,7 @@ class HalfAJob {
   int passed_s_ = 0;
 };
 
-TEST(FailureTexts, APserverSaysWhatItsTrainersWaitForAfterTenSeconds) {
+TEST(FailureTexts, APserverReportsWaitsAfterTenSeconds) {
   HalfAJob job;
   const std::vector<std::string>& reports = job.sim().server(0).reports;
   job.Pass(9);
@@ -52,7 +52,7 @@ TEST(FailureTexts, APserverSaysWhatItsTrainersWaitForAfterTenSeconds) {
                                "; trainer 1 has waited 10 s for ", missing));
 }
 
-TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
+TEST(FailureTexts, ABrokenConnectionReportsAPrecedingSilence) {
   HalfAJob job;
   job.Pass(23);  // the trainers were last heard in the ninth second
   job.sim().trainer(1).session().Abort();
@@ -67,7 +67,7 @@ TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
   EXPECT_EQ(job.sim().server(0).reactions[0].ToString(), ended->ToString());
 }
 
-TEST(FailureTexts, APeerThatNeverComesIsNamedAfterFifteenMinutes) {
+TEST(FailureTexts, AMissingPeerIsReportedAfterFifteenMinutes) {
   Simulation sim(TwoServers(), 3, 1, {}, 1);
   const auto pass = [&](int span_s) {
     for (int i = 0; i < span_s; ++i) {
@@ -87,7 +87,7 @@ TEST(FailureTexts, APeerThatNeverComesIsNamedAfterFifteenMinutes) {
   EXPECT_FALSE(sim.server(0).reactions.empty());  // the server made no error
 }
 
-TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
+TEST(FailureTexts, ANotifiedTrainerIsNotTheCause) {
   std::vector<Status> reactions;
   Simulation sim(TwoServers(), 1000, 1, {}, 1);
   client::SessionOptions options{.incarnation = 1};
@@ -102,7 +102,7 @@ TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
   EXPECT_EQ(reactions[0].ToString(), told.status().ToString());
 }
 
-TEST(FailureTexts, ATrainerThatAServerRefusesIsItselfToBlame) {
+TEST(FailureTexts, ARefusedTrainerIsTheCause) {
   std::vector<Status> reactions;
   Simulation sim(TwoServers(), 3, 1, {});
   client::SessionOptions options{.job = "another", .incarnation = 1};

@@ -155,12 +155,12 @@ void RunSeed(std::uint64_t seed) {
   }
 }
 
-TEST(Geo, EverySeedAddsEachDeltaOnceAndTrainersMoveAsTheReference) {
+TEST(Geo, EverySeedAddsEachDeltaOnce) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED")) return RunSeed(std::strtoull(seed, nullptr, 10));
   for (std::uint64_t seed = 0; seed < SeedCount() && !testing::Test::HasFailure(); ++seed) RunSeed(seed);
 }
 
-TEST(Geo, ATrainerThatIsAloneTrainsAsOnOneMachineToTheBit) {
+TEST(Geo, ALoneTrainerEqualsOneMachineExactly) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     GeoJob job({.trainers = 1, .push_every = 1 + static_cast<int>(seed % 3), .steps = {7}}, seed, kRough);
     const Status status = job.Run();

@@ -133,7 +133,7 @@ void ExpectAllEndTogether(std::uint64_t seed, int ranks, std::optional<int> kill
   }
 }
 
-TEST(SimulatedJoins, OfARingEndAfterTheSameStepHoweverLongMessagesTake) {
+TEST(SimulatedJoins, RingsEndAfterTheSameStepForAnyDelays) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 6);
     ExpectAllEndTogether(seed, ranks, std::nullopt,
@@ -142,7 +142,7 @@ TEST(SimulatedJoins, OfARingEndAfterTheSameStepHoweverLongMessagesTake) {
   }
 }
 
-TEST(SimulatedJoins, OfARingEndOnAllRanksWithTheOneThatDied) {
+TEST(SimulatedJoins, RingsNameTheDeadRankOnAllRanks) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 5);
     const int killed = static_cast<int>(seed / 7 % static_cast<std::uint64_t>(ranks));
@@ -152,7 +152,7 @@ TEST(SimulatedJoins, OfARingEndOnAllRanksWithTheOneThatDied) {
   }
 }
 
-TEST(SimulatedJoins, OfAHierarchyEndAfterTheSameStepOrWithTheRankThatDied) {
+TEST(SimulatedJoins, HierarchiesEndTogetherOrNameTheDeadRank) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const auto& hosts = test::kHosts[seed % std::size(test::kHosts)];
     const int ranks = test::RanksOf(hosts);

@@ -85,13 +85,13 @@ void RunSeed(std::uint64_t seed) {
   }
 }
 
-TEST(Simulation, EverySeedEndsInTheBytesOfOneThread) {
+TEST(Simulation, EverySeedEqualsTheOneThreadReference) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED")) return RunSeed(std::strtoull(seed, nullptr, 10));
   for (std::uint64_t seed = 0; seed < SeedCount() && !HasFailure(); ++seed) RunSeed(seed);
 }
 
 // All parameters are pushed by turn, and early gradients could exceed the server's limit.
-TEST(Simulation, EarlyGradientsStayWithinTheirBytes) {
+TEST(Simulation, EarlyGradientsAreBounded) {
   constexpr std::size_t kEarlyBytes = 100;
   std::size_t most = 0;
   for (std::uint64_t seed = 0; seed < SeedCount() / 5 && !HasFailure(); ++seed) {
@@ -123,7 +123,7 @@ TEST(Simulation, AMissingGradientIsAnErrorThatNamesIt) {
   EXPECT_FALSE(sim.trainer(0).session().status().ok());
 }
 
-TEST(Simulation, ATrainersEmptyGradientOfATableIsSentAllTheSame) {
+TEST(Simulation, EmptyTableGradientsAreSent) {
   Simulation sim(Job(0), 3, 1, {});
   sim.trainer(1).SkipGradient(1, 4);
   ASSERT_TRUE(sim.Run());
@@ -131,7 +131,7 @@ TEST(Simulation, ATrainersEmptyGradientOfATableIsSentAllTheSame) {
             "trainer 1 ended step 1 without sending the gradient of table.0");
 }
 
-TEST(Simulation, ARowThatATableDoesNotHaveIsAnErrorWithItsNumber) {
+TEST(Simulation, ARowOutOfRangeIsAnErrorWithItsId) {
   for (const std::int64_t id : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 62}) {
     Simulation sim(Job(0), 3, 1, {});
     sim.trainer(1).LookUpInstead(1, id);
@@ -145,7 +145,7 @@ TEST(Simulation, ARowThatATableDoesNotHaveIsAnErrorWithItsNumber) {
   }
 }
 
-TEST(Simulation, AStartValueThatTrainer0NeverSendsIsAnErrorAndNoHang) {
+TEST(Simulation, AMissingStartValueIsAnErrorNotAHang) {
   ToyJob job = Job(0);
   Simulation sim(job, 0, 1, {});
   sim.trainer(0).BeSilent();
@@ -160,7 +160,7 @@ TEST(Simulation, AStartValueThatTrainer0NeverSendsIsAnErrorAndNoHang) {
       << sim.trainer(1).session().status().ToString();
 }
 
-TEST(Simulation, AnErrorOfAServersBlockReachesTheTrainersWithTheUsersLine) {
+TEST(Simulation, ServerBlockErrorsReachTrainersWithTheUsersLine) {
   ToyJob job = Job(0);
   job.params[1].optimizer = "broken";
   Simulation sim(job, 3, 1, {});
@@ -173,7 +173,7 @@ TEST(Simulation, AnErrorOfAServersBlockReachesTheTrainersWithTheUsersLine) {
   }
 }
 
-TEST(Simulation, ADeadTrainerIsNamedToTheOthers) {
+TEST(Simulation, ADeadTrainerIsReportedToTheOthers) {
   Simulation sim(Job(0), 1000, 1, {});
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
   ASSERT_TRUE(sim.Run());
@@ -183,7 +183,7 @@ TEST(Simulation, ADeadTrainerIsNamedToTheOthers) {
   for (int s = 0; s < 2; ++s) EXPECT_FALSE(sim.server(s).pserver->Ended()->ok());
 }
 
-TEST(Simulation, ATrainerThatComesSoonAfterTheFailureIsToldWhy) {
+TEST(Simulation, ALateTrainerReceivesTheCauseOfTheFailure) {
   Simulation sim(Job(0), 1000, 1, {}, 1);
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
   const auto ended = [&] { return sim.server(0).pserver->Ended() && sim.server(1).pserver->Ended(); };
@@ -194,7 +194,7 @@ TEST(Simulation, ATrainerThatComesSoonAfterTheFailureIsToldWhy) {
   EXPECT_EQ(late.status().message().rfind("trainer 0 is gone", 0), 0u) << late.status().ToString();
 }
 
-TEST(Simulation, AServerThatFailedIsGoneWithinTenSecondsWhoeverHasNotCome) {
+TEST(Simulation, AFailedServerExitsWithinTenSeconds) {
   Simulation sim(Job(0), 1000, 1, {}, 1);
   sim.AddTrainer(1, sim.job(), 3, {.job = "another", .incarnation = 1});  // rejected: of another job
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
@@ -221,7 +221,7 @@ TEST(Simulation, AServerThatNeverAnswersFailsTheJobAtTheDeadline) {
   EXPECT_EQ(waiting.status().message(), "pserver nowhere:1 has not answered for 20 s");
 }
 
-TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
+TEST(Simulation, ATrainerOfAnotherPlanIsRefused) {
   ToyJob other = Job(0);
   other.params[0].shape = {6, 3};
   ToyJob job = Job(0);
@@ -249,7 +249,7 @@ class Silent : public ConnectionHandler {
   Status told_;
 };
 
-TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
+TEST(Simulation, PendingServersReceiveTheReasonOfADeparture) {
   Simulation sim(Job(0), 3, 1, {}, 0);
   ToyJob job = Job(0);
   job.servers = {"refuses:1", "silent:1"};
@@ -265,7 +265,7 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
 }
 
 // Without a token, any process could have sent those hellos.
-TEST(Simulation, AHelloThatDoesNotFitEndsNoJobWhoseTrainersNeedNoToken) {
+TEST(Simulation, AMismatchedHelloEndsNoJobWithoutToken) {
   Simulation sim(Job(0), 40, 1, {}, Job(0).trainers, false);
   ToyJob other = Job(0);
   other.params[0].shape = {6, 3};
@@ -286,7 +286,7 @@ TEST(Simulation, AHelloThatDoesNotFitEndsNoJobWhoseTrainersNeedNoToken) {
   EXPECT_TRUE(sim.trainer(1).session().status().ok()) << sim.trainer(1).session().status().ToString();
 }
 
-TEST(Simulation, ASecondLiveConnectionOfOneIncarnationIsRefusedAndTheJobGoesOn) {
+TEST(Simulation, ADuplicateConnectionIsRefusedAndTheJobContinues) {
   Simulation sim(Job(0), 40, 1, {});
   ASSERT_TRUE(
       sim.net().RunUntil([&] { return sim.trainer(1).session().step() > 0; }, std::chrono::minutes(1)));
@@ -306,7 +306,7 @@ TEST(Simulation, ATrainerIdOutOfRangeIsAnError) {
   EXPECT_NE(extra.session().status().message().find("trainer_id 7 is out of range"), std::string::npos);
 }
 
-TEST(Simulation, WhoeverWaitsIsToldForWhomItsPserverWaits) {
+TEST(Simulation, WaitingTrainersLearnWhomThePserverAwaits) {
   ToyJob job = Job(0);
   job.trainers = 3;
   Simulation sim(job, 3, 1, {}, 2);

@@ -196,7 +196,7 @@ void RunSeed(const Update& update, std::uint64_t seed) {
   EXPECT_GT(kept, 0u);
 }
 
-TEST(Tables, EverySeedEndsInTheBytesOfOneThread) {
+TEST(Tables, EverySeedEqualsTheOneThreadReference) {
   const char* only = std::getenv("PENSTOCK_SIM_SEED");
   for (const Update& update : kUpdates) {
     if (only != nullptr) {
@@ -208,7 +208,7 @@ TEST(Tables, EverySeedEndsInTheBytesOfOneThread) {
 }
 
 // A table larger than any memory only needs memory for its looked-up rows.
-TEST(Tables, OnlyRowsThatAreTrainedTakeMemory) {
+TEST(Tables, OnlyTrainedRowsTakeMemory) {
   std::string text = StrCat(kDeclared, kForward, kUpdates[2].ops, kDense),
               startup = StrCat(kDeclared, kStartup);
   for (std::string* program : {&text, &startup}) {
@@ -260,7 +260,7 @@ std::vector<std::int64_t> RowsOf(RoleJob& job, int pserver) {
 }
 
 // The second of two servers has every odd id, including 2^64 - 1, which is -1.
-TEST(Tables, AnIdIsANameAndAnyNumberIsOne) {
+TEST(Tables, AnyInt64IsAnId) {
   const auto only = [](std::int64_t id) {
     return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},
                                    {"j", Ids({1, 2, 1}, [] { return 1; })}};
@@ -276,7 +276,7 @@ TEST(Tables, AnIdIsANameAndAnyNumberIsOne) {
   EXPECT_EQ(RowsOf(job, 1), (std::vector<std::int64_t>{-1, 1, kRows}));
 }
 
-TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
+TEST(Tables, ServersSaveAndReloadTheirRows) {
   const TempDir folder;
   const RoleSet roles = RolesOf(kUpdates[2], 1, 2);
   std::mt19937_64 random(1);
@@ -304,7 +304,7 @@ TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
   }
 }
 
-TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
+TEST(Tables, SaveErrorsReachTheTrainerAndNameTheServer) {
   const RoleSet roles = RolesOf(kUpdates[0], 1, 2);
   const TempDir folder;
   const auto error = [&](const std::string& dir, const std::string& table, const std::string& root) {
@@ -328,7 +328,7 @@ TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
   EXPECT_TRUE(error("again", "t", folder / "").ok());  // in another job: the job wrote them itself
 }
 
-TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
+TEST(Tables, OnlyTrainer0MaySaveTables) {
   const TempDir folder;
   const RoleSet roles = RolesOf(kUpdates[0], 2, 2);
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
@@ -341,7 +341,7 @@ TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
 }
 
 // Fluid sums the trainers' gradients and updates with sgd.
-TEST(Tables, CompatProgramsRunToo) {
+TEST(Tables, CompatProgramsRun) {
   const auto one = [](std::int64_t id) {
     return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},
                                    {"j", Ids({1, 2, 1}, [] { return 1; })}};

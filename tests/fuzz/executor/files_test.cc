@@ -167,7 +167,7 @@ int RunWithFiles(std::uint64_t number) {
 }
 
 // Otherwise nothing after the first load is reached.
-TEST(ParameterFiles, AreLoadedAndUsedWhereTheyAreWhole) {
+TEST(ParameterFiles, IntactFilesAreLoadedAndUsed) {
   const test::TempDir dir;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(dir.path());
@@ -181,7 +181,7 @@ TEST(ParameterFiles, AreLoadedAndUsedWhereTheyAreWhole) {
   EXPECT_LT(damaged, ok);
 }
 
-TEST(ParameterFiles, DamagedOnesRunOrAreRefused) {
+TEST(ParameterFiles, DamagedFilesRunOrAreRefused) {
   const test::TempDir dir;
   const auto findings = RunCases(NumberOf("PENSTOCK_FILES_FIRST", 0), NumberOf("PENSTOCK_FILES", 200),
                                  {.processes = Processes(), .seconds_max = 60}, [&](std::uint64_t n) {

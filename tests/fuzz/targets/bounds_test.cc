@@ -34,7 +34,7 @@ TEST(BoundsTest, ALargeInputMayTake8TimesItsSize) {
 }
 
 // Memory of others, and memory allocated before, does not count.
-TEST(BoundsTest, OnlyWhatTheInputTakesCounts) {
+TEST(BoundsTest, OnlyMemoryTakenByTheInputCounts) {
   const std::string held(70 * kMegabyte, 'h');
   taken_bytes = kMegabyte;
   EXPECT_EQ(TryWithinBounds("small"), "");

@@ -102,13 +102,13 @@ void ExpectFound(const Damage& damage, const std::vector<Base>& bases) {
 }
 
 class DamageTest : public testing::TestWithParam<Damage> {};
-TEST_P(DamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), Bases()); }
+TEST_P(DamageTest, IsDetectedAndReported) { ExpectFound(GetParam(), Bases()); }
 
 class ModeDamageTest : public testing::TestWithParam<Damage> {};
-TEST_P(ModeDamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), ModeBases()); }
+TEST_P(ModeDamageTest, IsDetectedAndReported) { ExpectFound(GetParam(), ModeBases()); }
 
 class PolicyDamageTest : public testing::TestWithParam<Damage> {};
-TEST_P(PolicyDamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), PolicyBases()); }
+TEST_P(PolicyDamageTest, IsDetectedAndReported) { ExpectFound(GetParam(), PolicyBases()); }
 
 TEST(PolicySets, AreCorrect) {
   for (const Base& base : PolicyBases()) {

@@ -134,7 +134,7 @@ std::vector<std::string> MutatedCases() {
 
 class MutationTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(MutationTest, EveryEditIsFoundOrCannotMatter) {
+TEST_P(MutationTest, EveryEditIsDetectedOrHarmless) {
   const bool named = std::getenv(kNamedCases) != nullptr;
   const CaseFolder one =
       test::ReadCaseFolder(named ? test::CorpusOrSelection() : test::SelectionFolder(), GetParam());

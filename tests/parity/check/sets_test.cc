@@ -54,7 +54,7 @@ std::vector<std::string> Cases() {
   return ids;
 }
 
-TEST(CheckSetsTest, FluidsSetsAreJudgedAsTheyBehave) {
+TEST(CheckSetsTest, FindsExactlyTheDefectiveFluidSets) {
   int right = 0;
   int defective = 0;
   for (const std::string& id : Cases()) {
@@ -79,7 +79,7 @@ TEST(CheckSetsTest, FluidsSetsAreJudgedAsTheyBehave) {
   EXPECT_GE(right, test::CorpusFolder().empty() ? 10 : 60);
 }
 
-TEST(CheckSetsTest, NoSetOfOursIsRefused) {
+TEST(CheckSetsTest, AcceptsEveryTranspiledSet) {
   int checked = 0;
   for (const std::string& id : Cases()) {
     const CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), id);
@@ -104,7 +104,7 @@ bool StatedReason(const Status& status) {
 }
 
 // Every program in every mode; programs of many ops in a few of them.
-TEST(CheckSetsTest, NoSetOfOursIsRefusedInAnotherMode) {
+TEST(CheckSetsTest, AcceptsEveryTranspiledSetOfOtherModes) {
   constexpr std::size_t kManyOps = 250;
   std::set<std::string> programs;
   int checked = 0, refused = 0;
@@ -131,7 +131,7 @@ TEST(CheckSetsTest, NoSetOfOursIsRefusedInAnotherMode) {
 }
 
 // Exchanges for which the corpus has no case, or which Fluid does not have.
-TEST(CheckSetsTest, NoSetWithoutPserversIsRefused) {
+TEST(CheckSetsTest, AcceptsEverySetWithoutPservers) {
   CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), "fit_a_line.sgd@coll_allreduce_t2");
   for (const char* exchange : {"grad_allreduce", "local_sgd", "single_process_multi_thread"}) {
     for (const int steps : {1, 4}) {
@@ -147,7 +147,7 @@ TEST(CheckSetsTest, NoSetWithoutPserversIsRefused) {
   }
 }
 
-TEST(CheckSetsTest, AnAbsentTrainerIsTakenToBeLikeTheOthersWithANote) {
+TEST(CheckSetsTest, AnAbsentTrainerIsAssumedEqualWithANote) {
   const CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), "fit_a_line.sgd@sync_p2t2");
   auto set = test::FluidSet(one);
   ASSERT_TRUE(set && set->trainers.size() == 2);

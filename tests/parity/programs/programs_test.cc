@@ -52,7 +52,7 @@ void CheckProgram(const fs::path& path, Counts& counts) {
   }
 }
 
-TEST(Programs, ComeBackFromBinaryTextAndJson) {
+TEST(Programs, RoundTripThroughBinaryTextAndJson) {
   // Minimum numbers, so that a missing folder is a failure.
   const std::map<std::string, int> at_least = {
       {"programs", 156}, {"cases", 844}, {"inference", 12}, {"numeric", 66}, {"dist_numeric", 96},

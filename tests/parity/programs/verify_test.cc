@@ -55,7 +55,7 @@ class VerifyFluid : public testing::Test {
 const std::set<std::string> kDeclaredWrong = {"elementwise_mod_int.pb", "im2sequence.pb",
                                               "im2sequence.grad.pb", "merge_ids.pb"};
 
-TEST_F(VerifyFluid, IsSilentOnWhatFluidBuilt) {
+TEST_F(VerifyFluid, AcceptsProgramsThatFluidBuilt) {
   int programs = 0;
   for (const char* folder : {"programs", "inference", "numeric", "control", "lr", "ops", "ops_seq"}) {
     Findings findings = VerifyFolder(root_, folder);
@@ -70,7 +70,7 @@ TEST_F(VerifyFluid, IsSilentOnWhatFluidBuilt) {
 }
 
 // Programs of Fluid's transpiler: the verifier reports only its known defects (quirks).
-TEST_F(VerifyFluid, FindsTheDefectsOfFluidsRoleProgramsAndNothingElse) {
+TEST_F(VerifyFluid, FindsExactlyTheDefectsOfFluidsRolePrograms) {
   const Findings findings = VerifyFolder(root_, "cases");
   EXPECT_GE(findings.programs, 844);
   // By the case's name: gradients dropped by clipping, and a learning rate that only the server declares.

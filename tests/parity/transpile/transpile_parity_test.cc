@@ -169,7 +169,7 @@ int CasesAtLeast() { return CorpusFolder().empty() ? 32 : 125; }
 
 int ComparedAtLeast() { return CorpusFolder().empty() ? 27 : 110; }
 
-TEST(TranspileParity, CompatMakesFluidsPrograms) {
+TEST(TranspileParity, CompatWritesFluidsPrograms) {
   const Tally tally = CompareAll(plan::Dialect::kFluid18).tally();
   EXPECT_GE(tally.cases, CasesAtLeast());
   EXPECT_EQ(tally.equal + tally.refused + tally.only_ours, tally.cases);
@@ -188,7 +188,7 @@ TEST(TranspileParity, DefaultDiffersOnlyAsListed) {
   for (const std::string& id : comparison.used()) std::cout << "  met " << id << "\n";
 }
 
-TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
+TEST(TranspileParity, DefaultDiffersInOtherJobsOnlyAsListed) {
   const std::string corpus = CorpusOrSelection();
   Comparison comparison(plan::Dialect::kDefault);
   std::set<std::string> programs;
@@ -211,7 +211,7 @@ TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
   EXPECT_TRUE(comparison.used().contains("D-lr-where-needed"));
 }
 
-TEST(TranspileParity, TheListOfDifferencesIsTheTable) {
+TEST(TranspileParity, TheDocumentedDifferencesMatchTheTable) {
   const std::string text = BytesOf(SourceFolder() + "/tests/parity/DIFFERENCES.md");
   std::set<std::string> listed, coded;
   for (const std::string& line : Split(text, '\n')) {

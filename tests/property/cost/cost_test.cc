@@ -51,7 +51,7 @@ const std::vector<Costed>& AllCosted() {
 }
 
 // Each variable's size fits an integer, but their sum does not.
-TEST(JobSize, MoreThanCanBeCountedIsRefused) {
+TEST(JobSize, OverflowIsRefused) {
   Program trainer;
   Op sum("sum");
   std::vector<std::string> large;
@@ -71,11 +71,11 @@ TEST(JobSize, MoreThanCanBeCountedIsRefused) {
   EXPECT_EQ(job.status().id(), "E-job-size") << job.status().ToString();
 }
 
-TEST(CostOfAnyJob, CanBeTold) {
+TEST(CostOfAnyJob, IsComputedForEveryCase) {
   EXPECT_GE(AllCosted().size(), kSeeds + (test::CorpusFolder().empty() ? 15 : 110));
 }
 
-TEST(CostOfAnyJob, PserversHoldTheParametersAndNothingTwice) {
+TEST(CostOfAnyJob, PserversHoldEachParameterOnce) {
   for (const Costed& one : AllCosted()) {
     std::int64_t held = 0, whole = 0;
     for (const cost::PserverCost& pserver : one.cost.pservers) held += pserver.parameter_bytes;
@@ -90,7 +90,7 @@ TEST(CostOfAnyJob, PserversHoldTheParametersAndNothingTwice) {
   }
 }
 
-TEST(CostOfAnyJob, AMessageIsCountedOnceOnEachSide) {
+TEST(CostOfAnyJob, EachMessageIsCountedOncePerSide) {
   for (const Costed& one : AllCosted()) {
     cost::Traffic trainers, pservers;
     int count = 0;
@@ -106,7 +106,7 @@ TEST(CostOfAnyJob, AMessageIsCountedOnceOnEachSide) {
   }
 }
 
-TEST(CostOfAnyJob, RowsOfATableAddUpHoweverItIsCut) {
+TEST(CostOfAnyJob, TableRowsAddUpForAnySlicing) {
   int tables = 0;
   for (const Costed& one : AllCosted()) {
     for (std::size_t t = 0; t < one.cost.tables.size(); ++t) {
@@ -129,7 +129,7 @@ TEST(CostOfAnyJob, RowsOfATableAddUpHoweverItIsCut) {
 
 // Counts from the ops of the programs: the variables of trainer 0's sends and recvs, and those that the
 // pserver's listen_and_serv receives.
-TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
+TEST(CostOfAnyJob, AgreesWithSynchronousOps) {
   int compared = 0;
   for (const Costed& one : AllCosted()) {
     if (one.job.exchange != cost::Exchange::kSync || !one.cost.tables.empty() || one.source->pservers.empty())
@@ -165,7 +165,7 @@ TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
   EXPECT_GE(compared, static_cast<int>(kSeeds));
 }
 
-TEST(CostOfAnyJob, AgreesWithThePlanThatTheProgramsWereMadeBy) {
+TEST(CostOfAnyJob, AgreesWithThePlan) {
   for (const Costed& one : AllCosted()) {
     if (!one.source->plan) continue;
     const plan::PlacementPlan& plan = *one.source->plan;
@@ -183,7 +183,7 @@ TEST(CostOfAnyJob, AgreesWithThePlanThatTheProgramsWereMadeBy) {
 }
 
 // Slicing a job again for its own number of pservers gives the same job.
-TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
+TEST(CostOfAnyJob, ReslicingForTheSameCountGivesTheSameJob) {
   int compared = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     const CostedJob source = RandomCostedJob(seed);
@@ -223,7 +223,7 @@ TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
   EXPECT_GE(compared, 40);
 }
 
-TEST(CostOfAnyJob, AFasterNetworkIsNeverSlowerAndAStepNeverShorterThanAlone) {
+TEST(CostOfAnyJob, IsMonotonicInNetworkSpeed) {
   for (const Costed& one : AllCosted()) {
     double before = 0;
     for (const double rate : {1e12, 1e10, 1e9, 1e7}) {
@@ -240,7 +240,7 @@ TEST(CostOfAnyJob, AFasterNetworkIsNeverSlowerAndAStepNeverShorterThanAlone) {
 
 // The published measurements that expect.h names: no expected time is below that of the wire, or three times
 // as long.
-TEST(CostModel, IsBelowWhatWasMeasuredAndNearIt) {
+TEST(CostModel, IsCloseToAndBelowMeasurements) {
   constexpr std::int64_t kBytes = 400'000'000;
   const cost::Network network{.bits_per_second = 1e10, .step_ms = 1, .message_us = 0};
   const std::vector<std::pair<int, double>> measured = {{8, 1.2}, {4, 2.0}, {2, 3.4}, {1, 6.5}};
@@ -285,7 +285,7 @@ cost::Job JobOfOne(std::int64_t bytes_a_slice, int trainers, int pservers, bool 
   return job;
 }
 
-TEST(ChoiceOfExchange, HasTheTimesOfTheModel) {
+TEST(ChoiceOfExchange, UsesTheTimesOfTheModel) {
   test::Draw draw(7);
   for (int i = 0; i < 300; ++i) {
     const int trainers = draw.Between(2, 64), pservers = draw.Between(1, 64);
@@ -309,7 +309,7 @@ TEST(ChoiceOfExchange, HasTheTimesOfTheModel) {
   }
 }
 
-TEST(ChoiceOfExchange, GoesOverToRingsOnceAsAParameterGrows) {
+TEST(ChoiceOfExchange, SwitchesToRingsOnceAsParametersGrow) {
   test::Draw draw(11);
   int crossed = 0;
   for (int i = 0; i < 200; ++i) {

@@ -87,7 +87,7 @@ tools::JobReport ReportOf(const test::CostedJob& source, const tools::JobQuestio
   return *std::move(report);
 }
 
-TEST(PrintedArithmetic, CanBeWorkedOutLineByLine) {
+TEST(PrintedArithmetic, IsCorrectInEachLine) {
   int lines = 0;
   for (const test::CostedJob& source : test::CorpusJobs()) {
     const tools::JobReport report = ReportOf(
@@ -194,7 +194,7 @@ class DotReader {
   std::string_view rest_;
 };
 
-TEST(PrintedPicture, IsInTheLanguageOfGraphvizAndHasEveryRole) {
+TEST(PrintedPicture, IsValidGraphvizWithEveryRole) {
   for (const test::CostedJob& source : test::CorpusJobs()) {
     const tools::JobReport report = ReportOf(source, {});
     const std::string text = tools::ReportDot(report);
@@ -205,7 +205,7 @@ TEST(PrintedPicture, IsInTheLanguageOfGraphvizAndHasEveryRole) {
   }
 }
 
-TEST(PrintedPicture, DrawsManyTrainersAsOne) {
+TEST(PrintedPicture, MergesManyTrainersIntoOneNode) {
   cost::Job job;
   job.trainers = 1000;
   job.pservers = {"a \"quoted\\address\"\n"};
@@ -222,7 +222,7 @@ TEST(PrintedPicture, DrawsManyTrainersAsOne) {
   EXPECT_NE(text.find("each of 1,000 trainers"), std::string::npos);
 }
 
-TEST(PrintedNumbers, AreForPeople) {
+TEST(PrintedNumbers, HaveSeparatorsAndUnits) {
   EXPECT_EQ(tools::Grouped(0), "0");
   EXPECT_EQ(tools::Grouped(999), "999");
   EXPECT_EQ(tools::Grouped(1234567), "1,234,567");
@@ -235,7 +235,7 @@ TEST(PrintedNumbers, AreForPeople) {
   EXPECT_EQ(tools::Size(6'400'000'000'000), "6.4 TB");
 }
 
-TEST(Rates, AreReadAsPeopleWriteThem) {
+TEST(Rates, AcceptCommonUnits) {
   for (const char* text : {"10Gbit", "10 Gbit/s", "10000Mbit", "1.25GB", "1250MB/s", "10000000000bit"}) {
     const Result<double> rate = tools::ParseRate(text);
     ASSERT_TRUE(rate.ok()) << text;

@@ -122,7 +122,7 @@ TEST(LessMemory, RandomNetworksTrainToTheSameBytes) {
   EXPECT_GT(released, 1000);
 }
 
-TEST(LessMemory, NumericProgramsOfFluidComputeTheSame) {
+TEST(LessMemory, FluidsNumericProgramsComputeTheSame) {
   const std::string numeric = test::CorpusOrSelection() + "/open/numeric/";
   int trained = 0;
   for (const char* id :
@@ -151,7 +151,7 @@ TEST(LessMemory, NumericProgramsOfFluidComputeTheSame) {
   EXPECT_EQ(trained, 20);
 }
 
-TEST(LessMemory, EveryProgramOfTheCorpusStaysAsSoundAsItWas) {
+TEST(LessMemory, CorpusProgramsStayValid) {
   int rewritten = 0;
   for (const std::filesystem::path& file : test::ProgramFiles(test::CorpusOrSelection() + "/open/programs")) {
     const Program program = *ParseProgram(*ReadFile(file.string()));

@@ -25,7 +25,7 @@ Program RandomBlocks(std::uint32_t seed) {
   return program;
 }
 
-TEST(VarFinder, FindsWhatTheProgramFinds) {
+TEST(VarFinder, AgreesWithTheProgram) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const Program program = RandomBlocks(seed);
     const memory::VarFinder vars(program);
@@ -88,7 +88,7 @@ Program Nested(int blocks) {
   return program;
 }
 
-TEST(NestedBlocks, SixtyThousandTakeNoLongerForEachThanAFew) {
+TEST(NestedBlocks, CostPerBlockIsConstant) {
   constexpr int kFew = 5, kMany = 60000;
   const auto moved = [](int blocks) {
     const Program program = Nested(blocks);

@@ -91,7 +91,7 @@ TEST(EveryPlan, TilesEachParameterOnceInWholeRows) {
   }
 }
 
-TEST(EveryPlan, MakesNoSliceSmallerThanAskedButTheLast) {
+TEST(EveryPlan, OnlyLastSlicesAreBelowTheMinimum) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
     job.config.slicing = plan::Slicing::kFluid;
@@ -114,7 +114,7 @@ TEST(EveryPlan, ReadsBackFromItsText) {
   }
 }
 
-TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
+TEST(EveryPlan, DoesNotDependOnTheRole) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
     const plan::PlacementPlan plan = PlanOf(job);
@@ -124,7 +124,7 @@ TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
   }
 }
 
-TEST(EveryPlan, CutsEvenlyIfAsked) {
+TEST(EveryPlan, CutsEvenlyOnRequest) {
   unsigned asked = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
@@ -138,7 +138,7 @@ TEST(EveryPlan, CutsEvenlyIfAsked) {
   EXPECT_GE(asked, kSeeds / 8);
 }
 
-TEST(EveryPlan, BalancesBytesIfAsked) {
+TEST(EveryPlan, BalancesBytesOnRequest) {
   unsigned asked = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
@@ -159,7 +159,7 @@ TEST(EveryPlan, BalancesBytesIfAsked) {
   EXPECT_GE(asked, kSeeds / 8);
 }
 
-TEST(EveryPlan, DealsSlicesInTurnIfAsked) {
+TEST(EveryPlan, AssignsSlicesRoundRobinOnRequest) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
     if (job.config.slicing == plan::Slicing::kMxnet) continue;

@@ -26,7 +26,7 @@ class AnyProgram : public testing::Test {
   }
 };
 
-TEST_F(AnyProgram, ReadsBackFromWhatIsPrinted) {
+TEST_F(AnyProgram, RoundTripsThroughText) {
   ForEachSeed([](const Program& program) {
     const std::string text = PrintProgram(program, PrintOptions::Everything());
     const Result<Program> read = ParseText(text, "text");
@@ -36,7 +36,7 @@ TEST_F(AnyProgram, ReadsBackFromWhatIsPrinted) {
   });
 }
 
-TEST_F(AnyProgram, WhatIsShownReadsToo) {
+TEST_F(AnyProgram, ShownTextParses) {
   ForEachSeed([](const Program& program) {
     const std::string text = PrintProgram(program);
     const Result<Program> read = ParseText(text, "text");
@@ -45,7 +45,7 @@ TEST_F(AnyProgram, WhatIsShownReadsToo) {
   });
 }
 
-TEST_F(AnyProgram, ReadsBackFromBinaryByteForByte) {
+TEST_F(AnyProgram, RoundTripsThroughBinary) {
   ForEachSeed([](const Program& program) {
     const std::string bytes = SerializeProgram(program);
     const Result<Program> read = ParseProgram(bytes);
@@ -57,7 +57,7 @@ TEST_F(AnyProgram, ReadsBackFromBinaryByteForByte) {
 
 // Our own code serializes ops and variables, and parses them if they are in that form; with an unknown field,
 // protobuf parses them.
-TEST_F(AnyProgram, IsReadByHandAsByProtobuf) {
+TEST_F(AnyProgram, ParserAgreesWithProtobuf) {
   const std::string unknown("\x98\x06\x07", 3);  // field 99, varint 7
   ForEachSeed([&](const Program& program) {
     for (int b = 0; b < program.block_count(); ++b) {
@@ -81,7 +81,7 @@ TEST_F(AnyProgram, IsReadByHandAsByProtobuf) {
   });
 }
 
-TEST_F(AnyProgram, IsWrittenByHandAsByProtobuf) {
+TEST_F(AnyProgram, WriterAgreesWithProtobuf) {
   ForEachSeed([](const Program& program) {
     for (const VarRef& var : program.main().vars()) {
       proto::VarDesc desc;
@@ -96,7 +96,7 @@ TEST_F(AnyProgram, IsWrittenByHandAsByProtobuf) {
   });
 }
 
-TEST_F(AnyProgram, ReadsBackFromJson) {
+TEST_F(AnyProgram, RoundTripsThroughJson) {
   ForEachSeed(
       [](const Program& program) {
         const std::string json = ProgramToJson(program);

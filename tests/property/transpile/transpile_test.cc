@@ -33,7 +33,7 @@ class EveryJob : public testing::Test {
   }
 };
 
-TEST_F(EveryJob, IsPlannedProvedAndReadBack) {
+TEST_F(EveryJob, IsPlannedVerifiedAndReadBack) {
   for (const auto& [seed, proof] : Proofs()) {
     EXPECT_TRUE(proof.holds.ok()) << "repeat with: property_transpile --count 1 --seed " << seed << "\n"
                                   << proof.holds.ToString();
@@ -61,7 +61,7 @@ std::vector<plan::ExchangeChoice> ChoicesOf(const RandomJob& job) {
 }
 
 // Otherwise the properties above would be nearly empty.
-TEST(RandomJobs, AreOfEveryKind) {
+TEST(RandomJobs, CoverEveryKind) {
   std::set<std::string> optimizers;
   std::set<std::size_t> pservers, trainers;
   std::set<plan::Mode> modes;

@@ -48,7 +48,7 @@ Made Differentiate(const std::string& body, const BackwardOptions& options) {
   return made;
 }
 
-TEST(BackwardTest, GradientOpsStandInReverseAndNameTheirParameter) {
+TEST(BackwardTest, GradientOpsAreReversedAndNameTheirParameter) {
   const Made made = Differentiate(R"(
   data x : f32[?, 4] stop_gradient
   param w : f32[?, 4]
@@ -70,7 +70,7 @@ TEST(BackwardTest, GradientOpsStandInReverseAndNameTheirParameter) {
   EXPECT_EQ(made.program.main().ops()[1].op->role(), OpRole::kForward | OpRole::kLoss);
 }
 
-TEST(BackwardTest, PartsOfAGradientAreAddedBeforeTheFirstReader) {
+TEST(BackwardTest, GradientPartsAreSummedBeforeTheFirstReader) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   a : f32[4] = f(X=w)
@@ -90,7 +90,7 @@ a@GRAD = sum(X=[a@GRAD@RENAME@block0@0, a@GRAD@RENAME@block0@1]) {use_mkldnn=fal
 )");
 }
 
-TEST(BackwardTest, ASharedParametersPartsAreAddedAtTheEnd) {
+TEST(BackwardTest, SharedParameterGradientsAreSummedAtTheEnd) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   b : f32[4] = times(X=w, Y=w)
@@ -112,7 +112,7 @@ w@GRAD = sum(X=[w@GRAD@RENAME@block0@0, w@GRAD@RENAME@block0@1, w@GRAD@RENAME@bl
 )"));
 }
 
-TEST(BackwardTest, AnOpThatUsesAVariableTwiceGivesTwoParts) {
+TEST(BackwardTest, AnOpUsingAVariableTwiceProducesTwoParts) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   b : f32[4] = times(X=w, Y=w)
@@ -125,7 +125,7 @@ TEST(BackwardTest, AnOpThatUsesAVariableTwiceGivesTwoParts) {
       << made.ops;
 }
 
-TEST(BackwardTest, AnOpNobodysLossDependsOnGetsNoGradient) {
+TEST(BackwardTest, OpsThatDoNotAffectTheLossGetNoGradient) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   param other : f32[4]
@@ -139,7 +139,7 @@ TEST(BackwardTest, AnOpNobodysLossDependsOnGetsNoGradient) {
   EXPECT_EQ(made.program.main().FindVar("other@GRAD"), nullptr);
 }
 
-TEST(BackwardTest, NothingFlowsIntoWhatIsMarked) {
+TEST(BackwardTest, StopGradientBlocksGradients) {
   const std::string body = R"(
   param w : f32[4]
   param v : f32[4]
@@ -163,7 +163,7 @@ TEST(BackwardTest, NothingFlowsIntoWhatIsMarked) {
   EXPECT_EQ(by_flag.ops, expected);
 }
 
-TEST(BackwardTest, AmongSeveralInputsTheOthersKeepTheirPlace) {
+TEST(BackwardTest, OmittedInputGradientsKeepPositions) {
   const Made made = Differentiate(R"(
   data x : f32[4] stop_gradient
   param w : f32[4]
@@ -175,7 +175,7 @@ TEST(BackwardTest, AmongSeveralInputsTheOthersKeepTheirPlace) {
   EXPECT_NE(made.ops.find("(X@GRAD=[\"@EMPTY@\", w@GRAD]) = cat_grad"), std::string::npos) << made.ops;
 }
 
-TEST(BackwardTest, AGradientThatNobodyWritesIsZeros) {
+TEST(BackwardTest, UnwrittenGradientsAreZeros) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   (Low=a : f32[4], High=b : f32[4]) = halves(X=w)
@@ -193,7 +193,7 @@ b@GRAD = fill_zeros_like(X=b) @backward
 
 // lstm's Cell is such an output: Fluid's gradient op has no argument for it, and needs none if no op reads
 // it.
-TEST(BackwardTest, AnOutputThatMayBeLeftOutNeedsNoZeros) {
+TEST(BackwardTest, OptionalOutputGradientsNeedNoZeros) {
   const char* const kForward = R"(
   param w : f32[4]
   (Low=a : f32[4], High=b : f32[4]) = extra(X=w)
@@ -216,7 +216,7 @@ a@GRAD = fill_zeros_like(X=a) @backward
 }
 
 // Fluid sums an input that no op writes.
-TEST(BackwardTest, WhereNoGradientComesBackNoPartIsAddedUp) {
+TEST(BackwardTest, AbsentGradientsAreNotSummed) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   a : f32[4] = f(X=w)
@@ -233,7 +233,7 @@ TEST(BackwardTest, WhereNoGradientComesBackNoPartIsAddedUp) {
 )");
 }
 
-TEST(BackwardTest, AGradientOfSeveralOpsIsMadeByItsMaker) {
+TEST(BackwardTest, CustomGradientMakersMayReturnSeveralOps) {
   const Made made = Differentiate(R"(
   data x : f32[4] stop_gradient
   param w : f32[4]
@@ -251,7 +251,7 @@ v@GRAD = scale(X=a@GRAD) {scale=1.0} @backward(v, v@GRAD)
 )");
 }
 
-TEST(BackwardTest, AnOpWithoutGradientStopsIt) {
+TEST(BackwardTest, AnOpWithoutGradientStopsPropagation) {
   const Made made = Differentiate(R"(
   param w : f32[4]
   param v : f32[4]
@@ -264,7 +264,7 @@ TEST(BackwardTest, AnOpWithoutGradientStopsIt) {
   EXPECT_EQ(made.pairs, (std::vector<ParamGrad>{{"v", "v@GRAD"}}));
 }
 
-TEST(BackwardTest, ASecondLossGetsGradientsUnderFreshNames) {
+TEST(BackwardTest, ASecondLossUsesFreshGradientNames) {
   Made made = Differentiate(R"(
   param w : f32[4]
   a : f32[4] = f(X=w)
@@ -286,7 +286,7 @@ TEST(BackwardTest, ASecondLossGetsGradientsUnderFreshNames) {
 )");
 }
 
-TEST(BackwardTest, ErrorsLeaveTheProgramAlone) {
+TEST(BackwardTest, ErrorsDoNotModifyTheProgram) {
   const std::string body = R"(
   param w : f32[4]
   param u : f32[4]

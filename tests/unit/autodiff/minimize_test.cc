@@ -69,7 +69,7 @@ Minimized Net() {
   return made;
 }
 
-TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
+TEST(MinimizeTest, UpdatesAreSortedAndSkipFrozenParameters) {
   Minimized made = Net();
   made.Run({.op_type = "sgd", .learning_rate = 0.5f});
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
@@ -127,7 +127,7 @@ TEST(MinimizeTest, StateComesFromTheOpsDeclaration) {
       << text;
 }
 
-TEST(MinimizeTest, AParametersOwnRegularizerWins) {
+TEST(MinimizeTest, TheParametersRegularizerTakesPrecedence) {
   Minimized made = Net();
   made.Run({.op_type = "sgd",
             .learning_rate = 0.5f,
@@ -147,7 +147,7 @@ TEST(MinimizeTest, AParametersOwnRegularizerWins) {
   EXPECT_EQ(text.substr(0, expected.size()), expected);
 }
 
-TEST(MinimizeTest, ErrorsLeaveBothProgramsAlone) {
+TEST(MinimizeTest, ErrorsDoNotModifyThePrograms) {
   Minimized made = Net();
   made.Run({.op_type = "mean"});
   EXPECT_EQ(made.status.message(), "mean is no optimizer's op");

@@ -73,7 +73,7 @@ const char kChain[] = R"(
   e : f32[2] = f(X=d)
 )";
 
-TEST(RecomputeBetween, RunsWhatAGradientNeedsJustBeforeIt) {
+TEST(RecomputeBetween, RunsForwardOpsJustBeforeTheirGradient) {
   EXPECT_EQ(AfterRecompute(kChain, {"c"}, {"e", "b", "a", "x"}),
             "(X@GRAD=e@GRAD) = f_grad(X=e)\n"
             "a.subprog_0 = f(X=x) @backward\n"
@@ -93,7 +93,7 @@ TEST(RecomputeBetween, SegmentsAreCountedFromTheLast) {
             "(X@GRAD=a@GRAD) = f_grad(X=a.subprog_1)\n");
 }
 
-TEST(RecomputeBetween, WhatAnotherSegmentReadsIsKept) {
+TEST(RecomputeBetween, KeepsValuesReadByOtherSegments) {
   const std::string body = std::string(kChain) + "  far : f32[2] = times(X=e, Y=a)\n";
   EXPECT_EQ(AfterRecompute(body, {"b", "d"}, {"c", "a"}),
             "c.subprog_0 = f(X=b) @backward\n"
@@ -101,7 +101,7 @@ TEST(RecomputeBetween, WhatAnotherSegmentReadsIsKept) {
             "(X@GRAD=a@GRAD) = f_grad(X=a)\n");
 }
 
-TEST(RecomputeBetween, WhatIsRandomOrWrittenOverIsKept) {
+TEST(RecomputeBetween, KeepsRandomAndOverwrittenValues) {
   EXPECT_EQ(AfterRecompute(R"(
   data x : f32[2]
   a : f32[2] = draw(X=x)
@@ -138,7 +138,7 @@ TEST(RecomputeBetween, StatisticsOfBatchNormAreUpdatedOnce) {
             "(X@GRAD=a@GRAD) = f_grad(X=a.subprog_0)\n");
 }
 
-TEST(RecomputeBetween, ACopyHasANameOfItsOwn) {
+TEST(RecomputeBetween, RecomputedVariablesHaveNewNames) {
   const std::string body = std::string(kChain) + "  a.subprog_0 : f32[2] = f(X=e)\n";
   EXPECT_EQ(AfterRecompute(body, {"b"}, {"a"}),
             "a.subprog_0_ = f(X=x) @backward\n"
@@ -152,7 +152,7 @@ TEST(RecomputeBetween, ACheckpointMustBeDeclared) {
   EXPECT_EQ(AfterRecompute(kChain, {"x"}, {"a"}), "(X@GRAD=a@GRAD) = f_grad(X=a)\n");
 }
 
-TEST(AppendBackward, DeclaresCopiesLikeWhatTheyHoldAgain) {
+TEST(AppendBackward, DeclaresRecomputedVariablesLikeTheOriginals) {
   Program program = ParsedText(R"(
   data x : f32[?, 4] stop_gradient
   param w : f32[?, 4]

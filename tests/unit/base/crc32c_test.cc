@@ -44,7 +44,7 @@ TEST(Crc32c, InstructionAndTableAgreeOnLongPieces) {
   }
 }
 
-TEST(Crc32c, OfTwoPiecesIsThatOfTheWhole) {
+TEST(Crc32c, CombinesTwoPieces) {
   std::string bytes;
   for (int i = 0; i < 5000; ++i) bytes += static_cast<char>(i * i + (i >> 3));
   for (const std::size_t size : {0, 1, 7, 80, 256, 4097, 5000}) {

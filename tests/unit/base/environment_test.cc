@@ -21,7 +21,7 @@ TEST(Environment, TheTableIsSortedAndEverySettingIsFound) {
   EXPECT_EQ(FindSetting("PENSTOCK_TLS_MUTUALS"), nullptr);
 }
 
-TEST(Environment, AFlagIsAWordInAnyCase) {
+TEST(Environment, FlagsIgnoreCase) {
   for (const char* yes : {"1", "true", "True", "TRUE", "yes", "YES", "on", "On", " 1 "})
     EXPECT_EQ(std::get<bool>(Read("PENSTOCK_TLS_MUTUAL", yes)), true) << yes;
   for (const char* no : {"0", "false", "False", "no", "NO", "off", "OFF"})
@@ -48,7 +48,7 @@ TEST(Environment, ANumberHasARange) {
             "the environment variable PADDLE_TRAINERS_NUM is \"abc\"; it takes an integer from 1 to 1000000");
 }
 
-TEST(Environment, AnInvalidVariableIsFoundWhereErrorsCanBeReported) {
+TEST(Environment, InvalidVariablesAreReportedAsErrors) {
   ASSERT_TRUE(CheckAll().ok()) << CheckAll().ToString();
   setenv("FLAGS_check_nan_inf", "perhaps", 1);
   EXPECT_EQ(CheckAll().id(), "E-environment");

@@ -37,7 +37,7 @@ std::string Noise(std::size_t bytes) {
   return out;
 }
 
-TEST(Files, WhatIsWrittenReadsBack) {
+TEST(Files, WrittenFilesReadBack) {
   const test::TempDir dir;
   for (const char* name : {"plain", "packed.gz"}) {
     for (const std::size_t bytes : {0u, 1u, 4096u, 3u << 20}) {
@@ -50,13 +50,13 @@ TEST(Files, WhatIsWrittenReadsBack) {
   }
 }
 
-TEST(Files, AGzipFileIsKnownByItsContentNotByItsName) {
+TEST(Files, GzipIsDetectedByContent) {
   const test::TempDir dir;
   ASSERT_TRUE(WriteFile(dir / "main.pb", Gzip("a program")).ok());
   EXPECT_EQ(*ReadFile(dir / "main.pb"), "a program");
 }
 
-TEST(Files, TheSameBytesGiveTheSameGzipFileWithoutATime) {
+TEST(Files, GzipOutputIsReproducible) {
   const std::string packed = Gzip("abc");
   EXPECT_EQ(packed, Gzip("abc"));
   EXPECT_EQ(packed.substr(4, 4), std::string(4, '\0'));  // the header's time stamp
@@ -76,7 +76,7 @@ TEST(Files, ADamagedOrTruncatedGzipStreamIsDataLoss) {
   EXPECT_EQ(Gunzip(damaged, 1 << 20).status().id(), "E-file-gzip");
 }
 
-TEST(Files, ASmallGzipFileCannotFillTheMemory) {
+TEST(Files, DecompressionIsBounded) {
   const test::TempDir dir;
   ASSERT_TRUE(WriteFile(dir / "bomb.gz", std::string(8 << 20, 'x')).ok());
   EXPECT_LT(std::filesystem::file_size(dir.path() / "bomb.gz"), 100000u);
@@ -86,7 +86,7 @@ TEST(Files, ASmallGzipFileCannotFillTheMemory) {
   EXPECT_EQ(ReadFile(dir / "bomb.gz", {.bytes_max = 10}).status().id(), "E-file-size");
 }
 
-TEST(Files, WhatUnpacksToMoreThanItsSizeAllowsIsRefused) {
+TEST(Files, ExcessiveCompressionRatiosAreRefused) {
   const std::string member = Gzip(std::string(4 << 20, 'x'));  // a thousand times smaller
   std::string packed;
   for (int i = 0; i < 16; ++i) packed += member;
@@ -100,7 +100,7 @@ TEST(Files, WhatUnpacksToMoreThanItsSizeAllowsIsRefused) {
             StrCat("holds more than the ", UnpackedBytesMax(packed.size()), " bytes allowed"));
 }
 
-TEST(Files, ANewFileAndThenItsFolderAreForcedToDisk) {
+TEST(Files, WritesSyncTheFileThenTheFolder) {
   const test::TempDir dir;
   forced.clear();
   ASSERT_TRUE(WriteFile(dir / "x", "new").ok());
@@ -125,14 +125,14 @@ TEST(Files, ATemporaryFileFollowsNoLinkAndReplacesNoFile) {
   EXPECT_FALSE(std::filesystem::is_symlink(dir / "x"));
 }
 
-TEST(Files, ANameThatClimbsOutOfItsFolderIsKnown) {
+TEST(Files, NamesThatLeaveTheFolderAreDetected) {
   for (const char* name : {"../x", "../../x", "a/../../x", "/x", "..", "./../x", "a/b/../../../a/b/x"})
     EXPECT_TRUE(LeavesFolder(name)) << name;
   for (const char* name : {"x", "a/b", "a/../b", "..x", "x..", "a//b", "...", "./x", ""})
     EXPECT_FALSE(LeavesFolder(name)) << name;
 }
 
-TEST(Files, AMissingFileIsNamedWithTheReason) {
+TEST(Files, AMissingFileIsReportedWithTheReason) {
   const Result<std::string> read = ReadFile("/nonexistent/file");
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.status().message(), "cannot read /nonexistent/file: No such file or directory");
@@ -140,7 +140,7 @@ TEST(Files, AMissingFileIsNamedWithTheReason) {
   EXPECT_EQ(WriteFile("/nonexistent/file", "x").id(), "E-file-write");
 }
 
-TEST(Files, AFailedWriteLeavesTheOldFileAndNoOther) {
+TEST(Files, AFailedWriteKeepsTheOldFileOnly) {
   const test::TempDir dir;
   std::filesystem::create_directory(dir.path() / "taken");
   EXPECT_FALSE(WriteFile(dir / "taken", "x").ok());  // a folder has that name
@@ -149,7 +149,7 @@ TEST(Files, AFailedWriteLeavesTheOldFileAndNoOther) {
   EXPECT_EQ(entries, 1u);
 }
 
-TEST(Files, APipeOrDeviceIsWrittenToAsItIs) {
+TEST(Files, PipesAndDevicesAreWrittenDirectly) {
   ASSERT_TRUE(WriteFile("/dev/null", "x").ok());
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }

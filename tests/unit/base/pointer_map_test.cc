@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-TEST(PointerMapTest, TheFirstValueOfAnObjectStays) {
+TEST(PointerMapTest, KeepsTheFirstValueOfAnObject) {
   const std::string a = "same", b = "same";
   PointerMap<std::string, int> map;
   EXPECT_EQ(map.Find(&a), nullptr);
@@ -22,7 +22,7 @@ TEST(PointerMapTest, TheFirstValueOfAnObjectStays) {
   EXPECT_EQ(map.size(), 1u);
 }
 
-TEST(PointerMapTest, ManyObjectsAtEqualDistancesAreAllFound) {
+TEST(PointerMapTest, FindsObjectsAtEqualDistances) {
   struct Page {
     char bytes[4096];
   };

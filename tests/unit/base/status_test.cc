@@ -23,7 +23,7 @@ Status Refused() {
 
 constexpr const char* kRefused = "mul: width 3 does not fit   [E-shape-mul]\n    op 3\n  note: see X";
 
-TEST(Status, WithoutAnErrorHasNoText) {
+TEST(Status, OkHasNoText) {
   const Status ok;
   EXPECT_TRUE(ok.ok());
   EXPECT_EQ(ok.code(), StatusCode::kOk);
@@ -43,7 +43,7 @@ TEST(Status, AllocatesOnlyForAnError) {
   EXPECT_EQ(test::EndCounting(), 0);
 }
 
-TEST(Status, KeepsWhatItWasGiven) {
+TEST(Status, KeepsCodeIdAndMessage) {
   const Status refused = Refused();
   EXPECT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
@@ -119,7 +119,7 @@ TEST(Result, StaysAnErrorWhenItsStatusIsTaken) {
   EXPECT_FALSE(error.ok());  // NOLINT(bugprone-use-after-move)
 }
 
-TEST(ResultDeathTest, AValueThatIsNotThere) {
+TEST(ResultDeathTest, ReadingAMissingValueAborts) {
   const Result<int> error = Refused();
   EXPECT_DEATH((void)*error, "mul: width 3 does not fit");
   EXPECT_DEATH((void)Result<int>(OkStatus()), "a Result without a value needs an error");

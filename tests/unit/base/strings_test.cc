@@ -18,7 +18,7 @@ TEST(Strings, SplitKeepsEmptyPartsAndJoinPutsThemBack) {
   EXPECT_EQ(Split("", ','), std::vector<std::string>{""});
 }
 
-TEST(Strings, QuoteEscapesWhatWouldBreakALine) {
+TEST(Strings, QuoteEscapesControlCharacters) {
   EXPECT_EQ(Quote("a\"b\\c\n\t\r\x01"), "\"a\\\"b\\\\c\\n\\t\\r\\u0001\"");
 }
 
@@ -40,7 +40,7 @@ TEST(Hash, IsFnv1a) {
   EXPECT_EQ(Fnv1a64("bar", Fnv1a64("foo")), Fnv1a64("foobar"));
 }
 
-TEST(Status, PrintsTheMessageTheIdAndTheDetails) {
+TEST(Status, PrintsMessageIdAndDetails) {
   const Status status =
       std::move(InvalidArgument("E-x", "width ", 3, " must equal height ", 4).With("op 3 of block 0"))
           .In("mul");

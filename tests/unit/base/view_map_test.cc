@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-TEST(ViewMapTest, ItIsWalkedInTheOrderInWhichNamesWerePutIn) {
+TEST(ViewMapTest, IteratesInInsertionOrder) {
   ViewMap<int> map;
   map["z"] = 1;
   map["a"] = 2;
@@ -21,7 +21,7 @@ TEST(ViewMapTest, ItIsWalkedInTheOrderInWhichNamesWerePutIn) {
   EXPECT_EQ(seen, "z3 a2 m4 ");
 }
 
-TEST(ViewMapTest, ThousandsOfNamesAreFoundAndOthersAreNot) {
+TEST(ViewMapTest, FindsExactlyTheInsertedNames) {
   std::vector<std::string> names;
   for (int i = 0; i < 5000; ++i) names.push_back(StrCat("fc_", i, ".w_0@GRAD"));
   ViewMap<std::size_t> map;
@@ -38,7 +38,7 @@ TEST(ViewMapTest, ThousandsOfNamesAreFoundAndOthersAreNot) {
   EXPECT_TRUE(map.empty());
 }
 
-TEST(ViewSetTest, ANameIsInItOnce) {
+TEST(ViewSetTest, StoresANameOnce) {
   const std::vector<std::string> names = {"b", "a", "b"};
   ViewSet set(names.begin(), names.end());
   EXPECT_EQ(set.size(), 2U);
@@ -47,7 +47,7 @@ TEST(ViewSetTest, ANameIsInItOnce) {
   EXPECT_EQ(Join(set, " "), "b a c");
 }
 
-TEST(FlatIndexTest, WhatHashesAlikeIsToldApartAndSurvivesARemoval) {
+TEST(FlatIndexTest, HandlesCollisionsAndRemovals) {
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   const auto same = [&](std::string_view name) {
     return [&names, name](std::size_t at) { return names[at] == name; };

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-TEST(WordTest, IsTheTextItWasMadeOf) {
+TEST(WordTest, HoldsItsText) {
   const Word word("op_role");
   EXPECT_EQ(word, "op_role");
   EXPECT_EQ("op_role", word);
@@ -24,7 +24,7 @@ TEST(WordTest, IsTheTextItWasMadeOf) {
   EXPECT_EQ(Word(""), Word());
 }
 
-TEST(WordTest, EqualWordsAreOneTextWhereItIsKept) {
+TEST(WordTest, EqualWordsShareInternedText) {
   EXPECT_EQ(&Word("ParamOut").str(), &Word(std::string("ParamOut")).str());
   const std::string longer(200, 'x');
   EXPECT_NE(&Word(longer).str(), &Word(longer).str());
@@ -32,7 +32,7 @@ TEST(WordTest, EqualWordsAreOneTextWhereItIsKept) {
   EXPECT_NE(Word(longer), Word(longer + "y"));
 }
 
-TEST(WordTest, ARareWordEqualsOneThatIsKeptAndIsSharedByItsCopies) {
+TEST(WordTest, UninternedWordsCompareEqual) {
   const Word rare = Word::Rare("mul");
   EXPECT_EQ(rare, Word("mul"));
   EXPECT_NE(&rare.str(), &Word("mul").str());
@@ -47,7 +47,7 @@ TEST(WordTest, ARareWordEqualsOneThatIsKeptAndIsSharedByItsCopies) {
 }
 
 // More words than are kept, from several threads at once: each still has its own text.
-TEST(WordTest, ThreadsMakeAnyNumberOfWords) {
+TEST(WordTest, IsThreadSafe) {
   constexpr int kThreads = 4, kWords = 20000;
   std::vector<std::vector<Word>> made(kThreads);
   {
@@ -66,7 +66,7 @@ TEST(WordTest, ThreadsMakeAnyNumberOfWords) {
   }
 }
 
-TEST(BoxTest, HoldsAValueOfItsOwnOrNone) {
+TEST(BoxTest, OwnsAnOptionalValue) {
   Box<std::string> none;
   EXPECT_FALSE(none);
   EXPECT_EQ(sizeof(none), sizeof(void*));

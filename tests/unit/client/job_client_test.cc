@@ -73,7 +73,7 @@ struct Job {
 
 using Calls = std::vector<std::string>;
 
-TEST(JobClient, HasAClientForEachTranspile) {
+TEST(JobClient, CreatesAClientForEachTranspile) {
   Job job;
   ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n")).ok());
   const PeersHandle d = job.client.DeclarePeers({"a:1"}, 1).value();
@@ -108,7 +108,7 @@ TEST(JobClient, KnowsWhatOtherProgramsReceive) {
 }
 
 // The client of the variable's program compares the facts, or needs none.
-TEST(JobClient, GivesAProgramForTheSameVariableToTheSameClient) {
+TEST(JobClient, ProgramsWithSharedVariablesShareAClient) {
   Job job;
   ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n")).ok());
   ASSERT_TRUE(job.client.Attach(Receiving("g", "updates g\n")).ok());

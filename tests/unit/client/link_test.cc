@@ -47,7 +47,7 @@ TEST(Link, HandlesStayWhenTheContractGrows) {
   EXPECT_EQ(out.Span<float>()[3], 7.0f);
 }
 
-TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
+TEST(Link, PulledValuesFillRowsOfALargerTensor) {
   SinkTrainer trainer(1);
   Tensor whole(DType::kFp32, {5, 2});
   std::fill(whole.Span<float>().begin(), whole.Span<float>().end(), 3.0f);
@@ -64,7 +64,7 @@ TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
   EXPECT_EQ(trainer.pulled[0].shape(), (Shape{2, 2}));
 }
 
-TEST(Link, TheVersionAfterTheOpenStepIsAskedForBeforeThatEnds) {
+TEST(Link, TheNextVersionIsRequestedBeforeTheStepEnds) {
   SinkTrainer trainer(1);
   trainer.Push(0);
   trainer.PullNext(0);
@@ -79,7 +79,7 @@ TEST(Link, TheVersionAfterTheOpenStepIsAskedForBeforeThatEnds) {
 }
 
 // A transport receives a part directly into the pulled tensor; nothing else may write there.
-TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
+TEST(Link, OneMessageAtATimeIsReceivedInPlace) {
   SinkTrainer trainer(2);
   Sink& sink = *trainer.transport.sinks[0];
   const std::shared_ptr<Connection> from = trainer.transport.sinks[0];
@@ -110,7 +110,7 @@ TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
 }
 
 // The two answers of a repeated request arrive in interleaved pieces: the one with more updates wins.
-TEST(Link, RowsOfTwoAnswersAreNotMixed) {
+TEST(Link, RowsOfTwoRepliesAreNotMixed) {
   ToyJob job = SinkJob(1, 1);
   job.params[0].table = true;
   SinkTransport transport;
@@ -151,7 +151,7 @@ TEST(Link, RowsOfTwoAnswersAreNotMixed) {
 }
 
 // One change for the pushes of a step and one for its pulls, however many there are.
-TEST(Link, TellsOfAChangeWhenAnAnswerHasChanged) {
+TEST(Link, ReportsChangedReplies) {
   int changes = 0;
   client::SessionOptions options;
   options.on_change = [&] { ++changes; };
@@ -165,7 +165,7 @@ TEST(Link, TellsOfAChangeWhenAnAnswerHasChanged) {
   EXPECT_EQ(changes, 2);
 }
 
-TEST(Link, TellsOfEachPullThatNoBarrierCompletes) {
+TEST(Link, ReportsPullsNotCompletedByABarrier) {
   Program program;
   for (const char* name : {"a", "b"}) {
     program.MutableBlock(0).SetVar(TensorVar(name, DType::kFp32, {2, 2}));
@@ -198,7 +198,7 @@ TEST(Link, TellsOfEachPullThatNoBarrierCompletes) {
   }
 }
 
-TEST(Link, AWelcomeThatCutsOtherwiseThanTheOneBeforeIsRefused) {
+TEST(Link, AWelcomeWithDifferentChunksIsRefused) {
   SinkTrainer trainer(2);
   ASSERT_TRUE(trainer.session.Attach(SinkJob(3, 1).Trainer(0)).ok());
   const protocol::Contract contract =

@@ -74,7 +74,7 @@ TEST(PushBytes, AGradientWithoutRowsIsOneEmptyPart) {
   EXPECT_EQ(push.PartOf(cut, 0, 0).crc32c(), 0u);
 }
 
-TEST(PushBytes, WhatCompressionLeavesStaysInTheResidual) {
+TEST(PushBytes, CompressionErrorStaysInTheResidual) {
   client::VariableCut cut = TenRows();
   cut.compression = {.kind = Compression::Kind::kTwoBit, .threshold = 0.5f};
   std::vector<float> residual(20, 0.25f);

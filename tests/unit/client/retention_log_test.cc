@@ -23,7 +23,7 @@ TEST(RetentionLog, KeepsUntilReleased) {
   EXPECT_TRUE(log.empty());
 }
 
-TEST(RetentionLog, WhatIsReleasedLetsGoOfItsBytes) {
+TEST(RetentionLog, ReleaseFreesTheBytes) {
   RetentionLog log;
   const Tensor value(DType::kFp32, {4});
   protocol::Push push = PushOf(0, 0);
@@ -34,7 +34,7 @@ TEST(RetentionLog, WhatIsReleasedLetsGoOfItsBytes) {
   EXPECT_EQ(value.buffer().use_count(), 1);
 }
 
-TEST(RetentionLog, SendsAgainWhatIsDueInTheOrderInWhichItWasSent) {
+TEST(RetentionLog, ResendsDueEntriesInOrder) {
   RetentionLog log;
   log.Keep(PushOf(2, 0), 1, seconds(0));
   log.Keep(PushOf(1, 0), 2, seconds(1));
@@ -50,7 +50,7 @@ TEST(RetentionLog, SendsAgainWhatIsDueInTheOrderInWhichItWasSent) {
 }
 
 // Keys differ like those of a job: by variable, chunk, part and step.
-TEST(RetentionLog, FindsAnyOfManyAtOnce) {
+TEST(RetentionLog, FindsEntriesInConstantTime) {
   constexpr std::uint32_t kMany = 10000;
   for (int field = 0; field < 4; ++field) {
     RetentionLog log;

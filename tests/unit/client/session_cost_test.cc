@@ -47,15 +47,13 @@ void ExpectTheSame(const Cost& few, const Cost& many) {
   EXPECT_LE(many.visits, kMeasured * 2u);
 }
 
-TEST(SessionCost, APushCostsTheSameHoweverManyVariablesThereAre) {
-  ExpectTheSame(OfPushes(100), OfPushes(10000));
-}
+TEST(SessionCost, PushCostIsIndependentOfTheVariableCount) { ExpectTheSame(OfPushes(100), OfPushes(10000)); }
 
-TEST(SessionCost, AnAcknowledgementCostsTheSameHoweverManyPushesAreUnderWay) {
+TEST(SessionCost, AcknowledgementCostIsConstant) {
   ExpectTheSame(OfAcknowledgements(100), OfAcknowledgements(10000));
 }
 
-TEST(SessionCost, MoreServersCostNoMessageMore) {
+TEST(SessionCost, MessageCostIsIndependentOfTheServerCount) {
   ExpectTheSame(OfPushes(100), OfPushes(10000, 32));
   ExpectTheSame(OfAcknowledgements(100), OfAcknowledgements(10000, 32));
 }
@@ -90,7 +88,7 @@ StepCost OfASecondStep(int variables, int servers) {
 }
 
 // A message is a head and, if it has a body, a list of pieces; for a push, the log keeps another list.
-TEST(SessionCost, AStepLikeTheOneBeforeAllocatesItsMessagesAlone) {
+TEST(SessionCost, ARepeatedStepAllocatesOnlyItsMessages) {
   for (const auto& [variables, servers] : {std::pair(100, 1), std::pair(10000, 1), std::pair(10000, 32)}) {
     SCOPED_TRACE(StrCat(variables, " variables on ", servers, " servers"));
     const StepCost cost = OfASecondStep(variables, servers);
@@ -104,7 +102,7 @@ TEST(SessionCost, AStepLikeTheOneBeforeAllocatesItsMessagesAlone) {
 }
 
 // Messages that lack credit are visited only when their own variable gets some.
-TEST(SessionCost, PushesWithoutCreditAreLeftAloneByAcknowledgementsOfOthers) {
+TEST(SessionCost, AcknowledgementsSkipPushesWithoutCredit) {
   SinkTrainer trainer(1000);
   for (int step = 0; step < 3; ++step) {
     trainer.PushAll();

@@ -17,7 +17,7 @@ TEST(StepTracker, CountsWorkOfEachKind) {
   EXPECT_TRUE(steps.Done(Work::kPulls));
 }
 
-TEST(StepTracker, PushesOfTheOpenStepAreNotEarlier) {
+TEST(StepTracker, PushesOfTheOpenStepAreNotCountedAsEarlier) {
   StepTracker steps;
   steps.BeginPush(0);
   EXPECT_TRUE(steps.EarlierPushesDone(0));
@@ -32,7 +32,7 @@ TEST(StepTracker, PushesOfTheOpenStepAreNotEarlier) {
   EXPECT_TRUE(steps.EarlierPushesDone(1));
 }
 
-TEST(StepTracker, ALaterStepThatIsDoneWaitsForAnEarlierOne) {
+TEST(StepTracker, StepsCompleteInOrder) {
   StepTracker steps;
   for (std::uint64_t step = 0; step < 3; ++step) {
     if (step != 1) steps.BeginPush(step);
@@ -44,7 +44,7 @@ TEST(StepTracker, ALaterStepThatIsDoneWaitsForAnEarlierOne) {
   EXPECT_TRUE(steps.EarlierPushesDone(3));
 }
 
-TEST(StepTracker, FirstValuesAreEarlierThanAnyStep) {
+TEST(StepTracker, InitialValuesPrecedeAnyStep) {
   StepTracker steps;
   steps.Begin(Work::kFirstValues);
   EXPECT_FALSE(steps.EarlierPushesDone(0));

@@ -125,7 +125,7 @@ class TrainerClientTest : public testing::Test {
   std::vector<Variable> gradients_, values_;
 };
 
-TEST_F(TrainerClientTest, StepsOfServersThatAnswerAtTheSameTime) {
+TEST_F(TrainerClientTest, ServersMayReplyConcurrently) {
   for (int step = 1; step <= 50; ++step) {
     ASSERT_TRUE(Step().ok());
     for (Variable& value : values_) ASSERT_EQ(value.As<Tensor>().Span<float>()[3], static_cast<float>(step));

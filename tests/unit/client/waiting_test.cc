@@ -24,7 +24,7 @@ class WaitingTest : public testing::Test {
   SinkTrainer trainer_{2, 1, {.clock = &clock_, .observer = &observer_}};
 };
 
-TEST_F(WaitingTest, AGradientThatNobodyTakesIsNamedWithItsStep) {
+TEST_F(WaitingTest, AnUnacknowledgedGradientIsReportedWithItsStep) {
   trainer_.Push(0);
   clock_.Advance(std::chrono::seconds(12));
   EXPECT_EQ(trainer_.session.WaitingFor(),
@@ -33,7 +33,7 @@ TEST_F(WaitingTest, AGradientThatNobodyTakesIsNamedWithItsStep) {
             StrCat(trainer_.session.WaitingFor(), "; that server was last heard 12 s ago"));
 }
 
-TEST_F(WaitingTest, AGradientWithoutCreditIsNamed) {
+TEST_F(WaitingTest, AGradientWithoutCreditIsReported) {
   for (std::uint64_t step = 0; step < 2; ++step) {
     trainer_.Push(0);
     trainer_.EndStep();
@@ -45,13 +45,13 @@ TEST_F(WaitingTest, AGradientWithoutCreditIsNamed) {
             "pserver server10:1 to take gradient of w10000 by 0 of step 2, for which there is no room yet");
 }
 
-TEST_F(WaitingTest, TheEndOfATrainerIsNamed) {
+TEST_F(WaitingTest, AWaitingCompletionIsReported) {
   ASSERT_TRUE(trainer_.session.Complete().ok());
   EXPECT_EQ(trainer_.session.WaitingFor(),
             "pserver server10:1 to take the end of this trainer, which was sent");
 }
 
-TEST_F(WaitingTest, AStepIsRecordedWithWhatWasSentAndCame) {
+TEST_F(WaitingTest, AStepRecordsSentAndReceivedBytes) {
   trainer_.Push(0);
   trainer_.Acknowledge(0, 0, 2);
   trainer_.EndStep();
@@ -71,7 +71,7 @@ TEST_F(WaitingTest, AStepIsRecordedWithWhatWasSentAndCame) {
   EXPECT_EQ(counts.Total().bytes_in, 16u);
 }
 
-TEST_F(WaitingTest, WhatIsSentAgainIsCounted) {
+TEST_F(WaitingTest, ResentMessagesAreCounted) {
   trainer_.Push(0);
   clock_.Advance(std::chrono::seconds(31));
   trainer_.session.Tick();

@@ -40,7 +40,7 @@ TEST(Blocks, CarrySignaturesAndDataOfOtherRanks) {
   EXPECT_EQ(mine.size(), 0u);
 }
 
-TEST(Blocks, StayWhereTheyAreWhileOthersAreAdded) {
+TEST(Blocks, KeepTheirAddressesWhenOthersAreAdded) {
   Blocks blocks(2, 8);
   blocks.Add(Numbered(1), BytesOf("one"));
   const std::span<const std::byte> first = blocks.First(1);
@@ -50,7 +50,7 @@ TEST(Blocks, StayWhereTheyAreWhileOthersAreAdded) {
   EXPECT_EQ(TextOf(blocks.First(1)), before);
 }
 
-TEST(Blocks, RefuseWhatIsCutOffOrTooLong) {
+TEST(Blocks, RefuseTruncatedAndOversizedInput) {
   Blocks sender(2, 64);
   sender.Add(Numbered(1), BytesOf("some data of a rank"));
   const std::span<const std::byte> whole = sender.First(1);

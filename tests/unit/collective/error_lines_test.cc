@@ -5,7 +5,7 @@
 namespace penstock::collective {
 namespace {
 
-TEST(ErrorLines, GoThereAndBack) {
+TEST(ErrorLines, RoundTrip) {
   const Status bare = Unavailable("E-x", "one line");
   const Status listed = InvalidArgument("E-y", "ranks differ").With("rank 0: a").With("").With("rank 2: b");
   for (const Status& each : {bare, listed}) {

@@ -96,7 +96,7 @@ class GlooGroups : public testing::Test {
   }
 };
 
-TEST_F(GlooGroups, ComputeWhatOneProcessDoes) {
+TEST_F(GlooGroups, MatchASingleProcess) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     const std::vector<int> ends =
         RunRanks(ranks, WithGroup([](CollectiveGroup& group) {
@@ -122,7 +122,7 @@ TEST_F(GlooGroups, AddManyPiecesInRankOrder) {
     EXPECT_EQ(RunRanks(3, SumOf(type, 9'000'001)), std::vector<int>(3, 0)) << ElementTypeName(type);
 }
 
-TEST_F(GlooGroups, PassSmallerPiecesWhereNotAllHaveOneAddress) {
+TEST_F(GlooGroups, UseSmallerPiecesOnDifferentAddresses) {
   EXPECT_EQ(RunRanks(3,
                      [](GlooRendezvous rendezvous) {
                        if (rendezvous.rank == 2) rendezvous.address = "127.0.0.2";
@@ -142,7 +142,7 @@ Status ReduceUntilItFails(CollectiveGroup& group) {
   return status;
 }
 
-TEST_F(GlooGroups, EndWithTheRankThatWasKilledInTheMiddle) {
+TEST_F(GlooGroups, NameARankKilledDuringAnOperation) {
   const std::vector<int> ends = RunRanks(
       4, WithGroup([](CollectiveGroup& group) -> std::string {
         if (group.rank() == 2) {
@@ -170,7 +170,7 @@ TEST_F(GlooGroups, EndWithTheRankThatWasKilledInTheMiddle) {
   EXPECT_TRUE(WIFSIGNALED(ends[2]));
 }
 
-TEST_F(GlooGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
+TEST_F(GlooGroups, AllRanksReportMismatchedOperations) {
   const std::vector<int> ends = RunRanks(
       3, WithGroup([](CollectiveGroup& group) -> std::string {
         std::string data(group.rank() == 1 ? 4'000'000 : 2'000'000, 'x');
@@ -182,7 +182,7 @@ TEST_F(GlooGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
   for (const int end : ends) EXPECT_EQ(end, 0);
 }
 
-TEST_F(GlooGroups, TellBothEndsOfAMessageThatDoesNotFit) {
+TEST_F(GlooGroups, BothEndsReportAMessageSizeMismatch) {
   const std::vector<int> ends = RunRanks(
       2, WithGroup([](CollectiveGroup& group) -> std::string {
         std::string data(group.rank() == 0 ? 1'000'000 : 10, 'x');
@@ -194,7 +194,7 @@ TEST_F(GlooGroups, TellBothEndsOfAMessageThatDoesNotFit) {
   for (const int end : ends) EXPECT_EQ(end, 0);
 }
 
-TEST_F(GlooGroups, EndTheWaitOfWhoAbortsAndTellTheOthers) {
+TEST_F(GlooGroups, AnAbortEndsTheWaitsOfAllRanks) {
   const std::vector<int> ends = RunRanks(
       3, WithGroup([](CollectiveGroup& group) -> std::string {
         if (group.rank() != 1) {
@@ -209,7 +209,7 @@ TEST_F(GlooGroups, EndTheWaitOfWhoAbortsAndTellTheOthers) {
   for (const int end : ends) EXPECT_EQ(end, 0);
 }
 
-TEST_F(GlooGroups, TellWhoWaitsForARankThatHasLeft) {
+TEST_F(GlooGroups, ReportARankThatHasLeft) {
   const std::vector<int> ends =
       RunRanks(2, WithGroup([](CollectiveGroup& group) -> std::string {
                  const Status first = group.Barrier().Wait();
@@ -239,7 +239,7 @@ TEST_F(GlooGroups, ReportLongWaits) {
   for (const int end : ends) EXPECT_EQ(end, 0);
 }
 
-TEST_F(GlooGroups, AreTheOuterOnesOfAHierarchy) {
+TEST_F(GlooGroups, ConnectTheHostsOfAHierarchy) {
   const std::string name = NewName();
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / name;
   const std::vector<int> ends = RunRanks(4, [&](const GlooRendezvous& rendezvous) -> std::string {
@@ -281,7 +281,7 @@ TEST_F(GlooGroups, AreTheOuterOnesOfAHierarchy) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(ends[rank], 0);
 }
 
-TEST_F(GlooGroups, SayWhatKeptThemFromConnecting) {
+TEST_F(GlooGroups, ReportWhyTheyCannotConnect) {
   const auto failing = [](const std::string&) -> Result<std::string> {
     return Unavailable("E-test", "the store is gone");
   };

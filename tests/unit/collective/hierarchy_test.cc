@@ -58,7 +58,7 @@ std::string FirstDifferenceOfCollectives(CollectiveGroup& group, std::uint64_t s
   return FirstDifferenceOfRandom(group, seed, 60, false);
 }
 
-TEST(HierarchicalGroups, DoWhatOneGroupOfAllRanksDoes) {
+TEST(HierarchicalGroups, MatchOneGroupOfAllRanks) {
   for (const Hosts& hosts :
        {Hosts{{0}}, Hosts{{0, 1}}, Hosts{{0, 1}, {2, 3}}, Hosts{{0, 2, 4}, {1, 3}}, Hosts{{1, 0}, {2}}}) {
     Groups groups = MakeGroups(hosts);
@@ -66,14 +66,14 @@ TEST(HierarchicalGroups, DoWhatOneGroupOfAllRanksDoes) {
   }
 }
 
-TEST(HierarchicalGroups, AddInRankOrderWhereThereIsOneHostOrOneRankAHost) {
+TEST(HierarchicalGroups, AddInRankOrderOnOneHostOrOneRankPerHost) {
   EXPECT_TRUE(MakeGroups({{0, 1, 2}})[0]->adds_in_rank_order());
   EXPECT_TRUE(MakeGroups({{0}, {1}, {2}})[2]->adds_in_rank_order());
   EXPECT_FALSE(MakeGroups({{0, 1}, {2, 3}})[0]->adds_in_rank_order());
   EXPECT_FALSE(MakeGroups({{1, 0}})[0]->adds_in_rank_order());
 }
 
-TEST(HierarchicalGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
+TEST(HierarchicalGroups, AllRanksReportMismatchedOperations) {
   Groups groups = MakeGroups({{0, 1}, {2, 3}});
   OnEachRank(groups, [](CollectiveGroup& group) {
     std::string data(400, 'x');
@@ -88,7 +88,7 @@ TEST(HierarchicalGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
   });
 }
 
-TEST(HierarchicalGroups, TellAllRanksWhyOneAborted) {
+TEST(HierarchicalGroups, AllRanksReportTheCauseOfAnAbort) {
   Groups groups = MakeGroups({{0, 1}, {2, 3}});
   std::vector<Completion> waits;
   for (const int rank : {0, 1, 2}) waits.push_back(groups[static_cast<std::size_t>(rank)]->Barrier());
@@ -105,7 +105,7 @@ TEST(HierarchicalGroups, TellAllRanksWhyOneAborted) {
 }
 
 // Rank 3 comes when its host's leader has said that it waits, and rank 0 comes last.
-TEST(HierarchicalGroups, ReportLongWaitsByTheRanksOfTheWhole) {
+TEST(HierarchicalGroups, ReportLongWaitsWithGlobalRanks) {
   Groups groups = MakeGroups({{0, 1}, {2, 3}}, std::chrono::milliseconds(1));
   testing::internal::CaptureStderr();
   std::vector<Completion> waits;
@@ -155,7 +155,7 @@ TEST(HierarchicalGroups, PassMessagesWithinAHostAndBetweenLeaders) {
   });
 }
 
-TEST(HierarchicalGroups, NameTheRanksOfTheWholeWhereAMessageDoesNotFit) {
+TEST(HierarchicalGroups, ReportMessageMismatchesWithGlobalRanks) {
   Groups groups = MakeGroups({{0, 1}, {2, 3}});
   std::string out(8, 'x'), in(4, ' ');
   const Completion sent = groups[2]->Send(ElementsOf(out, ElementType::kUInt8), 3);
@@ -168,7 +168,7 @@ TEST(HierarchicalGroups, NameTheRanksOfTheWholeWhereAMessageDoesNotFit) {
   static_cast<void>(sent.Wait());
 }
 
-TEST(HierarchicalGroups, RefuseGroupsThatDoNotFit) {
+TEST(HierarchicalGroups, RefuseInconsistentGroups) {
   Groups two = ThreadGroups(2), one = ThreadGroups(1);
   const auto id_of = [](Hierarchy hierarchy) {
     return MakeHierarchicalGroup(std::move(hierarchy)).status().id();

@@ -67,7 +67,7 @@ void ExpectEnd(const Status& status, std::string_view id, std::string_view text)
   EXPECT_NE(status.message().find(text), std::string::npos) << status.ToString();
 }
 
-TEST_F(NcclGroups, ComputeWhatOneProcessDoes) {
+TEST_F(NcclGroups, MatchASingleProcess) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     Begin(ranks);
     OnEachRank([](CollectiveGroup& group) {
@@ -113,7 +113,7 @@ class CallsOfOperation : public NcclGroups {
   }
 };
 
-TEST_F(CallsOfOperation, AllReduce) {
+TEST_F(CallsOfOperation, AllReduceIsOneNcclCall) {
   const auto of = [this](ElementType type, Reduction reduction) {
     return Of([=](CollectiveGroup& group) {
       static thread_local std::string data;
@@ -131,7 +131,7 @@ TEST_F(CallsOfOperation, AllReduce) {
   EXPECT_EQ(of(ElementType::kInt8, Reduction::kSum), "ncclAllReduce(16, i8, sum)");
 }
 
-TEST_F(CallsOfOperation, CopyWhatTheRankGivesAndWhatItGets) {
+TEST_F(CallsOfOperation, HostMemoryIsCopiedToAndFromTheGpu) {
   std::string data[2] = {Bytes(16), Bytes(16)};
   EXPECT_EQ(
       Of([&](CollectiveGroup& group) { return group.AllReduce(In(data[group.rank()]), Reduction::kSum); }),
@@ -158,7 +158,7 @@ TEST_F(CallsOfOperation, CopyWhatTheRankGivesAndWhatItGets) {
   EXPECT_EQ(Of([&](CollectiveGroup& group) { return group.Barrier(); }), Calls());
 }
 
-TEST_F(CallsOfOperation, PartsOfDifferentSizesAreBroadcastsOfOneGroup) {
+TEST_F(CallsOfOperation, UnequalPartsAreBroadcastsOfOneGroup) {
   std::string in[2] = {Bytes(4), Bytes(12)}, out[2] = {Bytes(16), Bytes(16)};
   const std::int64_t counts[] = {1, 3};
   EXPECT_EQ(Of([&](CollectiveGroup& group) {
@@ -180,7 +180,7 @@ TEST_F(CallsOfOperation, MessagesBothWaysAreOneGroup) {
              "ncclRecv(2, f32, 0)", "ncclGroupEnd()", "cudaMemcpyAsync(to the host, 8)"}));
 }
 
-TEST_F(NcclGroups, NameOperationsThatDifferBeforeNcclIsCalled) {
+TEST_F(NcclGroups, MismatchedOperationsFailBeforeNcclIsCalled) {
   Begin(3);
   OnEachRank([&](CollectiveGroup& group) {
     std::string data = Bytes(group.rank() == 1 ? 8 : 4);
@@ -191,7 +191,7 @@ TEST_F(NcclGroups, NameOperationsThatDifferBeforeNcclIsCalled) {
   });
 }
 
-TEST_F(NcclGroups, TellBothEndsOfAMessageThatDoesNotFit) {
+TEST_F(NcclGroups, BothEndsReportAMessageSizeMismatch) {
   Begin(2);
   OnEachRank([](CollectiveGroup& group) {
     std::string data = Bytes(group.rank() == 0 ? 1'000'000 : 10);
@@ -249,7 +249,7 @@ TEST_F(NcclGroups, ARankThatLeavesInOrderDoesNotEndTheOthers) {
   });
 }
 
-TEST_F(NcclGroups, CallsThatFailAreNamedOnAllRanks) {
+TEST_F(NcclGroups, AllRanksReportFailedCalls) {
   for (const auto& [name, id] :
        {std::pair("ncclAllReduce", "E-collective-nccl"), std::pair("cudaMalloc", "E-collective-nccl"),
         std::pair("cudaMemcpyAsync", "E-collective-nccl"),
@@ -266,7 +266,7 @@ TEST_F(NcclGroups, CallsThatFailAreNamedOnAllRanks) {
   }
 }
 
-TEST_F(NcclGroups, AGroupOfCallsThatFailsIsEndedAllTheSame) {
+TEST_F(NcclGroups, AFailedGroupOfCallsIsStillEnded) {
   Begin(2);
   gpus_->Fail(0, "ncclSend", 4);
   OnEachRank([&](CollectiveGroup& group) {
@@ -280,7 +280,7 @@ TEST_F(NcclGroups, AGroupOfCallsThatFailsIsEndedAllTheSame) {
   });
 }
 
-TEST_F(NcclGroups, ARankWithoutItsGpuIsNamedOnAll) {
+TEST_F(NcclGroups, AllRanksNameTheRankWithoutAGpu) {
   Begin(3);
   gpus_->Fail(1, "cudaSetDevice", 100);
   OnEachRank([](CollectiveGroup&) { ADD_FAILURE() << "a group"; },
@@ -300,7 +300,7 @@ TEST_F(NcclGroups, AFailureWhileConnectingEndsAllRanks) {
              });
 }
 
-TEST(NcclGroup, NeedsTwoOthersOfTheSameRanks) {
+TEST(NcclGroup, RequiresTwoGroupsOfTheSameRanks) {
   FakeGpus gpus(2);
   auto two = MakeThreadGroups(2).value(), one = MakeThreadGroups(1).value();
   EXPECT_EQ(MakeNcclGroup(gpus.ApiOf(0), {.agree = std::move(two[0]), .watch = nullptr}).status().id(),
@@ -310,7 +310,7 @@ TEST(NcclGroup, NeedsTwoOthersOfTheSameRanks) {
       "E-collective-size");
 }
 
-TEST(GpuApi, IsLoadedWhereTheLibrariesAre) {
+TEST(GpuApi, LoadsInstalledLibraries) {
   const Result<const GpuApi*> api = LoadGpuApi();
   if (!api.ok()) {
     EXPECT_EQ(api.status().id(), "E-collective-nccl");
@@ -326,7 +326,7 @@ TEST(GpuApi, IsLoadedWhereTheLibrariesAre) {
 #ifdef PENSTOCK_TEST_NCCL_HEADER
 constexpr bool Same(auto ours, auto theirs) { return static_cast<int>(ours) == static_cast<int>(theirs); }
 
-TEST(GpuApi, HasTheNumbersOfNcclsHeader) {
+TEST(GpuApi, ConstantsMatchNcclsHeader) {
   static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
   static_assert(Same(kNcclInt8, ncclInt8) && Same(kNcclUint8, ncclUint8) && Same(kNcclInt32, ncclInt32) &&
                 Same(kNcclInt64, ncclInt64) && Same(kNcclFloat16, ncclFloat16) &&

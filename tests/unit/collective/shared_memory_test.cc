@@ -72,7 +72,7 @@ std::string Expect(const Status& status, std::string_view id, std::string_view t
   return fits ? "" : StrCat("expected ", id, " with '", text, "', got ", status);
 }
 
-TEST(SharedMemoryGroups, GiveTheBytesOfOneProcessThatAddsInRankOrder) {
+TEST(SharedMemoryGroups, EqualSummationInRankOrder) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     Processes processes;
     processes.StartAll(ranks, WithGroup([](CollectiveGroup& group) {
@@ -110,7 +110,7 @@ void DieInTheMiddle(CollectiveGroup& group) {
   raise(SIGKILL);
 }
 
-TEST(SharedMemoryGroups, EndWithTheRankThatWasKilledInTheMiddle) {
+TEST(SharedMemoryGroups, NameARankKilledDuringAnOperation) {
   Processes processes;
   processes.StartAll(4, WithGroup([](CollectiveGroup& group) -> std::string {
                        if (group.rank() == 2) DieInTheMiddle(group);
@@ -130,7 +130,7 @@ TEST(SharedMemoryGroups, EndWithTheRankThatWasKilledInTheMiddle) {
   EXPECT_TRUE(WIFSIGNALED(ends[2]));
 }
 
-TEST(SharedMemoryGroups, EndWithAMessageOfARankThatWasKilled) {
+TEST(SharedMemoryGroups, NameARankKilledWhileSending) {
   Processes processes;
   processes.StartAll(2, WithGroup([](CollectiveGroup& group) -> std::string {
                        std::string data(1000, 'x');
@@ -147,7 +147,7 @@ TEST(SharedMemoryGroups, EndWithAMessageOfARankThatWasKilled) {
   EXPECT_EQ(processes.Wait()[1], 0);
 }
 
-TEST(SharedMemoryGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
+TEST(SharedMemoryGroups, AllRanksReportMismatchedOperations) {
   Processes processes;
   processes.StartAll(
       3, WithGroup([](CollectiveGroup& group) -> std::string {
@@ -160,7 +160,7 @@ TEST(SharedMemoryGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
   for (const int end : processes.Wait()) EXPECT_EQ(end, 0);
 }
 
-TEST(SharedMemoryGroups, TellOfARankThatAborts) {
+TEST(SharedMemoryGroups, AllRanksReportAnAbort) {
   Processes processes;
   processes.StartAll(2, WithGroup([](CollectiveGroup& group) -> std::string {
                        if (group.rank() == 1) {
@@ -173,7 +173,7 @@ TEST(SharedMemoryGroups, TellOfARankThatAborts) {
   for (const int end : processes.Wait()) EXPECT_EQ(end, 0);
 }
 
-TEST(SharedMemoryGroups, NameTheRanksThatDoNotCome) {
+TEST(SharedMemoryGroups, NameMissingRanks) {
   const auto expect_late = [](std::string_view text) {
     return [text](const SharedMemoryRendezvous& rendezvous) {
       return Expect(MakeSharedMemoryGroup(rendezvous).status(), "E-collective-join-late", text);
@@ -207,7 +207,7 @@ TEST(SharedMemoryGroups, RefuseARankOfAnotherGroup) {
   for (const int end : processes.Wait()) EXPECT_EQ(end, 0);
 }
 
-TEST(SharedMemoryGroups, RefuseARankOutOfRangeAndAMeetingPointThatNoSocketCanHave) {
+TEST(SharedMemoryGroups, RefuseAnInvalidRankOrSocketPath) {
   for (const SharedMemoryRendezvous& wrong :
        {SharedMemoryRendezvous{.rank = 2, .size = 2, .meeting_point = "x"},
         SharedMemoryRendezvous{.rank = 0, .size = 0, .meeting_point = "x"},

@@ -27,14 +27,14 @@ void OnEachRank(Groups& groups, const std::function<void(CollectiveGroup&)>& cal
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ThreadGroups, GiveTheBytesOfOneProcessThatAddsInRankOrder) {
+TEST(ThreadGroups, EqualSummationInRankOrder) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     Groups groups = MakeGroups(ranks);
     OnEachRank(groups, [](CollectiveGroup& group) { EXPECT_EQ(FirstDifference(group, 1), ""); });
   }
 }
 
-TEST(ThreadGroups, GiveTheSameBytesInAnyOrderOfRandomOperations) {
+TEST(ThreadGroups, RandomOperationsAreDeterministic) {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     Groups groups = MakeGroups(1 + static_cast<int>(seed % 4));
     OnEachRank(groups, [seed](CollectiveGroup& group) {
@@ -43,7 +43,7 @@ TEST(ThreadGroups, GiveTheSameBytesInAnyOrderOfRandomOperations) {
   }
 }
 
-TEST(ThreadGroups, RunBesideEachOther) {
+TEST(ThreadGroups, RunConcurrently) {
   Groups first = MakeGroups(2), second = MakeGroups(2);
   std::thread other([&] {
     OnEachRank(second, [](CollectiveGroup& group) { EXPECT_EQ(FirstDifferenceOfRandom(group, 5, 40), ""); });
@@ -62,7 +62,7 @@ CollectiveGroup::Running RunningOf(const CollectiveGroup& group, bool blocks_cal
   return *now;
 }
 
-TEST(ThreadGroups, SayWhatTheyRunAndWhetherACallerWaits) {
+TEST(ThreadGroups, ReportTheRunningOperationAndWaits) {
   Groups groups = MakeGroups(2);
   CollectiveGroup &first = *groups[0], &second = *groups[1];
   EXPECT_FALSE(first.running());
@@ -97,7 +97,7 @@ TEST(ThreadGroups, CallBackWithTheResult) {
   });
 }
 
-TEST(ThreadGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
+TEST(ThreadGroups, AllRanksReportMismatchedOperations) {
   Groups groups = MakeGroups(3);
   OnEachRank(groups, [](CollectiveGroup& group) {
     std::vector<float> values(1000, 1);
@@ -119,7 +119,7 @@ TEST(ThreadGroups, TellAllRanksWhichTwoStartedDifferentOperations) {
   });
 }
 
-TEST(ThreadGroups, TellOfCountsThatDiffer) {
+TEST(ThreadGroups, ReportDifferentCounts) {
   Groups groups = MakeGroups(2);
   OnEachRank(groups, [](CollectiveGroup& group) {
     std::string in(4, 'x'), out(6, ' ');
@@ -133,7 +133,7 @@ TEST(ThreadGroups, TellOfCountsThatDiffer) {
   });
 }
 
-TEST(ThreadGroups, TellBothEndsOfAMessageThatDoesNotFit) {
+TEST(ThreadGroups, BothEndsReportAMessageSizeMismatch) {
   Groups groups = MakeGroups(2);
   OnEachRank(groups, [](CollectiveGroup& group) {
     std::string data(group.rank() == 0 ? 1'000'000 : 10, 'x');
@@ -146,7 +146,7 @@ TEST(ThreadGroups, TellBothEndsOfAMessageThatDoesNotFit) {
   });
 }
 
-TEST(ThreadGroups, EndTheWaitOfWhoAbortsAndTellTheOthers) {
+TEST(ThreadGroups, AnAbortEndsTheWaitsOfAllRanks) {
   Groups groups = MakeGroups(2);
   const Completion waits = groups[0]->Barrier();
   groups[0]->Abort(Cancelled("E-run-cancelled", "the user has stopped the run"));
@@ -165,7 +165,7 @@ TEST(ThreadGroups, AreAbortedWhileAnotherRankWaits) {
   EXPECT_EQ(second.Wait().id(), "E-collective-peer-left");
 }
 
-TEST(ThreadGroups, TellWhoWaitsForARankThatHasLeft) {
+TEST(ThreadGroups, ReportARankThatHasLeft) {
   Groups groups = MakeGroups(2);
   OnEachRank(groups, [](CollectiveGroup& group) { EXPECT_TRUE(group.Barrier().Wait().ok()); });
   groups[1].reset();
@@ -174,7 +174,7 @@ TEST(ThreadGroups, TellWhoWaitsForARankThatHasLeft) {
   EXPECT_EQ(status.message(), "rank 1 has left the group: it takes no part in barrier 2 (the end)");
 }
 
-TEST(ThreadGroups, RefuseWhatCannotBeRunAndGoOn) {
+TEST(ThreadGroups, ContinueAfterAnInvalidOperation) {
   Groups groups = MakeGroups(1);
   CollectiveGroup& group = *groups[0];
   std::string bytes(8, 'x');
@@ -193,7 +193,7 @@ TEST(ThreadGroups, RefuseWhatCannotBeRunAndGoOn) {
   EXPECT_EQ(MakeThreadGroups(0).status().id(), "E-collective-size");
 }
 
-TEST(ThreadGroups, WorkInPlaceWhereTheHeaderSaysSo) {
+TEST(ThreadGroups, DocumentedOperationsWorkInPlace) {
   Groups groups = MakeGroups(2);
   OnEachRank(groups, [](CollectiveGroup& group) {
     const std::int64_t part = 100'000;

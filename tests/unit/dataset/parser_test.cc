@@ -55,12 +55,12 @@ TEST(Parser, ABatchHasATensorForEachSlot) {
   EXPECT_EQ(Values<float>(batch[2]), (std::vector<float>{7, 0.25F, 0, 3}));
 }
 
-TEST(Parser, WholeNumbersAreOf64BitsAsFluidKeepsThem) {
+TEST(Parser, IntegersAre64BitAsInFluid) {
   const Batch batch = BatchOf({.slots = {{.name = "id"}}}, {"3 18446744073709551615 -9223372036854775808 0"});
   EXPECT_EQ(Values<std::int64_t>(batch[0]), (std::vector<std::int64_t>{-1, INT64_MIN, 0}));
 }
 
-TEST(Parser, ZerosInSequencesAreDroppedWhereAskedFor) {
+TEST(Parser, ZerosInSequencesAreDroppedOnRequest) {
   Format format = Example();
   format.drops_zeros = true;
   const Batch batch = BatchOf(format, {"3 0 5 0 2 0 0 2 1e-7 2", "2 0 0 2 1 1 1 0"});
@@ -70,7 +70,7 @@ TEST(Parser, ZerosInSequencesAreDroppedWhereAskedFor) {
   EXPECT_EQ(Values<float>(batch[2]), (std::vector<float>{2, 0}));
 }
 
-TEST(Parser, ASlotThatIsNotUsedIsReadAndLeftOut) {
+TEST(Parser, UnusedSlotsAreSkipped) {
   Format format = Example();
   format.slots[1].used = false;
   const Batch batch = BatchOf(format, {"1 5 1 9 1 7"});  // its width does not matter
@@ -80,7 +80,7 @@ TEST(Parser, ASlotThatIsNotUsedIsReadAndLeftOut) {
             "slot price: \"x\" is no number of type float32   [E-dataset-number]");
 }
 
-TEST(Parser, AnIdStandsInFront) {
+TEST(Parser, AnInstanceIdPrecedesTheSlots) {
   Format format = {.slots = {{.name = "words"}}, .has_ids = true};
   std::string record;
   bool rest = false;
@@ -90,7 +90,7 @@ TEST(Parser, AnIdStandsInFront) {
             "the id of the instance: the line must begin with 1 and the id   [E-dataset-short]");
 }
 
-TEST(Parser, SaysWhatALineHasBeyondItsSlots) {
+TEST(Parser, ReportsExtraFields) {
   const Format format = {.slots = {{.name = "words"}}};
   std::string record;
   bool rest = false;
@@ -100,7 +100,7 @@ TEST(Parser, SaysWhatALineHasBeyondItsSlots) {
   EXPECT_TRUE(rest);
 }
 
-TEST(Parser, SaysWhatIsWrongWithALine) {
+TEST(Parser, ReportsInvalidLines) {
   const Format format = Example();
   EXPECT_EQ(ErrorOf(format, ""),
             "slot words: the line ends where its count should stand   [E-dataset-count]");
@@ -121,7 +121,7 @@ TEST(Parser, SaysWhatIsWrongWithALine) {
             "slot words: \"" + std::string(60, 'x') + "\"... is no integer of 64 bits   [E-dataset-number]");
 }
 
-TEST(CheckFormat, SaysWhichSlotsCannotBe) {
+TEST(CheckFormat, ReportsInvalidSlots) {
   EXPECT_EQ(CheckFormat(Example()).ToString(), "ok");
   EXPECT_EQ(CheckFormat({}).ToString(),
             "dataset: no slot is used; call set_use_var(variables) first   [E-dataset-slots]");

@@ -44,14 +44,14 @@ Lists Drain(BatchQueue& queue, Status* error = nullptr) {
   }
 }
 
-TEST_F(ReadingTest, BatchesGoOnFromFileToFile) {
+TEST_F(ReadingTest, BatchesSpanFiles) {
   const std::vector<std::string> files = {Write("a", "1 1\n1 2\n1 3\n"), Write("b", ""),
                                           Write("c", "1 4\n1 5")};
   const auto reading = Reading::OfFiles(kFormat, {files}, {.threads = 1, .batch_size = 2});
   EXPECT_EQ(Drain(*reading->queues()[0]), (Lists{{1, 2}, {3, 4}, {5}}));
 }
 
-TEST_F(ReadingTest, EachThreadHasItsFiles) {
+TEST_F(ReadingTest, FilesAreDividedAmongThreads) {
   std::vector<std::string> files;
   for (int i = 0; i < 5; ++i) files.push_back(Write(StrCat("f", i), StrCat("1 ", i, "\n")));
   const auto reading = Reading::OfFiles(kFormat, {files}, {.threads = 2, .batch_size = 2});
@@ -59,7 +59,7 @@ TEST_F(ReadingTest, EachThreadHasItsFiles) {
   EXPECT_EQ(Drain(*reading->queues()[1]), (Lists{{1, 3}}));
 }
 
-TEST_F(ReadingTest, ACommandGetsTheFileAndItsOutputIsRead) {
+TEST_F(ReadingTest, PipeCommandsReceiveTheFile) {
   const std::string file = Write("a", "1\n2\n3\n");
   const auto reading =
       Reading::OfFiles(kFormat, {{file}, "sed 's/^/1 /' | head -n 2"}, {.threads = 1, .batch_size = 9});
@@ -76,7 +76,7 @@ TEST_F(ReadingTest, RecordsInMemoryAreShared) {
   EXPECT_EQ(Drain(*reading->queues()[1]), (Lists{{3, 4}, {5}}));
 }
 
-TEST_F(ReadingTest, ABadLineIsNamedAfterTheBatchesBeforeIt) {
+TEST_F(ReadingTest, ABadLineIsReportedAfterEarlierBatches) {
   const std::string file = Write("a", "1 1\n1 2\n1 x\n1 4\n");
   const auto reading = Reading::OfFiles(kFormat, {{file}}, {.threads = 1, .batch_size = 1});
   Status error;
@@ -86,7 +86,7 @@ TEST_F(ReadingTest, ABadLineIsNamedAfterTheBatchesBeforeIt) {
                    "[E-dataset-number]"));
 }
 
-TEST_F(ReadingTest, ACommandThatFailsIsNamedWithItsFile) {
+TEST_F(ReadingTest, AFailedCommandIsReportedWithItsFile) {
   const std::string file = Write("a", "1 1\n");
   const auto reading = Reading::OfFiles(kFormat, {{file}, "cat; exit 3"}, {.threads = 1, .batch_size = 1});
   Status error;
@@ -97,7 +97,7 @@ TEST_F(ReadingTest, ACommandThatFailsIsNamedWithItsFile) {
                    "said stands in this process's errors   [E-dataset-command]"));
 }
 
-TEST_F(ReadingTest, ALineOfACommandIsNamed) {
+TEST_F(ReadingTest, ABadLineOfACommandIsReported) {
   const std::string file = Write("a", "1 1\n");
   Records records;
   PipeCommands commands;
@@ -108,7 +108,7 @@ TEST_F(ReadingTest, ALineOfACommandIsNamed) {
   EXPECT_EQ(records.size(), 0u);
 }
 
-TEST_F(ReadingTest, FilesThatCannotBeReadAreNamed) {
+TEST_F(ReadingTest, UnreadableFilesAreReported) {
   Records records;
   PipeCommands commands;
   EXPECT_EQ(Load(kFormat, {{"/no/such"}}, 1, commands, records).ToString(),
@@ -117,7 +117,7 @@ TEST_F(ReadingTest, FilesThatCannotBeReadAreNamed) {
             "dataset: /tmp cannot be read: it is a folder   [E-dataset-file]");
 }
 
-TEST_F(ReadingTest, AnEndComesThoughACommandNeverWrites) {
+TEST_F(ReadingTest, EndsWhileACommandIsSilent) {
   const std::string file = Write("a", "");
   auto reading =
       Reading::OfFiles(kFormat, {{file, file}, "exec tail -f /dev/null"}, {.threads = 2, .batch_size = 1});
@@ -131,7 +131,7 @@ TEST_F(ReadingTest, AnEndComesThoughACommandNeverWrites) {
   EXPECT_EQ(loaded.get().id(), "E-dataset-stopped");
 }
 
-TEST_F(ReadingTest, AnEndComesThoughNobodyTakesBatches) {
+TEST_F(ReadingTest, EndsWhileBatchesAreNotTaken) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "1 1\n";
   const auto reading = Reading::OfFiles(kFormat, {{Write("a", text)}, "cat -"},
@@ -141,7 +141,7 @@ TEST_F(ReadingTest, AnEndComesThoughNobodyTakesBatches) {
   EXPECT_EQ(reading->queues()[0]->Pop().status().id(), "E-read-not-started");
 }
 
-TEST_F(ReadingTest, WithoutDescriptorsLeftThereIsAnError) {
+TEST_F(ReadingTest, DescriptorExhaustionIsAnError) {
   const std::string file = Write("a", "1 1\n");
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);

@@ -48,7 +48,7 @@ TEST(RecordsEdit, InstancesOfAnIdAreMerged) {
   EXPECT_TRUE(dropped.empty());
 }
 
-TEST(RecordsEdit, WhatCannotBeMergedIsDroppedAndReported) {
+TEST(RecordsEdit, UnmergeableInstancesAreDroppedAndReported) {
   const Records records = Of(
       {"1 few 1 7 2 0 0", "1 both 1 1 2 0 0", "1 both 1 2 2 0 0", "1 dense 1 1 2 1 0", "1 dense 1 0 2 0 1"});
   std::vector<Dropped> dropped;
@@ -59,7 +59,7 @@ TEST(RecordsEdit, WhatCannotBeMergedIsDroppedAndReported) {
   EXPECT_EQ(StrCat(dropped[2].id, dropped[2].instances, dropped[2].slot), "few1");
 }
 
-TEST(RecordsEdit, AShuffleIsReproducibleAndChangesOnlyTheSlots) {
+TEST(RecordsEdit, SlotShuffleIsReproducibleAndKeepsOtherSlots) {
   std::vector<std::string> lines;
   for (int i = 1; i <= 50; ++i) lines.push_back(StrCat("1 id", i, " 1 ", i, " 2 ", i, " 0"));
   const Records records = Of(lines);

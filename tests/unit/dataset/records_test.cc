@@ -40,7 +40,7 @@ TEST(Records, AppendKeepsTheOrder) {
   EXPECT_EQ(ValuesOf(records), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
 }
 
-TEST(Records, ManyAndLargeOnesStayAsTheyAre) {
+TEST(Records, ManyAndLargeRecordsArePreserved) {
   Records records = Numbers(0, 20000);
   std::string line = "300000";
   for (int i = 0; i < 300000; ++i) line += " 7";
@@ -65,7 +65,7 @@ TEST(Records, AShuffleDependsOnItsSeedAlone) {
   EXPECT_EQ(sorted, ValuesOf(Numbers(0, 100)));
 }
 
-TEST(Records, EachGoesToOneTrainerWhoeverHasReadIt) {
+TEST(Records, GlobalShuffleSendsEachRecordToOneTrainer) {
   const Records all = Numbers(0, 1000), second_half = Numbers(500, 1000);
   std::multiset<std::int64_t> received;
   std::vector<std::size_t> sizes;
@@ -85,7 +85,7 @@ TEST(Records, EachGoesToOneTrainerWhoeverHasReadIt) {
   EXPECT_NE(all.Pack(0, 3, 5), all.Pack(0, 3, 6));
 }
 
-TEST(Records, AnIdDecidesWhereAnInstanceGoes) {
+TEST(Records, InstancesAreRoutedById) {
   const Format format = {.slots = {{.name = "words"}}, .has_ids = true};
   Records records;
   for (int i = 0; i < 50; ++i) records.Add(RecordOf(StrCat("1 user7 1 ", i), format));
@@ -94,7 +94,7 @@ TEST(Records, AnIdDecidesWhereAnInstanceGoes) {
   EXPECT_EQ(first + second, records.Pack(0, 1, 1).size());
 }
 
-TEST(Records, WhatAPeerSendsIsLookedAt) {
+TEST(Records, InvalidPeerRecordsAreRefused) {
   const std::string good = Numbers(0, 2).Pack(0, 1, 0);
   Records records;
   const auto error = [&](const std::string& packed, const Format& format = kWords) {

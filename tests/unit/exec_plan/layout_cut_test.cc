@@ -26,7 +26,7 @@ TEST(LayoutCut, ReadersShareOneCopy) {
   EXPECT_EQ(cut.Choose(), (std::vector<bool>{true, true}));
 }
 
-TEST(LayoutCut, OfEqualSumsTheOneWithMorePlainOps) {
+TEST(LayoutCut, PrefersPlainOpsOnTies) {
   LayoutCut cut;
   cut.AddOp(5, 5);
   const int conv = cut.AddOp(8, 4);
@@ -76,7 +76,7 @@ struct Random {
   }
 };
 
-TEST(LayoutCut, CostsAsLittleAsTheBestOfAllChoices) {
+TEST(LayoutCut, FindsTheOptimum) {
   std::mt19937 bits(1);
   for (int round = 0; round < 400; ++round) {
     const Random graph(bits);
@@ -93,7 +93,7 @@ TEST(LayoutCut, CostsAsLittleAsTheBestOfAllChoices) {
   }
 }
 
-TEST(LayoutCut, TakesLongChains) {
+TEST(LayoutCut, HandlesLongChains) {
   LayoutCut cut;
   int before = LayoutCut::kPlain;
   for (int i = 0; i < 20000; ++i) {

@@ -55,13 +55,13 @@ std::string OrderOf(const std::string& ops) {
   return Join(types, " ");
 }
 
-TEST(ReceiveEarly, AParameterIsAskedForOnceItsGradientIsSent) {
+TEST(ReceiveEarly, RequestsAParameterAfterItsGradientIsSent) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  gw = back_w(X=w)\n", kSendW, kSendBarrier,
                            kRecvW, kRecvV, kFetchBarrier)),
             "back_v send recv* back_w send recv* send_barrier fetch_barrier");
 }
 
-TEST(ReceiveEarly, NotBeforeTheLastOpThatNamesIt) {
+TEST(ReceiveEarly, WaitsForTheLastUse) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  gw = back_w(X=[w, v])\n", kSendW,
                            "  a = other(X=a)\n", kSendBarrier, kRecvV, kRecvW, kFetchBarrier)),
             "back_v send back_w recv* send recv* other send_barrier fetch_barrier");
@@ -70,7 +70,7 @@ TEST(ReceiveEarly, NotBeforeTheLastOpThatNamesIt) {
             "back_v send other recv* send_barrier fetch_barrier");
 }
 
-TEST(ReceiveEarly, ABlockThatNamesItIsOver) {
+TEST(ReceiveEarly, WaitsForBlocksThatUseIt) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  a = loop(X=a) {sub_block=^1}\n", kSendBarrier,
                            kRecvV, kFetchBarrier, "}\nblock 1 in 0 {\n  a = other(X=v)\n}\n")),
             "back_v send loop recv* send_barrier fetch_barrier");
@@ -83,14 +83,14 @@ TEST(ReceiveEarly, SlicesWaitForTheReadersOfTheWhole) {
             "back_w send reader recv* other send_barrier fetch_barrier concat");
 }
 
-TEST(ReceiveEarly, AReaderOfTheNewValueDoesNotHoldItBack) {
+TEST(ReceiveEarly, ReadersOfTheNewValueDoNotDelayIt) {
   EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  a = other(X=a)\n", kSendBarrier, kRecvV,
                            kFetchBarrier, "  a = reader(X=v)\n")),
             "back_v send recv* other send_barrier fetch_barrier reader");
 }
 
 // It would ask for a version that no step has begun.
-TEST(ReceiveEarly, AProgramCannotAskForTheNextVersion) {
+TEST(ReceiveEarly, ProgramsCannotRequestTheNextVersion) {
   const Result<Program> program =
       ParseText(StrCat(kVars, "  v = recv() {epmap=[\"a:1\"], next_version=true} @rpc(v, gv)\n}\n"), "in");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
@@ -99,7 +99,7 @@ TEST(ReceiveEarly, AProgramCannotAskForTheNextVersion) {
   EXPECT_EQ(compiled.status().id(), "E-op-attr");
 }
 
-TEST(ReceiveEarly, StaysWhereItIsNotKnownToBeRight) {
+TEST(ReceiveEarly, DoesNotMoveInUnprovenCases) {
   const std::string unsent = StrCat("  gw = back_w(X=w)\n", kSendW, kSendBarrier, kRecvV, kFetchBarrier);
   EXPECT_EQ(OrderOf(unsent), "back_w send send_barrier recv fetch_barrier") << "v has no gradient";
   const std::string unnamed =

@@ -48,20 +48,20 @@ Place& PlaceNamed(Specialisation& plan, const std::string& name) {
   return *found;
 }
 
-TEST(VerifyPlan, AcceptsWhatTheExecutorMakes) {
+TEST(VerifyPlan, AcceptsPlansOfTheExecutor) {
   EXPECT_EQ(Rule(*Chain()), "");
   EXPECT_EQ(Rule(*PlanOf("  a = relu(X=x)\n  b = relu(X=a)\n  c = relu(X=b)\n", {"x"}, {"c"})), "")
       << "each in the memory of the one before";
 }
 
-TEST(VerifyPlan, TemporariesThatAreAliveLieApart) {
+TEST(VerifyPlan, LiveTemporariesMustNotOverlap) {
   const auto plan = Chain();
   ASSERT_NE(PlaceNamed(*plan, "a").offset, PlaceNamed(*plan, "b").offset);
   PlaceNamed(*plan, "b").offset = PlaceNamed(*plan, "a").offset;
   EXPECT_NE(Rule(*plan).find("b lies in the memory of a, which is in use"), std::string::npos) << Rule(*plan);
 }
 
-TEST(VerifyPlan, OverlapsOfAPartAreFoundFromBothSides) {
+TEST(VerifyPlan, PartialOverlapsAreFoundFromBothSides) {
   for (const bool before : {false, true}) {
     const auto plan = Chain();
     Place &a = PlaceNamed(*plan, "a"), &b = PlaceNamed(*plan, "b");
@@ -72,7 +72,7 @@ TEST(VerifyPlan, OverlapsOfAPartAreFoundFromBothSides) {
   }
 }
 
-TEST(VerifyPlan, PlacesLieInTheArenaAndHoldTheirValues) {
+TEST(VerifyPlan, BuffersMustFitTheArenaAndTheirValues) {
   const auto behind = Chain();
   PlaceNamed(*behind, "b").offset = behind->arena_bytes;
   EXPECT_NE(Rule(*behind).find("b ends behind the arena"), std::string::npos);
@@ -81,7 +81,7 @@ TEST(VerifyPlan, PlacesLieInTheArenaAndHoldTheirValues) {
   EXPECT_NE(Rule(*small).find("b : f32[64, 64] is larger than its place"), std::string::npos);
 }
 
-TEST(VerifyPlan, AReaderExpectsWhatTheWriterLeaves) {
+TEST(VerifyPlan, ReadAndWriteTypesMustMatch) {
   const auto plan = Chain();
   const auto first = plan->OutputsOf(0).front();
   TensorDesc other = plan->type(first.type);
@@ -92,7 +92,7 @@ TEST(VerifyPlan, AReaderExpectsWhatTheWriterLeaves) {
       << Rule(*plan);
 }
 
-TEST(VerifyPlan, ATemporaryIsWrittenBeforeItIsRead) {
+TEST(VerifyPlan, TemporariesMustBeWrittenBeforeReads) {
   const auto plan = Chain();
   auto block = std::make_shared<CompiledBlock>(*plan->block);
   block->instructions[1].inputs.front().front() = block->instructions[2].outputs.front().front();
@@ -100,7 +100,7 @@ TEST(VerifyPlan, ATemporaryIsWrittenBeforeItIsRead) {
   EXPECT_NE(Rule(*plan).find("no step before writes c"), std::string::npos) << Rule(*plan);
 }
 
-TEST(VerifyPlan, WhatIsInProgressIsAwaited) {
+TEST(VerifyPlan, PendingOperationsMustBeAwaited) {
   const auto begun = [] {
     auto plan = Chain();
     // As if the first step were a collective op.
@@ -119,7 +119,7 @@ TEST(VerifyPlan, WhatIsInProgressIsAwaited) {
   EXPECT_NE(Rule(*late).find("a is in use by an operation: ring 0"), std::string::npos) << Rule(*late);
 }
 
-TEST(VerifyPlan, NothingIsInProgressAtTheEnd) {
+TEST(VerifyPlan, NoOperationMayBePendingAtTheEnd) {
   const auto plan = Chain();
   auto block = std::make_shared<CompiledBlock>(*plan->block);
   block->instructions[3].def = AllOps().Find("c_allreduce_sum");

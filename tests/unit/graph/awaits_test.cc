@@ -61,14 +61,14 @@ std::string AwaitsOf(const std::string& ops) {
   return Join(said, " ");
 }
 
-TEST(Awaits, AnOperationOfARingIsAwaitedByTheFirstUseOfItsVariables) {
+TEST(Awaits, TheFirstUseOfAVariableAwaitsItsOperation) {
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n"), "end:ring 0");
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  h = compute(X=h)\n  h = compute(X=g)\n"), "2:ring 0");
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  g = compute(X=h)\n"), "1:ring 0");
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=h)\n  h = compute(X=w)\n"), "1:ring 0");
 }
 
-TEST(Awaits, AWaitForARingIsOneForAllItsOperations) {
+TEST(Awaits, AwaitingARingAwaitsAllItsOperations) {
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  h = c_allreduce_sum(X=h)\n  w = compute(X=h)\n"
                      "  v = compute(X=g)\n"),
             "2:ring 0");
@@ -79,7 +79,7 @@ TEST(Awaits, AWaitForARingIsOneForAllItsOperations) {
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  g = c_allreduce_sum(X=g)\n"), "1:ring 0 end:ring 0");
 }
 
-TEST(Awaits, AnOpThatOrdersStreamsAwaitsItsRingAndUsesNothing) {
+TEST(Awaits, StreamSyncOpsAwaitTheirRing) {
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  g = c_sync_comm_stream(X=g)\n  h = compute(X=g)\n"), "");
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  h = c_sync_comm_stream(X=h)\n  h = compute(X=g)\n"), "");
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  g = c_sync_calc_stream(X=g)\n"), "end:ring 0");
@@ -88,7 +88,7 @@ TEST(Awaits, AnOpThatOrdersStreamsAwaitsItsRingAndUsesNothing) {
   EXPECT_EQ(AwaitsOf("  g = c_allreduce_sum(X=g)\n  h = c_sync_comm_stream(X=g) {ring_id=1}\n"), "1:ring 0");
 }
 
-TEST(Awaits, PullsAreAwaitedByTheFirstUseOrTheNextOpOfTheStep) {
+TEST(Awaits, PullsAreAwaitedByTheFirstUseOrStepEnd) {
   EXPECT_EQ(AwaitsOf("  w = recv()\n  v = recv()\n  g = compute(X=h)\n  g = compute(X=w)\n"), "3:pulls");
   EXPECT_EQ(AwaitsOf("  w = recv()\n  send(X=g)\n"), "1:pulls");
   EXPECT_EQ(AwaitsOf("  w = recv()\n  v = recv()\n"), "end:pulls");
@@ -96,7 +96,7 @@ TEST(Awaits, PullsAreAwaitedByTheFirstUseOrTheNextOpOfTheStep) {
   EXPECT_EQ(AwaitsOf("  w = recv()\n  fetch_barrier()\n  g = compute(X=w)\n"), "");
 }
 
-TEST(Awaits, WhatTheCommunicatorReceivesIsThereAtOnce) {
+TEST(Awaits, CommunicatorReceivesNeedNoAwait) {
   EXPECT_EQ(AwaitsOf("  w = recv() {do_not_run=1}\n  g = compute(X=w)\n"), "");
   EXPECT_EQ(AwaitsOf("  w = recv() {recv_varnames=[\"w.block0\"]}\n  g = compute(X=w)\n"), "");
 }

@@ -44,11 +44,11 @@ std::string Marked(const CompiledBlock& block) {
   return names;
 }
 
-TEST(FirstPlace, ComputesAloneWhatOnlyItsUpdatesRead) {
+TEST(FirstPlace, AloneComputesInputsOfItsUpdates) {
   EXPECT_EQ(Marked(*Compiled(Updating(), {"of_w"})), "twice scaled w ");
 }
 
-TEST(FirstPlace, SharesWhatIsFetchedOrReadByOthers) {
+TEST(FirstPlace, FetchedOrSharedValuesAreComputedEverywhere) {
   EXPECT_EQ(Marked(*Compiled(Updating(), {"scaled"})), "w ");
   ToyProgram p = Updating();
   p.Add("toy_add", {{"X", "twice"}, {"Y", "x"}}, {{"Out", "shown"}});
@@ -57,7 +57,7 @@ TEST(FirstPlace, SharesWhatIsFetchedOrReadByOthers) {
   EXPECT_EQ(Marked(*Compiled(p, {"shown"})), "w ");
 }
 
-TEST(FirstPlace, AlsoComputesWhatReadsItsTemporaries) {
+TEST(FirstPlace, AloneComputesReadersOfItsTemporaries) {
   ToyProgram p;
   p.Data("x", {2});
   p.Temporary("rate", {2});
@@ -70,7 +70,7 @@ TEST(FirstPlace, AlsoComputesWhatReadsItsTemporaries) {
   EXPECT_TRUE(FetchesOfLaterPlaces(*block).empty());
 }
 
-TEST(FirstPlace, HasTheFetchesThatOnlyItsInstructionsWrite) {
+TEST(FirstPlace, LaterPlacesDoNotFetchItsOutputs) {
   const auto block = Compiled(Updating(), {"w", "x", "of_w", "scaled"});
   EXPECT_EQ(FetchesOfLaterPlaces(*block), (std::vector<int>{1, 2, 3}));
 }
@@ -90,7 +90,7 @@ std::vector<TensorDesc> KnownOf(const CompiledBlock& block) {
   return known;
 }
 
-TEST(PrepareKernels, MakesTheKernelsOfAnotherFrame) {
+TEST(PrepareKernels, CreatesTheKernelsOfAnotherFrame) {
   const auto block = Compiled(Updating(), {"of_w"});
   auto made = Specialise(block, KnownOf(*block), Services());
   ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -105,7 +105,7 @@ TEST(PrepareKernels, MakesTheKernelsOfAnotherFrame) {
   }
 }
 
-TEST(PrepareKernels, LaterPlacesHaveNoneOfTheFirst) {
+TEST(PrepareKernels, OmitsKernelsOfTheFirstPlaceOnLaterPlaces) {
   const auto block = Compiled(Updating(), {"scaled", "of_w"});
   auto made = Specialise(block, KnownOf(*block), Services());
   ASSERT_TRUE(made.ok()) << made.status().ToString();

@@ -27,7 +27,7 @@ TEST(MemoryPlan, AGapIsSplitAndMergedAgain) {
   EXPECT_EQ(exec::PlanMemory(lifetimes).arena_bytes, 256u);
 }
 
-TEST(MemoryPlan, WhatIsAliveTogetherNeverOverlaps) {
+TEST(MemoryPlan, LiveBuffersNeverOverlap) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     std::vector<exec::Lifetime> lifetimes;
@@ -47,7 +47,7 @@ TEST(MemoryPlan, WhatIsAliveTogetherNeverOverlaps) {
   }
 }
 
-TEST(MemoryPlan, NothingNeedsNothing) {
+TEST(MemoryPlan, AnEmptyPlanNeedsNoMemory) {
   EXPECT_EQ(exec::PlanMemory({}).arena_bytes, 0u);
   EXPECT_EQ(exec::PlanMemory({{0, 0, 5}}).arena_bytes, 0u);
 }

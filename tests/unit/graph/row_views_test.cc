@@ -80,11 +80,9 @@ constexpr char kSend[] = "  send(X=[g0, g1])\n";
 constexpr char kJoin[] = "  w = join(X=[w0, w1])\n";
 constexpr char kRecv[] = "  [w0, w1] = recv()\n";
 
-TEST(RowViews, PartsThatAreCutAreViewsOfTheWhole) {
-  EXPECT_EQ(Views(StrCat(kCut, kSend)), "g0 of g, g1 of g");
-}
+TEST(RowViews, SlicesAreViewsOfTheWhole) { EXPECT_EQ(Views(StrCat(kCut, kSend)), "g0 of g, g1 of g"); }
 
-TEST(RowViews, TheWholeIsInUseAsLongAsItsViewsAndKeptIfOneIsSent) {
+TEST(RowViews, ViewsKeepTheWholeAlive) {
   const auto block = Compile(StrCat(kCut, "  a = make(X=g0)\n", kSend));
   EXPECT_EQ(SlotNamed(*block, "g").last_use, 3);
   EXPECT_TRUE(SlotNamed(*block, "g").kept);
@@ -97,33 +95,35 @@ TEST(RowViews, APartMayBeReadAndSentSeveralTimes) {
   EXPECT_EQ(Views(StrCat(kCut, kSend, "  a = make(X=g1)\n", kSend)), "g0 of g, g1 of g");
 }
 
-TEST(RowViews, APartIsNoViewIfItIsWrittenAgain) {
+TEST(RowViews, AnOverwrittenPartIsACopy) {
   EXPECT_EQ(Views(StrCat(kCut, "  g0 = make(X=g0)\n", kSend)), "g1 of g");
 }
 
-TEST(RowViews, NothingIsAViewOfWhatIsWrittenAfterTheCut) {
+TEST(RowViews, SlicesOfALaterOverwrittenTensorAreCopies) {
   EXPECT_EQ(Views(StrCat(kCut, kSend, "  g = make()\n")), "");
 }
 
-TEST(RowViews, AParameterIsCutIntoCopies) { EXPECT_EQ(Views(StrCat("  [g0, g1] = cut(X=w)\n", kSend)), ""); }
+TEST(RowViews, SlicesOfAParameterAreCopies) {
+  EXPECT_EQ(Views(StrCat("  [g0, g1] = cut(X=w)\n", kSend)), "");
+}
 
-TEST(RowViews, WhatIsFetchedHasMemoryOfItsOwn) {
+TEST(RowViews, FetchedVariablesAreCopies) {
   EXPECT_EQ(Views(StrCat(kCut, kSend), {"g0"}), "g1 of g");
   EXPECT_EQ(Views(StrCat(kCut, kSend), {"g"}), "");
   EXPECT_EQ(Views(StrCat(kRecv, kJoin), {"w1"}), "w0 of w");
 }
 
-TEST(RowViews, AnOpThatCutsOtherwiseThanByRowsIsLeftAlone) {
+TEST(RowViews, SplitsAlongOtherAxesAreCopies) {
   EXPECT_EQ(Views(StrCat("  g = make()\n  [g0, g1] = cut(X=g) {columns=true}\n", kSend)), "");
 }
 
-TEST(RowViews, PartsThatAreReceivedAndJoinedAreViewsOfTheParameter) {
+TEST(RowViews, ReceivedSlicesAreViewsOfTheParameter) {
   EXPECT_EQ(Views(StrCat(kRecv, kJoin)), "w0 of w, w1 of w");
   EXPECT_EQ(Views(StrCat(kRecv, kRecv, kJoin, "  a = make(X=w)\n")), "w0 of w, w1 of w")
       << "fetch_barrier names what recv does";
 }
 
-TEST(RowViews, AReceivedPartIsNoViewIfAnotherOpReadsOrWritesIt) {
+TEST(RowViews, AReceivedPartUsedByAnotherOpIsACopy) {
   EXPECT_EQ(Views(StrCat(kRecv, "  a = make(X=w0)\n", kJoin)), "w1 of w");
   EXPECT_EQ(Views(StrCat(kRecv, kJoin, "  a = make(X=w0)\n")), "w1 of w");
   EXPECT_EQ(Views(StrCat(kRecv, "  w0 = make()\n", kJoin)), "w1 of w");
@@ -131,28 +131,28 @@ TEST(RowViews, AReceivedPartIsNoViewIfAnotherOpReadsOrWritesIt) {
   EXPECT_EQ(Views(StrCat(kRecv, "  w = join(X=[w0, w0])\n")), "");
 }
 
-TEST(RowViews, AParameterThatIsUsedBetweenReceiveAndJoinIsNotReceivedInto) {
+TEST(RowViews, AParameterUsedBeforeConcatIsNotReceivedInto) {
   EXPECT_EQ(Views(StrCat("  w0 = recv()\n  g = make(X=w)\n  w1 = recv()\n", kJoin)), "w1 of w");
   EXPECT_EQ(Views(StrCat(kRecv, "  w = make()\n", kJoin)), "");
   EXPECT_EQ(Views(StrCat("  w = make()\n  g = make(X=w)\n", kRecv, kJoin)), "w0 of w, w1 of w");
 }
 
-TEST(RowViews, AParameterThatIsSentIsNotReceivedInto) {
+TEST(RowViews, ASentParameterIsNotReceivedInto) {
   EXPECT_EQ(Views(StrCat(kRecv, kJoin, "  send(X=w)\n")), "");
 }
 
-TEST(RowViews, ABlockThatIsStartedMayReadTheParameter) {
+TEST(RowViews, ABlockRunBetweenReceiveAndConcatPreventsViews) {
   EXPECT_EQ(Views(StrCat(kRecv, "  loop() {sub_block=^1}\n", kJoin, "}\nblock 1 in 0 {\n}\n")), "");
   EXPECT_EQ(Views(StrCat("  loop() {sub_block=^1}\n", kRecv, kJoin, "}\nblock 1 in 0 {\n}\n")),
             "w0 of w, w1 of w");
 }
 
-TEST(RowViews, WhatABlockNamesHasMemoryOfItsOwn) {
+TEST(RowViews, VariablesUsedByABlockAreCopies) {
   const std::string block = "}\nblock 1 in 0 {\n  g0 = make(X=g0)\n}\n";
   EXPECT_EQ(Views(StrCat(kCut, "  loop() {sub_block=^1}\n", kSend, block)), "g1 of g");
 }
 
-TEST(RowViews, AViewIsNotCutAgain) {
+TEST(RowViews, ASliceOfAViewIsACopy) {
   EXPECT_EQ(Views(StrCat(kCut, kSend, "  [w0, w1] = cut(X=g0)\n  send(X=w0)\n")), "g0 of g, g1 of g");
 }
 

@@ -38,7 +38,7 @@ std::string Names(const Specialisation& made, const Slots& slots) {
   return names;
 }
 
-TEST(Specialise, EachStepHasItsPartOfTheLists) {
+TEST(Specialise, EachStepHasItsRangeOfTheLists) {
   const auto made = SpecialiseToy(test::TwoAdds(), {"x", "y"}, 3);
   ASSERT_EQ(made->steps.size(), 2u);
   EXPECT_EQ(Names(*made, made->InputsOf(0)), "x : [3, 2], y : [3, 2]");
@@ -54,7 +54,7 @@ TEST(Specialise, StoresEachTypeOnce) {
 }
 
 // a = x + y; b = a + x; c = b + a; d = c + x; out = d + x
-TEST(Specialise, OutputsTakeOverTheMemoryOfInputsThatAreNotReadAgain) {
+TEST(Specialise, OutputsReuseMemoryOfDeadInputs) {
   test::ToyProgram toy;
   toy.Data("x", {-1, 16});
   toy.Data("y", {-1, 16});
@@ -83,7 +83,7 @@ TEST(Specialise, OutputsTakeOverTheMemoryOfInputsThatAreNotReadAgain) {
   EXPECT_EQ(apart->arena_bytes, 192u);
 }
 
-TEST(Specialise, ALateStepHasAnEmptyPart) {
+TEST(Specialise, ALateStepHasAnEmptyRange) {
   test::ToyProgram toy;
   toy.Data("x", {-1, 2});
   toy.Temporary("positive", {-1});

@@ -30,7 +30,7 @@ Program Nested() {
   return program;
 }
 
-TEST(BlockUses, OuterNamesAreThoseOfABlockAndOfTheBlocksItStarts) {
+TEST(BlockUses, OuterNamesIncludeThoseOfNestedBlocks) {
   const Program program = Nested();
   EXPECT_EQ(*OuterNames(program, 2), (Names{"h", "y"}));
   EXPECT_EQ(*OuterNames(program, 1), (Names{"x", "y"}));
@@ -45,13 +45,13 @@ TEST(BlockUses, AGradientReadsVariablesOfItsForwardBlock) {
   EXPECT_FALSE(HasGradient(program, 2));
 }
 
-TEST(BlockUses, NamesInAttributesThatTheBlockDeclaresAreHandedInAndOut) {
+TEST(BlockUses, DeclaredAttributeNamesAreInputsAndOutputs) {
   const Program program = Nested();
   const Op runner = Op("run").Set("states", Names{"h", "elsewhere"}).Set("word", "unused");
   EXPECT_EQ(HandedNames(runner, program.block(1)), (Names{"h"}));
 }
 
-TEST(BlockUses, ABlockThatIsNotThereOrStartsItselfIsAnError) {
+TEST(BlockUses, UnknownOrRecursiveBlocksAreErrors) {
   Program program = Nested();
   program.MutableBlock(2).Append(Op("run").Set("blocks", std::vector<BlockRef>{{1}}));
   EXPECT_EQ(OuterNames(program, 1).status().message(), "block 1 starts itself");

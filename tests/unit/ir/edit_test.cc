@@ -28,7 +28,7 @@ std::vector<std::string> Types(const Program& program) {
   return types;
 }
 
-TEST(ProgramTest, ChangingACopyLeavesTheOriginalAlone) {
+TEST(ProgramTest, CopiesAreIndependent) {
   const Program original = TwoOps();
   Program copy = original;
   EXPECT_EQ(copy.content_id(), original.content_id());
@@ -38,7 +38,7 @@ TEST(ProgramTest, ChangingACopyLeavesTheOriginalAlone) {
   EXPECT_NE(copy.content_id(), original.content_id());
 }
 
-TEST(ProgramTest, AnIdStaysWithItsOpWhenPositionsMove) {
+TEST(ProgramTest, OpIdsAreStableWhenPositionsChange) {
   Program program = TwoOps();
   Block& main = program.MutableBlock(0);
   const OpId second = main.ops()[1].id;
@@ -60,7 +60,7 @@ TEST(ProgramTest, RemovingAVariableKeepsTheOthersInOrder) {
   EXPECT_EQ(main.vars()[0]->name, "b");
 }
 
-TEST(ProgramEditTest, InsertionsStandInTheOrderOfTheCallsAndMayHangOnEachOther) {
+TEST(ProgramEditTest, InsertionsKeepCallOrderAndMayBeChained) {
   const Program in = TwoOps();
   ProgramEdit edit(in);
   const OpId first = in.main().ops()[0].id;
@@ -96,7 +96,7 @@ TEST(ProgramEditTest, AnEditOfADeclarationAloneIsAChange) {
   EXPECT_EQ(in.main().FindVar("a")->shape(), Shape({2}));
 }
 
-TEST(ProgramEditTest, WhatIsInsertedAfterARemovedOpTakesItsPlace) {
+TEST(ProgramEditTest, InsertionsAfterARemovedOpTakeItsPosition) {
   const Program in = TwoOps();
   ProgramEdit edit(in);
   const OpId first = in.main().ops()[0].id;
@@ -123,7 +123,7 @@ TEST(ProgramEditTest, ARenameReachesInsertedOpsAndRolePairs) {
   EXPECT_NE(in.main().FindVar("b"), nullptr);
 }
 
-TEST(ProgramEditTest, AnEditOfAnOpThatIsNotThereIsAnError) {
+TEST(ProgramEditTest, EditingAnUnknownOpIsAnError) {
   const Program in = TwoOps();
   ProgramEdit edit(in);
   edit.main().Remove(static_cast<OpId>(12345));
@@ -133,7 +133,7 @@ TEST(ProgramEditTest, AnEditOfAnOpThatIsNotThereIsAnError) {
 }
 
 // Both are the first op of their block.
-TEST(ProgramEditTest, AnEditOfAnotherBlocksOpIsAnErrorBesideEditsOfItsOwn) {
+TEST(ProgramEditTest, EditingAnOpOfAnotherBlockIsAnError) {
   Program in = TwoOps();
   const OpId own = in.main().ops()[0].id;
   const OpId other = in.AddBlock(0).Append(Op("relu"));
@@ -146,7 +146,7 @@ TEST(ProgramEditTest, AnEditOfAnotherBlocksOpIsAnErrorBesideEditsOfItsOwn) {
   EXPECT_EQ(out.status().id(), "E-edit-anchor");
 }
 
-TEST(ProgramEditTest, InsertedOpsMayBeReplacedRemovedAndInsertedBeside) {
+TEST(ProgramEditTest, InsertedOpsCanBeEdited) {
   const Program in = TwoOps();
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();

@@ -19,7 +19,7 @@ std::vector<VarRef> Many(int count) {
   return vars;
 }
 
-TEST(NameIndexTest, EveryNameIsFoundWhereItWasPutAndNoOther) {
+TEST(NameIndexTest, FindsExactlyTheInsertedNames) {
   const std::vector<VarRef> vars = Many(1000);
   NameIndex index;
   EXPECT_LT(index.Find("fc_0.w", vars), 0);
@@ -30,7 +30,7 @@ TEST(NameIndexTest, EveryNameIsFoundWhereItWasPutAndNoOther) {
   EXPECT_LT(index.Find("", vars), 0);
 }
 
-TEST(NameIndexTest, OthersAreFoundWhenHalfOfTheNamesAreGone) {
+TEST(NameIndexTest, FindsRemainingNamesAfterRemovals) {
   const std::vector<VarRef> vars = Many(1000);
   NameIndex index;
   index.Assign(vars);
@@ -51,7 +51,7 @@ Program WithVars(int count) {
   return program;
 }
 
-TEST(NameIndexTest, NamesLookedUpTogetherAreFoundAsEachAlone) {
+TEST(NameIndexTest, BatchLookupEqualsSingleLookups) {
   const std::vector<VarRef> vars = Many(100);
   NameIndex index;
   std::vector<std::string> names = {"never there"};
@@ -66,7 +66,7 @@ TEST(NameIndexTest, NamesLookedUpTogetherAreFoundAsEachAlone) {
 }
 
 // Enclosing blocks, a gradient block, and names that no block or several blocks declare.
-TEST(ProgramNamesTest, VariablesLookedUpTogetherAreFoundAsEachAlone) {
+TEST(ProgramNamesTest, BatchLookupEqualsSingleLookups) {
   Program program;
   for (const int parent : {0, 1, 0, 3}) program.AddBlock(parent);
   program.MutableBlock(4).set_forward_block(2);
@@ -86,7 +86,7 @@ TEST(ProgramNamesTest, VariablesLookedUpTogetherAreFoundAsEachAlone) {
   }
 }
 
-TEST(BlockNamesTest, ACopyAndItsOriginalAreWrittenIndependently) {
+TEST(BlockNamesTest, CopiesAreIndependent) {
   Program original = WithVars(100);
   Program copy = original;
   copy.MutableBlock(0).AddVarRef(Named("only in the copy"));
@@ -104,7 +104,7 @@ TEST(BlockNamesTest, ACopyAndItsOriginalAreWrittenIndependently) {
   EXPECT_EQ(original.main().FindVar("eight")->name, "eight");
 }
 
-TEST(BlockNamesTest, ARenamedVariableKeepsItsPlaceAndPutsOutTheOneOfThatName) {
+TEST(BlockNamesTest, RenameKeepsThePositionAndReplacesTheNamesake) {
   Program program = WithVars(4);
   Block& block = program.MutableBlock(0);
   EXPECT_TRUE(block.RenameDeclaration("fc_2.w", "fc_0.w"));
@@ -115,7 +115,7 @@ TEST(BlockNamesTest, ARenamedVariableKeepsItsPlaceAndPutsOutTheOneOfThatName) {
   EXPECT_EQ(block.FindVarRef("fc_3.w"), block.vars()[2]);
 }
 
-TEST(BlockNamesTest, VariablesAreFoundAfterManyAreRemovedAtOnce) {
+TEST(BlockNamesTest, FindsVariablesAfterABulkRemoval) {
   Program program = WithVars(100);
   Block& block = program.MutableBlock(0);
   block.RemoveVars({"fc_0.w", "fc_50.w", "fc_99.w", "not there"});
@@ -124,7 +124,7 @@ TEST(BlockNamesTest, VariablesAreFoundAfterManyAreRemovedAtOnce) {
   EXPECT_EQ(block.FindVar("fc_50.w"), nullptr);
 }
 
-TEST(BlockNamesTest, ManyThreadsMayReadOneProgram) {
+TEST(BlockNamesTest, IsSafeForConcurrentReads) {
   Program program = WithVars(200);
   for (int i = 0; i < 200; ++i) program.MutableBlock(0).Append(Op(StrCat("op", i)));
   const Program& shared = program;

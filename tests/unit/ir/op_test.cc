@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(Op, ItsRoleIsThatOfItsAttribute) {
+TEST(Op, RoleIsReadFromItsAttribute) {
   Op op("mul");
   EXPECT_EQ(op.role(), OpRole::kForward);
   op.SetRole(OpRole::kBackward);

@@ -31,7 +31,7 @@ std::vector<std::string> TypesLeft(const Program& program) {
   return types;
 }
 
-TEST(PruneTest, ATestCloneHasNoTrainingOpsNorTheirVariablesAndIsInTestMode) {
+TEST(PruneTest, TestClonesContainNoTrainingOpsOrVariables) {
   const Program training = Training();
   const Program test = CloneForTest(training);
   EXPECT_EQ(TypesLeft(test), (std::vector<std::string>{"dropout", "mean", "relu"}));
@@ -42,7 +42,7 @@ TEST(PruneTest, ATestCloneHasNoTrainingOpsNorTheirVariablesAndIsInTestMode) {
 }
 
 // A loop in block 1, its gradient in block 2, and a condition in block 3 with another one inside, block 4.
-TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
+TEST(PruneTest, BlocksNoLongerStartedAreRemoved) {
   Program training;
   const auto runs = [](Op op, int block) { return op.Set("sub_block", BlockRef{block}); };
   training.AddBlock(0);
@@ -70,14 +70,14 @@ TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
   }
 }
 
-TEST(PruneTest, OnlyWhatTheTargetsNeedStays) {
+TEST(PruneTest, KeepsOnlyOpsThatTheTargetsNeed) {
   const Result<Program> pruned = PruneTo(Training(), {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   EXPECT_EQ(TypesLeft(*pruned), (std::vector<std::string>{"dropout", "relu"}));
   EXPECT_EQ(pruned->main().FindVar("loss"), nullptr);
 }
 
-TEST(PruneTest, AFedVariableNeedsNobodyToWriteIt) {
+TEST(PruneTest, WritersOfFedVariablesAreRemoved) {
   const Result<Program> pruned = PruneTo(Training(), {"h"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   EXPECT_EQ(TypesLeft(*pruned), (std::vector<std::string>{"relu"}));
@@ -96,7 +96,7 @@ Program WithBlocks() {
   return program;
 }
 
-TEST(PruneTest, ABlockThatNobodyStartsGoesAndTheOthersMoveUp) {
+TEST(PruneTest, RemovingABlockRenumbersTheOthers) {
   const Result<Program> pruned = PruneTo(WithBlocks(), {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   ASSERT_EQ(pruned->block_count(), 3);
@@ -107,7 +107,7 @@ TEST(PruneTest, ABlockThatNobodyStartsGoesAndTheOthersMoveUp) {
   EXPECT_EQ(pruned->block(2).parent(), 1);
 }
 
-TEST(PruneTest, ATestCloneHasNoBlocksOfGradients) {
+TEST(PruneTest, TestClonesContainNoGradientBlocks) {
   Program program = Training();
   program.AddBlock(0).Append(OneToOne("relu", "x", "h"));
   program.MutableBlock(0).Append(OneToOne("while", "x", "h").Set("sub_block", BlockRef{1}));
@@ -120,7 +120,7 @@ TEST(PruneTest, ATestCloneHasNoBlocksOfGradients) {
   EXPECT_EQ(test.main().FindVar("h@GRAD"), nullptr);
 }
 
-TEST(PruneTest, ATargetThatIsNotThereIsNamed) {
+TEST(PruneTest, UnknownTargetsAreReported) {
   const Result<Program> pruned = PruneTo(Training(), {"x"}, {"z"});
   ASSERT_FALSE(pruned.ok());
   EXPECT_EQ(pruned.status().id(), "E-prune-target");

@@ -73,13 +73,13 @@ TEST_F(MetricsServerTest, RefusesEverythingElse) {
   EXPECT_EQ(Ask(std::string(5000, 'a')).substr(0, 12), "HTTP/1.1 431");
 }
 
-TEST_F(MetricsServerTest, SilentVisitorsKeepNobodyOut) {
+TEST_F(MetricsServerTest, SilentConnectionsDoNotBlockOthers) {
   std::vector<std::unique_ptr<Client>> silent;
   for (int i = 0; i < 12; ++i) silent.push_back(std::make_unique<Client>(server_->port()));
   EXPECT_NE(Ask("GET /metrics HTTP/1.0\r\n\r\n").find("penstock_steps_total 5"), std::string::npos);
 }
 
-TEST_F(MetricsServerTest, AVisitorThatGoesIsForgotten) {
+TEST_F(MetricsServerTest, AClosedConnectionIsReleased) {
   for (int i = 0; i < 50; ++i) static_cast<void>(Client(server_->port()));
   EXPECT_EQ(Ask("GET /metrics HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 200");
 }
@@ -119,7 +119,7 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-TEST_F(MetricsServerTest, AVisitorWithoutADescriptorCostsNoTimeAndIsServedLater) {
+TEST_F(MetricsServerTest, DescriptorExhaustionDelaysConnections) {
   std::unique_ptr<Client> waits;
   {
     NoDescriptors none;

@@ -33,7 +33,7 @@ TEST_F(ObserverTest, CountsByPeer) {
   EXPECT_EQ(now.Total().resent, 1u);
 }
 
-TEST_F(ObserverTest, NobodyWhoObservesIsNoError) {
+TEST_F(ObserverTest, CallsWithoutAnObserverAreIgnored) {
   const PeerNotes none(nullptr, "pserver a:1");
   none.Sent(100);
   none.Moved();
@@ -41,7 +41,7 @@ TEST_F(ObserverTest, NobodyWhoObservesIsNoError) {
   EXPECT_EQ(none.Name("w"), 0u);
 }
 
-TEST_F(ObserverTest, AWaitIsExposedAndOfThePeerThatEndedIt) {
+TEST_F(ObserverTest, AWaitIsExposedTimeOfThePeerThatEndedIt) {
   const PeerNotes a(&observer_, "pserver a:1"), b(&observer_, "pserver b:1");
   {
     Wait wait(&observer_, clock_, 3, seconds(10));
@@ -81,7 +81,7 @@ TEST_F(ObserverTest, AWaitIsReportedEachTimeItHasDoubled) {
   EXPECT_EQ(wait.ToNextReport(), Nanoseconds(seconds(20)));
 }
 
-TEST(ReportTimes, AreThoseOfTheEnvironmentWhereItHasANumber) {
+TEST(ReportTimes, AreReadFromTheEnvironment) {
   const auto read = [](const char* text) {
     setenv("PENSTOCK_REPORT_AFTER", text, 1);
     Result<Nanoseconds> after = ReportAfterFromEnvironment();
@@ -108,7 +108,7 @@ TEST_F(ObserverTest, StalenessIsCountedByUpdates) {
   EXPECT_EQ(now.staleness_sum, 42u);
 }
 
-TEST_F(ObserverTest, TheReceiptSaysItInALine) {
+TEST_F(ObserverTest, TheReceiptIsOneLine) {
   const PeerNotes a(&observer_, "pserver a:1");
   a.Sent(1'500'000);
   observer_.SetSteps(50);
@@ -123,7 +123,7 @@ TEST_F(ObserverTest, TheReceiptSaysItInALine) {
       "a:1");
 }
 
-TEST_F(ObserverTest, TheReceiptSaysWhatCompressionSaved) {
+TEST_F(ObserverTest, TheReceiptReportsBytesSavedByCompression) {
   const PeerNotes a(&observer_, "pserver a:1"), b(&observer_, "pserver b:1");
   a.Compressed(250, 4'000);
   b.Compressed(750, 12'000);
@@ -137,7 +137,7 @@ TEST_F(ObserverTest, TheReceiptSaysWhatCompressionSaved) {
       << text;
 }
 
-TEST_F(ObserverTest, TheReceiptSaysNothingOfCompressionWhereThereIsNone) {
+TEST_F(ObserverTest, TheReceiptOmitsUnusedCompression) {
   const PeerNotes a(&observer_, "pserver a:1");
   a.Sent(100);
   EXPECT_EQ(ReceiptLine(observer_.Now()).find("compressed"), std::string::npos);

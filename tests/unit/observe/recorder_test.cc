@@ -14,7 +14,7 @@
 namespace penstock::observe {
 namespace {
 
-TEST(Recorder, KeepsWhatHappenedInOrderWithNamesAndTimes) {
+TEST(Recorder, KeepsEventsInOrderWithNamesAndTimes) {
   FakeClock clock;
   clock.Advance(std::chrono::seconds(5));
   Recorder recorder(FlightMemory::Own(), clock);
@@ -35,7 +35,7 @@ TEST(Recorder, KeepsWhatHappenedInOrderWithNamesAndTimes) {
   EXPECT_EQ(events[1].time, Nanoseconds(std::chrono::seconds(6)));
 }
 
-TEST(Recorder, ANameHasOneNumber) {
+TEST(Recorder, ANameHasOneId) {
   Recorder recorder(FlightMemory::Own());
   EXPECT_EQ(recorder.Intern("w"), recorder.Intern("w"));
   EXPECT_NE(recorder.Intern("w"), recorder.Intern("v"));
@@ -50,7 +50,7 @@ TEST(Recorder, KeepsTheLast4096) {
   EXPECT_EQ(events.back().step, 4999u);
 }
 
-TEST(Recorder, NamesBeyondItsMemoryHaveNone) {
+TEST(Recorder, NamesBeyondItsCapacityHaveNoId) {
   Recorder recorder(FlightMemory::Own());
   NameId last = 1;
   for (int i = 0; last != 0 && i < 100'000; ++i) last = recorder.Intern(StrCat(std::string(900, 'x'), i));
@@ -99,7 +99,7 @@ class FlightMemoryTest : public ::testing::Test {
   std::string inode_;
 };
 
-TEST_F(FlightMemoryTest, IsSharedWithWhoeverGaveIt) {
+TEST_F(FlightMemoryTest, IsSharedWithItsProvider) {
   ASSERT_EQ(ftruncate(descriptor_, sizeof(FlightBlock)), 0);
   Give(inode_);
   Recorder recorder(FlightMemory::FromEnvironment());
@@ -111,7 +111,7 @@ TEST_F(FlightMemoryTest, IsSharedWithWhoeverGaveIt) {
   EXPECT_EQ(second.Events().size(), 1u);
 }
 
-TEST_F(FlightMemoryTest, OfAnotherFileIsNotTouched) {
+TEST_F(FlightMemoryTest, AnUnrelatedFileIsNotModified) {
   ASSERT_EQ(ftruncate(descriptor_, sizeof(FlightBlock)), 0);
   Give("1");
   Recorder recorder(FlightMemory::FromEnvironment());
@@ -120,7 +120,7 @@ TEST_F(FlightMemoryTest, OfAnotherFileIsNotTouched) {
   EXPECT_EQ(recorder.Events().size(), 1u);
 }
 
-TEST_F(FlightMemoryTest, OfAnotherSizeIsNotTouched) {
+TEST_F(FlightMemoryTest, AFileOfAnotherSizeIsNotModified) {
   ASSERT_EQ(ftruncate(descriptor_, 4096), 0);
   Give(inode_);
   Recorder recorder(FlightMemory::FromEnvironment());

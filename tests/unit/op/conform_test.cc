@@ -26,7 +26,7 @@ std::optional<T> As(Attr attr) {
   return converted ? std::optional<T>(std::get<T>(*converted)) : std::nullopt;
 }
 
-TEST(ConvertAttr, ANumberConvertsToEachKindThatCanRepresentIt) {
+TEST(ConvertAttr, ConvertsToEachExactKind) {
   for (const AttrKind kind : {AttrKind::kInt, AttrKind::kLong, AttrKind::kFloat, AttrKind::kBool}) {
     const std::vector<Attr> ones = {1, std::int64_t{1}, 1.0f, true};
     const std::vector<Attr> zeros = {0, std::int64_t{0}, 0.0f, false};
@@ -45,7 +45,7 @@ TEST(ConvertAttr, ANumberConvertsToEachKindThatCanRepresentIt) {
   }
 }
 
-TEST(ConvertAttr, ANumberThatWouldChangeDoesNotConvert) {
+TEST(ConvertAttr, RefusesInexactConversions) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(As<bool>(Attr(2)));
@@ -87,7 +87,7 @@ TEST(ConvertAttr, AnEmptyListConvertsToAnyList) {
   EXPECT_FALSE(As<Strings>(Attr(Ints{1})));
 }
 
-TEST(ConvertAttr, TextAndBlocksAreNoNumbers) {
+TEST(ConvertAttr, TextAndBlocksDoNotConvertToNumbers) {
   for (const AttrKind kind : {AttrKind::kInt, AttrKind::kBool, AttrKind::kFloat, AttrKind::kInts}) {
     EXPECT_FALSE(ConvertAttr(Attr(std::string("1")), kind));
     EXPECT_FALSE(ConvertAttr(Attr(BlockRef{1}), kind));
@@ -96,7 +96,7 @@ TEST(ConvertAttr, TextAndBlocksAreNoNumbers) {
   EXPECT_FALSE(ConvertAttr(Attr(1), AttrKind::kBlock));
 }
 
-TEST(Conformed, AnOpHasItsAttributesInDeclaredKinds) {
+TEST(Conformed, ConvertsAttributesToDeclaredKinds) {
   OpRegistry ops;
   OpDef& def = ops.Add("drop").Attr("is_test", false, "").Attr("p", 0.5f, "").Attr("axes", Longs{}, "");
   Op op("drop");
@@ -115,7 +115,7 @@ TEST(Conformed, AnOpHasItsAttributesInDeclaredKinds) {
   EXPECT_EQ(*Conformed(def, op)->FindAttr("is_test"), Attr(2)) << "left as it is";
 }
 
-TEST(Conformed, AProgramKeepsItsOtherOpsAndTheirBytes) {
+TEST(Conformed, KeepsUnaffectedOpsByteForByte) {
   OpRegistry ops;
   ops.Add("drop").Attr("is_test", false, "");
   Program program;

@@ -53,7 +53,7 @@ TEST(OpDefTest, InferenceDeclaresTheOutput) {
   EXPECT_EQ(y->shape(), (Shape{kUnknownDim, 3}));
 }
 
-TEST(OpDefTest, WrongOpsAreNamed) {
+TEST(OpDefTest, InvalidOpsAreReported) {
   OpRegistry ops;
   RegisterDouble(ops);
   ASSERT_TRUE(ops.Finish().ok());
@@ -79,7 +79,7 @@ TEST(OpDefTest, WrongOpsAreNamed) {
             "double: element type of X (i32) must be f32 or f64");
 }
 
-TEST(OpDefTest, WhatIsNoDenseTensorNeedsADeclarationThatSaysSo) {
+TEST(OpDefTest, NonDenseInputsMustBeDeclared) {
   OpRegistry ops;
   RegisterDouble(ops);
   ops.Add("take")
@@ -103,7 +103,7 @@ TEST(OpDefTest, WhatIsNoDenseTensorNeedsADeclarationThatSaysSo) {
   EXPECT_EQ(KindSet::Any().ToString(), "of any kind");
 }
 
-TEST(OpRegistryTest, AnUnknownOpIsNamedWithItsNeighbours) {
+TEST(OpRegistryTest, UnknownOpsAreReportedWithSuggestions) {
   OpRegistry ops;
   RegisterDouble(ops);
   ASSERT_TRUE(ops.Finish().ok());
@@ -113,7 +113,7 @@ TEST(OpRegistryTest, AnUnknownOpIsNamedWithItsNeighbours) {
             "op type duoble is not known   [E-op-unknown]\n  note: known types with a similar name: double");
 }
 
-TEST(OpRegistryTest, AnOptimizerWhoseStateIsNoSlotIsRefused) {
+TEST(OpRegistryTest, OptimizerStateMustBeASlot) {
   OpRegistry ops;
   ops.Add("opt")
       .Input("Param", "", Floats())

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(Slices, AnOpsDeclarationSaysWhetherItWorksByRows) {
+TEST(Slices, DeclarationsStateWhetherAnOpWorksByRows) {
   OpRegistry ops;
   ops.Add("halve").Input("X", "", Floats()).Output("Out", "", SameTypeAs("X")).Elementwise();
   ops.Add("normalize").Input("X", "", Floats()).Output("Out", "", SameTypeAs("X"));

@@ -38,7 +38,7 @@ void ExpectNoWork(const Op& op, const std::map<std::string, Shape>& shapes,
   }
 }
 
-TEST(EmptyBatch, TeachesProductsAndWindowsNothing) {
+TEST(EmptyBatch, HasZeroGradientsOfProductsAndWindows) {
   ExpectNoWork(Op("mul").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"out"}),
                {{"x", {0, 3}}, {"y", {3, 2}}}, {"y"});
   ExpectNoWork(Op("matmul").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"out"}),
@@ -53,7 +53,7 @@ TEST(EmptyBatch, TeachesProductsAndWindowsNothing) {
   }
 }
 
-TEST(EmptyBatch, TeachesNormalisationsNothing) {
+TEST(EmptyBatch, HasZeroGradientsOfNormalisations) {
   ExpectNoWork(Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"}), {{"x", {0, 8}}}, {});
   ExpectNoWork(Op("dropout").AddInput("X", {"x"}).AddOutput("Out", {"out"}).AddOutput("Mask", {"mask"}),
                {{"x", {0, 8}}}, {});
@@ -67,7 +67,7 @@ TEST(EmptyBatch, TeachesNormalisationsNothing) {
                {{"x", {0, 3}}, {"scale", {3}}, {"bias", {3}}}, {"scale", "bias"});
 }
 
-TEST(EmptyBatch, LeavesTheRunningMomentsOfBatchNorm) {
+TEST(EmptyBatch, KeepsTheRunningMomentsOfBatchNorm) {
   const Op op = test::BatchNormOp();
   const std::map<std::string, Shape> shapes = {
       {"x", {0, 3, 2, 2}}, {"scale", {3}}, {"bias", {3}}, {"mean", {3}}, {"variance", {3}}};

@@ -28,13 +28,13 @@ TEST(Mul, FlattensBothSidesAndGivesTheProduct) {
   EXPECT_TRUE(test::Near(out->at("out"), test::TensorOf<float>({1, 2}, {4, 6}), 0, 0).ok());
 }
 
-TEST(Mul, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST(Mul, KernelsAgreeAndMatchDifferences) {
   EXPECT_EQ(CheckKernels(AllOps(), Product("mul"), Factors({3, 4}, {4, 2}), kBoth).ToString(), "ok");
   const Op flat = Product("mul").Set("x_num_col_dims", 2).Set("y_num_col_dims", 2);
   EXPECT_EQ(CheckKernels(AllOps(), flat, Factors({2, 3, 2, 2}, {2, 2, 3, 2}), kBoth).ToString(), "ok");
 }
 
-TEST(Mul, AGradientThatNobodyReadsIsNotMade) {
+TEST(Mul, UnusedGradientsAreNotComputed) {
   EXPECT_EQ(CheckKernels(AllOps(), Product("mul"), Factors({3, 4}, {4, 2}), {.of = {"out"}, .wanted = {"y"}})
                 .ToString(),
             "ok");
@@ -57,7 +57,7 @@ struct MatmulCase {
 
 class Matmul : public testing::TestWithParam<MatmulCase> {};
 
-TEST_P(Matmul, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST_P(Matmul, KernelsAgreeAndMatchDifferences) {
   const MatmulCase& p = GetParam();
   const Op op = Product("matmul")
                     .Set("transpose_X", p.transpose_x)
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                     MatmulCase{"vector_y", {3, 4}, {4}, false, false, {3}}),
     [](const auto& info) { return info.param.name; });
 
-TEST(MatmulErrors, SayBothSides) {
+TEST(MatmulErrors, NameBothOperands) {
   const auto shapes =
       test::InferOp(AllOps(), Product("matmul"), {{"x", {.shape = {2, 3, 4}}}, {"y", {.shape = {3, 4, 5}}}});
   ASSERT_FALSE(shapes.ok());

@@ -27,7 +27,7 @@ Tensors BatchNormInputs(const Shape& x, Dim channels) {
 
 const test::GradientCheck kNormGrads = {.of = {"y"}, .wanted = {"x", "scale", "bias"}};
 
-TEST(BatchNorm, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST(BatchNorm, KernelsAgreeAndMatchDifferences) {
   for (const Shape& x : {Shape{4, 3, 2, 3}, Shape{5, 3}, Shape{2, 3, 4}}) {
     EXPECT_EQ(CheckKernels(AllOps(), BatchNormOp(), BatchNormInputs(x, 3), kNormGrads).ToString(), "ok")
         << x.ToString();
@@ -50,7 +50,7 @@ TEST(BatchNorm, MovesTheRunningMomentsAndSavesTheInverseDeviation) {
   EXPECT_NEAR(test::ElementAt(out->at("saved_variance"), 0), 1.0 / std::sqrt(5.00001), 1e-6);
 }
 
-TEST(BatchNorm, WithIsTestTheRunningMomentsAreUsedAndStay) {
+TEST(BatchNorm, TestModeUsesAndKeepsTheRunningMoments) {
   const Tensor x = test::TensorOf<float>({2, 1}, {1, 5});
   const auto out = test::RunOp(AllOps(), BatchNormOp().Set("is_test", true).Set("epsilon", 0.0f),
                                {{"x", x},
@@ -64,7 +64,7 @@ TEST(BatchNorm, WithIsTestTheRunningMomentsAreUsedAndStay) {
   EXPECT_EQ(test::ElementAt(out->at("variance"), 0), 4.0);
 }
 
-TEST(BatchNorm, OneElementAChannelIsPassedOn) {
+TEST(BatchNorm, OneElementPerChannelPassesUnchanged) {
   const auto out =
       test::RunOp(AllOps(), BatchNormOp(), test::Converted(BatchNormInputs({1, 3}, 3), DType::kFp32));
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -73,7 +73,7 @@ TEST(BatchNorm, OneElementAChannelIsPassedOn) {
       "ok");
 }
 
-TEST(BatchNorm, ChannelsMustAgree) {
+TEST(BatchNorm, ChannelCountsMustAgree) {
   const TensorDesc three = {.shape = {3}}, four = {.shape = {4}};
   const auto shapes = test::InferOp(AllOps(), BatchNormOp(),
                                     {{"x", {.shape = {-1, 3, 8, 8}}},
@@ -96,7 +96,7 @@ Op LayerNormOp(int begin_norm_axis) {
       .Set("begin_norm_axis", begin_norm_axis);
 }
 
-TEST(LayerNorm, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST(LayerNorm, KernelsAgreeAndMatchDifferences) {
   const Tensor x = Scattered(DType::kFp64, {2, 3, 4}, -2, 3, 1);
   const Tensor scale = Scattered(DType::kFp64, {4}, 0.5, 2, 2), bias = Scattered(DType::kFp64, {4}, -1, 1, 3);
   const Op full = LayerNormOp(2).AddInput("Scale", {"scale"}).AddInput("Bias", {"bias"});
@@ -108,7 +108,7 @@ TEST(LayerNorm, KernelsAgreeWithDifferencesAndWithEachOther) {
 
 // --- softmax ---
 
-TEST(Softmax, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST(Softmax, KernelsAgreeAndMatchDifferences) {
   for (const int axis : {-1, 0, 1}) {
     const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"}).Set("axis", axis);
     const Tensors inputs = {{"x", Scattered(DType::kFp64, {3, 4, 5}, -3, 3)}};
@@ -116,7 +116,7 @@ TEST(Softmax, KernelsAgreeWithDifferencesAndWithEachOther) {
   }
 }
 
-TEST(Softmax, HasNoElementWithoutALogarithm) {
+TEST(Softmax, ElementsArePositive) {
   const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   for (const DType type : {DType::kFp32, DType::kFp64}) {
     const Tensor x = test::Converted(test::TensorOf<float>({1, 3}, {0, -1000, 1}), type);
@@ -126,7 +126,7 @@ TEST(Softmax, HasNoElementWithoutALogarithm) {
   }
 }
 
-TEST(Softmax, OfWhatIsNoNumberIsNone) {
+TEST(Softmax, PropagatesNaN) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
   const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   const Tensor x = test::TensorOf<float>({4, 2}, {1, std::nanf(""), kInfinite, 1, -kInfinite, 1, 2, 2});
@@ -137,7 +137,7 @@ TEST(Softmax, OfWhatIsNoNumberIsNone) {
   EXPECT_EQ(test::ElementAt(out->at("out"), 7), 0.5);
 }
 
-TEST(Softmax, TheAxisMustBeThere) {
+TEST(Softmax, TheAxisMustExist) {
   const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"}).Set("axis", 2);
   const auto shapes = test::InferOp(AllOps(), op, {{"x", {.shape = {-1, 10}}}});
   ASSERT_FALSE(shapes.ok());
@@ -157,7 +157,7 @@ Op DropoutOp(const char* implementation) {
       .Set("dropout_implementation", implementation);
 }
 
-TEST(Dropout, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST(Dropout, KernelsAgreeAndMatchDifferences) {
   for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"}) {
     const Tensors inputs = {{"x", Scattered(DType::kFp64, {4, 6}, 1, 2)}};
     EXPECT_EQ(CheckKernels(AllOps(), DropoutOp(implementation), inputs, {.of = {"out"}, .wanted = {"x"}})
@@ -166,7 +166,7 @@ TEST(Dropout, KernelsAgreeWithDifferencesAndWithEachOther) {
   }
 }
 
-TEST(Dropout, TheMaskDependsOnTheSeedAloneAndDropsTheShareAskedFor) {
+TEST(Dropout, MaskDependsOnTheSeedAndHasTheGivenRate) {
   const Tensor x = Scattered(DType::kFp32, {50000}, 1, 2);
   const auto one = test::RunOp(AllOps(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 1});
   const auto two = test::RunOp(AllOps(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 2});
@@ -180,7 +180,7 @@ TEST(Dropout, TheMaskDependsOnTheSeedAloneAndDropsTheShareAskedFor) {
   EXPECT_NEAR(kept / 50000, 0.75, 0.01);
 }
 
-TEST(Dropout, WithIsTestNothingIsDrawn) {
+TEST(Dropout, TestModeDrawsNothing) {
   const Tensor x = test::TensorOf<float>({2}, {1, 2});
   const auto infer = [](const char* implementation) {
     return Op("dropout")
@@ -196,7 +196,7 @@ TEST(Dropout, WithIsTestNothingIsDrawn) {
   EXPECT_TRUE(Near(up->at("out"), x, 0, 0).ok());
 }
 
-TEST(Dropout, AProbabilityIsInItsRange) {
+TEST(Dropout, ProbabilityMustBeInRange) {
   const auto shapes = test::InferOp(AllOps(), DropoutOp("upscale_in_train").Set("dropout_prob", 1.5f),
                                     {{"x", {.shape = {2}}}});
   ASSERT_FALSE(shapes.ok());

@@ -41,7 +41,7 @@ Op ConvOp(const ConvCase& p, const char* type = "conv2d") {
 
 class Conv2d : public testing::TestWithParam<ConvCase> {};
 
-TEST_P(Conv2d, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST_P(Conv2d, KernelsAgreeAndMatchDifferences) {
   const ConvCase& p = GetParam();
   const Op op = ConvOp(p);
   const Tensors inputs = {{"input", Scattered(DType::kFp64, p.input, -1, 1, 1)},
@@ -157,7 +157,7 @@ TEST(Conv2dBias, IsAddedAndHasAGradient) {
   EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"output"}, .wanted = {"bias"}}).ToString(), "ok");
 }
 
-TEST(Conv2dGrad, NamesTheBiasSlotsEvenWithoutABias) {
+TEST(Conv2dGrad, DeclaresBiasSlotsWithoutABias) {
   const auto grads = test::MakeGradOps(AllOps(), ConvOp(kPlain, "depthwise_conv2d"), {"input", "filter"});
   ASSERT_TRUE(grads.ok());
   EXPECT_EQ(grads->front().type(), "depthwise_conv2d_grad");
@@ -172,7 +172,7 @@ std::string ConvError(const ConvCase& p) {
   return shapes.ok() ? shapes->at("output").shape.ToString() : shapes.status().message();
 }
 
-TEST(Conv2dShapes, AndErrors) {
+TEST(Conv2dShapes, InferenceAndErrors) {
   ConvCase p = kPlain;
   p.input = {-1, 2, -1, 4};
   EXPECT_EQ(ConvError(p), "[?, 3, ?, 4]");
@@ -195,7 +195,7 @@ TEST(Conv2dShapes, AndErrors) {
   EXPECT_EQ(ConvError(p), "conv2d: filters (3) must be divisible by groups (2)");
 }
 
-TEST(Conv2dAttributes, ThatAnotherBackendFusesAreRefused) {
+TEST(Conv2dAttributes, FusionAttributesOfOtherBackendsAreRefused) {
   const auto shapes =
       test::InferOp(AllOps(), ConvOp(kPlain).Set("fuse_relu", true),
                     {{"input", {.shape = kPlain.input}}, {"filter", {.shape = kPlain.filter}}});
@@ -231,7 +231,7 @@ Op PoolOp(const PoolCase& p, const char* pooling_type, bool exclusive) {
 
 class Pool2d : public testing::TestWithParam<PoolCase> {};
 
-TEST_P(Pool2d, KernelsAgreeWithDifferencesAndWithEachOther) {
+TEST_P(Pool2d, KernelsAgreeAndMatchDifferences) {
   const PoolCase& p = GetParam();
   const Tensors inputs = {{"x", Scattered(DType::kFp64, p.x, -1, 1)}};
   for (const Op& op : {PoolOp(p, "max", true), PoolOp(p, "avg", true), PoolOp(p, "avg", false)}) {
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {1, 3, 3, 3}}),
     [](const auto& info) { return info.param.name; });
 
-TEST(Pool2dMax, AWindowOverNothingButPaddingIsTheLowestNumber) {
+TEST(Pool2dMax, AWindowOfPaddingIsTheLowestNumber) {
   const PoolCase p = {"", {1, 1, 3, 3}, {2, 2}, {2, 2}, {1, 1}, false, true, false, "NCHW", {}};
   const auto out =
       test::RunOp(AllOps(), PoolOp(p, "max", true), {{"x", Scattered(DType::kFp32, p.x, -1, 1)}});

@@ -68,7 +68,7 @@ std::vector<std::string> Ops(const Program& program) {
 
 using Texts = std::vector<std::string>;
 
-TEST(DataParallel, AddsUpGradientsAndStartsFromRankZero) {
+TEST(DataParallel, SumsGradientsAndStartsFromRankZero) {
   const DataParallel made = Made({.addresses = {"a:1", "b:1"}, .rank = 1, .rings = 2});
   EXPECT_EQ(Ops(made.main),
             (Texts{"batch_norm(x)", "mean(y)", "fill_constant", "scale(loss@GRAD)", "mean_grad(y)",
@@ -81,7 +81,7 @@ TEST(DataParallel, AddsUpGradientsAndStartsFromRankZero) {
                    "c_broadcast(lr) 0", "c_sync_comm_stream(lr) 0", "c_sync_comm_stream(lr) 1"}));
 }
 
-TEST(DataParallel, TakesMomentsOfAllRanksOnARingOfTheirOwn) {
+TEST(DataParallel, SyncBatchNormUsesItsOwnRing) {
   const DataParallel made =
       Made({.addresses = {"a:1", "b:1"}, .reduction = GradientReduction::kSum, .sync_batch_norm = true});
   EXPECT_EQ(
@@ -92,7 +92,7 @@ TEST(DataParallel, TakesMomentsOfAllRanksOnARingOfTheirOwn) {
 }
 
 // A batch that a rank repeats counts neither for the gradient nor for the moments.
-TEST(DataParallel, TellsWhetherABatchCountsWhereBatchesMayBeUnequal) {
+TEST(DataParallel, UnevenBatchesAreWeightedByTheirShare) {
   const DataParallel made =
       Made({.addresses = {"a:1", "b:1"}, .reduction = GradientReduction::kShares, .sync_batch_norm = true});
   EXPECT_EQ(Ops(made.main),
@@ -108,7 +108,7 @@ TEST(DataParallel, TellsWhetherABatchCountsWhereBatchesMayBeUnequal) {
   EXPECT_EQ(made.begin.main().ops().back().op->OutputName("Out"), "@RANK_LIVE@");
 }
 
-TEST(DataParallel, PlacesHaveOneProgramAndTheFirstUpdatesAlone) {
+TEST(DataParallel, PlacesShareAProgramAndTheFirstUpdates) {
   const DataParallel made = Made({.addresses = {"a:1", "b:1"}, .places = true});
   Texts of_first, of_all;
   for (const OpEntry& entry : made.main.main().ops())
@@ -130,7 +130,7 @@ TEST(DataParallel, JoinsRanksInGroups) {
   EXPECT_EQ(join.GetOr<std::int32_t>("trainer_id", 0), 2);
 }
 
-TEST(DataParallel, RefusesMomentsOfAllRanksForInplaceAbn) {
+TEST(DataParallel, RefusesSyncBatchNormForInplaceAbn) {
   constexpr char kInPlace[] = "program\nblock 0 {\n  data x : f32[?, 3]\n  (Y=x) = inplace_abn(X=x)\n}\n";
   const Result<Program> main = ParseText(kInPlace, "test");
   ASSERT_TRUE(main.ok()) << main.status().ToString();
@@ -142,7 +142,7 @@ TEST(DataParallel, RefusesMomentsOfAllRanksForInplaceAbn) {
             "and an activation");
 }
 
-TEST(DataParallel, IsMadeOnce) {
+TEST(DataParallel, RefusesASecondTransformation) {
   const DataParallel made = Made({.addresses = {"a:1", "b:1"}});
   EXPECT_EQ(MakeDataParallel(AllOps(), made.main, {.addresses = {"a:1", "b:1"}}).status().id(),
             "E-parallel-twice");

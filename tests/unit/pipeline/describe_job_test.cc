@@ -86,7 +86,7 @@ std::string Told(const std::string& here, const std::string& there) {
   return difference ? difference->here + " | " + difference->there : "";
 }
 
-TEST(DescribeJob, SaysWhatTheProcessesOfAJobMustHaveInCommon) {
+TEST(DescribeJob, DescribesSharedFactsOfAJob) {
   std::string text = FactsOf(Source());
   // Only compares words; digests are compared below.
   for (std::size_t at = 0; (at = text.find("digest ", at)) != std::string::npos; at += 8)
@@ -102,7 +102,7 @@ follows the plan of 2 trainers and 2 pservers, digest #
 )");
 }
 
-TEST(DescribeJob, EveryRoleProgramOfATranspileCarriesTheSame) {
+TEST(DescribeJob, EqualsForAllRolesOfATranspile) {
   const test::TrainingProgram source = Source();
   plan::TranspileConfig config = Config();
   config.trainer_ids = {0, 1};
@@ -130,7 +130,7 @@ TEST(DescribeJob, EveryRoleProgramOfATranspileCarriesTheSame) {
   EXPECT_EQ(CloneForTest(main).meta().job_facts, facts);
 }
 
-TEST(DescribeJob, DoesNotDependOnWhoAsks) {
+TEST(DescribeJob, DoesNotDependOnTheRole) {
   plan::TranspileConfig first = Config(), second = Config();
   first.trainer_ids = {0};
   second.trainer_ids = {1};
@@ -138,7 +138,7 @@ TEST(DescribeJob, DoesNotDependOnWhoAsks) {
   EXPECT_EQ(FactsOf(Source(), first), FactsOf(Source(), second));
 }
 
-TEST(DescribeJob, DoesNotDependOnWhatAProcessCountsByItself) {
+TEST(DescribeJob, DoesNotDependOnLocalCounters) {
   const std::string facts = FactsOf(Source());
   EXPECT_EQ(FactsWith("train.py:3 in net", "b/train.py:7 in net"), facts);
   test::TrainingProgram source = Source();
@@ -157,7 +157,7 @@ TEST(DescribeJob, DoesNotDependOnOpsThatUpdateNothing) {
   EXPECT_EQ(FactsOf(source), FactsOf(Source()));
 }
 
-TEST(DescribeJob, TellsOtherSeedsRatesOptimizersAndInitialValues) {
+TEST(DescribeJob, DistinguishesSeedsRatesOptimizersAndInitializers) {
   const std::string facts = FactsOf(Source());
   EXPECT_EQ(Told(facts, FactsWith("random_seed=1", "random_seed=2")),
             "has random seed 1 | has random seed 2, of the startup program 1");
@@ -172,7 +172,7 @@ TEST(DescribeJob, TellsOtherSeedsRatesOptimizersAndInitialValues) {
             "updates b, w with sgd, learning rate 0.1 | updates b with sgd, learning rate 0.1");
 }
 
-TEST(DescribeJob, TellsAnotherModelAndAnotherPlan) {
+TEST(DescribeJob, DistinguishesModelsAndPlans) {
   const std::string facts = FactsOf(Source());
   const std::string model = Told(facts, FactsWith("{axis=1", "{axis=-1"));
   EXPECT_TRUE(StartsWith(model, "trains by 6 ops, digest ")) << model;
@@ -187,7 +187,7 @@ TEST(DescribeJob, TellsAnotherModelAndAnotherPlan) {
 }
 
 // Every hello contains it.
-TEST(DescribeJob, IsShortHoweverManyParametersThereAre) {
+TEST(DescribeJob, LengthIsBounded) {
   const test::TrainingProgram many = test::MakeTrainingProgram(std::vector<Shape>(3000, Shape{2, 2}));
   const std::string alike = FactsOf(many);
   EXPECT_LT(alike.size(), 2000u);
@@ -209,7 +209,7 @@ TEST(DescribeJob, IsShortHoweverManyParametersThereAre) {
   EXPECT_NE(Told(different, FactsOf(apart)), "");
 }
 
-TEST(JobFacts, SayWhatFluidHasNot) {
+TEST(JobFacts, IncludeBackupTrainersAndCompression) {
   plan::TranspileConfig config = Config();
   config.backup_trainers = 1;
   config.compression = *ParseCompression("two_bit 0.25, b: fp16");

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-TEST(Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) {
+TEST(Shares, EachPserverUpdatesItsPlannedSlices) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}, {300, 300}, {12}});
   plan::TranspileConfig config;
   config.pservers = {"10.0.0.1:6174", "10.0.0.2:6174", "10.0.0.3:6174"};

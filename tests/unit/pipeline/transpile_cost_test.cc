@@ -29,7 +29,7 @@ Cost CostOf(int params, int pservers) {
   return {static_cast<double>(after.count - before.count), static_cast<double>(after.bytes - before.bytes)};
 }
 
-TEST(TranspileCost, FourTimesTheParametersCostFourTimesAsMuch) {
+TEST(TranspileCost, IsLinearInTheParameters) {
   CostOf(8, 2);  // warm-up of objects that a process makes once
   const Cost small = CostOf(250, 4);
   const Cost large = CostOf(1000, 4);
@@ -39,7 +39,7 @@ TEST(TranspileCost, FourTimesTheParametersCostFourTimesAsMuch) {
 
 // The cost of a pserver's programs is proportional to its contents; a further pserver only adds its fixed
 // cost.
-TEST(TranspileCost, TheSameParametersOnMorePserversCostLittleMore) {
+TEST(TranspileCost, GrowsLittleWithThePservers) {
   CostOf(8, 2);
   const double few = CostOf(1000, 4).allocations;
   const double many = CostOf(1000, 32).allocations;

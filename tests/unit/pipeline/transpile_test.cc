@@ -21,7 +21,7 @@ plan::TranspileConfig Config(int trainers, int pservers) {
   return config;
 }
 
-TEST(Transpile, LeavesTheProgramsItWasGivenAlone) {
+TEST(Transpile, DoesNotModifyItsInputs) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
   const std::string main = SerializeProgram(program.main);
   const std::string startup = SerializeProgram(program.startup);
@@ -31,7 +31,7 @@ TEST(Transpile, LeavesTheProgramsItWasGivenAlone) {
   EXPECT_EQ(SerializeProgram(program.startup), startup);
 }
 
-TEST(Transpile, GivesTheSameBytesEveryTime) {
+TEST(Transpile, IsDeterministic) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}, {300, 300}});
   const auto bytes = [&] {
     const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
@@ -45,7 +45,7 @@ TEST(Transpile, GivesTheSameBytesEveryTime) {
   EXPECT_EQ(bytes(), bytes());
 }
 
-TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
+TEST(Transpile, EveryRoleCarriesThePlanAndSliceRows) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
@@ -58,7 +58,7 @@ TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
   EXPECT_EQ(*slice->facts.slice, (InitialSlice{"w0000", {100, 200}, 50, 100}));
 }
 
-TEST(Transpile, AStartUpOpThatAlsoMakesWhatNoPserverHasStartsTheRest) {
+TEST(Transpile, StartUpOpsDropOutputsThatThePserverLacks) {
   test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   Block& startup = program.startup.MutableBlock(0);
   startup.SetVar(TensorVar("own", DType::kFp32, {1}));
@@ -119,7 +119,7 @@ Result<RoleSet> TranspileNudged(bool elementwise) {
   return Transpile(ops, program.main, program.startup, Config(2, 2));
 }
 
-TEST(Transpile, AnOptimizerThatNobodyHereKnowsIsDistributedFromItsDeclaration) {
+TEST(Transpile, CustomOptimizersAreDistributedByDeclaration) {
   const Result<RoleSet> roles = TranspileNudged(true);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   for (const PserverPrograms& role : roles->pservers) {
@@ -143,7 +143,7 @@ TEST(Transpile, AnOptimizerThatNobodyHereKnowsIsDistributedFromItsDeclaration) {
   EXPECT_EQ(roles->trainers[0].startup.main().FindVar("w0000_heat_0"), nullptr);
 }
 
-TEST(Transpile, AnOptimizerThatNeedsTheWholeParameterGetsIt) {
+TEST(Transpile, OptimizersMayRequireWholeParameters) {
   const Result<RoleSet> roles = TranspileNudged(false);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   EXPECT_FALSE(roles->plan.params[0].sliced());
@@ -184,13 +184,13 @@ std::string CallsOfADispatcher(plan::TranspileConfig config) {
   return calls;
 }
 
-TEST(Transpile, ADispatcherIsAskedAsFluidAsksIt) {
+TEST(Transpile, DispatchersAreCalledAsInFluid) {
   EXPECT_EQ(CallsOfADispatcher(Config(2, 2)),
             "w0000@GRAD.block0.trainer_0[50, 200] w0000@GRAD.block1.trainer_0[50, 200] | "
             "w0001@GRAD.trainer_0[7] | reset | w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
 }
 
-TEST(Transpile, AnAsynchronousJobsDispatcherIsGivenTheNamesThatAreSent) {
+TEST(Transpile, AsyncDispatchersReceiveTheSentNames) {
   plan::TranspileConfig config = Config(2, 2);
   config.sync_mode_argument = false;
   EXPECT_EQ(CallsOfADispatcher(config),
@@ -219,7 +219,7 @@ block 0 {
 }
 )";
 
-TEST(Transpile, WhatFluidsSharedObjectMakesATrainerTakesATableForItsLastPart) {
+TEST(Transpile, FluidsSharedTranspilerGivesTrainersTheLastTableSlice) {
   const Result<Program> main = ParseText(kTableMain, "main");
   const Result<Program> startup = ParseText(kTableStartup, "startup");
   ASSERT_TRUE(main.ok() && startup.ok()) << main.status().ToString() << startup.status().ToString();
@@ -234,7 +234,7 @@ TEST(Transpile, WhatFluidsSharedObjectMakesATrainerTakesATableForItsLastPart) {
   EXPECT_EQ(*start.ops().back().op->Get<std::vector<Dim>>("shape"), (std::vector<Dim>{2, 4}));
 }
 
-TEST(Transpile, ADispatchersErrorEndsIt) {
+TEST(Transpile, DispatcherErrorsAreReturned) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{7}});
   plan::TranspileConfig config = Config(2, 2);
   config.dispatcher = [](const std::vector<std::string>&) -> Result<std::unique_ptr<plan::Dispatcher>> {
@@ -259,7 +259,7 @@ TEST(Transpile, EveryRoleCarriesThePolicyOfRunningStatistics) {
   EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-plan-bn-sync");
 }
 
-TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
+TEST(Transpile, InsertedOpsNameTheirPass) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
@@ -289,7 +289,7 @@ TEST(Transpile, AFailureLeavesAReproducer) {
       << text;
 }
 
-TEST(Transpile, AThousandParametersAreEachCutOverAllPservers) {
+TEST(Transpile, AThousandParametersAreSlicedOverAllPservers) {
   const std::vector<Shape> shapes(1000, Shape{300, 300});
   const test::TrainingProgram program = test::MakeTrainingProgram(shapes);
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(4, 4));
@@ -298,7 +298,7 @@ TEST(Transpile, AThousandParametersAreEachCutOverAllPservers) {
   for (const auto& param : roles->plan.params) EXPECT_EQ(param.slices.size(), 4U) << param.param;
 }
 
-TEST(Transpile, TimesEachPassOfEachRoleOnTheClockItIsGiven) {
+TEST(Transpile, TimesEachPassWithTheGivenClock) {
   class Ticking final : public Clock {  // advances by a second at each reading
    public:
     Nanoseconds Now() const override { return now_ += std::chrono::seconds(1); }

@@ -50,7 +50,7 @@ TEST(PlaceRings, PlacesAreRanksOfEveryRing) {
   });
 }
 
-TEST(PlaceRings, APlaceAlsoHasRingsOfItsOwn) {
+TEST(PlaceRings, APlaceMayHaveItsOwnRings) {
   Places places = Make(2);
   ASSERT_TRUE(places[1]->MakeOwnRing(5).ok());
   const Result<CollectiveGroup*> group = places[1]->Ring(5);
@@ -58,7 +58,7 @@ TEST(PlaceRings, APlaceAlsoHasRingsOfItsOwn) {
   EXPECT_EQ((*group)->size(), 1);
 }
 
-TEST(PlaceRings, AbortEndsWaitsForAPlaceThatHasNotBegun) {
+TEST(PlaceRings, AbortEndsWaitsForAPlaceNotYetStarted) {
   Places places = Make(2);
   const Status why = InvalidArgument("E-test", "place 1 has failed");
   std::thread other([&] {
@@ -80,7 +80,7 @@ TEST(PlaceRings, ProgramsThatJoinRanksAreRefused) {
   EXPECT_NE(joined.message().find("cannot join a:1,b:1"), std::string::npos) << joined.ToString();
 }
 
-TEST(PlaceRings, ThereAreOneTo256Places) {
+TEST(PlaceRings, PlaceCountMustBe1To256) {
   EXPECT_EQ(MakePlaceRings(0).status().id(), "E-collective-size");
   EXPECT_EQ(MakePlaceRings(257).status().id(), "E-collective-size");
 }

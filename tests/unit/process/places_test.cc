@@ -100,7 +100,7 @@ class OnPlaces : public testing::Test {
   std::unique_ptr<process::Places> places_;
 };
 
-TEST_F(OnPlaces, EachHasItsPartAndTheFirstUpdatesForAll) {
+TEST_F(OnPlaces, EachRunsItsPartAndTheFirstUpdates) {
   ASSERT_EQ(Run({{0}, {1}, {2, 2}}).ToString(), OkStatus().ToString());
   EXPECT_EQ(Fetched(0, 0), 2);  // 2 * the sum of its own rows
   EXPECT_EQ(Fetched(1, 0), 4);
@@ -128,7 +128,7 @@ TEST_F(OnPlaces, StepsOfOneShapeShareOneCompilationAndOnePlan) {
   EXPECT_EQ(places_->stats().frame_count, kCount + 2);  // the last place has met its shape
 }
 
-TEST_F(OnPlaces, AnErrorOfOneEndsTheWaitsOfAllAndTheNextRunKeepsThePlan) {
+TEST_F(OnPlaces, AnErrorEndsAllWaitsAndKeepsThePlan) {
   ASSERT_TRUE(Run({{0}, {1}, {2}}).ok());
   for (std::size_t bad = 0; bad < kCount; ++bad) {
     std::vector<std::vector<std::int64_t>> ids = {{0}, {1}, {2}};
@@ -141,7 +141,7 @@ TEST_F(OnPlaces, AnErrorOfOneEndsTheWaitsOfAllAndTheNextRunKeepsThePlan) {
   EXPECT_EQ(places_->stats().specialised_count, 1);
 }
 
-TEST_F(OnPlaces, AnErrorBeforeTheFirstOpEndsTheOthersToo) {
+TEST_F(OnPlaces, AnErrorBeforeTheFirstOpEndsAllPlaces) {
   parts_ = {};
   for (int place = 0; place < kCount; ++place) {
     parts_.push_back({.scope = scopes_[static_cast<std::size_t>(place)].get(),
@@ -152,7 +152,7 @@ TEST_F(OnPlaces, AnErrorBeforeTheFirstOpEndsTheOthersToo) {
   EXPECT_EQ(scopes_[0]->Find("w")->As<Tensor>().Data<float>()[0], 1);
 }
 
-TEST_F(OnPlaces, APlaceWithoutAPartWouldBeMissed) {
+TEST_F(OnPlaces, APlaceWithoutAPartIsAnError) {
   EXPECT_EQ(Run({{0}, {1}}).id(), "E-collective-size");
   EXPECT_EQ(Run({}).id(), "E-collective-size");
 }
@@ -180,7 +180,7 @@ TEST_F(OnPlaces, CancelEndsOnlyTheRunInProgress) {
   EXPECT_TRUE(Run({{0}, {1}, {2}}).ok());
 }
 
-TEST_F(OnPlaces, StateOfPlacesIsWhatOpsOfEachWrite) {
+TEST_F(OnPlaces, PerPlaceStateIsWrittenByEachPlace) {
   EXPECT_EQ(WrittenAtEachPlace(program_), (std::set<std::string>{"rows", "g", "seen"}));
 }
 

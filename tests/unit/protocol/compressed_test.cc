@@ -43,7 +43,7 @@ Floats Random(std::size_t count, std::mt19937_64& random) {
   return out;
 }
 
-TEST(Compressed, RoundsToTheNearestOf16Bits) {
+TEST(Compressed, RoundsToTheNearestFloat16) {
   Floats none;
   const Floats values = {0.0f,
                          -0.0f,
@@ -88,7 +88,7 @@ TEST(Compressed, TwoBitHasTheBytesOfMxnet) {
   EXPECT_EQ(residual[3], 2.5f);
 }
 
-TEST(Compressed, WhatIsSentAndWhatIsLeftAreTheWhole) {
+TEST(Compressed, SentPlusResidualEqualsTheGradient) {
   std::mt19937_64 random(1);
   for (std::size_t count = 1; count < 70; ++count) {
     for (const Compression how :
@@ -113,7 +113,7 @@ TEST(Compressed, WhatIsSentAndWhatIsLeftAreTheWhole) {
   }
 }
 
-TEST(Compressed, TopKSendsTheLargestAndOfEqualOnesTheFirst) {
+TEST(Compressed, TopKPrefersTheFirstOfEqualElements) {
   std::mt19937_64 random(2);
   for (const std::size_t count : {1u, 2u, 10u, 333u}) {
     const Compression how{.kind = Kind::kTopK, .ratio = 0.1f};
@@ -136,7 +136,7 @@ TEST(Compressed, TopKSendsTheLargestAndOfEqualOnesTheFirst) {
   EXPECT_TRUE(std::isnan(Expanded(one, Compressed(one, nan, residual), 3).value()[1])) << "NaN is seen";
 }
 
-TEST(Compressed, TwoBitRefusesWhatItWouldHide) {
+TEST(Compressed, TwoBitRefusesNonFiniteValues) {
   const Compression two_bit{.kind = Kind::kTwoBit};
   const Floats good(3, 1.0f);
   for (const float value :
@@ -149,7 +149,7 @@ TEST(Compressed, TwoBitRefusesWhatItWouldHide) {
   EXPECT_TRUE(protocol::CheckCompressible(two_bit, good, good).ok());
 }
 
-TEST(Compressed, BytesThatNobodyMakesAreRefused) {
+TEST(Compressed, InvalidBytesAreRefused) {
   const Compression two_bit{.kind = Kind::kTwoBit}, top_k{.kind = Kind::kTopK, .ratio = 0.5f};
   const auto id = [](const Compression& how, const std::string& bytes, std::size_t count) {
     return Expanded(how, bytes, count).status().id();

@@ -73,7 +73,7 @@ void ExpectTensor(const nlohmann::json& fields, const FluidTensor& tensor) {
             fields.at("rows").get<std::vector<std::int64_t>>());
 }
 
-TEST(FluidMessageTest, EveryMessageOfFluidIsReadAndWrittenByteForByte) {
+TEST(FluidMessageTest, FluidsMessagesRoundTripByteForByte) {
   const std::vector<std::string> names = Names();
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -108,7 +108,7 @@ Payload InPieces(const std::string& bytes, std::size_t size) {
   return payload;
 }
 
-TEST(FluidMessageTest, AMessageInPiecesIsTheSameMessage) {
+TEST(FluidMessageTest, AFragmentedMessageReadsTheSame) {
   for (const std::string& name : Names()) {
     const std::string bytes = Bin(name);
     for (const std::size_t size : {1, 2, 3, 7, 64}) {
@@ -119,7 +119,7 @@ TEST(FluidMessageTest, AMessageInPiecesIsTheSameMessage) {
   }
 }
 
-TEST(FluidMessageTest, ValuesAreSharedAndNotCopied) {
+TEST(FluidMessageTest, ValuesAreNotCopied) {
   Tensor gradient(DType::kFp32, {64, 4});
   std::memset(gradient.raw(), 1, gradient.bytes());
   VariableMessage message{.varname = "w@GRAD"};
@@ -177,7 +177,7 @@ const std::string_view kFloats = "\x18\x05";       // data_type
 const std::string_view kTwo = "\x22\x01\x02";      // dims [2], packed
 const std::string_view kTwoUnpacked = "\x20\x02";  // the same, not packed
 
-TEST(FluidMessageTest, WhatFluidAcceptsIsAccepted) {
+TEST(FluidMessageTest, MessagesThatFluidAcceptsAreAccepted) {
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwo, kValues})), "");
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwoUnpacked, kValues})), "");
   EXPECT_EQ(IdOf(Join({kFloats, kTwo, kName, kValues})), "");
@@ -190,7 +190,7 @@ TEST(FluidMessageTest, WhatFluidAcceptsIsAccepted) {
   EXPECT_EQ(message->table_name, "t");
 }
 
-TEST(FluidMessageTest, WhatFluidAbortsOnIsRefused) {
+TEST(FluidMessageTest, MessagesThatAbortFluidAreRefused) {
   EXPECT_EQ(IdOf(Join({kName, Raw("\x70\x01", 2)})), "E-wire-field");      // field 14
   EXPECT_EQ(IdOf(Join({kName, "\x65\x01\x01\x01\x01"})), "E-wire-field");  // trainer_id as 32 bits
   EXPECT_EQ(IdOf(Join({kName, kValues, kFloats, kTwo})), "E-wire-order");
@@ -214,7 +214,7 @@ TEST(FluidMessageTest, WhatFluidAbortsOnIsRefused) {
   EXPECT_EQ(IdOf(std::string("\x0a\xa0\x8d\x06", 4) + std::string(100000, 'n')), "E-wire-message");
 }
 
-TEST(FluidMessageTest, WhatIsTooLargeForTheWireIsNotWritten) {
+TEST(FluidMessageTest, OversizedMessagesAreNotWritten) {
   VariableMessage message{.varname = "w"};
   message.tensor = FluidTensor{.shape = Shape{Dim{1} << 29}};
   message.tensor->values.Append({nullptr, nullptr, std::size_t{1} << 31});  // they are never read

@@ -30,7 +30,7 @@ protocol::HelloBody HelloOf(const pserver::Admission& admission, int trainer) {
   return {.job = "job", .trainers = 2, .contract = admission.terms(trainer).contract().ToText()};
 }
 
-TEST(TrainerTerms, VariablesArePositionsInTheContract) {
+TEST(TrainerTerms, VariablesAreIndicesOfTheContract) {
   const pserver::TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
   EXPECT_EQ(terms.params_of_variables(), (std::vector<int>{0, 1, 2, 2, 0}));
   EXPECT_EQ(terms.PushedFor(0), 4u);
@@ -51,7 +51,7 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
   EXPECT_EQ(second.ParamOfPush(9, second.hash()), std::nullopt);
 }
 
-TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
+TEST(Admission, DifferentJobFactsAreRefusedInOneLine) {
   roles::PserverFacts facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
@@ -65,7 +65,7 @@ TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
   EXPECT_EQ(status.message(), "job: pserver a:1 updates b, w with adam; trainer 1 updates b, w with sgd");
 }
 
-TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
+TEST(Admission, AMatchingTrainerIsAdmittedUnderEitherContract) {
   const pserver::Admission admission(Facts(), "job");
   protocol::Sender sender = SenderOf(admission, 1);
   EXPECT_TRUE(admission.Check(sender, HelloOf(admission, 1)).ok());
@@ -73,7 +73,7 @@ TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   EXPECT_TRUE(admission.Check(sender, HelloOf(admission, 1)).ok());
 }
 
-TEST(Admission, WhoDoesNotFitIsToldWhy) {
+TEST(Admission, AMismatchedTrainerGetsTheReason) {
   const pserver::Admission admission(Facts(), "job");
   const auto error = [&](const protocol::Sender& sender, const protocol::HelloBody& hello) {
     return admission.Check(sender, hello).ToString();
@@ -104,7 +104,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 }
 
 // A hello has at most 64 KB, so that unauthenticated peers cannot send more.
-TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
+TEST(Admission, TheHelloTruncatesLongContracts) {
   roles::PserverFacts facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
@@ -138,7 +138,7 @@ TEST(Admission, ATrainerHasOneProcess) {
   EXPECT_EQ(admission.Check(SenderOf(admission, 1, 6), hello).id(), "E-rpc-restart");
 }
 
-TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
+TEST(LineLimiter, PrintsTenLinesAMinuteAndCountsTheRest) {
   FakeClock clock;
   std::vector<std::string> lines;
   LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
@@ -157,7 +157,7 @@ TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   EXPECT_EQ(lines.size(), 12u);
 }
 
-TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
+TEST(Admission, AwaitsTrainersNeitherAdmittedNorRefused) {
   pserver::Admission admission(Facts(), "job");
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
   admission.Admit(SenderOf(admission, 0), HelloOf(admission, 0));
@@ -179,7 +179,7 @@ void Admit(pserver::Admission& admission, const protocol::Contract& contract) {
 }
 
 // emb is updated by rows: a trainer may look up rows, or pull the whole table.
-TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
+TEST(Admission, TrainersStateHowTheyReadATable) {
   roles::PserverFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;

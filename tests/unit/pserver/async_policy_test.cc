@@ -34,7 +34,7 @@ TEST(AsyncPolicy, EachGradientIsAnUpdateInTheOrderOfArrival) {
   EXPECT_EQ(d.machine.version(0, 0), 4u);
 }
 
-TEST(AsyncPolicy, APullWaitsForTheTrainersOwnGradientsAndForNoOther) {
+TEST(AsyncPolicy, APullWaitsOnlyForTheTrainersOwnGradients) {
   Driver d = Async(Config(2));
   EXPECT_EQ(d.Pull(0, 0), "newest t0 v0");
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
@@ -45,7 +45,7 @@ TEST(AsyncPolicy, APullWaitsForTheTrainersOwnGradientsAndForNoOther) {
   EXPECT_EQ(d.Ran(), "newest t0 v1");
 }
 
-TEST(AsyncPolicy, ATrainerIsWelcomeAsFarAsItselfHasCome) {
+TEST(AsyncPolicy, CreditFollowsTheTrainersOwnSteps) {
   Driver d = Async(Config(2));
   d.Push(0, 0);
   d.Merged();
@@ -56,7 +56,7 @@ TEST(AsyncPolicy, ATrainerIsWelcomeAsFarAsItselfHasCome) {
   EXPECT_EQ(d.Push(1, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
 }
 
-TEST(AsyncPolicy, ATrainerThatPushesAheadIsToldWhatIsWelcome) {
+TEST(AsyncPolicy, ATrainerAheadReceivesCreditLater) {
   Driver d = Async(Config(2));
   d.Push(0, 0);
   d.Push(0, 1);
@@ -67,7 +67,7 @@ TEST(AsyncPolicy, ATrainerThatPushesAheadIsToldWhatIsWelcome) {
   EXPECT_EQ(d.Ran(), "") << "its next step is welcome, as it knows";
 }
 
-TEST(AsyncPolicy, OfATableTheOneWhoseGradientWasAppliedIsToldWhatIsWelcome) {
+TEST(AsyncPolicy, TableCreditGoesToTheAppliedTrainer) {
   pserver::MachineConfig config = Config(2);
   config.params = {{.name = "t", .chunk_bytes = {8}, .pushed_row_bytes = 4}};
   Driver d = Async(config);
@@ -79,7 +79,7 @@ TEST(AsyncPolicy, OfATableTheOneWhoseGradientWasAppliedIsToldWhatIsWelcome) {
   EXPECT_EQ(d.Ran(), "credit t1");
 }
 
-TEST(AsyncPolicy, AStepWithoutAGradientIsPassedOver) {
+TEST(AsyncPolicy, AStepWithoutAGradientIsSkipped) {
   Driver d = Async(Config(2));
   d.Push(0, 1);
   EXPECT_EQ(d.Pull(0, 1), "");
@@ -100,7 +100,7 @@ TEST(AsyncPolicy, StepsThatEndFarAheadOfAGradientAreAnError) {
   EXPECT_EQ(d.Complete(0), "") << "the job has ended";
 }
 
-TEST(AsyncPolicy, ACompletedTrainerCountsNoMoreAndADeadOneEndsTheJob) {
+TEST(AsyncPolicy, CompletedTrainersAreIgnoredAndDeadOnesEndTheJob) {
   Driver d = Async(Config(3));
   EXPECT_EQ(d.Complete(0), "completed t0");
   EXPECT_EQ(d.Push(1, 0), "pushed t1; merge t1 c0 s0") << "nobody is told that trainer 0 left";
@@ -126,7 +126,7 @@ TEST(AsyncPolicy, AScheduleCountsAStepOnceAllItsGradientsAreApplied) {
   EXPECT_EQ(d.LrRan(), "run c0 s1");
 }
 
-TEST(AsyncPolicy, AStepOfAScheduleThatCountsNoneIsAnError) {
+TEST(AsyncPolicy, AStepOfAnUncountedScheduleIsAnError) {
   Driver d = Async(Config(1));
   EXPECT_EQ(d.Count(0, 0), "error t0 E-rpc-count; end E-rpc-count");
 }
@@ -174,7 +174,7 @@ TEST(StalenessPolicy, APullWaitsForTheSlowestTrainerThatHasNotCompleted) {
   EXPECT_EQ(d.Ran(), "newest t0 v3");
 }
 
-TEST(PolicyOf, ChoosesByTheModeAndWhatTheJobAsksFor) {
+TEST(PolicyOf, SelectsByModeAndSettings) {
   roles::PserverFacts role;
   const auto is = [&]<typename P>(P*, const JobPolicies& policies) {
     return dynamic_cast<const P*>(pserver::PolicyOf(role, policies).get()) != nullptr;

@@ -22,7 +22,7 @@ TEST(Backups, ARepeatedQuestionGetsTheFirstAnswer) {
   EXPECT_EQ(whose.Span<std::int64_t>()[0], 1);
 }
 
-TEST(Backups, ARepeatThatComesAfterALaterQuestionChangesNothing) {
+TEST(Backups, ALateRepeatChangesNothing) {
   Backups backups({TensorOf<float>({1}, {1})}, Tensor(DType::kInt64, {1}));
   EXPECT_EQ(backups.Keep(0, 3, TensorOf<float>({1}, {5}), 9), 9u);
   EXPECT_EQ(backups.Keep(0, 4, TensorOf<float>({1}, {6}), 10), 10u);
@@ -31,7 +31,7 @@ TEST(Backups, ARepeatThatComesAfterALaterQuestionChangesNothing) {
   EXPECT_EQ(backups.Keep(0, 4, TensorOf<float>({1}, {7}), 11), 10u);
 }
 
-TEST(Backups, AValueThatTrainersSetIsWhatAllHaveRead) {
+TEST(Backups, ASetValueReplacesAllBackups) {
   Backups backups({TensorOf<float>({1}, {1}), TensorOf<float>({1}, {1})}, Tensor(DType::kInt64, {1}));
   EXPECT_EQ(backups.Keep(0, 0, TensorOf<float>({1}, {2}), 0), 0u);
   backups.Reset(TensorOf<float>({1}, {3}));

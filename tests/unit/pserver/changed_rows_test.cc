@@ -7,7 +7,7 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
-TEST(ChangedRows, EachTrainerIsToldOfEachUpdateOnce) {
+TEST(ChangedRows, EachTrainerReceivesEachUpdateOnce) {
   ChangedRows changed(130, 2);
   changed.Note(Rows{129, 0, 64, 0});
   EXPECT_EQ(changed.Take(0, 1), (Rows{0, 64, 129}));
@@ -17,7 +17,7 @@ TEST(ChangedRows, EachTrainerIsToldOfEachUpdateOnce) {
   EXPECT_EQ(changed.Take(1, 1), (Rows{0, 63, 64, 129}));
 }
 
-TEST(ChangedRows, WhicheverAnswerToARepeatedQuestionIsTakenTheNextHasTheRest) {
+TEST(ChangedRows, RepeatedRequestsLoseNoUpdate) {
   ChangedRows changed(8, 1);
   changed.Note(Rows{5});
   EXPECT_EQ(changed.Take(0, 4), Rows{5});

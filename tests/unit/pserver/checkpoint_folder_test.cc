@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
+TEST(CheckpointFolder, FileNamesMustStayInside) {
   const TempDir folder;
   pserver::CheckpointFolder files(folder / "");
   EXPECT_EQ(files.Claim("t_0").value(), folder / "t_0");
@@ -25,7 +25,7 @@ TEST(CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
   EXPECT_EQ(files.Claim(std::string("a\0b", 3)).status().id(), "E-server-save-path");
 }
 
-TEST(CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
+TEST(CheckpointFolder, LinksOutOfTheFolderAreNotFollowed) {
   const TempDir folder, other;
   fs::create_directory_symlink(other / "", folder / "out");
   ASSERT_TRUE(WriteFile(other / "file", "somebody's").ok());
@@ -37,7 +37,7 @@ TEST(CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
   EXPECT_EQ(files.Claim("dangling").status().id(), "E-server-save-exists");
 }
 
-TEST(CheckpointFolder, WhatNoServerWroteStays) {
+TEST(CheckpointFolder, FilesOfOthersAreNotOverwritten) {
   const TempDir folder;
   ASSERT_TRUE(WriteFile(folder / "t_0", "somebody's").ok());
   pserver::CheckpointFolder files(folder / "");
@@ -50,7 +50,7 @@ TEST(CheckpointFolder, WhatNoServerWroteStays) {
   EXPECT_TRUE(pserver::CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job
 }
 
-TEST(CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
+TEST(CheckpointFolder, TrainersNameFilesInASharedFolder) {
   EXPECT_EQ(protocol::NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
   EXPECT_EQ(protocol::NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
   EXPECT_EQ(protocol::NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");

@@ -41,7 +41,7 @@ struct Log {
   }
 };
 
-TEST(ChunkQueues, AQueueHasOnePieceOfWorkPostedHoweverManyJobsItHas) {
+TEST(ChunkQueues, AQueuePostsOneTaskForManyJobs) {
   ByHand pool;
   ChunkQueues queues(2, pool.post());
   Log log;
@@ -53,7 +53,7 @@ TEST(ChunkQueues, AQueueHasOnePieceOfWorkPostedHoweverManyJobsItHas) {
   EXPECT_EQ(log.text, "a x b c ") << "after each job a queue goes to the end of the line";
 }
 
-TEST(ChunkQueues, ASmallJobRunsWhereItsCauseIsAndBehindTheJobsBeforeIt) {
+TEST(ChunkQueues, SmallJobsRunInlineInOrder) {
   ByHand pool;
   ChunkQueues queues(2, pool.post());
   Log log;
@@ -84,7 +84,7 @@ TEST(ChunkQueues, AJobMayPushToItsOwnQueueAndToOthers) {
   EXPECT_EQ(log.text, "own other large last ");
 }
 
-TEST(ChunkQueues, AQueueGoesOnAfterAJobThatThrew) {
+TEST(ChunkQueues, AQueueContinuesAfterAnException) {
   ByHand pool;
   ChunkQueues queues(1, pool.post());
   Log log;

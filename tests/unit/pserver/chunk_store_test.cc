@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
+TEST(ChunkStore, CutsElementwiseUpdatesIntoRowChunks) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
@@ -34,7 +34,7 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   EXPECT_EQ(chunks(32), std::pair(std::size_t{1}, Dim{6}));
 }
 
-TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
+TEST(ChunkStore, ThePlanDecidesTheChunks) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "b", .shape = {6, 4}, .server = 0, .optimizer = "adam"},
@@ -90,7 +90,7 @@ struct TableStore {
   std::unique_ptr<pserver::ChunkStore> store;
 };
 
-TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
+TEST(ChunkStore, MergesFragmentedRows) {
   TableStore table;
   EXPECT_EQ(table.store->chunk_count(0), 1u);
   EXPECT_EQ(table.store->Shapes().front().pushed_row_bytes, 16u);
@@ -113,7 +113,7 @@ TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   EXPECT_EQ(after.Span<float>()[4], before.Span<float>()[0]);
 }
 
-TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
+TEST(ChunkStore, UsesTheRateOfTheSchedule) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
@@ -167,7 +167,7 @@ struct DenseStore {
   std::unique_ptr<pserver::ChunkStore> store;
 };
 
-TEST(ChunkStore, HoldsOneSumOfAllGradientsAndOnlyUntilTheUpdate) {
+TEST(ChunkStore, HoldsOneGradientSumUntilTheUpdate) {
   DenseStore dense(4);
   const float before = dense.scope.Find("w")->As<Tensor>().Span<float>()[7];
   for (int step = 0; step < 3; ++step) dense.Update();
@@ -175,7 +175,7 @@ TEST(ChunkStore, HoldsOneSumOfAllGradientsAndOnlyUntilTheUpdate) {
   EXPECT_FLOAT_EQ(dense.scope.Find("w")->As<Tensor>().Span<float>()[7], before - 3 * 0.1f);
 }
 
-TEST(ChunkStore, PublishesAVersionOnceForAllAndLetsGoOfItWhenAllHaveIt) {
+TEST(ChunkStore, PublishesAVersionOnceAndReleasesIt) {
   DenseStore dense(2);
   dense.Update();
   const auto first = dense.store->Publish(0, 0, 1, 0, true);
@@ -193,7 +193,7 @@ TEST(ChunkStore, PublishesAVersionOnceForAllAndLetsGoOfItWhenAllHaveIt) {
 }
 
 // One sum, one copy that is still being sent, and one for the next version; not one gradient per trainer.
-TEST(ChunkStore, TakesTheMemoryOfWhatIsAlive) {
+TEST(ChunkStore, UsesMemoryOnlyForLiveValues) {
   DenseStore dense(4);
   for (std::uint64_t version = 1; version < 5; ++version) {
     dense.Update();
@@ -202,7 +202,7 @@ TEST(ChunkStore, TakesTheMemoryOfWhatIsAlive) {
   EXPECT_EQ(dense.store->pooled_bytes(), dense.bytes());
 }
 
-TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
+TEST(ChunkStore, ReportsARowOutOfRange) {
   TableStore table;
   for (const std::int64_t id : {std::int64_t{6}, std::int64_t{-1}}) {
     EXPECT_EQ(

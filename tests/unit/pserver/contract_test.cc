@@ -35,7 +35,7 @@ Program Changed(const Program& program, int block, const std::function<void(Op&)
   return edit.Apply().value();
 }
 
-TEST(Contract, BothSidesComputeTheSame) {
+TEST(Contract, ServerAndTrainerDeriveTheSame) {
   const ToyJob job = Job();
   for (int server = 0; server < 2; ++server) {
     const Program program = job.Pserver(server);
@@ -66,7 +66,7 @@ TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
 }
 
 // Fluid's own programs: a table of 2000 rows, of which each of two servers declares 1000.
-TEST(Contract, RowsOfATableShardedByIdAreAskedForByTheNameOfTheRequest) {
+TEST(Contract, ShardedTableRowsAreRequestedByName) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
   const Result<roles::PserverFacts> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
@@ -110,7 +110,7 @@ TEST(Contract, APserverWithoutParametersServesNothing) {
   EXPECT_EQ(protocol::ContractOf(*facts, 0).ToText(), "");
 }
 
-TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
+TEST(Contract, AnUnsupportedPolicyIsRefused) {
   Program program = Job().Trainer(0);
   program.mutable_meta().policies["bn_sync"] = "average";
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
@@ -130,7 +130,7 @@ TEST(Contract, MeasuringAGradientThatUpdatesNothingIsRefused) {
   EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
 }
 
-TEST(Contract, WhatServersExchangeIsReadFromTheirPrograms) {
+TEST(Contract, ServerExchangeIsReadFromThePrograms) {
   ToyJob job = Job();
   for (ToyParam& param : job.params) param.clipped = !param.start;
   const Program program = job.Pserver(0);
@@ -154,7 +154,7 @@ TEST(Contract, WhatServersExchangeIsReadFromTheirPrograms) {
   EXPECT_EQ(refused([&](Op& op) { of_exchange(op, "epmap", {"x:1"}); }), "E-server-exchange");
 }
 
-TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
+TEST(Contract, TwoProgramsShareOneContract) {
   const protocol::ContractPiece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
   const protocol::Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
   const protocol::Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
@@ -170,7 +170,7 @@ TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
       << status.ToString();
 }
 
-TEST(Contract, FluidsOwnRolesAgreeToo) {
+TEST(Contract, FluidsRoleProgramsAgree) {
   int compared = 0;
   for (const char* name :
        {"wide_linear.adam@sync_p2t2", "lenet.momentum@sync_p2t2", "fit_a_line.sgd@sync_p2t2"}) {
@@ -238,7 +238,7 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
 }
 
 // Only dense f32 gradients are compressed, in the same way by all trainers; both sides derive the same.
-TEST(Contract, CompressionIsOfGradients) {
+TEST(Contract, OnlyGradientsAreCompressed) {
   ToyJob job = Job();
   const ToyParam& dense = job.params[0];
   job.params[0].compression = {.kind = Compression::Kind::kTwoBit, .threshold = 0.25f};
@@ -260,7 +260,7 @@ TEST(Contract, CompressionIsOfGradients) {
   EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).status().id(), "E-contract-compression");
 }
 
-TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {
+TEST(Contract, BackupTrainersRequireSyncMode) {
   ToyJob job = Job();
   for (const bool async : {false, true}) {
     job.async = async;
@@ -275,7 +275,7 @@ TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {
   }
 }
 
-TEST(Contract, WhatIsKeptForDelayCompensationIsWhatBlocksRead) {
+TEST(Contract, DelayCompensationKeepsWhatBlocksRead) {
   ToyJob job = Job();
   job.async = true;
   job.delay = 0.5f;
@@ -294,7 +294,7 @@ TEST(Contract, WhatIsKeptForDelayCompensationIsWhatBlocksRead) {
   EXPECT_EQ(ServerError(job.Pserver(0)), "E-server-backups") << "synchronous updates have no trainer";
 }
 
-TEST(Contract, OfTablesBothSidesComputeTheSame) {
+TEST(Contract, ServerAndTrainerDeriveTheSameForTables) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const Program program = job.Pserver(0);

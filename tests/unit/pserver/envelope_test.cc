@@ -25,13 +25,13 @@ protocol::Envelope Full() {
           .part = 10};
 }
 
-TEST(Crc32c, BothWaysGiveTheKnownValue) {
+TEST(Crc32c, BothImplementationsGiveTheKnownValue) {
   EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
   EXPECT_EQ(Crc32cPortable(0, "123456789", 9), 0xe3069283u);
   EXPECT_EQ(Crc32c(Crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
 }
 
-TEST(Envelope, EveryFieldComesBack) {
+TEST(Envelope, EveryFieldRoundTrips) {
   const Message message = protocol::Seal(Full(), Payload::Of("the body"));
   EXPECT_EQ(message.head.size(), protocol::kEnvelopeBytes);
   const Result<protocol::Envelope> opened = protocol::Open(message);
@@ -39,7 +39,7 @@ TEST(Envelope, EveryFieldComesBack) {
   EXPECT_EQ(*opened, Full());
 }
 
-TEST(Envelope, IsTheSameWhetherTheBodyWasSummedBeforeOrNot) {
+TEST(Envelope, PrecomputedChecksumsGiveTheSameBytes) {
   for (const std::string& text : {std::string(), std::string("the body"), std::string(5000, 'x')}) {
     Payload summed = Payload::Of(text);
     summed.set_crc32c(Crc32c(0, text.data(), text.size()));
@@ -52,7 +52,7 @@ TEST(Envelope, IsTheSameWhetherTheBodyWasSummedBeforeOrNot) {
   }
 }
 
-TEST(Envelope, ABodyThatDoesNotLeaveTheMachineNeedsNoSum) {
+TEST(Envelope, LocalBodiesNeedNoChecksum) {
   const Message message = protocol::Seal(Full(), Payload::Of("the body"), protocol::BodyChecksum::kLeftOut);
   EXPECT_EQ(protocol::Open(message, protocol::BodyChecksum::kLeftOut).value(), Full());
   EXPECT_EQ(protocol::Open(message).status().id(), "E-rpc-crc") << "a connection that asks for sums";
@@ -64,7 +64,7 @@ TEST(Envelope, ABodyThatDoesNotLeaveTheMachineNeedsNoSum) {
 }
 
 // The golden bytes of the wire.
-TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
+TEST(Envelope, BytesAreFixedAndContainNoToken) {
   const Message message = protocol::Seal(Full(), Payload::Of("the body"));
   std::string hex;
   for (const char byte : message.head) {
@@ -85,7 +85,7 @@ TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
   EXPECT_EQ(hex.substr(152), "08000000");
 }
 
-TEST(Envelope, EveryChangedBitIsFound) {
+TEST(Envelope, EveryChangedBitIsDetected) {
   const Message good = protocol::Seal(Full(), Payload::Of("body"));
   for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
     if (byte >= 5 && byte < 8) continue;  // not used
@@ -99,7 +99,7 @@ TEST(Envelope, EveryChangedBitIsFound) {
   EXPECT_EQ(protocol::Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
 }
 
-TEST(Frame, OneOfEmptyMessagesIsRefusedBeforeItIsUnpacked) {
+TEST(Frame, FramesOfEmptyMessagesAreRefusedEarly) {
   const std::string empty(8, '\0');
   std::string frame;
   for (std::size_t i = 0; i < transport::kFrameMessagesMax; ++i) frame += empty;
@@ -107,7 +107,7 @@ TEST(Frame, OneOfEmptyMessagesIsRefusedBeforeItIsUnpacked) {
   EXPECT_EQ(transport::SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
 }
 
-TEST(Frame, MessagesComeBackWhateverThePieces) {
+TEST(Frame, MessagesSurviveFragmentation) {
   std::vector<Message> messages;
   for (const std::size_t size : {0, 10, 4095, 4096, 100'000}) {
     messages.push_back({std::string(size % 200, 'h'), Payload::Of(std::string(size, 'b'))});
@@ -138,7 +138,7 @@ std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
 }
 
 // Any bytes from the network: no crash, no hang, no large memory.
-TEST(Fuzz, AnyBytesAreReadOrRefused) {
+TEST(Fuzz, RandomBytesAreReadOrRefused) {
   std::mt19937_64 random(1);
   const std::vector<std::string> good = {
       protocol::WriteHello({"job", 2, "param w : f32[1]\n"}), protocol::WriteWelcome({1 << 20, 2, {1, 2, 3}}),
@@ -157,7 +157,7 @@ TEST(Fuzz, AnyBytesAreReadOrRefused) {
   }
 }
 
-TEST(Bodies, ComeBackAsTheyWere) {
+TEST(Bodies, RoundTrip) {
   const Result<protocol::HelloBody> hello =
       protocol::ReadHello(protocol::WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
   ASSERT_TRUE(hello.ok());

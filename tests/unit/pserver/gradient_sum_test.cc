@@ -138,7 +138,7 @@ TEST(GradientSum, GivesTheSameBytesOnSeveralThreads) {
   ExpectTheBytesOfTheOps<double>(random, 200'000, 10);
 }
 
-TEST(GradientSum, AddsWhatTheOperatorsAddAndCountOn) {
+TEST(GradientSum, AddsFloat32AndFloat64Only) {
   EXPECT_TRUE(CanAdd(DType::kFp32));
   EXPECT_TRUE(CanAdd(DType::kFp64));
   EXPECT_FALSE(CanAdd(DType::kInt64));

@@ -21,7 +21,7 @@ class JobNotesTest : public ::testing::Test {
   observe::Observer observer_{recorder_, clock_};
 };
 
-TEST_F(JobNotesTest, TheLastToEndAStepIsWaitedForSinceTheLastButOne) {
+TEST_F(JobNotesTest, WaitsAreAttributedToTheLastTrainer) {
   JobNotes notes = Notes(true);
   notes.StepEnded(0, 0, seconds(1));
   notes.StepEnded(2, 0, seconds(4));
@@ -33,7 +33,7 @@ TEST_F(JobNotesTest, TheLastToEndAStepIsWaitedForSinceTheLastButOne) {
   EXPECT_EQ(observer_.Now().steps, 1u);
 }
 
-TEST_F(JobNotesTest, StalenessIsHowManyUpdatesWereBegunSinceTheTrainersPull) {
+TEST_F(JobNotesTest, StalenessCountsUpdatesSinceThePull) {
   JobNotes notes = Notes(false);
   const auto update = [&](int trainer, std::uint64_t version) {
     notes.Taken({.param = 0, .chunk = 1, .trainer = trainer, .parts = {}});

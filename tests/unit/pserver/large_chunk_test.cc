@@ -36,7 +36,7 @@ TEST(LargeChunk, EveryPartOf6GBIsCounted) {
   EXPECT_EQ(bytes, kChunk);
 }
 
-TEST(LargeChunk, APartBehindItsEndIsRefused) {
+TEST(LargeChunk, APartBeyondTheEndIsRefused) {
   OneTrainer job;
   const pserver::Actions out = job.Push(kChunk / kMaxBodyBytes);
   ASSERT_FALSE(out.empty());

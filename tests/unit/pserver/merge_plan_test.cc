@@ -31,13 +31,13 @@ block 1 in 0 {
 
 constexpr char kUpdate[] = "(ParamOut=w) = sgd(Param=w, Grad=g, LearningRate=lr)";
 
-TEST(MergePlan, ASumAndAFactorInPlaceAreTheMerge) {
+TEST(MergePlan, RecognizesASumAndAnInPlaceScale) {
   EXPECT_EQ(PlanOf(std::string("g = sum(X=[g.0, g.1])\ng = scale(X=g) {scale=0.5}\n") + kUpdate),
             "g * 0.500000, without 2");
   EXPECT_EQ(PlanOf(std::string("g = sum(X=[g.0, g.1])\n") + kUpdate), "g, without 1");
 }
 
-TEST(MergePlan, AFactorMayHaveAResultOfItsOwnIfNobodyReadsTheSum) {
+TEST(MergePlan, AcceptsASeparateScaleOutput) {
   EXPECT_EQ(PlanOf(std::string("h = sum(X=[g.0, g.1])\ng = scale(X=h) {scale=0.5}\n") + kUpdate),
             "g * 0.500000, without 2");
   EXPECT_EQ(
@@ -45,7 +45,7 @@ TEST(MergePlan, AFactorMayHaveAResultOfItsOwnIfNobodyReadsTheSum) {
       "h, without 1");
 }
 
-TEST(MergePlan, WhatFollowsTheMergeStays) {
+TEST(MergePlan, KeepsOpsAfterTheMerge) {
   EXPECT_EQ(
       PlanOf(std::string("g = sum(X=[g.0, g.1])\ng = scale(X=g) {scale=0.5}\nh = scale(X=w) {scale=0.01}\n"
                          "g = sum(X=[g, h])\n") +
@@ -53,7 +53,7 @@ TEST(MergePlan, WhatFollowsTheMergeStays) {
       "g * 0.500000, without 2");
 }
 
-TEST(MergePlan, AnythingElseIsTheBlocksOwnBusiness) {
+TEST(MergePlan, LeavesOtherSumsToTheBlock) {
   const std::string update = kUpdate;
   EXPECT_EQ(PlanOf("g = sum(X=[g.1, g.0])\n" + update), "none") << "another order";
   EXPECT_EQ(PlanOf("g = sum(X=[g.0, g.1, g.0])\n" + update), "none");
@@ -70,7 +70,7 @@ TEST(MergePlan, AnythingElseIsTheBlocksOwnBusiness) {
       << "a variable of the block itself";
 }
 
-TEST(MergePlan, TheGradientOfASingleTrainerIsMergedAlready) {
+TEST(MergePlan, OneTrainerNeedsNoMerge) {
   EXPECT_EQ(PlanOf(kUpdate, {"g"}), "g, without 0");
   EXPECT_EQ(PlanOf(std::string("g = sum(X=[g.0])\ng = scale(X=g) {scale=1.0}\n") + kUpdate, {"g.0"}),
             "g * 1.000000, without 2");

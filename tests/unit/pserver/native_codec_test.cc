@@ -40,7 +40,7 @@ void Expect(const Reply& reply, const Message& wire) {
   EXPECT_EQ(BytesOf(Encode(kSender, read->message)), BytesOf(wire));
 }
 
-TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
+TEST(NativeCodec, EventsEncodeAsSpecified) {
   const HelloBody hello{.job = "j", .trainers = 2, .contract = "param w : f32[2]\n", .job_facts = "f"};
   Expect(Event(Hello{.step = 1, .body = hello}),
          Wire({.kind = MessageKind::kHello, .step = 1}, WriteHello(hello)));
@@ -71,7 +71,7 @@ TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
          Wire({.kind = MessageKind::kSums, .step = 3}, "bytes"));
 }
 
-TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
+TEST(NativeCodec, RepliesEncodeAsSpecified) {
   const WelcomeBody welcome{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}};
   Expect(Reply(Welcome{.steps_ended = 1, .body = welcome}),
          Wire({.kind = MessageKind::kWelcome, .step = 1}, WriteWelcome(welcome)));
@@ -119,7 +119,7 @@ TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
   Expect(Reply(SumsTaken{.step = 3}), Wire({.kind = MessageKind::kSumsTaken, .step = 3}));
 }
 
-TEST(NativeCodec, RefusesWhatTheOtherSideOnlyMaySend) {
+TEST(NativeCodec, RefusesMessagesOfTheWrongDirection) {
   EXPECT_EQ(DecodeEvent(Wire({.kind = MessageKind::kPulled})).status().id(), "E-rpc-envelope");
   EXPECT_EQ(DecodeReply(Wire({.kind = MessageKind::kPush})).status().id(), "E-rpc-envelope");
   EXPECT_EQ(DecodeEvent(Wire({.kind = MessageKind::kEndStep}, "odd")).status().id(), "E-rpc-body");

@@ -39,7 +39,7 @@ std::map<std::string, Dim> ChunksOf(const TrainingProgram& source, int pservers,
   return served;
 }
 
-TEST(PlanChunks, APserverCutsItsPiecesAsThePlanSays) {
+TEST(PlanChunks, PserversCutSlicesAsPlanned) {
   const std::map<std::string, Dim> chunks =
       ChunksOf(MakeTrainingProgram({{4000, 300}, {10, 3}, {7}, {2, 600000}}), 2);
   EXPECT_EQ(chunks.at("w0000.block0"), (1 << 20) / 1200);
@@ -47,7 +47,7 @@ TEST(PlanChunks, APserverCutsItsPiecesAsThePlanSays) {
 }
 
 // A regularizer that reads the parameter's norm needs the whole parameter, whatever the optimizer is.
-TEST(PlanChunks, APieceOfWhichAnUpdateNeedsTheWholeIsOneChunkInBothDialects) {
+TEST(PlanChunks, WholeParameterUpdatesHaveOneChunk) {
   const auto program = [](std::string_view text) { return ParseText(text, "test").value(); };
   const TrainingProgram source = {program(R"(program
 block 0 {

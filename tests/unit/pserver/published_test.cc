@@ -10,7 +10,7 @@
 namespace penstock::pserver {
 namespace {
 
-TEST(Published, IsACopyInPartsThatKnowTheirSums) {
+TEST(Published, IsACopyInPartsWithChecksums) {
   BufferPool pool;
   Tensor value(DType::kFp32, {300, 100});
   std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
@@ -27,7 +27,7 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
   EXPECT_EQ(all, std::string(reinterpret_cast<const char*>(before.raw()), before.bytes()));
 }
 
-TEST(Published, HasTheSameSumsOnSeveralThreads) {
+TEST(Published, HasTheSameChecksumsOnSeveralThreads) {
   BufferPool pool;
   Tensor value(DType::kFp32, {300'001});
   std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
@@ -42,14 +42,14 @@ TEST(Published, HasTheSameSumsOnSeveralThreads) {
   }
 }
 
-TEST(Published, OfWhatStaysSharesItsMemory) {
+TEST(Published, ShareUsesTheMemoryOfTheValue) {
   const Tensor value = Tensor(DType::kFp32, {10}).Clone();
   const auto published = Published::Share(value, {.part_bytes = 1000, .checksums = true});
   EXPECT_EQ(published->part(0).pieces().front().data, value.raw());
   EXPECT_EQ(published->part(0).crc32c(), Crc32c(0, value.raw(), value.bytes()));
 }
 
-TEST(Published, IsNotSummedWhereNobodyReadsTheSums) {
+TEST(Published, ChecksumsAreComputedOnlyIfNeeded) {
   BufferPool pool;
   Tensor value(DType::kFp32, {300, 100});
   std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
@@ -59,7 +59,7 @@ TEST(Published, IsNotSummedWhereNobodyReadsTheSums) {
   EXPECT_EQ(published->part(2).ToText(), Payload::Of(value, 100000, 20000).ToText());
 }
 
-TEST(BufferPool, GivesBackWhatCameBackAndOutlivesNobody) {
+TEST(BufferPool, ReusesReturnedBuffersAndMayEndFirst) {
   Tensor last;
   {
     BufferPool pool;

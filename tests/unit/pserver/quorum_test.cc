@@ -10,7 +10,7 @@ namespace {
 
 using pserver::Quorum;
 
-TEST(Quorum, TheFirstTrainersWhoseStepIsWholeMakeAVersion) {
+TEST(Quorum, TheFirstCompleteStepsMakeAVersion) {
   Quorum quorum(3, 1, 2);
   EXPECT_FALSE(quorum.Came(0, 0));
   EXPECT_FALSE(quorum.Came(2, 0));
@@ -28,7 +28,7 @@ TEST(Quorum, TheFirstTrainersWhoseStepIsWholeMakeAVersion) {
   EXPECT_EQ(quorum.late_steps(1), 1u);
 }
 
-TEST(Quorum, ALateTrainerTakesPartAgainWhenItHasCaughtUp) {
+TEST(Quorum, ALateTrainerRejoinsAfterCatchingUp) {
   Quorum quorum(3, 1, 1);
   for (std::uint64_t step = 0; step < 2; ++step) {
     quorum.Came(0, step);
@@ -45,7 +45,7 @@ TEST(Quorum, ALateTrainerTakesPartAgainWhenItHasCaughtUp) {
   EXPECT_EQ(quorum.late_steps(2), 2u);
 }
 
-TEST(Quorum, WhoeverHasLeftIsNotWaitedFor) {
+TEST(Quorum, DepartedTrainersAreNotAwaited) {
   Quorum quorum(3, 1, 1);
   quorum.Left(0);
   quorum.Came(1, 0);
@@ -103,7 +103,7 @@ TEST(BackupPolicy, APullMayWaitForAGradientThatIsDroppedAfterAMerge) {
   EXPECT_EQ(d.Merged(), "merge t1 c0 s1; newest t2 v1");
 }
 
-TEST(BackupPolicy, AMergeSaysOfHowManyGradientsTheVersionIs) {
+TEST(BackupPolicy, AMergeStatesItsNumberOfGradients) {
   Driver d = BackupDriver();
   d.Push(0, 0);
   pserver::Actions out;
@@ -111,7 +111,7 @@ TEST(BackupPolicy, AMergeSaysOfHowManyGradientsTheVersionIs) {
   EXPECT_EQ(std::get<pserver::MergeAction>(out.back()).of, 2);
 }
 
-TEST(BackupPolicy, ALoadedValueOfALateTrainerIsWaitedFor) {
+TEST(BackupPolicy, InitialValuesOfALateTrainerAreAwaited) {
   Driver d = BackupDriver();
   d.PushInitial(0);
   d.Merged();

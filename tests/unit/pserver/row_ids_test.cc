@@ -21,7 +21,7 @@ std::vector<std::int64_t> NumbersOf(const pserver::RowIds& ids) {
   return {ids.numbers().begin(), ids.numbers().end()};
 }
 
-TEST(RowIds, AreCopiedOutOfAMessageWhateverItsPieces) {
+TEST(RowIds, AreCopiedFromFragmentedMessages) {
   const std::vector<std::int64_t> ids = {7, 0, -3, 7, std::int64_t{1} << 40};
   for (const std::size_t piece : {3u, 8u, 100u})
     EXPECT_EQ(NumbersOf(pserver::RowIds::Of(Arrived(ids, piece))), ids);
@@ -37,7 +37,7 @@ TEST(RowIds, DoNotChangeWithTheMessage) {
   EXPECT_EQ(ids.Outside(3), std::nullopt);
 }
 
-TEST(RowIds, NameTheFirstRowThatATableLacks) {
+TEST(RowIds, ReportTheFirstRowOutOfRange) {
   const pserver::RowIds ids = pserver::RowIds::Of(Arrived({4, 9, -1}, 100));
   EXPECT_EQ(ids.Outside(5), 9);
   EXPECT_EQ(ids.Outside(10), -1);
@@ -45,7 +45,7 @@ TEST(RowIds, NameTheFirstRowThatATableLacks) {
   EXPECT_EQ(pserver::RowIds().Outside(0), std::nullopt);
 }
 
-TEST(RowIds, CountBytesThatAreNoWholeNumber) {
+TEST(RowIds, IgnoreATrailingPartialId) {
   const pserver::RowIds ids = pserver::RowIds::Of(Payload::Of("123456789012"));
   EXPECT_EQ(ids.bytes(), 12u);
   EXPECT_EQ(ids.numbers().size(), 1u);

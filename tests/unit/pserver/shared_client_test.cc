@@ -98,7 +98,7 @@ TEST(SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(SharedClient, IsCompletedThoughAHelperHasAttachedAProgram) {
+TEST(SharedClient, AttachedProgramsDoNotPreventCompletion) {
   Shared s;
   const auto user = s.client.NewUser(), helper = s.client.NewHelper();
   ASSERT_TRUE(user->Attach(Parse(kStartup)).ok());
@@ -109,7 +109,7 @@ TEST(SharedClient, IsCompletedThoughAHelperHasAttachedAProgram) {
   EXPECT_EQ(s.calls, (Calls{"complete", "cancel"})) << "it works for those that are in use";
 }
 
-TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
+TEST(SharedClient, ADestroyedUserDoesNotCompleteIt) {
   Shared s;
   auto first = s.client.NewUser();
   ASSERT_TRUE(first->Attach(Parse(kMain)).ok());
@@ -119,7 +119,7 @@ TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(SharedClient, OfAProcessWithoutServersTellsNobody) {
+TEST(SharedClient, SendsNothingWithoutServers) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse("program\nblock 0 {\n}\n")).ok());
@@ -129,7 +129,7 @@ TEST(SharedClient, OfAProcessWithoutServersTellsNobody) {
   EXPECT_EQ(s.calls, Calls{});
 }
 
-TEST(SharedClient, TellsWhyItsProcessEndsEarly) {
+TEST(SharedClient, ReportsWhyItsProcessEndsEarly) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse(kMain)).ok());
@@ -148,7 +148,7 @@ Scope& Filled(Scope& scope) {
   return scope;
 }
 
-TEST(InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
+TEST(InitialValues, AreSentOnce) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
@@ -159,7 +159,7 @@ TEST(InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
   EXPECT_TRUE(changed.empty());
 }
 
-TEST(InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
+TEST(InitialValues, ALaterStartUpProgramOverwritesThem) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
@@ -169,7 +169,7 @@ TEST(InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(InitialValues, ConcernProgramsThatSpeakToServers) {
+TEST(InitialValues, AreSentOnlyByProgramsWithServers) {
   client::InitialValues initial;
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(initial.Concerns(Parse(kMain)));
@@ -178,7 +178,7 @@ TEST(InitialValues, ConcernProgramsThatSpeakToServers) {
   }
 }
 
-TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
+TEST(InitialValues, LoadingAfterAStepIsAnErrorButSettingIsNot) {
   Calls calls;
   Recorder rpc(calls);
   rpc.steps = 3;
@@ -195,7 +195,7 @@ TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(InitialValues, OfAnotherHeightAreAnError) {
+TEST(InitialValues, DifferentHeightsAreAnError) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;

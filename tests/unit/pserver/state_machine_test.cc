@@ -7,7 +7,7 @@
 namespace penstock::test {
 namespace {
 
-TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
+TEST(StateMachine, GradientsAreMergedInTrainerOrder) {
   Driver d(Config(3));
   EXPECT_EQ(d.Push(2, 0), "pushed t2");
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
@@ -21,7 +21,7 @@ TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
 }
 
-TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
+TEST(StateMachine, InitialValuesAreWrittenOnceThenCompared) {
   Driver d(Config(2));
   EXPECT_EQ(d.PushInitial(1), "pushed t1; initial t1 c0 s0");
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a repeat
@@ -48,7 +48,7 @@ TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
   EXPECT_EQ(d.Merged(), "error t0 E-load-differs; error t1 E-load-differs; end E-load-differs");
 }
 
-TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
+TEST(StateMachine, AnEarlyDepartureIsReportedOnce) {
   Driver d(Config(3));
   for (int t = 0; t < 3; ++t) d.EndStep(t, 0, {0});
   EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all complete
@@ -56,7 +56,7 @@ TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   EXPECT_EQ(d.Push(2, 1), "pushed t2");
 }
 
-TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
+TEST(StateMachine, ADepartureBehindOthersIsEarly) {
   Driver d(Config(2));
   d.Push(0, 0);
   d.Push(1, 0);
@@ -78,7 +78,7 @@ std::string PushStart(Driver& d, std::uint32_t part) {
   });
 }
 
-TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
+TEST(StateMachine, PullsWaitForTheStartValue) {
   Driver d(StartConfig(2));
   EXPECT_EQ(d.Pull(1, 0), "");
   EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>{0});
@@ -95,7 +95,7 @@ TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
   EXPECT_EQ(d.Complete(1), "completed t1; end ok");
 }
 
-TEST(StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
+TEST(StateMachine, AMissingStartValueFailsWaitingPulls) {
   Driver first(StartConfig(2));
   EXPECT_EQ(first.Pull(1, 0), "");
   EXPECT_EQ(first.Complete(0), "completed t0; error t1 E-start-missing; end E-start-missing");
@@ -160,7 +160,7 @@ TEST(StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
   EXPECT_EQ(d.Push(0, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
 }
 
-TEST(StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
+TEST(StateMachine, TheRateIsComputedOncePerStepForAllChunks) {
   Driver d(Config(1, true));
   d.Push(0, 0, 0);
   EXPECT_EQ(d.Merged(0), "lr s0");
@@ -191,7 +191,7 @@ TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
   EXPECT_EQ(d.Ran(0), "end ok");
 }
 
-TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
+TEST(StateMachine, CompletionOfAllEndsTheJobAndIsRepeated) {
   Driver d(Config(2));
   EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
   d.Merged(0);
@@ -200,7 +200,7 @@ TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
   EXPECT_EQ(d.Complete(1), "completed t1");
 }
 
-TEST(StateMachine, WrongSizesAndPlacesAreErrors) {
+TEST(StateMachine, WrongSizesAndOffsetsAreErrors) {
   for (const auto& [chunk, part, bytes] :
        {std::tuple(2, 0u, 8), std::tuple(0, 1u, 8), std::tuple(0, 0u, 7)}) {
     Driver d(Config(1));
@@ -250,7 +250,7 @@ std::string PullRows(Driver& driver, int trainer, std::uint64_t version, std::ui
   });
 }
 
-TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
+TEST(StateMachine, RowGradientsStateTheirLengthAndMayBeEmpty) {
   Driver driver(TableConfig(2));
   const auto push = [&](const pserver::PushEvent& event) {
     return driver.Do([&](pserver::Actions& out) { driver.machine.Push(event, out); });
@@ -267,7 +267,7 @@ TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   EXPECT_EQ(driver.machine.credit(0, 0, 0), 3u);
 }
 
-TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
+TEST(StateMachine, RefusesARowCountThatItsPartsContradict) {
   const auto push = [](const std::vector<pserver::PushEvent>& events) {
     Driver driver(TableConfig(2));
     std::string last;
@@ -287,7 +287,7 @@ TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
   EXPECT_EQ(push({beyond}), failed);
 }
 
-TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
+TEST(StateMachine, RowsAreOfTheRequestedVersion) {
   Driver driver(TableConfig(1));
   EXPECT_EQ(PullRows(driver, 0, 0, 7), "rows t0 v0 r7");
   EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "waits";
@@ -299,7 +299,7 @@ TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9");
 }
 
-TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
+TEST(StateMachine, SavesATableOnceAtTheRequestedVersion) {
   Driver driver(TableConfig(1));
   const auto event = [](std::uint64_t version, std::uint32_t request, const std::string& file) {
     return pserver::SaveEvent{.trainer = 0, .param = 0, .version = version, .request = request, .file = file};
@@ -324,7 +324,7 @@ TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
   EXPECT_EQ(saved(event(1, 1, "b"), InvalidArgument("E-disk", "full")), "saved t0 r1 E-disk; end ok");
 }
 
-TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
+TEST(StateMachine, BoundsPendingRowRequestsPerTrainer) {
   Driver driver(TableConfig(1));
   std::string last;
   for (std::uint64_t request = 0; request < 2000 && last.empty(); ++request)

@@ -11,7 +11,7 @@ using pserver::SumExchange;
 
 Payload Sums(const char* text) { return Payload::Of(std::string(text)); }
 
-TEST(SumExchange, IsWholeWhenAllChunksAreMeasuredAndAllServersHaveTold) {
+TEST(SumExchange, IsCompleteWithAllChunksAndServers) {
   SumExchange exchange(2, 3, 1);
   EXPECT_TRUE(exchange.Take(0, 0, Sums("a")));
   EXPECT_FALSE(exchange.Measured());
@@ -29,7 +29,7 @@ TEST(SumExchange, IsWholeWhenAllChunksAreMeasuredAndAllServersHaveTold) {
   EXPECT_EQ(exchange.over(), 1u);
 }
 
-TEST(SumExchange, WhatIsToldCountsOnceForItsStep) {
+TEST(SumExchange, ARepeatedSumCountsOnce) {
   SumExchange exchange(1, 2, 0);
   EXPECT_TRUE(exchange.Take(1, 0, Sums("first")));
   EXPECT_TRUE(exchange.Take(1, 0, Sums("again")));
@@ -44,7 +44,7 @@ TEST(SumExchange, WhatIsToldCountsOnceForItsStep) {
   EXPECT_EQ(exchange.Begin()[1].ToText(), "next");
 }
 
-TEST(SumExchange, IsSettledWhenOthersHaveWhatTheyNeed) {
+TEST(SumExchange, IsSettledWhenAllServersHaveTheSums) {
   SumExchange exchange(1, 2, 0);
   EXPECT_TRUE(exchange.settled());
   exchange.Measured();
@@ -76,7 +76,7 @@ std::string Combined(Driver& d) {
   return d.Do([&](pserver::Actions& out) { d.machine.CombineDone(OkStatus(), out); });
 }
 
-TEST(StateMachineSums, NothingIsUpdatedBeforeAllIsMeasuredAndTold) {
+TEST(StateMachineSums, UpdatesWaitForAllSums) {
   Driver d(Clipping(2));
   d.Push(0, 0, 0);
   EXPECT_EQ(d.Merged(0), "measure c0 s0");
@@ -148,7 +148,7 @@ TEST(StateMachineSums, ALostServerEndsTheJobUnlessItHasCompleted) {
             "");
 }
 
-TEST(StateMachineSums, AServerThatIsAheadOfWhatCanBeIsAnError) {
+TEST(StateMachineSums, AServerTooFarAheadIsAnError) {
   Driver d(Clipping(2));
   EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.TakeSums(1, 2, Sums("x"), out); }),
             "error t0 E-rpc-credit; end E-rpc-credit");

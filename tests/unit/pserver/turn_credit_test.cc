@@ -15,7 +15,7 @@ pserver::MachineConfig ByTurn(int trainers) {
   return config;
 }
 
-TEST(TurnCredit, OnlyTheFirstTurnAndWhatTheBytesAllowIsWelcomeAtTheStart) {
+TEST(TurnCredit, InitialCreditIsTheFirstTurnWithinTheBytes) {
   Driver d(ByTurn(3));
   EXPECT_EQ(d.machine.credit(0, 0, 0), 1u);
   EXPECT_EQ(d.machine.credit(0, 1, 0), 1u) << "its gradient becomes the sum";
@@ -24,7 +24,7 @@ TEST(TurnCredit, OnlyTheFirstTurnAndWhatTheBytesAllowIsWelcomeAtTheStart) {
   EXPECT_EQ(d.machine.credit(0, 0, 2), 0u) << "its turn is not near";
 }
 
-TEST(TurnCredit, WhoeverPushesWithoutItEndsTheJob) {
+TEST(TurnCredit, PushingWithoutCreditEndsTheJob) {
   Driver second(ByTurn(2));
   EXPECT_EQ(second.Push(1, 0, 1), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
   Driver first(ByTurn(2));
@@ -32,7 +32,7 @@ TEST(TurnCredit, WhoeverPushesWithoutItEndsTheJob) {
       << "the step after the one in the making";
 }
 
-TEST(TurnCredit, ATurnIsGivenWhenTheOneBeforeItHasBegunAndBytesAreFree) {
+TEST(TurnCredit, CreditFollowsThePreviousTurnAndFreeBytes) {
   Driver d(ByTurn(3));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
   EXPECT_EQ(d.Merged(), "") << "trainer 2's turn is near; the bytes are trainer 1's";
@@ -52,7 +52,7 @@ TEST(TurnCredit, ATurnIsGivenWhenTheOneBeforeItHasBegunAndBytesAreFree) {
   EXPECT_EQ(d.machine.credit(0, 0, 1), 2u);
 }
 
-TEST(TurnCredit, WhoeverMayNotPushYetIsNotWaitedFor) {
+TEST(TurnCredit, TrainersWithoutCreditAreNotAwaited) {
   Driver d(ByTurn(3));
   EXPECT_EQ(d.machine.Lacks(0, 0), (std::vector<int>{0, 1}));
   EXPECT_EQ(d.machine.Lacks(0, 1), std::vector<int>{0});
@@ -64,7 +64,7 @@ TEST(TurnCredit, WhoeverMayNotPushYetIsNotWaitedFor) {
       << "trainer 2 waits for the bytes that chunk 1 has";
 }
 
-TEST(TurnCredit, ATrainerThatCompletesGivesItsBytesBack) {
+TEST(TurnCredit, CompletionReturnsBytes) {
   Driver d(ByTurn(3));
   d.Complete(1);
   EXPECT_EQ(d.Push(0, 0), "left t1 s0; pushed t0; merge t0 c0 s0");

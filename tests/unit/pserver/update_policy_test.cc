@@ -40,7 +40,7 @@ class Eager : public pserver::UpdatePolicy {
   bool CountsTheCompleted() const override { return false; }
 };
 
-TEST(UpdatePolicy, EveryGradientMayBeAnUpdateOfItsOwn) {
+TEST(UpdatePolicy, APolicyMayUpdateForEachGradient) {
   Driver d(Config(2), std::make_unique<Eager>());
   EXPECT_EQ(d.Push(1, 0), "pushed t1; merge t1 c0 s0");
   EXPECT_EQ(d.Push(1, 1), "pushed t1");
@@ -56,7 +56,7 @@ TEST(UpdatePolicy, EveryGradientMayBeAnUpdateOfItsOwn) {
   EXPECT_EQ(d.Ran(), "credit t0; credit t1; merge t0 c0 s0");
 }
 
-TEST(UpdatePolicy, TheRateMayBeComputedOnce) {
+TEST(UpdatePolicy, APolicyMayComputeTheRateOnce) {
   Driver d(Config(1, true), std::make_unique<Eager>());
   d.Push(0, 0);
   EXPECT_EQ(d.Merged(), "lr s0");
@@ -80,7 +80,7 @@ class OneBackup : public pserver::SyncPolicy {
   }
 };
 
-TEST(UpdatePolicy, AVersionMayGoOnWithoutTheSlowestGradient) {
+TEST(UpdatePolicy, APolicyMaySkipTheSlowestGradient) {
   Driver d(Config(3), std::make_unique<OneBackup>());
   EXPECT_EQ(d.Push(2, 0), "pushed t2; merge t2 c0 s0");
   EXPECT_EQ(d.Merged(), "");
@@ -105,7 +105,7 @@ class OneStale : public Eager {
   }
 };
 
-TEST(UpdatePolicy, APullMayWaitForTheSlowestTrainerWhoeverUpdatesMeanwhile) {
+TEST(UpdatePolicy, APolicyMayDelayPullsForTheSlowestTrainer) {
   Driver d(Config(2), std::make_unique<OneStale>());
   for (std::uint64_t step = 0; step < 2; ++step) {
     EXPECT_EQ(d.Push(0, step), StrCat("pushed t0; merge t0 c0 s", step));

@@ -27,13 +27,13 @@ std::string HostBy(const Variables& variables, std::span<const Interface> interf
   return host.ok() ? *host : host.status().ToString();
 }
 
-TEST(ChooseHost, WithoutAListLoopbackAndDockerAreTheLastResort) {
+TEST(ChooseHost, LoopbackAndDockerAreTheLastDefault) {
   EXPECT_EQ(HostBy({}), "10.0.0.2");
   EXPECT_EQ(HostBy({}, std::span(kMachine).first(1)), "127.0.0.1");
   EXPECT_EQ(HostBy({}, {}), "no network interface is up   [E-rendezvous-interface]");
 }
 
-TEST(ChooseHost, AListIsOfPrefixesWholeNamesOrExclusions) {
+TEST(ChooseHost, ListsContainPrefixesNamesOrExclusions) {
   EXPECT_EQ(HostBy({{"NCCL_SOCKET_IFNAME", "ib"}}), "10.1.0.2");
   EXPECT_EQ(HostBy({{"NCCL_SOCKET_IFNAME", "wlan, eth1"}}), "10.0.1.2");
   EXPECT_EQ(HostBy({{"NCCL_SOCKET_IFNAME", "=ib01"}}), "fd00::2");
@@ -42,18 +42,18 @@ TEST(ChooseHost, AListIsOfPrefixesWholeNamesOrExclusions) {
   EXPECT_EQ(HostBy({{"NCCL_SOCKET_IFNAME", "lo"}}), "127.0.0.1") << "what is named is taken";
 }
 
-TEST(ChooseHost, OurVariableComesBeforeNccls) {
+TEST(ChooseHost, PenstocksVariablePrecedesNccls) {
   EXPECT_EQ(HostBy({{"NCCL_SOCKET_IFNAME", "ib"}, {"PENSTOCK_IFNAME", "eth"}}), "10.0.0.2");
 }
 
-TEST(ChooseHost, AListThatFitsNothingNamesWhatThereIs) {
+TEST(ChooseHost, AListWithoutMatchReportsTheInterfaces) {
   EXPECT_EQ(
       HostBy({{"PENSTOCK_IFNAME", "=eth"}}, std::span(kMachine).first(3)),
       "PENSTOCK_IFNAME==eth fits no network interface; there is lo (127.0.0.1), docker0 (172.17.0.1), eth0 "
       "(10.0.0.2)   [E-rendezvous-interface]");
 }
 
-TEST(AddressOf, KeepsAHostThatAnEndpointSays) {
+TEST(AddressOf, KeepsTheHostOfAnEndpoint) {
   const auto address = [](const std::string& endpoint, const Variables& variables) {
     return AddressOf(endpoint, kMachine, Of(variables)).value();
   };
@@ -64,7 +64,7 @@ TEST(AddressOf, KeepsAHostThatAnEndpointSays) {
   EXPECT_EQ(AddressOf("6170", kMachine, Of({})).status().id(), "E-rendezvous-facts");
 }
 
-TEST(Interfaces, OfThisMachineHaveNamesAndAddresses) {
+TEST(Interfaces, HaveNamesAndAddresses) {
   const Result<std::vector<Interface>> all = InterfacesOfThisMachine();
   ASSERT_TRUE(all.ok()) << all.status().ToString();
   for (const Interface& interface : *all) {
@@ -83,7 +83,7 @@ std::string DevicesBy(const Variables& variables) {
   return Join(texts, ", ");
 }
 
-TEST(ChooseDevices, SelectedOnesAreCountedAmongTheVisible) {
+TEST(ChooseDevices, SelectionIndexesTheVisibleDevices) {
   EXPECT_EQ(DevicesBy({}), "any");
   EXPECT_EQ(DevicesBy({{"FLAGS_selected_gpus", "3"}}), "3=3");
   EXPECT_EQ(DevicesBy({{"CUDA_VISIBLE_DEVICES", "4, GPU-b"}}), "0=4, 1=GPU-b");
@@ -92,7 +92,7 @@ TEST(ChooseDevices, SelectedOnesAreCountedAmongTheVisible) {
   EXPECT_EQ(DevicesBy({{"CUDA_VISIBLE_DEVICES", "-1"}}), "");
 }
 
-TEST(ChooseDevices, WhatIsNotVisibleIsRefused) {
+TEST(ChooseDevices, InvisibleDevicesAreRefused) {
   EXPECT_EQ(DevicesBy({{"CUDA_VISIBLE_DEVICES", "4,5"}, {"FLAGS_selected_gpus", "4"}}),
             "FLAGS_selected_gpus=4: device 4 is out of range; CUDA_VISIBLE_DEVICES=4,5 shows 2"
             "   [E-rendezvous-device]");
@@ -109,19 +109,19 @@ std::string DeviceBy(const Variables& variables, int place, int visible) {
   return device.ok() ? StrCat(*device) : device.status().ToString();
 }
 
-TEST(DeviceOfRank, IsTheOneThatTheEnvironmentGives) {
+TEST(DeviceOfRank, IsReadFromTheEnvironment) {
   EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "3"}}, 1, 4), "3");
   EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "7"}}, 1, 1), "0");
   EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "4,5"}, {"FLAGS_selected_gpus", "1"}}, 0, 2), "1");
 }
 
-TEST(DeviceOfRank, OfSeveralIsThatOfItsPlace) {
+TEST(DeviceOfRank, IsIndexedByTheLocalRank) {
   EXPECT_EQ(DeviceBy({}, 2, 4), "2");
   EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "4,5"}}, 1, 2), "1");
   EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "3,1"}}, 1, 4), "1");
 }
 
-TEST(DeviceOfRank, SaysWhatIsNotThere) {
+TEST(DeviceOfRank, ReportsMissingDevices) {
   EXPECT_EQ(DeviceBy({}, 1, 1), "rank 1 of this host has no device: there are 1   [E-rendezvous-device]");
   EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "-1"}}, 0, 0),
             "rank 0 of this host has no device: there are 0   [E-rendezvous-device]");

@@ -43,7 +43,7 @@ std::string Difference(const CollectiveContract& rank0, const CollectiveContract
   return difference.value_or("none");
 }
 
-TEST(Contract, OfTheSameProgramIsTheSameWhereverItWasWritten) {
+TEST(Contract, DoesNotDependOnSourceLocations) {
   EXPECT_EQ(Difference(Contract(kSumW + kSumB), Contract(kSumW + kSumB)), "none");
   Program moved = ProgramOf(kSumW);
   Block& main = moved.MutableBlock(0);
@@ -64,7 +64,7 @@ Program SendingProgram(int trainer, std::string_view gradient) {
   return ParseText(text, "main.ir").value();
 }
 
-TEST(Contract, WhatIsSentMayBeCalledAfterItsTrainer) {
+TEST(Contract, SentVariablesMayHaveTrainerSuffixes) {
   const auto of = [](int trainer, std::string_view gradient) {
     return ContractOf(SendingProgram(trainer, gradient), 2);
   };
@@ -74,13 +74,13 @@ TEST(Contract, WhatIsSentMayBeCalledAfterItsTrainer) {
             "rank 1's op 1, scale, has other variables or attributes than rank 0's");
 }
 
-TEST(Contract, AnotherOrderIsToldByBothCollectivesWithTheUsersLines) {
+TEST(Contract, ADifferentOrderIsReportedWithBothLines) {
   EXPECT_EQ(Difference(Contract(kSumW + kSumB), Contract(kSumB + kSumW)),
             "rank 1's collective 0 is c_allreduce_sum of b@GRAD f32[200] (train.py:32 in model), rank 0's is "
             "c_allreduce_sum of w@GRAD f32[784, 200] (train.py:31 in model)");
 }
 
-TEST(Contract, AnotherReductionOrRootIsTold) {
+TEST(Contract, ADifferentReductionOrRootIsReported) {
   EXPECT_EQ(
       Difference(Contract(kSumW), Contract("  (Out=w@GRAD) = c_allreduce_max(X=w@GRAD) {ring_id=0}\n")),
       "rank 1's collective 0 is c_allreduce_max of w@GRAD f32[784, 200] (train.py:31 in model), rank 0's is "
@@ -92,7 +92,7 @@ TEST(Contract, AnotherReductionOrRootIsTold) {
       "c_broadcast of w f32[784, 200] from rank 0");
 }
 
-TEST(Contract, AMissingCollectiveIsTold) {
+TEST(Contract, AMissingCollectiveIsReported) {
   EXPECT_EQ(
       Difference(Contract(kSumW + kSumB), Contract(kSumW)),
       "rank 1 has 1 collectives, rank 0 has 2; the first that rank 1 lacks is c_allreduce_sum of b@GRAD "
@@ -103,7 +103,7 @@ TEST(Contract, AMissingCollectiveIsTold) {
       "f32[784, 200] (train.py:31 in model)");
 }
 
-TEST(Contract, OfSeveralRingsTheRingIsTold) {
+TEST(Contract, AMismatchNamesItsRing) {
   const std::string on_ring_1 = "  (Out=b@GRAD) = c_allreduce_sum(X=b@GRAD) {ring_id=1}\n";
   EXPECT_EQ(
       Difference(Contract(kSumW + on_ring_1), Contract(kSumW)),
@@ -111,7 +111,7 @@ TEST(Contract, OfSeveralRingsTheRingIsTold) {
       "b@GRAD f32[200] (train.py:32 in model)");
 }
 
-TEST(Contract, AnotherWorldAnotherJobAndAnotherOpAreTold) {
+TEST(Contract, DifferentWorldsJobsAndOpsAreReported) {
   EXPECT_EQ(Difference(Contract(kSumW), ContractOf(ProgramOf(kSumW), 3)),
             "rank 1 is one of 3 ranks, rank 0 one of 2");
   EXPECT_EQ(Difference(Contract(kSumW), Contract(kSumW, "0.2")),
@@ -137,7 +137,7 @@ TEST(Contract, SeedsAndInitialValuesMayDiffer) {
   EXPECT_EQ(Difference(ContractOf(one, 2), ContractOf(two, 2)), "none");
 }
 
-TEST(Contract, ABodyThatNoRankWroteIsRefused) {
+TEST(Contract, AnInvalidContractIsRefused) {
   const std::string bytes = WriteContract(Contract(kSumW + kSumB));
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(ReadContract(std::string_view(bytes).substr(0, size)).ok()) << size;
@@ -145,7 +145,7 @@ TEST(Contract, ABodyThatNoRankWroteIsRefused) {
     EXPECT_EQ(ReadContract(bad).status().id(), "E-rendezvous-message") << bad;
 }
 
-TEST(Contract, AHugeOneStillFitsTheStore) {
+TEST(Contract, AHugeContractFitsTheStore) {
   CollectiveContract contract{.ranks = 2, .rings = {}, .job_facts = {}, .ops = {}};
   contract.ops.assign(100'000, std::string(40, 'x'));
   contract.rings[0].assign(1000, {.op = "c_allreduce_sum"});
@@ -154,7 +154,7 @@ TEST(Contract, AHugeOneStillFitsTheStore) {
   EXPECT_EQ(ReadContract(bytes)->rings[0].size(), 1000u);
 }
 
-TEST(AgreeOnContract, AllRanksAreToldTheSameLine) {
+TEST(AgreeOnContract, AllRanksReportTheSameLine) {
   Job job(3);
   const std::vector<CollectiveContract> contracts = {ContractOf(ProgramOf(kSumW + kSumB), 3),
                                                      ContractOf(ProgramOf(kSumW + kSumB), 3),

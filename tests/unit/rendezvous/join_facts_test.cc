@@ -16,11 +16,11 @@ Result<std::optional<JoinFacts>> FactsIn(const std::map<std::string, std::string
     return at == variables.end() ? std::string() : at->second;
   });
 }
-TEST(JoinFacts, AnEnvironmentWithoutAddressesSaysNothing) {
+TEST(JoinFacts, AnEnvironmentWithoutAddressesIsEmpty) {
   EXPECT_FALSE(FactsIn({{"PADDLE_TRAINERS_NUM", "2"}})->has_value());
 }
 
-TEST(JoinFacts, RanksThatCannotBeAreNamed) {
+TEST(JoinFacts, InvalidRanksAreReported) {
   EXPECT_TRUE(CheckFacts("a job", {.addresses = {"a:1", "b:1"}, .rank = 1}).ok());
   const auto message = [](const Texts& addresses, int rank) {
     return CheckFacts("a job", {.addresses = addresses, .rank = rank}).ToString();
@@ -47,7 +47,7 @@ TEST(JoinFacts, TheLaunchersEnvironmentNamesTheRanks) {
   EXPECT_EQ((*by_address)->rank, 1);
 }
 
-TEST(JoinFacts, ContradictionsOfTheEnvironmentAreNamed) {
+TEST(JoinFacts, ContradictionsOfTheEnvironmentAreReported) {
   const auto message = [](std::map<std::string, std::string> variables) {
     variables["PADDLE_TRAINER_ENDPOINTS"] = "a:1,b:1";
     return FactsIn(variables).status().message();
@@ -67,13 +67,13 @@ TEST(JoinFacts, ContradictionsOfTheEnvironmentAreNamed) {
             "PADDLE_TRAINERS_NUM is 3, but PADDLE_TRAINER_ENDPOINTS names 2 ranks");
 }
 
-TEST(Groups, AreOfRanksInARow) {
+TEST(Groups, AreOfConsecutiveRanks) {
   const auto groups = GroupRanks(4, 2);
   ASSERT_TRUE(groups.ok()) << groups.status().ToString();
   EXPECT_EQ(*groups, (std::vector<std::vector<int>>{{0, 1}, {2, 3}}));
 }
 
-TEST(Groups, MustUseUpTheRanks) {
+TEST(Groups, MustCoverAllRanks) {
   for (const int size : {2, 3, 0}) {
     EXPECT_EQ(GroupRanks(3, size).status().ToString(),
               StrCat("3 ranks do not make several groups of ", size,

@@ -64,7 +64,7 @@ std::unique_ptr<Transport> MakeTransport() {
 
 void Say(int to, const std::string& line) { (void)!write(to, (line + "\n").data(), line.size() + 1); }
 
-TEST(Processes, AKilledRankIsToldToAllThatWait) {
+TEST(Processes, WaitingRanksLearnOfAKilledRank) {
   std::vector<std::string> addresses;
   for (int i = 0; i < 3; ++i) addresses.push_back(StrCat("127.0.0.1:", test::FreePort()));
   const auto rank = [&](int number) {
@@ -93,7 +93,7 @@ TEST(Processes, AKilledRankIsToldToAllThatWait) {
   }
 }
 
-TEST(Processes, AKilledRankZeroIsToldToAllThatWait) {
+TEST(Processes, WaitingRanksLearnOfAKilledRankZero) {
   std::vector<std::string> addresses;
   for (int i = 0; i < 2; ++i) addresses.push_back(StrCat("127.0.0.1:", test::FreePort()));
   Forked rank0([&](int to) {
@@ -123,7 +123,7 @@ Status JoinFromEnvironment() {
   return job.store->Barrier("start");
 }
 
-TEST(Processes, FindEachOtherByTheLaunchersEnvironment) {
+TEST(Processes, MeetByTheLaunchersEnvironment) {
   const std::string addresses = StrCat("127.0.0.1:", test::FreePort(), ",127.0.0.1:", test::FreePort(),
                                        ",127.0.0.1:", test::FreePort());
   const auto rank = [&](const char* number, const char* token) {

@@ -40,7 +40,7 @@ class Table : public StoreTable {
   std::string Waits(int rank, std::uint64_t id) { return Do(rank, {.verb = StoreVerb::kAsk, .id = id}); }
 };
 
-TEST(StoreTable, AllAreAnsweredWhenTheLastComes) {
+TEST(StoreTable, TheLastArrivalReleasesAll) {
   Table table;
   EXPECT_EQ(table.Come(2), "");
   EXPECT_EQ(table.Waits(2, 1), "2: waiting 1 rank 0 (a:1), rank 1 (b:1) have not come\n");
@@ -50,7 +50,7 @@ TEST(StoreTable, AllAreAnsweredWhenTheLastComes) {
   EXPECT_EQ(table.Waits(0, 1), "") << "its answer is on the way";
 }
 
-TEST(StoreTable, WhoDoesNotFitIsRefusedAndReportsSaySo) {
+TEST(StoreTable, MismatchedRanksAreRefusedAndReported) {
   Table table;
   Hello hello = HelloOf(1);
   hello.job = "other";
@@ -80,7 +80,7 @@ TEST(StoreTable, WhoDoesNotFitIsRefusedAndReportsSaySo) {
       "; refused: rank 1 (b:1, process 101) has another list of the ranks' addresses than rank 0 (a:1)\n");
 }
 
-TEST(StoreTable, ANumberIsClaimedOnceEvenWhenItsProcessHasEnded) {
+TEST(StoreTable, ARankIsClaimedOnceEvenAfterItsProcessEnds) {
   Table table;
   table.Come(1);
   EXPECT_EQ(table.Come(1), "rank 1 (b:1, process 101) claims the number of rank 1 (b:1), process 101");
@@ -92,7 +92,7 @@ TEST(StoreTable, ANumberIsClaimedOnceEvenWhenItsProcessHasEnded) {
   EXPECT_EQ(table.Come(0), "0: failed 1 rank 1 (b:1) is gone: the connection broke\n");
 }
 
-TEST(StoreTable, AGetWaitsForItsKeyAndKeepsItsAnswerWhateverBecomesOfTheRank) {
+TEST(StoreTable, AGetWaitsForItsKey) {
   Table table;
   table.Come(0), table.Come(1), table.Come(2);
   EXPECT_EQ(table.Do(0, {.verb = StoreVerb::kGet, .id = 2, .key = "k"}), "");
@@ -106,7 +106,7 @@ TEST(StoreTable, AGetWaitsForItsKeyAndKeepsItsAnswerWhateverBecomesOfTheRank) {
             "0: failed 4 rank 1 (b:1) is gone: the connection broke\n");
 }
 
-TEST(StoreTable, ABarrierIsUsedAgainAndOnceByARankAtATime) {
+TEST(StoreTable, BarriersAreReusable) {
   Table table;
   table.Come(0), table.Come(1), table.Come(2);
   for (std::uint64_t id = 2; id < 10; id += 2) {
@@ -120,7 +120,7 @@ TEST(StoreTable, ABarrierIsUsedAgainAndOnceByARankAtATime) {
   }
 }
 
-TEST(StoreTable, WhoForgetsARequestIsNotAtTheBarrier) {
+TEST(StoreTable, ACancelledRequestLeavesTheBarrier) {
   Table table;
   table.Come(0), table.Come(1), table.Come(2);
   for (int rank = 0; rank < 2; ++rank)
@@ -131,7 +131,7 @@ TEST(StoreTable, WhoForgetsARequestIsNotAtTheBarrier) {
             "0: answer 3\n1: answer 2\n2: answer 2\n");
 }
 
-TEST(StoreTable, WhoLeavesInOrderEndsBarriersAndNotTheWaitForAKey) {
+TEST(StoreTable, AnOrderlyDepartureEndsBarriersButNotKeyWaits) {
   Table table;
   table.Come(0), table.Come(1), table.Come(2);
   table.Do(0, {.verb = StoreVerb::kBarrier, .id = 2, .key = "b"});
@@ -144,7 +144,7 @@ TEST(StoreTable, WhoLeavesInOrderEndsBarriersAndNotTheWaitForAKey) {
   EXPECT_EQ(table.present(), 2);
 }
 
-TEST(StoreTable, AFullStoreRefusesWhatIsNewAndTakesWhatReplaces) {
+TEST(StoreTable, AFullStoreAcceptsOnlyReplacements) {
   Table table;
   table.Come(0), table.Come(1), table.Come(2);
   const std::string large(kValueBytesMax, 'v');
@@ -170,7 +170,7 @@ TEST(StoreTable, AReportNamesEightRanks) {
       "rank 7 (a:1), rank 8 (a:1) and 991 more have not come\n");
 }
 
-TEST(StoreMessage, ReadsBackAndRefusesWhatWasChanged) {
+TEST(StoreMessage, RoundTripsAndRefusesChangedBytes) {
   const StoreMessage sent{.verb = StoreVerb::kSet, .id = 7, .number = -3, .key = "k", .value = "value"};
   const Result<StoreMessage> got = Decode(Encode(sent));
   ASSERT_TRUE(got.ok());
@@ -199,7 +199,7 @@ TEST(StoreMessage, AnErrorOfAPeerWithAnUnknownCodeIsUnavailable) {
 }
 
 // A rank may send anything, including a number that is not a code in a wider type either.
-TEST(StoreMessage, ACodeThatIsNoneIsUnavailable) {
+TEST(StoreMessage, AnInvalidCodeIsUnavailable) {
   const StoreMessage bad = WriteFailed(StoreVerb::kFailed, 1, InvalidArgument("E-test", "x"));
   for (const std::int64_t number :
        {std::int64_t{0}, std::int64_t{99}, std::int64_t{-1}, (std::int64_t{1} << 32) + 3}) {

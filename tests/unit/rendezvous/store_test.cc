@@ -37,12 +37,12 @@ TEST(Store, RanksShareValuesCountersAndBarriers) {
   for (std::future<Status>& end : ends) EXPECT_EQ(end.get().ToString(), "ok");
 }
 
-TEST(Store, OfOneRankAlone) {
+TEST(Store, OneRankAlone) {
   Job job(1);
   EXPECT_EQ(job.Start(0, [](Store& store) { return store.Barrier("b"); }).get().ToString(), "ok");
 }
 
-TEST(Store, ARankMayComeBeforeRankZeroListens) {
+TEST(Store, ARankMayStartBeforeRankZero) {
   Job job(2);
   std::future<Status> early = job.Start(1, Nothing);
   EXPECT_EQ(early.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
@@ -50,7 +50,7 @@ TEST(Store, ARankMayComeBeforeRankZeroListens) {
   EXPECT_EQ(early.get().ToString(), "ok");
 }
 
-TEST(Store, WhoIsMissingIsReportedAfter10And20And40SecondsAndInTheEnd) {
+TEST(Store, MissingRanksAreReportedAfter10And20And40Seconds) {
   Job job(3);
   ManualClock clock;
   job.clock = &clock;
@@ -73,7 +73,7 @@ TEST(Store, WhoIsMissingIsReportedAfter10And20And40SecondsAndInTheEnd) {
   }
 }
 
-TEST(Store, WithoutRankZeroAReportNamesIt) {
+TEST(Store, AMissingRankZeroIsReported) {
   Job job(2);
   ManualClock clock;
   job.clock = &clock;
@@ -94,7 +94,7 @@ TEST(Store, WithoutRankZeroAReportNamesIt) {
   EXPECT_EQ(rank1.get().id(), "E-rendezvous-timeout");
 }
 
-TEST(Store, AKeyThatNobodySetsAndABarrierThatLacksARankAreReported) {
+TEST(Store, UnsetKeysAndIncompleteBarriersAreReported) {
   Job job(2);
   ManualClock clock;
   job.clock = &clock;
@@ -124,7 +124,7 @@ TEST(Store, AKeyThatNobodySetsAndABarrierThatLacksARankAreReported) {
   EXPECT_EQ(rank1.get().ToString(), "ok");
 }
 
-TEST(Store, WhoHasAnotherTokenDoesNotGetIn) {
+TEST(Store, AWrongTokenIsRefused) {
   Job job(2);
   std::future<Status> rank0 = job.Start(0, Nothing);
   const Status wrong = job.Start(1, Nothing, "guess").get();
@@ -134,7 +134,7 @@ TEST(Store, WhoHasAnotherTokenDoesNotGetIn) {
   EXPECT_EQ(rank0.get().ToString(), "ok");
 }
 
-TEST(Store, WhoDoesNotFitIsRefusedByALineThatNamesBothAndTheOthersGoOn) {
+TEST(Store, MismatchedRanksAreRefusedAndOthersContinue) {
   Job job(3);
   std::future<Status> rank0 = job.Start(0, Nothing), rank1 = job.Start(1, Nothing);
   ASSERT_TRUE(job.keeper->WaitForMessages(2));
@@ -158,7 +158,7 @@ TEST(Store, WhoDoesNotFitIsRefusedByALineThatNamesBothAndTheOthersGoOn) {
   EXPECT_EQ(rank1.get().ToString(), "ok");
 }
 
-TEST(Store, ARankThatGivesUpTellsTheOthersWhy) {
+TEST(Store, AFailingRankSendsItsReasonToTheOthers) {
   Job job(3);
   std::future<Status> rank0 = job.Start(0, [](Store& store) { return store.Barrier("b"); });
   std::future<Status> rank1 = job.Start(1, [](Store& store) { return store.Get("k").status(); });
@@ -174,7 +174,7 @@ TEST(Store, ARankThatGivesUpTellsTheOthersWhy) {
   EXPECT_TRUE(rank2.get().ok());
 }
 
-TEST(Store, ARankThatHasLeftComesToNoBarrier) {
+TEST(Store, ADepartedRankEndsBarriers) {
   Job job(2);
   std::future<Status> rank1 = job.Start(1, [](Store& store) { return store.Set("k", "v"); });
   std::future<Status> rank0 = job.Start(0, [](Store& store) -> Status {
@@ -186,7 +186,7 @@ TEST(Store, ARankThatHasLeftComesToNoBarrier) {
   EXPECT_EQ(rank0.get().message(), StrCat("rank 1 (", job.addresses[1], ") has left the job"));
 }
 
-TEST(Store, CancelEndsTheCallsThatWaitAndLaterOnes) {
+TEST(Store, CancelEndsPendingAndLaterCalls) {
   Job job(2);
   std::future<Status> rank1 = job.Start(1, [](Store& store) { return store.Get("end").status(); });
   std::future<Status> rank0 = job.Start(0, [&](Store& store) {
@@ -213,7 +213,7 @@ TEST(Store, AnInterruptedCallEnds) {
   EXPECT_EQ(rank0.get().id(), "E-rendezvous-cancelled");
 }
 
-TEST(Store, StrangersThatSayNothingDoNotKeepRanksOut) {
+TEST(Store, SilentConnectionsDoNotBlockRanks) {
   Job job(2);
   ASSERT_TRUE(test::AllowDescriptors(2000));
   std::future<Status> rank0 = job.Start(0, Nothing);
@@ -234,7 +234,7 @@ class Ended : public ConnectionHandler {
   std::promise<void> ended_;
 };
 
-TEST(Store, AProcessWithTheTokenThatSpeaksNonsenseIsClosed) {
+TEST(Store, InvalidMessagesCloseTheConnection) {
   Job job(2);
   std::future<Status> rank0 = job.Start(0, Nothing);
   ASSERT_TRUE(job.keeper->WaitForMessages(1));
@@ -272,7 +272,7 @@ TEST(Store, KeysAndValuesAreBounded) {
   EXPECT_EQ(end.ToString(), "ok");
 }
 
-TEST(Store, ARankOutOfRangeIsRefusedBeforeAnythingIsSent) {
+TEST(Store, ARankOutOfRangeIsRefusedLocally) {
   Job job(2);
   EXPECT_EQ(job.Start(job.Options(2), Nothing).get().ToString(),
             "rank 2 is out of range; there are 2 ranks   [E-rendezvous-facts]");

@@ -56,38 +56,38 @@ class Boards : public testing::Test {
   int messages_ = 0;
 };
 
-TEST_F(Boards, RanksThatWaitInDifferentRingsAreBothNamedWithTheirLines) {
+TEST_F(Boards, DeadlockAcrossRingsNamesBothRanksAndLines) {
   EXPECT_EQ(Told({{kFirst}, {kOther}}, 10), "");
   EXPECT_EQ(Told({{kFirst}, {kOther}}, 5),
             "all ranks wait for each other, and no operation has them all: rank 0: all_reduce 1 (w@GRAD, "
             "train.py:7) on ring 0; rank 1: broadcast 1 (b, train.py:9) on ring 1   [E-collective-mismatch]");
 }
 
-TEST_F(Boards, AnOperationThatHasAllRanksGoesOnHoweverLongItTakes) {
+TEST_F(Boards, CompleteOperationsAreNeverReported) {
   EXPECT_EQ(Told({{kFirst}, {kFirst}}, 100), "");
   EXPECT_EQ(Told({{kFirst, kOther}, {kOther}}, 100), "");
 }
 
-TEST_F(Boards, ARankThatComputesIsWaitedFor) {
+TEST_F(Boards, ComputingRanksAreAwaited) {
   EXPECT_EQ(Told({{kFirst}, {}, {kOther}}, 100), "");
   EXPECT_NE(Told({{kFirst}, {kFirst}, {kOther}}, 15), "");
 }
 
-TEST_F(Boards, ARankThatGoesOnInBetweenBeginsAnew) {
+TEST_F(Boards, ProgressResetsTheWait) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(Told({{kFirst}, {kOther}}, 11), "") << i;
     EXPECT_EQ(Told({{kSecond}, {kOther}}, 11), "") << i;
   }
 }
 
-TEST_F(Boards, OfManyRanksInOneOperationOneIsNamed) {
+TEST_F(Boards, ManyRanksInOneOperationAreReportedByOne) {
   EXPECT_EQ(Told({{kFirst}, {kFirst}, {kOther}, {kFirst}}, 15),
             "all ranks wait for each other, and no operation has them all: rank 0 and 2 more: all_reduce 1 "
             "(w@GRAD, train.py:7) on ring 0; rank 2: broadcast 1 (b, train.py:9) on ring 1   "
             "[E-collective-mismatch]");
 }
 
-TEST_F(Boards, WhoWaitsForAMomentSaysNothing) {
+TEST_F(Boards, ShortWaitsAreNotReported) {
   for (int i = 0; i < 50; ++i) {
     Look({{kFirst}, {kOther}});
     Look({{}, {}});

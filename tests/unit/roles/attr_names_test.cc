@@ -54,7 +54,7 @@ bool IsSchema(const fs::path& file, const std::string& line, std::string_view na
   return std::regex_search(line, schema);
 }
 
-TEST(AttrNames, AreSpelledOnce) {
+TEST(AttrNames, NoLiteralRepeatsAnAttributeName) {
   ASSERT_TRUE(fs::exists("framework/roles/attr_names.h")) << "the test runs at the root of the sources";
   std::vector<std::string> found;
   int files = 0;

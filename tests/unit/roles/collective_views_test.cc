@@ -9,7 +9,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-TEST(CollectiveViews, SayWhatRanksDoTogether) {
+TEST(CollectiveViews, DescribeCollectiveOperations) {
   Op sum("c_allreduce_sum");
   sum.AddInput("X", {"g"}).AddOutput("Out", {"s"}).Set("ring_id", 2);
   EXPECT_EQ(CollectiveView(sum).kind(), CollectiveKind::kAllReduce);
@@ -24,7 +24,7 @@ TEST(CollectiveViews, SayWhatRanksDoTogether) {
   EXPECT_EQ(CollectiveView(Op("c_sync_comm_stream")).kind(), CollectiveKind::kNone);
 }
 
-TEST(CollectiveViews, SayHowRanksAreJoined) {
+TEST(CollectiveViews, DescribeGroupInitialization) {
   const Op all = Op("gen_nccl_id").Set("trainers", Texts{"a:1", "b:1"}).Set("trainer_id", 1);
   EXPECT_EQ(AllRingsView(all).addresses().size(), 2u);
   EXPECT_EQ(AllRingsView(all).rank(), 1);

@@ -37,7 +37,7 @@ RoleSet Transpiled() {
   return *std::move(set);
 }
 
-TEST(PserverFacts, APieceKnowsItsParameterItsRowsAndItsPlan) {
+TEST(PserverFacts, ASliceKnowsItsParameterRowsAndPlan) {
   const RoleSet set = Transpiled();
   std::map<std::string, Dim> rows;  // by parameter: of all pieces
   int cut = 0;
@@ -97,7 +97,7 @@ block 2 in 0 {
 }
 )";
 
-TEST(PserverFacts, WhereNothingMergesAllTrainersSendUnderOneName) {
+TEST(PserverFacts, UnmergedGradientsShareOneName) {
   const Result<roles::PserverFacts> role = RoleOf(kAsync);
   ASSERT_TRUE(role.ok()) << role.status().ToString();
   EXPECT_EQ(role->mode, roles::ServeMode::kAsync);
@@ -126,7 +126,7 @@ block 1 in 0 {
 }
 )";
 
-TEST(PserverFacts, InGeoModeDifferencesArrive) {
+TEST(PserverFacts, GeoModeReceivesDeltas) {
   const Result<roles::PserverFacts> role = RoleOf(kGeo);
   ASSERT_TRUE(role.ok()) << role.status().ToString();
   ASSERT_EQ(role->params.size(), 1u);
@@ -136,7 +136,7 @@ TEST(PserverFacts, InGeoModeDifferencesArrive) {
   EXPECT_EQ(role->params.front().logical, "") << "nothing says it";
 }
 
-TEST(PserverFacts, WhatIsMeasuredBeforeUpdatesIsRead) {
+TEST(PserverFacts, ReadsNormsMeasuredBeforeUpdates) {
   const TrainingProgram source = MakeTrainingProgram({{13, 4}, {3}});
   plan::TranspileConfig config;
   config.trainers = 2;

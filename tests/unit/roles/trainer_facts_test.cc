@@ -21,7 +21,7 @@ Program Parsed(std::string_view text) {
   return *program;
 }
 
-TEST(TrainerPrograms, PiecesAreFoundByTheOpsThatCutAndJoin) {
+TEST(TrainerPrograms, SlicesAreFoundBySplitAndConcatOps) {
   const Program program = Parsed(R"(program
 block 0 {
   param w : f32[13, 4]
@@ -56,7 +56,7 @@ block 0 {
   EXPECT_EQ(role.ops[1].pieces[1].pserver, "b:1");
 }
 
-TEST(TrainerPrograms, WhatACommunicatorDoesIsRead) {
+TEST(TrainerPrograms, CommunicatorSendsAndReceivesAreRead) {
   const Program program = Parsed(R"(program
 block 0 {
   param w : f32[13, 4]
@@ -85,7 +85,7 @@ block 0 {
   EXPECT_EQ(role.ops[3].pieces[0].remote, "w.block0");
 }
 
-TEST(TrainerPrograms, WhatIsToldToTheCommunicatorGoesToNoServer) {
+TEST(TrainerPrograms, CommunicatorNotificationsReachNoServer) {
   const Program program = Parsed(R"(program
 block 0 {
   data ids : i64[?, 1]
@@ -97,7 +97,7 @@ block 0 {
   EXPECT_TRUE(role.ops.front().pieces.empty());
 }
 
-TEST(TrainerPrograms, LookupsSayWhoTheTrainerIsWhereNothingElseDoes) {
+TEST(TrainerPrograms, LookupsIdentifyTheTrainerIfNothingElseDoes) {
   constexpr std::string_view kLookup = R"(program
 block 0 {
   param emb : f32[9, 2]
@@ -115,7 +115,7 @@ block 0 {
   EXPECT_EQ(roles::ReadTrainer(with_barrier).trainer_id, 2);
 }
 
-TEST(TrainerPrograms, LookupsSayWhereRowsAre) {
+TEST(TrainerPrograms, LookupsStateTheServersOfRows) {
   const Program program = Parsed(R"(program
 block 0 {
   param emb : f32[9, 2]

@@ -14,7 +14,7 @@ Op Send(Texts variables, Texts addresses) {
   return Op("send").AddInput("X", std::move(variables)).Set(attr::kEpmap, std::move(addresses));
 }
 
-TEST(Views, AnOpIsKnownByItsType) {
+TEST(Views, AnOpIsIdentifiedByItsType) {
   EXPECT_EQ(CommOf(Op("send")), Comm::kSend);
   EXPECT_EQ(CommOf(Op("listen_and_serv")), Comm::kServe);
   EXPECT_EQ(CommOf(Op("split_ids")), Comm::kSplit);
@@ -24,7 +24,7 @@ TEST(Views, AnOpIsKnownByItsType) {
   EXPECT_EQ(CommOf(Op("nce_grad").Set(attr::kRemotePrefetch, true)), Comm::kSampler);
 }
 
-TEST(Views, ASendThatNamesPiecesIsTheCommunicators) {
+TEST(Views, ASendWithSectionsBelongsToTheCommunicator) {
   Op op = Send({"g"}, {"a:1", "b:1"});
   op.Set(attr::kSendVarnames, Texts{"g.block0", "g.block1"});
   op.Set(attr::kSections, std::vector<std::int64_t>{7, 6});
@@ -37,7 +37,7 @@ TEST(Views, ASendThatNamesPiecesIsTheCommunicators) {
   EXPECT_EQ(PairOf(op).grad, "g");
 }
 
-TEST(Views, ASendForNoParameterOnlyTellsTheCommunicator) {
+TEST(Views, ASendWithoutParameterOnlyNotifiesTheCommunicator) {
   Op op = Send({"ids"}, {"127.0.0.1:6164"});
   op.Set(attr::kSendVarnames, Texts{"emb"});
   EXPECT_TRUE(SendView(op).tells_communicator());
@@ -49,7 +49,7 @@ TEST(Views, ASendForNoParameterOnlyTellsTheCommunicator) {
   EXPECT_TRUE(SendView(op).counts_step());
 }
 
-TEST(Views, LengthsAreCompared) {
+TEST(Views, ListLengthsMustMatch) {
   EXPECT_TRUE(SendView(Send({"a", "b"}, {"x:1", "y:1"})).Validate().ok());
   EXPECT_EQ(SendView(Send({"a", "b"}, {"x:1"})).Validate().message(),
             "send has 2 variables and 1 addresses in epmap");
@@ -65,7 +65,7 @@ TEST(Views, LengthsAreCompared) {
             "prefetch has 1 variables of ids, 2 of rows and 1 addresses in epmap");
 }
 
-TEST(Views, TheSlicesOfATableAreNamedAlikeWhoeverReadsThem) {
+TEST(Views, TableSlicesHaveOneNameForAllReaders) {
   Op lookup("distributed_lookup_table"), sampler("nce");
   lookup.AddInput("W", {"emb"}).Set(attr::kEndpoints, Texts{"a:1"});
   sampler.AddInput("Weight", {"emb"}).Set(attr::kEpmap, Texts{"a:1"});
@@ -79,7 +79,7 @@ TEST(Views, TheSlicesOfATableAreNamedAlikeWhoeverReadsThem) {
   }
 }
 
-TEST(Views, ASplitSaysHowItCuts) {
+TEST(Views, ASplitStatesItsKindAndSections) {
   Op rows("split_selected_rows"), ids("split_ids");
   rows.AddInput("X", {"g"}).AddOutput("Out", {"g.block0"});
   rows.Set(attr::kHeightSections, std::vector<std::int64_t>{5});
@@ -91,7 +91,7 @@ TEST(Views, ASplitSaysHowItCuts) {
   EXPECT_TRUE(SplitView(ids).sections().empty());
 }
 
-TEST(Views, WhatAServerDoesNotSayHasFluidsDefault) {
+TEST(Views, MissingServerAttributesHaveFluidsDefaults) {
   const Op op("listen_and_serv");
   const ServeView serve(op);
   EXPECT_EQ(serve.trainers(), 1);
@@ -102,7 +102,7 @@ TEST(Views, WhatAServerDoesNotSayHasFluidsDefault) {
   EXPECT_TRUE(serve.blocks().empty());
 }
 
-TEST(Views, AnEntryIsDividedAtItsLastColon) {
+TEST(Views, AnEntryIsSplitAtItsLastColon) {
   const auto named = ParseNamedBlock("a:b:12");
   ASSERT_TRUE(named.has_value());
   EXPECT_EQ(named->name, "a:b");
@@ -110,7 +110,7 @@ TEST(Views, AnEntryIsDividedAtItsLastColon) {
   for (const char* bad : {"", "a", "a:", "a:x", "a:1x"}) EXPECT_FALSE(ParseNamedBlock(bad)) << bad;
 }
 
-TEST(Views, NothingIsAllocated) {
+TEST(Views, ViewsDoNotAllocate) {
   Op op = Send({"a", "b"}, {"x:1", "y:1"});
   op.Set(attr::kSections, std::vector<std::int64_t>{7, 6}).SetRolePair("w", "a");
   test::BeginCounting();

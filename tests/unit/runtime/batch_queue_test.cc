@@ -18,7 +18,7 @@ Batch Numbered(std::int64_t number) {
 
 std::int64_t NumberOf(const Batch& batch) { return *batch[0].Data<std::int64_t>(); }
 
-TEST(BatchQueue, IsFoundByItsNumberWhileSomebodyHoldsIt) {
+TEST(BatchQueue, IsFoundByIdWhileReferenced) {
   auto first = BatchQueue::Make(1);
   const auto second = BatchQueue::Make(1);
   const std::int64_t number = first->number();
@@ -29,7 +29,7 @@ TEST(BatchQueue, IsFoundByItsNumberWhileSomebodyHoldsIt) {
   EXPECT_EQ(BatchQueue::Find(second->number()), second);
 }
 
-TEST(BatchQueue, GivesWhatWasPushedThenItsEndAgainAndAgain) {
+TEST(BatchQueue, ReturnsBatchesThenEndRepeatedly) {
   const auto queue = BatchQueue::Make(8);
   queue->Open();
   EXPECT_TRUE(queue->Push(Numbered(1)));
@@ -54,7 +54,7 @@ TEST(BatchQueue, AnErrorComesAfterTheBatchesBeforeIt) {
   EXPECT_FALSE(queue->Pop()->has_value());
 }
 
-TEST(BatchQueue, IsRefusedUntilItIsOpenAndEmptyAfterClose) {
+TEST(BatchQueue, PopFailsBeforeOpenAndIsEmptyAfterClose) {
   const auto queue = BatchQueue::Make(8);
   EXPECT_EQ(queue->Pop().status().id(), "E-read-not-started");
   EXPECT_FALSE(queue->Push(Numbered(1)));
@@ -90,7 +90,7 @@ TEST(BatchQueue, PeekWaitsForABatchThatComesLater) {
   EXPECT_EQ(queue->size(), 1u);
 }
 
-TEST(BatchQueue, BoundsWhatWaits) {
+TEST(BatchQueue, BoundsTheNumberOfWaitingBatches) {
   const auto queue = BatchQueue::Make(2);
   queue->Open();
   std::thread reader([&] {
@@ -105,7 +105,7 @@ TEST(BatchQueue, BoundsWhatWaits) {
   reader.join();
 }
 
-TEST(BatchQueue, CloseLetsAReaderGoThatWaitsForRoom) {
+TEST(BatchQueue, CloseReleasesABlockedReader) {
   const auto queue = BatchQueue::Make(1);
   queue->Open();
   std::thread reader([&] {

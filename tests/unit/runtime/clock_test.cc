@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(FakeClock, GoesOnWhenItIsTold) {
+TEST(FakeClock, AdvancesOnRequest) {
   FakeClock clock;
   EXPECT_EQ(clock.Now(), Nanoseconds(0));
   clock.Advance(Nanoseconds(5));

@@ -33,7 +33,7 @@ TEST(Completion, GivesItsResultToAllWaitsAndCallbacksOnce) {
 }
 
 // The waiting thread may own the promise, and destroy it as soon as it is finished.
-TEST(Completion, OutlivesAPromiseThatEndsWithTheWait) {
+TEST(Completion, OutlivesItsPromise) {
   for (int i = 0; i < 200; ++i) {
     auto promise = std::make_unique<const Promise>();
     const Completion completion = promise->completion();

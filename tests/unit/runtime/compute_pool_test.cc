@@ -29,7 +29,7 @@ TEST(ComputePool, EveryChunkRunsOnceBeforeTheLoopReturns) {
   }
 }
 
-TEST(ComputePool, ManyShortLoopsSeeTheResultsOfThePrecedingOnes) {
+TEST(ComputePool, ShortLoopsSeeEarlierResults) {
   ComputePool pool(2);
   std::vector<std::int64_t> values(12, 0);
   constexpr int kLoops = 20'000;
@@ -62,7 +62,7 @@ TEST(ComputePool, SeveralThreadsRunLoopsAtOnce) {
 }
 
 // Two chunks that wait for each other end only if two threads run them.
-TEST(ComputePool, AWorkerTakesChunksBesideTheCaller) {
+TEST(ComputePool, WorkersRunChunksInParallelWithTheCaller) {
   ComputePool pool(1);
   std::mutex mutex;
   std::condition_variable both;
@@ -79,7 +79,7 @@ TEST(ComputePool, AWorkerTakesChunksBesideTheCaller) {
   EXPECT_EQ(pool.workers(), 1);
 }
 
-TEST(ComputePool, NoMoreThreadsThanAskedForJoinALoop) {
+TEST(ComputePool, ALoopUsesAtMostTheRequestedThreads) {
   ComputePool pool(4);
   pool.ForEach(64, 5, [](int) {});  // starts all workers
   ASSERT_EQ(pool.workers(), 4);
@@ -96,7 +96,7 @@ TEST(ComputePool, NoMoreThreadsThanAskedForJoinALoop) {
   EXPECT_LE(most, 2);
 }
 
-TEST(ComputePool, ALoopInsideAChunkStaysOnItsThread) {
+TEST(ComputePool, ANestedLoopRunsOnItsThread) {
   ComputePool pool(3);
   std::atomic<int> elsewhere{0}, inner{0};
   pool.ForEach(8, 4, [&](int) {
@@ -125,7 +125,7 @@ TEST(ComputePool, AnExceptionOfAChunkReachesTheCaller) {
   EXPECT_EQ(done, 10);
 }
 
-TEST(ComputePool, WorkersLeaveSignalsToOtherThreads) {
+TEST(ComputePool, WorkersBlockSignals) {
   ComputePool pool(1);
   std::atomic<int> open{0};
   const std::thread::id caller = std::this_thread::get_id();

@@ -8,13 +8,13 @@
 namespace penstock {
 namespace {
 
-TEST(CoreThreads, EveryPieceOfWorkIsDoneOnceBeforeItReturns) {
+TEST(CoreThreads, EachTaskRunsOnceBeforeReturn) {
   std::vector<std::atomic<int>> done(100);
   CoreThreads().ForEach(done.size(), [&](std::size_t i) { ++done[i]; });
   for (const std::atomic<int>& count : done) EXPECT_EQ(count, 1);
 }
 
-TEST(CoreThreads, NoWorkIsDoneAtOnce) {
+TEST(CoreThreads, ForEachOfZeroTasksReturns) {
   CoreThreads().ForEach(0, [](std::size_t) { FAIL(); });
 }
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(HostFunctions, AreFoundByTheNumberThatAddGave) {
+TEST(HostFunctions, AreFoundByTheirId) {
   const int before = HostFunctions::count();
   const auto twice = [](std::vector<Tensor> in) -> Result<std::vector<Tensor>> {
     in.push_back(in.front());
@@ -25,7 +25,7 @@ TEST(HostFunctions, AreFoundByTheNumberThatAddGave) {
   EXPECT_EQ(HostFunctions::Find(number), function);
 }
 
-TEST(HostFunctions, OfOtherNumbersAreNone) {
+TEST(HostFunctions, UnknownIdsAreNotFound) {
   EXPECT_EQ(HostFunctions::Find(-1), nullptr);
   EXPECT_EQ(HostFunctions::Find(HostFunctions::count()), nullptr);
 }

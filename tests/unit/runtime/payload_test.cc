@@ -12,13 +12,13 @@ Payload Words() {
   return words;
 }
 
-TEST(Payload, AnAppendedPayloadIsItsPieces) {
+TEST(Payload, AppendingConcatenatesPieces) {
   const Payload words = Words();
   EXPECT_EQ(words.ToText(), "one two three");
   EXPECT_EQ(words.pieces().size(), 3u);
 }
 
-TEST(Payload, APartSharesThePiecesThatItTouches) {
+TEST(Payload, APartSharesItsPieces) {
   const Payload words = Words();
   EXPECT_EQ(words.Part(0, 13).ToText(), "one two three");
   EXPECT_EQ(words.Part(2, 8).ToText(), "e two th");

@@ -20,7 +20,7 @@ Batch OneValue(float number) {
   return {tensor};
 }
 
-TEST(ReadTurns, EachThreadGetsTheBatchOfItsNumber) {
+TEST(ReadTurns, EachThreadGetsTheBatchOfItsIndex) {
   constexpr int kThreads = 4;
   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(kThreads);
   queue->Open();
@@ -41,7 +41,7 @@ TEST(ReadTurns, EachThreadGetsTheBatchOfItsNumber) {
   EXPECT_EQ(got, (std::vector<float>{0, 1, 2, 3}));
 }
 
-TEST(ReadTurns, NobodyWaitsForAThreadThatHasEnded) {
+TEST(ReadTurns, EndedThreadsAreSkipped) {
   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(1);
   queue->Open();
   ASSERT_TRUE(queue->Push(OneValue(7)));

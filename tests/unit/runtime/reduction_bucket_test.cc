@@ -15,7 +15,7 @@ Elements ElementsOf(std::vector<T>& values, ElementType type) {
   return {reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()), type};
 }
 
-TEST(ReductionBucket, TakesWhatFitsAndIsOfOneKind) {
+TEST(ReductionBucket, AcceptsFittingTensorsOfOneKind) {
   std::vector<float> two = {1, 2}, three = {1, 2, 3};
   std::vector<std::int64_t> whole = {1};
   ReductionBucket bucket(16);
@@ -28,7 +28,7 @@ TEST(ReductionBucket, TakesWhatFitsAndIsOfOneKind) {
   EXPECT_FALSE(bucket.Takes(ElementsOf(whole, ElementType::kInt64), Reduction::kSum));
 }
 
-TEST(ReductionBucket, ReducesAllInOneOperationAndIsEmptyThen) {
+TEST(ReductionBucket, ReducesAllTensorsInOneOperation) {
   auto groups = collective::MakeThreadGroups(2);
   ASSERT_TRUE(groups.ok());
   std::vector<std::thread> ranks;

@@ -17,20 +17,20 @@ Said Say(OnUneven on_uneven, const std::string& has) {
   return said;
 }
 
-TEST(UnevenSteps, GoOnUntilNoRankHasABatch) {
+TEST(UnevenSteps, ContinueUntilNoRankHasABatch) {
   for (const OnUneven on_uneven : {OnUneven::kJoin, OnUneven::kPad, OnUneven::kError}) {
     EXPECT_EQ(*JudgeStep(Say(on_uneven, "11"), 0, 3), StepOfRank::kOwnBatch);
     EXPECT_EQ(*JudgeStep(Say(on_uneven, "00"), 1, 3), StepOfRank::kEnd);
   }
 }
 
-TEST(UnevenSteps, OfARankWithoutABatchJoinOrPad) {
+TEST(UnevenSteps, ARankWithoutABatchJoinsOrPads) {
   EXPECT_EQ(*JudgeStep(Say(OnUneven::kJoin, "101"), 1, 0), StepOfRank::kJoins);
   EXPECT_EQ(*JudgeStep(Say(OnUneven::kPad, "101"), 1, 0), StepOfRank::kPads);
   EXPECT_EQ(*JudgeStep(Say(OnUneven::kPad, "101"), 2, 0), StepOfRank::kOwnBatch);
 }
 
-TEST(UnevenSteps, NameWhoHasNone) {
+TEST(UnevenSteps, NameTheRanksWithoutABatch) {
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(JudgeStep(Say(OnUneven::kError, "101"), rank, 7).status().ToString(),
               "batches: in step 7 trainers 0, 2 have a batch and trainers 1 have none   [E-uneven-data]\n"
@@ -38,7 +38,7 @@ TEST(UnevenSteps, NameWhoHasNone) {
   }
 }
 
-TEST(UnevenSteps, NeedOneChoiceOfAllRanks) {
+TEST(UnevenSteps, AllRanksMustChooseTheSamePolicy) {
   Said said = Say(OnUneven::kJoin, "111");
   said[2].on_uneven = OnUneven::kPad;
   for (int rank = 0; rank < 3; ++rank) {
@@ -47,7 +47,7 @@ TEST(UnevenSteps, NeedOneChoiceOfAllRanks) {
   }
 }
 
-TEST(UnevenSteps, GiveEachRankItsShare) {
+TEST(UnevenSteps, TheShareIsTheFractionOfExamples) {
   EXPECT_EQ(ShareOfExamples(3, 12), 0.25);
   EXPECT_EQ(ShareOfExamples(0, 12), 0.0);
   EXPECT_EQ(ShareOfExamples(0, 0), 0.0);

@@ -13,7 +13,7 @@ using test::ToyProgram;
 using test::TwoAdds;
 using test::TwoFeeds;
 
-TEST(CompiledRun, WhatWasCompiledIsFoundByContentFeedsAndFetches) {
+TEST(CompiledRun, CacheKeyIsContentFeedsAndFetches) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -31,7 +31,7 @@ TEST(CompiledRun, WhatWasCompiledIsFoundByContentFeedsAndFetches) {
   EXPECT_EQ(executor.stats().compiled_count, 1);
 }
 
-TEST(CompiledRun, OpsWithAnEffectOutsideMayWait) {
+TEST(CompiledRun, OpsWithExternalEffectsMayBlock) {
   exec::Executor executor(ToyOps());
   ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"};
@@ -41,7 +41,7 @@ TEST(CompiledRun, OpsWithAnEffectOutsideMayWait) {
   EXPECT_TRUE(exec::Executor::MayWait(**executor.Compile(p.program, feeds, fetches)));
 }
 
-TEST(CompiledRun, TheCallerIsAskedBeforeEachOpAndMayEndTheRun) {
+TEST(CompiledRun, ACallbackBeforeEachOpMayEndTheRun) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();

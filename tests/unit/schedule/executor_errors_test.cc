@@ -37,7 +37,7 @@ TEST(ExecutorErrors, NameTheRuleTheOpTheFactsAndTheUsersLine) {
             "  written at train.py:7 in mlp");
 }
 
-TEST(ExecutorErrors, OfAKernelNameTheOpToo) {
+TEST(ExecutorErrors, KernelErrorsNameTheOp) {
   ToyProgram p;
   p.Data("x", {-1});
   p.Temporary("out", {-1});
@@ -50,7 +50,7 @@ TEST(ExecutorErrors, OfAKernelNameTheOpToo) {
 }
 
 // Only what is declared float16 is converted for an op that computes in float32.
-TEST(ExecutorErrors, OfAFloat16ThatIsDeclaredOtherwise) {
+TEST(ExecutorErrors, Float16FeedsOfOtherDeclaredTypesAreReported) {
   const ToyProgram p = TwoAdds();
   std::vector<exec::Feed> feeds = TwoFeeds(2, 1, 1);
   feeds[1].tensor = Tensor(DType::kFp16, {2, 2});
@@ -59,7 +59,7 @@ TEST(ExecutorErrors, OfAFloat16ThatIsDeclaredOtherwise) {
   EXPECT_EQ(status.message(), "feed: y is f16; it is declared f32");
 }
 
-TEST(ExecutorErrors, OfFeedsAndFetches) {
+TEST(ExecutorErrors, FeedAndFetchErrors) {
   ToyProgram p = TwoAdds();
   Var checked = *p.program.main().FindVar("y");
   checked.need_check_feed = true;
@@ -79,7 +79,7 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
 }
 
 // As in Fluid, the feed determines the type of a variable without need_check_feed.
-TEST(ExecutorErrors, OfAFeedWithAnotherElementTypeNameItAndTheOpThatRefuses) {
+TEST(ExecutorErrors, FeedTypeErrorsNameTheFeedAndTheOp) {
   const ToyProgram p = TwoAdds();
   const std::vector<exec::Feed> feeds = {{"x", Tensor(DType::kFp64, {1, 2})}, {"y", Values({1, 2}, {1, 2})}};
   const Status status = RunStatus(p.program, feeds, {});
@@ -89,7 +89,7 @@ TEST(ExecutorErrors, OfAFeedWithAnotherElementTypeNameItAndTheOpThatRefuses) {
   EXPECT_EQ(status.details()[0].substr(0, 14), "note: toy_add:");
 }
 
-TEST(ExecutorErrors, NoneOfAFeedWhoseSequencesAreAsManyAsDeclared) {
+TEST(ExecutorErrors, FeedsWithTheDeclaredLoDLevelAreAccepted) {
   ToyProgram p = TwoAdds();
   Var checked = *p.program.main().FindVar("y");
   checked.need_check_feed = true;
@@ -102,7 +102,7 @@ TEST(ExecutorErrors, NoneOfAFeedWhoseSequencesAreAsManyAsDeclared) {
   EXPECT_EQ(RunStatus(p.program, {{"x", Values({1, 2, 3, 4}, {2, 2})}, {"y", y}}, {}).id(), "E-feed-shape");
 }
 
-TEST(ExecutorErrors, NoneOfAFeedWithOtherExtentsUnlessTheVariableAsksForTheCheck) {
+TEST(ExecutorErrors, FeedShapesAreCheckedOnlyIfRequested) {
   const ToyProgram p = TwoAdds();
   const std::vector<exec::Feed> feeds = {{"x", Values({1, 2, 3}, {1, 3})}, {"y", Values({4, 5, 6}, {1, 3})}};
   exec::Executor executor(ToyOps());
@@ -114,7 +114,7 @@ TEST(ExecutorErrors, NoneOfAFeedWithOtherExtentsUnlessTheVariableAsksForTheCheck
   EXPECT_EQ(out->front().If<Tensor>()->Data<float>()[2], 12.0F);
 }
 
-TEST(ExecutorErrors, OfProgramsThatCannotRun) {
+TEST(ExecutorErrors, InvalidProgramsAreReported) {
   ToyProgram unknown = TwoAdds();
   unknown.Add("no_such_op", {{"X", "x"}}, {{"Out", "out"}});
   EXPECT_EQ(RunStatus(unknown.program, TwoFeeds(1, 1, 1), {}).id(), "E-op-unknown");

@@ -106,7 +106,7 @@ TEST(Executor, AChangedProgramIsCompiledAgain) {
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{5, 5}));
 }
 
-TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
+TEST(Executor, PersistablesAreUpdatedInPlaceInTheRootScope) {
   exec::Executor executor(ToyOps());
   Scope root;
   Scope scope(&root);
@@ -132,7 +132,7 @@ TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) 
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 3})) << "a fetched parameter is a copy";
 }
 
-TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
+TEST(Executor, RebindingANameIsDetected) {
   exec::Executor executor(ToyOps());
   ToyProgram p;
   p.Persistable("w", {-1});
@@ -152,7 +152,7 @@ TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
   EXPECT_EQ(executor.Run(p.program, scope, {}, fetches).status().id(), "E-run-uninitialized");
 }
 
-TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
+TEST(Executor, LaterRunsDoNotOverwriteFetchedTensors) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -169,7 +169,7 @@ TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
   }
 }
 
-TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
+TEST(Executor, SentTensorsAreNotOverwrittenWhileReferenced) {
   test::Sent().clear();
   exec::Executor executor(ToyOps());
   Scope scope;
@@ -189,7 +189,7 @@ TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   test::Sent().clear();
 }
 
-TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
+TEST(Executor, FedMemoryIsReadInPlaceAndReleased) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -218,7 +218,7 @@ TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
   EXPECT_EQ(feeds[0].tensor.Data<float>()[0], 5);
 }
 
-TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
+TEST(Executor, LoDFollowsTheRows) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -236,7 +236,7 @@ TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
   }
 }
 
-TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
+TEST(Executor, HandlesValueDependentShapes) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -307,7 +307,7 @@ TEST(Executor, StepsOfSeveralUnplannedShapesKeepTheirKernels) {
   EXPECT_EQ(prepared, 3) << "once for each number of positive elements";
 }
 
-TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
+TEST(Executor, FetchedValuesOfUnplannedShapesStayValid) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -372,7 +372,7 @@ TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
   EXPECT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
 }
 
-TEST(Executor, CancelWhileAProgramIsCompiledStopsItBeforeItsFirstOp) {
+TEST(Executor, CancelDuringCompilationStopsBeforeTheFirstOp) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -451,7 +451,7 @@ TEST(RunBlock, IsThreadSafeForDifferentScopes) {
   }
 }
 
-TEST(PreparedBlock, LooksUpNoVariableWhenManyScopesShareTheFrames) {
+TEST(PreparedBlock, CachesVariablesAcrossScopes) {
   exec::Executor executor(ToyOps(), {.threads = 1, .specialisations_max = 2});
   const ToyProgram p = ServerProgram();
   constexpr int kChunks = 20, kRuns = 3;
@@ -494,7 +494,7 @@ TEST(PreparedBlock, LooksUpVariablesAgainWhenTheScopeHasChanged) {
   EXPECT_EQ(Floats(*scope.Find("w")), (std::vector<float>{1 - 2 - 11, 2 - 4 - 22}));
 }
 
-TEST(RunBlock, AnOpThatStartsABlockRunsItInTheSameScope) {
+TEST(RunBlock, NestedBlocksRunInTheSameScope) {
   ToyProgram p = ServerProgram();
   p.Add("toy_blocks", {{"X", "g0"}}, {}, 0, {{"sub_block", BlockRef{1}}});
   exec::Executor executor(ToyOps());

@@ -38,7 +38,7 @@ class Frames : public testing::Test {
   FramePool pool_{16};
 };
 
-TEST_F(Frames, OfSmallerShapesUseTheMemoryOfTheLargest) {
+TEST_F(Frames, SmallerShapesReuseTheLargestFrame) {
   std::unique_ptr<Frame> large = Make(100);
   const Buffer* const arena = ArenaOf(large);
   pool_.Give(std::move(large));
@@ -49,12 +49,12 @@ TEST_F(Frames, OfSmallerShapesUseTheMemoryOfTheLargest) {
   }
 }
 
-TEST_F(Frames, InUseAtOnceHaveMemoryOfTheirOwn) {
+TEST_F(Frames, ConcurrentFramesHaveSeparateMemory) {
   const std::unique_ptr<Frame> a = Make(3), b = Make(3);
   EXPECT_NE(ArenaOf(a), ArenaOf(b));
 }
 
-TEST_F(Frames, LetGoOfMemoryThatHasBecomeTooSmall) {
+TEST_F(Frames, ReleaseOutgrownMemory) {
   std::unique_ptr<Frame> small = Make(1);
   const std::weak_ptr<Buffer> before = small->memory().arena;
   pool_.Give(std::move(small));

@@ -26,7 +26,7 @@ ToyProgram Chain() {
   return p;
 }
 
-TEST(MemoryNeed, IsThatOfThePlanForTheBatch) {
+TEST(MemoryNeed, EqualsThePlanForTheBatch) {
   const auto need = MemoryNeedOf(ToyOps(), Chain().program, {.batch = 32});
   ASSERT_TRUE(need.ok()) << need.status().ToString();
   EXPECT_EQ(need->persistable, 16 * sizeof(float));

@@ -16,7 +16,7 @@ using test::TwoFeeds;
 
 constexpr Nanoseconds kMs{1'000'000};
 
-TEST(OpTimer, AddsUpByTypeInTheOrderOfFirstEnds) {
+TEST(OpTimer, SumsByTypeInOrderOfFirstCompletion) {
   FakeClock clock;
   OpTimer timer(clock);
   const auto op = [&](const std::string& type, Nanoseconds took) {
@@ -47,7 +47,7 @@ TEST(OpTimer, AddsUpByTypeInTheOrderOfFirstEnds) {
   EXPECT_TRUE(timer.Events().empty());
 }
 
-TEST(OpTimer, NumbersThreadsAsTheyFirstRunAnOp) {
+TEST(OpTimer, NumbersThreadsByFirstUse) {
   FakeClock clock;
   OpTimer timer(clock);
   timer.Add("a", timer.Now());
@@ -67,7 +67,7 @@ TEST(OpTimer, KeepsABoundedNumberOfEventsAndCountsAll) {
   EXPECT_EQ(timer.Times()[0].count, static_cast<std::int64_t>(OpTimer::kEventsMax) + 3);
 }
 
-TEST(OpTimer, AnExecutorTellsItWhileItIsOn) {
+TEST(OpTimer, ReceivesOpsOfAnExecutorWhileEnabled) {
   FakeClock clock;
   OpTimer timer(clock);
   Executor executor(ToyOps(), {.timer = &timer});

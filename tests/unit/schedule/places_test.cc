@@ -84,7 +84,7 @@ TEST_F(OnPlaces, ShareOneCompiledBlockAndOnePlan) {
   EXPECT_GE(executor_.stats().fast_run_count, 2 * kPlaces);
 }
 
-TEST_F(OnPlaces, TheFirstAloneUpdatesWhatAllShare) {
+TEST_F(OnPlaces, OnlyTheFirstUpdatesSharedState) {
   const auto values = Run(1);
   EXPECT_EQ(First(*scopes_[0]->Find("w")), 9);  // 10 - 1, its own value of met
   EXPECT_EQ(First(values[0][0]), 9);
@@ -104,7 +104,7 @@ TEST_F(OnPlaces, KeepTheirPlansWhenTheyGetOtherRings) {
   EXPECT_EQ(executor_.stats().frame_count, 2 * kPlaces);
 }
 
-TEST_F(OnPlaces, AnErrorOfOneIsItsOwn) {
+TEST_F(OnPlaces, AnErrorConcernsOnlyItsPlace) {
   const std::vector<Feed> feeds = FeedOf(1);
   const auto compiled = *executor_.Compile(program_.program, feeds, fetches_);
   Scope empty;
@@ -114,7 +114,7 @@ TEST_F(OnPlaces, AnErrorOfOneIsItsOwn) {
   EXPECT_EQ(First(*scopes_[0]->Find("w")), 10);
 }
 
-TEST(ConcurrentRuns, OfOneShapeShareAPlan) {
+TEST(ConcurrentRuns, EqualShapesShareAPlan) {
   Executor executor(test::ToyOps(), {.threads = 1});
   constexpr int kRuns = 4;
   std::vector<Scope> scopes(kRuns);

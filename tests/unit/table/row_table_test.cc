@@ -41,7 +41,7 @@ std::vector<float> Read(const table::RowTable& table, const std::vector<std::int
   return values;
 }
 
-TEST(RowTable, LookingUpMakesNothing) {
+TEST(RowTable, LookupCreatesNoRows) {
   Table made;
   const table::RowTable table = made.Make().value();
   EXPECT_EQ(Read(table, {3, 999, 3}), (std::vector<float>{3.5, 3.5, 999.5, 999.5, 3.5, 3.5}));
@@ -49,7 +49,7 @@ TEST(RowTable, LookingUpMakesNothing) {
   EXPECT_EQ(table.row_count(), 0);
 }
 
-TEST(RowTable, AnyNumberIsARow) {
+TEST(RowTable, AnyInt64IsARow) {
   Table made;
   table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {-1, 1000, std::numeric_limits<std::int64_t>::min(), -7};
@@ -64,7 +64,7 @@ TEST(RowTable, AnyNumberIsARow) {
   EXPECT_EQ(Read(again, {-1, 1000}), (std::vector<float>{5, -0.5, 1000.5, 1000.5}));
 }
 
-TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
+TEST(RowTable, RequiredRowsAreKeptWithTheirState) {
   Table made;
   table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {7, 2, 7};
@@ -83,7 +83,7 @@ TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   EXPECT_EQ(made.state.As<SelectedRows>().value.Data<float>()[3], 9);
 }
 
-TEST(RowTable, GrowsAndKeepsWhatItHas) {
+TEST(RowTable, GrowthKeepsExistingRows) {
   Table made;
   table::RowTable table = made.Make().value();
   std::vector<std::int64_t> ids;
@@ -111,7 +111,7 @@ TEST(RowTable, BeginsWithTheRowsOfAFile) {
   EXPECT_EQ(table.column(1).Data<float>()[0], 0) << "the state of a row that comes without";
 }
 
-TEST(RowTable, StartsFromValuesThatListNoRows) {
+TEST(RowTable, StartsFromValuesWithoutRowIds) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
   rows.start.reset();
@@ -125,7 +125,7 @@ TEST(RowTable, StartsFromValuesThatListNoRows) {
   EXPECT_EQ(Read(table, {7}), (std::vector<float>{3, 4})) << "as it was read before";
 }
 
-TEST(RowTable, RefusesWhatDoesNotFit) {
+TEST(RowTable, RefusesMismatchedRows) {
   const auto error = [](const std::function<void(Table&)>& change) {
     Table made;
     change(made);
@@ -147,7 +147,7 @@ TEST(RowTable, RefusesWhatDoesNotFit) {
             "E-server-shape");
 }
 
-TEST(RowTable, ACopyInPortionsIsOfTheRowsAsTheyWereWhenItWasCompleted) {
+TEST(RowTable, IncrementalCopiesReflectTheirCompletion) {
   Table made;
   table::RowTable table = made.Make().value();
   table.Require(std::vector<std::int64_t>{30, 10, 20});

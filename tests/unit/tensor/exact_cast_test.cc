@@ -36,7 +36,7 @@ std::string CastOne(From value, std::size_t zeros) {
   return std::to_string(out.back());
 }
 
-TEST(ExactCast, AnIntegerKeepsItsValueOrIsAMisfitInEachPartOfAnArray) {
+TEST(ExactCast, IntegersAreExactOrReportedInEachPart) {
   for (const std::size_t zeros : {0, 1, 1023, 1024, 1025, 5000}) {
     EXPECT_EQ((CastOne<std::int32_t>(std::int64_t{-7}, zeros)), "-7");
     EXPECT_EQ((CastOne<std::int32_t>((std::int64_t{1} << 40) + 3, zeros)),
@@ -48,7 +48,7 @@ TEST(ExactCast, AnIntegerKeepsItsValueOrIsAMisfitInEachPartOfAnArray) {
   }
 }
 
-TEST(ExactCast, AFloatBecomesAnIntegerOnlyIfItIsOne) {
+TEST(ExactCast, AFloatCastsToAnIntegerOnlyIfIntegral) {
   EXPECT_EQ((CastOne<std::int64_t>(3.0F, 3)), "3");
   EXPECT_EQ((CastOne<std::int64_t>(-0x1p63, 3)), "-9223372036854775808");
   EXPECT_EQ((CastOne<std::int64_t>(1.7F, 3)), "1.7 is not an integer, as i64 needs");
@@ -58,7 +58,7 @@ TEST(ExactCast, AFloatBecomesAnIntegerOnlyIfItIsOne) {
             "9223372036854775808 is outside the range of i64, -9223372036854775808 to 9223372036854775807");
 }
 
-TEST(ExactCast, AnIntegerIsExactInAFloatOrAMisfit) {
+TEST(ExactCast, AnIntegerCastsToAFloatOnlyIfExact) {
   EXPECT_EQ((CastOne<float>(std::int64_t{1} << 62, 3)), std::to_string(0x1p62F));
   EXPECT_EQ((CastOne<float>((std::int64_t{1} << 24) + 1, 3)), "16777217 is not exact in f32");
   EXPECT_EQ((CastOne<float>(std::numeric_limits<std::int64_t>::min(), 3)), std::to_string(-0x1p63F));
@@ -68,7 +68,7 @@ TEST(ExactCast, AnIntegerIsExactInAFloatOrAMisfit) {
             "18446744073709551615 is not exact in f64");
 }
 
-TEST(ExactCast, AFloatIsRoundedToAShorterOneAndStaysFinite) {
+TEST(ExactCast, NarrowingFloatsRoundsAndStaysFinite) {
   EXPECT_EQ((CastOne<float>(0.1, 3)), std::to_string(0.1F));
   EXPECT_EQ((CastOne<float>(HUGE_VAL, 3)), std::to_string(HUGE_VALF));
   EXPECT_EQ((CastOne<float>(1e300, 3)), "1e+300 is beyond the range of f32");
@@ -92,7 +92,7 @@ TEST(ExactCast, ADoubleIsRoundedToAHalfOnce) {
   EXPECT_EQ(misfit.value().why, "is beyond the range of f16");
 }
 
-TEST(ExactCast, ABoolIs0Or1) {
+TEST(ExactCast, ABoolCastsFrom0Or1) {
   const std::vector<std::uint8_t> in = {0, 1, 2};  // numpy takes any other byte for true
   std::vector<float> out(3);
   EXPECT_FALSE(CastNumbers({NumberKind::kBool, 1}, in.data(), 3, DType::kFp32, out.data()));

@@ -27,7 +27,7 @@ Tensor Counting(DType type, const Shape& shape) {
   return tensor;
 }
 
-TEST(Serialize, ATensorFileIsFluidsByteForByte) {
+TEST(Serialize, ATensorFileEqualsFluids) {
   Tensor zeros(DType::kFp32, {2});
   std::memset(zeros.raw(), 0, zeros.bytes());
   std::string out;
@@ -44,7 +44,7 @@ TEST(Serialize, ATensorFileIsFluidsByteForByte) {
   EXPECT_EQ(out.size(), 44u + 14 + 48);
 }
 
-TEST(Serialize, ARowsFileIsFluidsByteForByte) {
+TEST(Serialize, ASelectedRowsFileEqualsFluids) {
   SelectedRows rows;
   rows.rows = {2, 5};
   rows.height = 10;
@@ -65,7 +65,7 @@ TEST(Serialize, ARowsFileIsFluidsByteForByte) {
   EXPECT_TRUE(bytes.empty());
 }
 
-TEST(Serialize, EveryElementTypeReadsBackAndRecordsMayFollowEachOther) {
+TEST(Serialize, EveryElementTypeRoundTripsInSequence) {
   std::string out;
   std::vector<Tensor> written;
   for (const int number : {0, 1, 2, 3, 4, 5, 6, 19, 20, 21}) {
@@ -83,7 +83,7 @@ TEST(Serialize, EveryElementTypeReadsBackAndRecordsMayFollowEachOther) {
   EXPECT_TRUE(bytes.empty());
 }
 
-TEST(Serialize, EveryTruncationIsDataLossAndLeavesTheInput) {
+TEST(Serialize, EveryTruncationIsDataLoss) {
   Tensor tensor = Counting(DType::kFp32, {4, 3});
   tensor.set_lod({{0, 2}, {0, 1, 4}});
   std::string out;
@@ -97,7 +97,7 @@ TEST(Serialize, EveryTruncationIsDataLossAndLeavesTheInput) {
   }
 }
 
-TEST(Serialize, SizesAreCheckedBeforeMemoryIsTaken) {
+TEST(Serialize, SizesAreCheckedBeforeAllocation) {
   const std::string huge = FromHex("ffffffffffffffff");
   for (const std::string& bytes : {
            FromHex("00000000") + huge,                                         // LoD levels
@@ -120,7 +120,7 @@ TEST(Serialize, SizesAreCheckedBeforeMemoryIsTaken) {
   }
 }
 
-TEST(Serialize, AMessageNamesWhatWasWrongAndWhere) {
+TEST(Serialize, ErrorsNameTheFieldAndPosition) {
   std::string_view bytes("\0\0\0\0\5\0\0\0\0\0\0\0", 12);
   EXPECT_EQ(ReadTensor(bytes).status().message(), "5 LoD levels do not fit in the 0 bytes left at byte 12");
   std::string_view version("\1\0\0\0", 4);
@@ -146,7 +146,7 @@ TEST(Serialize, DamagedBytesNeverCrash) {
   }
 }
 
-TEST(Serialize, FilesThatFluidWroteReadAndWriteBackByteEqual) {
+TEST(Serialize, FluidsFilesRoundTripByteForByte) {
   const std::filesystem::path open = std::filesystem::path(test::CorpusFolder()) / "open";
   if (test::CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not here";
   int tensors = 0;

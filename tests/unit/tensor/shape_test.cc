@@ -92,7 +92,7 @@ TEST_P(ShapeOfRank, SurvivesAssignmentToItself) {
   EXPECT_EQ(self, shape);
 }
 
-TEST_P(ShapeOfRank, CutsAndCounts) {
+TEST_P(ShapeOfRank, SlicesAndCounts) {
   const int half = GetParam() / 2;
   EXPECT_EQ(Concat(shape.First(half), shape.From(half)), shape);
   Dim count = 1;

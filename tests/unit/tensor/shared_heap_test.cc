@@ -22,7 +22,7 @@ std::uint64_t OffsetOf(const SharedHeap& heap, const std::shared_ptr<Buffer>& bu
   return heap.OffsetOf(buffer->data(), buffer->bytes()).value();
 }
 
-TEST(SharedHeap, TheLowestRoomIsTakenAndNeighboursAreJoined) {
+TEST(SharedHeap, AllocatesLowestAndCoalesces) {
   const auto heap = SharedHeap::Make(64 << 10).value();
   std::shared_ptr<Buffer> a = heap->Allocate(1), b = heap->Allocate(4097), c = heap->Allocate(52 << 10);
   EXPECT_EQ(OffsetOf(*heap, a), 0u);
@@ -35,7 +35,7 @@ TEST(SharedHeap, TheLowestRoomIsTakenAndNeighboursAreJoined) {
   EXPECT_EQ(OffsetOf(*heap, heap->Allocate(64 << 10)), 0u);
 }
 
-TEST(SharedHeap, KnowsWhatLiesInIt) {
+TEST(SharedHeap, OffsetOfReportsOnlyItsOwnAddresses) {
   const auto heap = SharedHeap::Make(kMiB).value();
   const std::shared_ptr<Buffer> buffer = heap->Allocate(kMiB);
   EXPECT_EQ(heap->OffsetOf(buffer->data() + 10, kMiB - 10), 10u);
@@ -45,7 +45,7 @@ TEST(SharedHeap, KnowsWhatLiesInIt) {
   EXPECT_EQ(heap->OffsetOf(elsewhere->data(), 64), std::nullopt);
 }
 
-TEST(SharedHeap, ALargeFreeStretchGoesBackToTheSystem) {
+TEST(SharedHeap, LargeFreeRangesReturnToTheSystem) {
   const auto heap = SharedHeap::Make(128 * kMiB).value();
   std::shared_ptr<Buffer> first = heap->Allocate(40 * kMiB), second = heap->Allocate(40 * kMiB);
   std::memset(first->data(), 1, 40 * kMiB);
@@ -56,7 +56,7 @@ TEST(SharedHeap, ALargeFreeStretchGoesBackToTheSystem) {
   EXPECT_LE(PagesOf(*heap), kMiB);
 }
 
-TEST(SharedHeap, LargeBuffersOfThisProcessLieInItsHeap) {
+TEST(SharedHeap, LargeBuffersUseTheProcessHeap) {
   SharedHeap* const heap = SharedHeap::OfThisProcess();
   if (heap == nullptr) GTEST_SKIP() << "no shared memory here (ulimit -v)";
   EXPECT_TRUE(heap->OffsetOf(AllocateToShow(kMiB)->data(), kMiB).has_value());
@@ -64,7 +64,7 @@ TEST(SharedHeap, LargeBuffersOfThisProcessLieInItsHeap) {
 }
 
 // A child's writes and frees must not affect its parent, whose peers read that memory.
-TEST(SharedHeap, AForkedChildHasACopyOfItsOwn) {
+TEST(SharedHeap, AForkedChildHasItsOwnCopy) {
   SharedHeap* const heap = SharedHeap::OfThisProcess();
   if (heap == nullptr) GTEST_SKIP() << "no shared memory here (ulimit -v)";
   std::shared_ptr<Buffer> kept = AllocateToShow(kMiB), freed = AllocateToShow(80 * kMiB);

@@ -44,7 +44,7 @@ TEST(Tensor, CloneCopiesAndKeepsTheLoD) {
   EXPECT_FALSE(Tensor().Clone().initialized());
 }
 
-TEST(Tensor, ResetKeepsABufferThatIsLargeEnoughAndNotShared) {
+TEST(Tensor, ResetReusesALargeUnsharedBuffer) {
   Tensor tensor(DType::kFp32, {4, 3});
   const std::byte* before = tensor.raw();
   tensor.Reset(DType::kFp32, {2, 3});
@@ -54,7 +54,7 @@ TEST(Tensor, ResetKeepsABufferThatIsLargeEnoughAndNotShared) {
   EXPECT_NE(tensor.raw(), other.raw());
 }
 
-TEST(Tensor, RefitKeepsWhereATensorLiesAlsoIfItIsShared) {
+TEST(Tensor, RefitKeepsTheBufferEvenIfShared) {
   const Tensor whole(DType::kFp32, {4, 3});
   Tensor rows = whole.Rows(1, 3);
   rows.set_lod({{0, 2}});
@@ -87,7 +87,7 @@ TEST(Tensor, MemoryIsAlignedForVectorInstructions) {
   }
 }
 
-TEST(Chunk, AsManyRowsAsFitAndAtLeastOne) {
+TEST(Chunk, HoldsTheRowsThatFitAndAtLeastOne) {
   EXPECT_EQ(ChunkRows(1000, 4000), 262);
   EXPECT_EQ(ChunkRows(1000, 4000, 8000), 2);
   EXPECT_EQ(ChunkRows(1000, 4000, 100), 1);
@@ -95,7 +95,7 @@ TEST(Chunk, AsManyRowsAsFitAndAtLeastOne) {
   EXPECT_EQ(ChunkRows(0, 4000), 0);
 }
 
-TEST(Scope, FindAsksTheParentsAndCreationDoesNot) {
+TEST(Scope, FindSearchesParentsButCreateDoesNot) {
   Scope parent;
   Variable* w = parent.FindOrCreate("w");
   Scope child(&parent);
@@ -106,7 +106,7 @@ TEST(Scope, FindAsksTheParentsAndCreationDoesNot) {
   EXPECT_EQ(child.Names(), std::vector<std::string>{"w"});
 }
 
-TEST(Scope, TheGenerationGrowsWhenANameIsBoundAnewOrErased) {
+TEST(Scope, RebindingAndErasingIncreaseTheGeneration) {
   Scope scope;
   scope.FindOrCreate("a");
   const std::uint64_t before = scope.generation();
@@ -118,7 +118,7 @@ TEST(Scope, TheGenerationGrowsWhenANameIsBoundAnewOrErased) {
   EXPECT_GT(scope.generation(), bound);
 }
 
-TEST(Variable, AsMakesTheAskedKindAndIfOnlyLooks) {
+TEST(Variable, AsCreatesTheKindAndIfOnlyChecks) {
   Variable variable;
   EXPECT_FALSE(variable.initialized());
   EXPECT_EQ(variable.If<Tensor>(), nullptr);

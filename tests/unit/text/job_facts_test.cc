@@ -16,7 +16,7 @@ TEST(JobFacts, EqualJobsAndProgramsWithoutFactsDoNotDiffer) {
   EXPECT_EQ(Told("has seed 1\n", ""), "");
 }
 
-TEST(JobFacts, TheFirstLineThatDiffersIsToldOfBothSides) {
+TEST(JobFacts, ReportsTheFirstDifferenceOfBothSides) {
   EXPECT_EQ(Told("has seed 1\nupdates b with sgd\nupdates w with adam\ntrains by 3 ops\n",
                  "has seed 1\nupdates b with sgd\nupdates w with sgd\ntrains by 4 ops\n"),
             "updates w with adam | updates w with sgd");
@@ -32,13 +32,13 @@ TEST(JobFacts, LinesAreComparedWithinTheirPart) {
 }
 
 // A peer's text is reported in one line of bounded length.
-TEST(JobFacts, WhatAPeerSentIsToldInOneShortLine) {
+TEST(JobFacts, ReportsAPeersTextInOneShortLine) {
   const std::string told = Told("has seed 1\n", "has \x1b[2J" + std::string(100000, 'x') + "\n");
   EXPECT_LT(told.size(), 500u);
   EXPECT_EQ(told.find('\x1b'), std::string::npos);
 }
 
-TEST(JobFacts, AnotherOrderOfPartsIsADifferenceToo) {
+TEST(JobFacts, ADifferentOrderOfPartsIsADifference) {
   EXPECT_NE(Told("has seed 1\nworks\n", "works\nhas seed 1\n"), "");
 }
 

@@ -128,7 +128,7 @@ block 2 in 0 forward 1 {
   EXPECT_EQ(program.meta().policies.at("clip"), "global");
 }
 
-TEST(Parser, FactsOfTheJobAndChunksComeBack) {
+TEST(Parser, JobFactsAndChunksRoundTrip) {
   constexpr std::string_view kText =
       R"(program {job_facts="has random seed 1\n", chunk_rows=["a b", "1", "w.block1", "300"]}
 block 0 {
@@ -158,7 +158,7 @@ block 0 {
   EXPECT_EQ(program.main().ops()[0].op->made_by(), "pass");
 }
 
-TEST(Parser, AnErrorHasThePlaceTheLineAndAMark) {
+TEST(Parser, ErrorsShowPositionLineAndMarker) {
   const Result<Program> program = ParseText("program\nblock 0 {\n  data x : f32[?,, 3]\n}\n", "main.ir");
   EXPECT_EQ(program.status().ToString(),
             "main.ir:3:18: expected an extent or ?, found \",\"   [E-text-syntax]\n"
@@ -167,7 +167,7 @@ TEST(Parser, AnErrorHasThePlaceTheLineAndAMark) {
 }
 
 // The error is the first one in the text, lexical or syntactic.
-TEST(Parser, AnErrorBeforeWhatIsNoTokenComesFirst) {
+TEST(Parser, TheFirstErrorIsReported) {
   EXPECT_EQ(ParseText("program\nblock 0 {\n  a(\n$\n", "t").status().message(),
             "t:4:1: character \"$\" has no meaning here");
   EXPECT_EQ(ParseText("program\nblock 1 {\n  $\n", "t").status().message(),
@@ -176,7 +176,7 @@ TEST(Parser, AnErrorBeforeWhatIsNoTokenComesFirst) {
             "t:3:1: character \"$\" has no meaning here");
 }
 
-TEST(Parser, ErrorsSayWhatWasExpected) {
+TEST(Parser, ErrorsNameTheExpectedToken) {
   EXPECT_EQ(ErrorOf(""), "1:1: expected \"program\", found the end of the text");
   EXPECT_EQ(ErrorOf("program\n"), "2:1: expected \"block\", found the end of the text");
   EXPECT_EQ(ErrorOf("program {speed=1}\n"), "1:9: a program has no attribute speed of kind int");

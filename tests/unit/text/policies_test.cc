@@ -11,7 +11,7 @@ constexpr Compression kTwoBit{.kind = Kind::kTwoBit, .threshold = 0.25f};
 constexpr Compression kTopK{.kind = Kind::kTopK, .ratio = 0.1f};
 constexpr Compression kFp16{.kind = Kind::kFp16};
 
-TEST(CompressionRules, SayHowEachGradientIsCompressedByItsNameElseByItsSize) {
+TEST(CompressionRules, SelectTheMethodByNameThenBySize) {
   const auto rules = ParseCompression("two_bit 0.25 from 100, w: none, b: top_k 0.1");
   ASSERT_TRUE(rules.ok()) << rules.status().ToString();
   EXPECT_EQ(rules->Of("other", 100), kTwoBit);
@@ -20,7 +20,7 @@ TEST(CompressionRules, SayHowEachGradientIsCompressedByItsNameElseByItsSize) {
   EXPECT_EQ(rules->Of("b", 1), kTopK);
 }
 
-TEST(CompressionRules, HaveATextThatReadsBackToThem) {
+TEST(CompressionRules, RoundTripThroughText) {
   for (const char* text : {"", "fp16", "bf16 from 4096", "two_bit 0.5",
                            "top_k 0.01, \"a b\": none, w@GRAD: fp16", "from: fp16, none: bf16"}) {
     const auto rules = ParseCompression(text);
@@ -32,7 +32,7 @@ TEST(CompressionRules, HaveATextThatReadsBackToThem) {
   EXPECT_EQ(ParseCompression(" w :fp16 , two_bit 1 , ")->ToString(), "two_bit 1, w: fp16");
 }
 
-TEST(CompressionRules, ThatCannotBeAreRefused) {
+TEST(CompressionRules, InvalidRulesAreRefused) {
   const auto id = [](std::string_view text) { return ParseCompression(text).status().id(); };
   for (const char* text : {"zip", "two_bit 0.5 w: none", "fp16, bf16", "w: fp16, w: bf16", "fp16 from -1",
                            "w: fp16 from 3", "fp16 3", "w:", "from 3", "fp16 from 1.5", "w: \"", ","}) {
@@ -44,7 +44,7 @@ TEST(CompressionRules, ThatCannotBeAreRefused) {
   }
 }
 
-TEST(Compression, OfTwoBitTakesASixteenthAndOfTopKAnIndexAndAValueForEachThatIsSent) {
+TEST(Compression, MessageSizesOfEachMethod) {
   EXPECT_EQ(Compression().Bytes(1000), 4000);
   EXPECT_EQ(kFp16.Bytes(1000), 2000);
   EXPECT_EQ(Compression{.kind = Kind::kBf16}.Bytes(3), 6);
@@ -61,7 +61,7 @@ TEST(Compression, ComparesOnlyTheParameterOfItsKind) {
   EXPECT_FALSE((Compression{.kind = Kind::kTwoBit, .threshold = 3}) == kTwoBit);
 }
 
-TEST(Policies, ReadBackAsTheyWereWritten) {
+TEST(Policies, RoundTripThroughText) {
   JobPolicies policies{.staleness = 0, .backup_trainers = 2, .on_uneven = OnUneven::kPad, .compression = {}};
   policies.compression.by_name["w@GRAD.trainer_0"] = kTwoBit;
   ProgramMeta meta;
@@ -82,7 +82,7 @@ TEST(Policies, ReadBackAsTheyWereWritten) {
   EXPECT_EQ(*ReadPolicies(meta), JobPolicies());
 }
 
-TEST(Policies, ThatCannotBeReadAreErrorsThatSayWhichAndWhatTheyAre) {
+TEST(Policies, InvalidPoliciesAreReported) {
   const auto error = [](const char* name, const char* value) {
     ProgramMeta meta;
     meta.policies[name] = value;

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-TEST(Printer, LeavesOutDefaultsTheForwardRoleAndLocationsUnlessAsked) {
+TEST(Printer, OmitsDefaultsAndLocationsUnlessRequested) {
   Op op("mul");
   op.AddInput("X", {"x"}).AddOutput("Out", {"h"}).Set("axis", 1).SetRole(OpRole::kForward);
   op.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
@@ -25,7 +25,7 @@ TEST(Printer, LeavesOutDefaultsTheForwardRoleAndLocationsUnlessAsked) {
   EXPECT_EQ(PrintOp(op, no_axis), "h = mul(X=x)");
 }
 
-TEST(Printer, ARoleThatHasNoWordStaysAnAttribute) {
+TEST(Printer, AnUnnamedRoleIsPrintedAsAnAttribute) {
   Op op("op");
   op.Set(kRoleAttr, 512).Set(kRoleVarAttr, std::vector<std::string>{"a", "b"});
   EXPECT_EQ(PrintOp(op), "op() {op_role=512, op_role_var=[\"a\", \"b\"]}");
@@ -35,7 +35,7 @@ TEST(Printer, ARoleThatHasNoWordStaysAnAttribute) {
   EXPECT_EQ(PrintOp(op), "op() @forward(\"@p\", \"g 1\")");
 }
 
-TEST(Printer, ATypeStandsAtTheFirstWriteUnlessTheVariableHasFlags) {
+TEST(Printer, ATypeIsPrintedAtTheFirstWrite) {
   Program program;
   Block& main = program.MutableBlock(0);
   main.SetVar(TensorVar("a", DType::kFp32, {2}));

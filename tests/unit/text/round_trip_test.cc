@@ -34,7 +34,7 @@ TEST(RoundTrip, GivesTheSameProgramUnderTheSameIds) {
   }
 }
 
-TEST(RoundTrip, NoticesWhatAFormLoses) {
+TEST(RoundTrip, DetectsLossyForms) {
   Program program = Sample();
   Var other = TensorVar("h", DType::kFp32, {4});
   other.wire_bytes = SerializeVar(TensorVar("z", DType::kFp32, {4}));

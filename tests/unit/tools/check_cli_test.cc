@@ -22,7 +22,7 @@ class CheckCommand : public test::CommandLine {
   }
 };
 
-TEST_F(CheckCommand, ASetThatFitsIsSaidToFit) {
+TEST_F(CheckCommand, AConsistentSetIsAccepted) {
   const std::string roles = Make("fit_a_line.sgd", "sync_p2t2");
   EXPECT_EQ(Run("check " + roles), 0) << out_;
   EXPECT_EQ(out_, "check: 0 errors, 0 warnings\n");
@@ -61,7 +61,7 @@ Program InOtherKinds(Program program) {
   return program;
 }
 
-TEST_F(CheckCommand, AttributesOfOtherKindsAreRead) {
+TEST_F(CheckCommand, AttributesOfConvertibleKindsAreRead) {
   const std::string roles = Make("lenet.momentum", "sync_p2t2");
   for (const auto& file : fs::directory_iterator(roles)) {
     if (file.path().extension() != ".pb") continue;
@@ -83,13 +83,13 @@ TEST_F(CheckCommand, ReadsGzippedFiles) {
   EXPECT_EQ(Run("check " + roles), 0) << out_;
 }
 
-TEST_F(CheckCommand, AnotherSourceIsNotWhatTheSetComposesTo) {
+TEST_F(CheckCommand, ADifferentSourceIsReported) {
   const std::string roles = Make("fit_a_line.sgd", "sync_p2t2");
   EXPECT_EQ(Run("check " + roles + SourceOf("wide_linear.sgd")), 1);
   EXPECT_NE(out_.find("[E-check-source]"), std::string::npos) << out_;
 }
 
-TEST_F(CheckCommand, BadInputIsOneLineAndExitCode2) {
+TEST_F(CheckCommand, BadInputPrintsOneLineAndExitsWith2) {
   const std::string roles = Make("fit_a_line.sgd", "sync_p2t2");
   for (const std::string& arguments :
        {std::string("check"), "check " + roles + " extra", std::string("check /none"),

@@ -19,7 +19,7 @@ class Cli : public test::CommandLine {
   }
 };
 
-TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
+TEST_F(Cli, ConvertIsLosslessThroughEveryForm) {
   const Program program = test::RandomProgram(5);
   const std::string bytes = SerializeProgram(program);
   Write("a.pb", bytes);
@@ -38,7 +38,7 @@ TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
   EXPECT_TRUE(*ReadFile(dir_ / "same.pdmodel") == bytes);
 }
 
-TEST_F(Cli, MemoryCommandsWriteTheProgramAndSayWhatTheyDid) {
+TEST_F(Cli, MemoryCommandsWriteTheProgramAndASummary) {
   Write("a.ir",
         "program\nblock 0 {\n  data x : f32[?, 8]\n  a : f32[?, 8] = relu(X=x)\n  b : f32[?, 8] = tanh(X=a)\n"
         "  c : f32[?, 8] = relu(X=b)\n  d : f32[?, 8] = tanh(X=c)\n}\n");
@@ -57,7 +57,7 @@ TEST_F(Cli, MemoryCommandsWriteTheProgramAndSayWhatTheyDid) {
                  "memory_optimize: --level must be 0 or 1, not 2   [E-usage]");
 }
 
-TEST_F(Cli, ShowLeavesOutWhatGoesWithoutSaying) {
+TEST_F(Cli, ShowOmitsDefaults) {
   Write("a.ir",
         "program\nblock 0 {\n  data x : f32[?, 3]\n"
         "  y : f32[?, 3] = scale(X=x) {scale=1.0, bias=2.0, op_namescope=\"/\"} @forward at \"t.py:1 in "
@@ -67,7 +67,7 @@ TEST_F(Cli, ShowLeavesOutWhatGoesWithoutSaying) {
   EXPECT_EQ(OutputOf("show --full " + dir_ / "a.ir"), *ReadFile(dir_ / "a.ir"));
 }
 
-TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
+TEST_F(Cli, BadInputPrintsOneLineAndExitsWith2) {
   Write("empty.pb", "");
   Write("noise.pb", "this is not a program");
   Write("broken.ir", "program\nblock 0 {\n  x = f(\n");
@@ -108,7 +108,7 @@ TEST_F(Cli, HelpListsTheCommands) {
   EXPECT_EQ(Run(""), 2);
 }
 
-TEST_F(Cli, HelpOfOneCommandIsAboutThatOne) {
+TEST_F(Cli, HelpDescribesOneCommand) {
   EXPECT_EQ(OutputOf("show --help"),
             "penstock show F\n  prints program F for reading, with defaults omitted\n"
             "  --full  leave nothing out (default: false)\n");

@@ -28,7 +28,7 @@ Lines Random(std::mt19937& random, std::size_t size_max, unsigned letters) {
   return lines;
 }
 
-TEST(CommonSubsequenceTest, IsOneAndALongestOne) {
+TEST(CommonSubsequenceTest, FindsALongestCommonSubsequence) {
   std::mt19937 random(7);
   for (int i = 0; i < 5000; ++i) {
     const unsigned letters = 1 + random() % 4;
@@ -43,7 +43,7 @@ TEST(CommonSubsequenceTest, IsOneAndALongestOne) {
 }
 
 // There are 10^10 pairs of equal lines.
-TEST(CommonSubsequenceTest, NeedsNoMemoryForEveryPairOfEqualLines) {
+TEST(CommonSubsequenceTest, MemoryIsNotQuadraticInEqualLines) {
   Lines a(100'000, "same"), b(100'001, "same");
   a.front() = "first";
   a.back() = "last";

@@ -31,7 +31,7 @@ TEST_F(DiffCommand, EqualProgramsOfAnyFormExitWith0) {
   EXPECT_EQ(out_, "diff: equal\n");
 }
 
-TEST_F(DiffCommand, WhatDiffersIsPrintedAndExitsWith1) {
+TEST_F(DiffCommand, DifferencesArePrintedAndExitWith1) {
   Write("a.ir", "0.5");
   Write("b.ir", "0.25");
   EXPECT_EQ(Run(StrCat("diff ", dir_ / "a.ir", " ", dir_ / "b.ir")), 1) << err_;
@@ -49,7 +49,7 @@ TEST_F(DiffCommand, FoldersAreComparedRoleByRole) {
   EXPECT_NE(out_.find("= they differ in trainer_id\n"), std::string::npos) << out_;
 }
 
-TEST_F(DiffCommand, ARoleThatOneFolderLacksIsNamed) {
+TEST_F(DiffCommand, MissingRolesAreReported) {
   const std::string ours = Roles("ours", ""), less = Roles("less", "");
   fs::remove(less + "/trainer_t1.pb");
   fs::remove(less + "/trainer_startup_t1.pb");
@@ -59,7 +59,7 @@ TEST_F(DiffCommand, ARoleThatOneFolderLacksIsNamed) {
             "diff: 2 of 8 programs differ\n");
 }
 
-TEST_F(DiffCommand, BadInputIsOneLineAndExitCode2) {
+TEST_F(DiffCommand, BadInputPrintsOneLineAndExitsWith2) {
   const std::string roles = Roles("ours", "");
   Write("a.ir", "0.5");
   fs::create_directory(dir_ / "empty");

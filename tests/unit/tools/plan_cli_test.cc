@@ -32,7 +32,7 @@ TEST_F(PlanCommand, ReadsAFolderOfRolePrograms) {
   EXPECT_NE(out_.find("  chosen: 2, "), std::string::npos) << out_;
 }
 
-TEST_F(PlanCommand, SaysTheSameOfProgramsAsOfWhatTheyAreTranspiledTo) {
+TEST_F(PlanCommand, SourceAndTranspiledReportsAreEqual) {
   ASSERT_EQ(Run("plan --json" + Source()), 0) << err_;
   nlohmann::json source = nlohmann::json::parse(out_);
   ASSERT_EQ(Run(StrCat("transpile", Source(), " --out ", dir_ / "roles")), 0) << err_;
@@ -56,7 +56,7 @@ TEST_F(PlanCommand, ReadsGzippedPrograms) {
   EXPECT_TRUE(StartsWith(out_, "sync: 2 trainers, 2 pservers\n")) << out_;
 }
 
-TEST_F(PlanCommand, BadInputIsOneLineAndExitCode2) {
+TEST_F(PlanCommand, BadInputPrintsOneLineAndExitsWith2) {
   const std::string roles = RolesOf("fit_a_line.sgd@sync_p2t2");
   ExpectBadPlan("", "usage: penstock plan DIR, or --main F --startup F --config F   [E-usage]");
   ExpectBadPlan(StrCat(Source(), " ", roles),
@@ -91,7 +91,7 @@ void CollectKeys(const nlohmann::json& json, std::set<std::string>& keys) {
   for (const auto& value : json) CollectKeys(value, keys);
 }
 
-TEST_F(PlanCommand, EveryKeyOfItsJsonIsInTheManual) {
+TEST_F(PlanCommand, EveryJsonKeyIsDocumented) {
   const std::string manual = *ReadFile(test::SourceFolder() + "/tools/plan/README.md");
   std::set<std::string> keys;
   for (const std::string& job :
@@ -108,7 +108,7 @@ TEST_F(PlanCommand, EveryKeyOfItsJsonIsInTheManual) {
   for (const std::string& key : keys) EXPECT_NE(manual.find(StrCat("`", key)), std::string::npos) << key;
 }
 
-TEST_F(PlanCommand, HelpListsItsFlagsAsTheyAreWritten) {
+TEST_F(PlanCommand, HelpListsAllFlags) {
   EXPECT_EQ(Run("plan roles --help"), 0);
   for (const char* flag :
        {"--net ", "--step-ms ", "--rows-per-step ", "--batch ", "--json ", "--dot ", "--pieces "}) {

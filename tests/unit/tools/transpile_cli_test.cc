@@ -59,7 +59,7 @@ TEST_F(TranspileCommand, CompatWritesFluidsProgramsWithoutExtraFields) {
   EXPECT_EQ(ours->meta().plan, "");
 }
 
-TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
+TEST_F(TranspileCommand, StepsAreWrittenAfterEachPass) {
   ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "async_p2t2") + " --out " + dir_ / "roles" + " --steps " +
                       dir_ / "s"),
             0)
@@ -75,14 +75,14 @@ TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
   EXPECT_EQ(last->main().ops().size(), made->main().ops().size());
 }
 
-TEST_F(TranspileCommand, StepsThatCannotBeWrittenAreAnError) {
+TEST_F(TranspileCommand, UnwritableStepsAreAnError) {
   EXPECT_EQ(
       Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps /dev/null/x"),
       2);
   EXPECT_NE(err_.find("/dev/null/x"), std::string::npos) << err_;
 }
 
-TEST_F(TranspileCommand, StepsOfOneRoleThatCannotBeWrittenAreAnErrorThoughOthersCan) {
+TEST_F(TranspileCommand, UnwritableStepsOfOneRoleAreAnError) {
   fs::create_directories(dir_ / "steps");
   ASSERT_TRUE(WriteFile(dir_ / "steps" + "/trainer_0", "no folder").ok());
   EXPECT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps " +
@@ -91,7 +91,7 @@ TEST_F(TranspileCommand, StepsOfOneRoleThatCannotBeWrittenAreAnErrorThoughOthers
   EXPECT_NE(err_.find("E-file-write"), std::string::npos) << err_;
 }
 
-TEST_F(TranspileCommand, ASetThatStoodThereBeforeIsReplaced) {
+TEST_F(TranspileCommand, AnExistingSetIsReplaced) {
   const std::string folders = StrCat(" --out ", dir_ / "roles", " --steps ", dir_ / "steps");
   ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p3t2") + folders), 0) << err_;
   ASSERT_TRUE(WriteFile(dir_ / "roles" + "/notes.txt", "the user's").ok());
@@ -103,7 +103,7 @@ TEST_F(TranspileCommand, ASetThatStoodThereBeforeIsReplaced) {
   EXPECT_FALSE(fs::exists(dir_ / "steps" + "/trainer_0/05_add_send_barrier.ir"));
 }
 
-TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
+TEST_F(TranspileCommand, BadInputPrintsOneLineAndExitsWith2) {
   const std::string good = CaseOf("fit_a_line.sgd", "sync_p2t2");
   const std::string out = " --out " + dir_ / "roles";
   ASSERT_TRUE(WriteFile(dir_ / "bad.json", "{\"config\": {\"trainers\": \"two\"}}").ok());
@@ -130,7 +130,7 @@ TEST_F(TranspileCommand, TwoRolesAreNotWrittenToOneFile) {
                  "key \"files\": two roles are to be written to trainer.pb   [E-case]");
 }
 
-TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
+TEST_F(TranspileCommand, PlacementFlagsOverrideTheConfiguration) {
   const std::string inputs = CaseOf("wide_linear.sgd", "sync_p2t2");
   ASSERT_EQ(Transpile(inputs + " --split-method SizeBalanced --slicing even --out " + dir_ / "roles"), 0)
       << err_;
@@ -147,7 +147,7 @@ TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
             "  rows [500, 1000) on pserver 1 in chunks of 262\n");
 }
 
-TEST_F(TranspileCommand, FlagsOfTheExchangeWinOverTheConfigurationAndTakeItsAddresses) {
+TEST_F(TranspileCommand, ExchangeFlagsOverrideTheConfiguration) {
   ASSERT_TRUE(WriteFile(dir_ / "job.json",
                         "{\"pserver_endpoints\": [\"10.0.0.1:6174\"],"
                         " \"trainer_endpoints\": [\"10.0.1.1:6170\", \"10.0.1.2:6170\"],"
@@ -168,7 +168,7 @@ TEST_F(TranspileCommand, FlagsOfTheExchangeWinOverTheConfigurationAndTakeItsAddr
                  "[E-plan-exchange]");
 }
 
-TEST_F(TranspileCommand, ADispatcherOfTheUsersOwnIsNotForTheCommand) {
+TEST_F(TranspileCommand, CustomDispatchersAreRefused) {
   EXPECT_EQ(Transpile(CaseOf("wide_linear.sgd", "hashfix_p2t2") + " --out " + dir_ / "roles"), 2);
   EXPECT_NE(err_.find("case.json: key \"split_method\": \"HashNameFixed\" is none of RoundRobin, HashName, "
                       "SizeBalanced"),

@@ -20,7 +20,7 @@ TEST(Align, TheMiddleOfTheBoundsIsTaken) {
   EXPECT_TRUE(clocks[1].steps.empty());
 }
 
-TEST(Align, WithoutABoundTheWallClocksDecide) {
+TEST(Align, WallClocksDecideWithoutABound) {
   const std::vector<Message> one_way = {{1, 0, 500, 50}};  // host 1 is at least 450 ahead
   const auto offset = [&](std::int64_t wall) { return SolveClocks(one_way, {40, wall, 9000})[1].offset_ns; };
   EXPECT_EQ(offset(40 - 470), -470);
@@ -35,7 +35,7 @@ TEST(Align, HostsAreAlignedAlongPaths) {
   EXPECT_EQ(clocks[2].offset_ns, -800);
 }
 
-TEST(Align, AnArrowThatWouldGoBackwardMovesLaterEventsForward) {
+TEST(Align, BackwardArrowsMoveLaterEventsForward) {
   // The clock of host 1 loses 100 between the messages.
   const std::vector<Message> messages = {{0, 1, 0, 0}, {1, 0, 1, 1}, {0, 1, 1000, 900}};
   const std::vector<HostClock> clocks = SolveClocks(messages, {0, 0});
@@ -75,7 +75,7 @@ struct Job {
   std::vector<Message> messages;
 };
 
-TEST(Align, NoArrowGoesBackwardWhateverTheClocks) {
+TEST(Align, NoArrowGoesBackwardForAnyClocks) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Job job(seed, seed % 3 == 0 ? 0 : seed % 3 == 1 ? 1e-5 : 1e-3);
     const std::vector<HostClock> clocks = SolveClocks(job.messages, job.walls);
@@ -92,7 +92,7 @@ TEST(Align, NoArrowGoesBackwardWhateverTheClocks) {
   }
 }
 
-TEST(Align, ClocksOfOneRateAreMovedByOffsetsAlone) {
+TEST(Align, ClocksOfOneRateAreOnlyShifted) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const Job job(seed, 0);
     for (const HostClock& clock : SolveClocks(job.messages, job.walls))
@@ -100,7 +100,7 @@ TEST(Align, ClocksOfOneRateAreMovedByOffsetsAlone) {
   }
 }
 
-TEST(Align, FilesWhoseMessagesWaitForEachOtherEndToo) {
+TEST(Align, CyclicMessageWaitsTerminate) {
   // Each message arrives before the other is sent: no clocks can satisfy this.
   const std::vector<HostClock> clocks = SolveClocks({{0, 1, 100, 0}, {1, 0, 100, 0}}, {0, 0});
   EXPECT_EQ(clocks.size(), 2u);

@@ -42,7 +42,7 @@ class TracerTest : public testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(TracerTest, WhatThreadsRecordCanBeReadWhileTheyRun) {
+TEST_F(TracerTest, EventsAreReadableWhileThreadsRun) {
   const auto tracer = Make();
   tracer->SetRole("trainer 3");
   tracer->SetRole("another");
@@ -90,7 +90,7 @@ TEST_F(TracerTest, AThreadKeepsItsLastEvents) {
     ASSERT_EQ(events[i].begin_ns, kCount - static_cast<std::int64_t>(events.size() - i));
 }
 
-TEST_F(TracerTest, AThreadThatEndsLeavesItsLaneToTheNext) {
+TEST_F(TracerTest, ALaterThreadReusesTheLaneOfAnEndedThread) {
   const auto tracer = Make();
   for (int i = 0; i < 5; ++i) std::thread([&] { tracer->Record(Op(0, i, i)); }).join();
   const ProcessTrace read = Read(*tracer);
@@ -98,7 +98,7 @@ TEST_F(TracerTest, AThreadThatEndsLeavesItsLaneToTheNext) {
   EXPECT_EQ(read.lanes[0].events.size(), 5u);
 }
 
-TEST_F(TracerTest, ANameIsKnownByItsTextAlsoAtAnotherNamesAddress) {
+TEST_F(TracerTest, NamesAreComparedByTextNotAddress) {
   const auto tracer = Make();
   std::string text = "mul";
   const NameId mul = tracer->InternInPlace(text);
@@ -108,7 +108,7 @@ TEST_F(TracerTest, ANameIsKnownByItsTextAlsoAtAnotherNamesAddress) {
   EXPECT_NE(tracer->InternInPlace(text), mul);
 }
 
-TEST_F(TracerTest, AFolderThatIsNotThereIsAnError) {
+TEST_F(TracerTest, AMissingFolderIsAnError) {
   const auto made = Tracer::Make({.folder = folder_ + "/none"});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().id(), "E-trace-write");
@@ -144,7 +144,7 @@ TEST_F(TracerTest, BadFilesAreErrorsThatNameThem) {
   EXPECT_NE(error(folder_).find("[E-trace-jobs]"), std::string::npos) << error(folder_);
 }
 
-TEST_F(TracerTest, BytesThatAreNoEventsAreLeftOut) {
+TEST_F(TracerTest, InvalidEventBytesAreSkipped) {
   const auto tracer = Make();
   for (int i = 0; i < 3; ++i) tracer->Record(Op(0, i, i));
   {

@@ -30,7 +30,7 @@ class NoEvents : public pserver::EventHandler {
   void OnNoMemory() override {}
 };
 
-TEST(FluidWire, AServerOfGeoSgdSaysThatItDoesNotRunHere) {
+TEST(FluidWire, RefusesGeoSgdServers) {
   NoEvents handler;
   pserver::FluidWire wire("job", [](const std::string&) {});
   pserver::Served served;
@@ -39,13 +39,13 @@ TEST(FluidWire, AServerOfGeoSgdSaysThatItDoesNotRunHere) {
   EXPECT_EQ(wire.Listen(served, handler).status().id(), "E-server-mode");
 }
 
-TEST(FluidWire, AServerWithBackupTrainersSaysThatItDoesNotRunHere) {
+TEST(FluidWire, RefusesServersWithBackupTrainers) {
   NoEvents handler;
   pserver::FluidWire wire("job", [](const std::string&) {});
   EXPECT_EQ(wire.Listen({.role = {}, .backup_trainers = 1}, handler).status().id(), "E-contract-policy");
 }
 
-TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
+TEST(FluidWire, TrainersRefuseFeaturesOfTheNativeWire) {
   const auto client = Client(FluidTrainer(1));
   ToyJob job = Job();
   for (const char* policy : {kStalenessPolicy, kBackupTrainersPolicy}) {
@@ -64,7 +64,7 @@ TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
 
 // A program without its facts does not declare compression when it is attached, but its `send` has a
 // residual.
-TEST(FluidWire, ATrainerSaysThatItDoesNotCompressOnceItIsToldTo) {
+TEST(FluidWire, TrainersRefuseCompression) {
   const auto client = Client(FluidTrainer(1));
   const ToyJob job = Job();
   ASSERT_TRUE(client->Attach(job.Trainer(0)).ok());
@@ -76,7 +76,7 @@ TEST(FluidWire, ATrainerSaysThatItDoesNotCompressOnceItIsToldTo) {
   EXPECT_EQ(client->PushWithResidual(push, gradient, residual).id(), "E-send-compressed");
 }
 
-TEST(FluidWire, AJobEndsInTheBytesOfOneThreadWhoeverStartsFirst) {
+TEST(FluidWire, EqualsTheOneThreadReferenceInAnyStartOrder) {
   const ToyJob job = Job();
   const ToyValues want = ToyReference(job, 3).back();
   const auto client0 = Client(FluidTrainer(3));
@@ -166,7 +166,7 @@ class Flaky : public Recorder {
 };
 
 // wire.md, section 6.
-TEST(FluidWire, ACallIsSentAgainThreeTimesWhenItsConnectionBreaks) {
+TEST(FluidWire, CallsAreRetriedThreeTimesAfterBrokenConnections) {
   for (const int breaks : {3, 4}) {
     const ToyJob job = OneParam();
     Flaky flaky(breaks);
@@ -186,7 +186,7 @@ TEST(FluidWire, ACallIsSentAgainThreeTimesWhenItsConnectionBreaks) {
 std::string GradOf(int trainer) { return OneParam().GradName(OneParam().params[0], trainer); }
 
 // wire.md, section 5.1. Barriers do not contain the trainer.
-TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
+TEST(FluidWire, TrainersCallInFluidsOrder) {
   const ToyJob job = OneParam();
   Recorder recorder;
   const Result<std::unique_ptr<Listener>> server =
@@ -210,7 +210,7 @@ TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
 }
 
 // Section 5.2, with a schedule of the learning rate.
-TEST(FluidWire, AnAsynchronousTrainerCallsInTheOrderOfFluids) {
+TEST(FluidWire, AsyncTrainersCallInFluidsOrder) {
   ToyJob job = OneParam();
   job.async = job.lr_block = true;
   Recorder recorder;
@@ -301,7 +301,7 @@ VariableMessage MessageOf(Trainer::Answer answer) {
 }
 
 // wire.md, section 5.1, with two trainers.
-TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
+TEST(FluidWire, PhasesDelayCallsAsInFluid) {
   const ToyJob job = OneParam();
   ServerThread server(job, 0, FluidServer());
   Trainer t0(job.servers[0], 0), t1(job.servers[0], 1);
@@ -342,7 +342,7 @@ TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
 }
 
 // Requests that crash Fluid's server get an error here, and the job continues.
-TEST(FluidWire, ABadCallIsRefusedAndDisturbsNobody) {
+TEST(FluidWire, InvalidCallsAreRefusedWithoutEffectOnTheJob) {
   const ToyJob job = OneParam();
   ServerThread server(job, 0, FluidServer());
   Trainer t0(job.servers[0], 0), t1(job.servers[0], 1), stranger(job.servers[0], 7);
@@ -380,7 +380,7 @@ std::vector<float> FloatsOf(const VariableMessage& message) {
   return values;
 }
 
-TEST(FluidWire, AnAsynchronousTrainerThatIsAloneHasTheBytesOfOneThread) {
+TEST(FluidWire, ALoneAsyncTrainerEqualsTheOneThreadReference) {
   ToyJob job = Job();
   job.trainers = 1;
   const ToyValues want = ToyReference(job, 3).back();
@@ -399,7 +399,7 @@ TEST(FluidWire, AnAsynchronousTrainerThatIsAloneHasTheBytesOfOneThread) {
 }
 
 // wire.md, section 5.2: gradients have one name, barriers mean nothing, a notification moves the schedule on.
-TEST(FluidWire, AnAsynchronousStepIsAGradientANotificationAndAGet) {
+TEST(FluidWire, AnAsyncStepSendsGradientNotificationAndGet) {
   ToyJob job = OneParam();
   job.async = job.lr_block = true;
   ServerThread server(job, 0, FluidServer(), kAsyncMode);
@@ -437,7 +437,7 @@ TEST(FluidWire, AnAsynchronousStepIsAGradientANotificationAndAGet) {
 
 // A trainer's communicator sends rounds and requests parameters from time to time: its calls wait for their
 // phase.
-TEST(FluidWire, GradientsOfAnAsynchronousTrainerThatAsksForNothingAreAllApplied) {
+TEST(FluidWire, PushOnlyAsyncTrainersHaveAllGradientsApplied) {
   ToyJob job = OneParam();
   job.async = true;
   job.trainers = 1;
@@ -474,7 +474,7 @@ TEST(FluidWire, AMissingGradientIsAnErrorThatNamesIt) {
   EXPECT_FALSE(server.Join().ok());
 }
 
-TEST(FluidWire, AServerThatCannotServeSaysWhy) {
+TEST(FluidWire, ServerStartErrorsAreReported) {
   const ToyJob job = OneParam();
   ServerThread server(job, 0, FluidServer(), /*mode=*/77);
   Trainer t0(job.servers[0], 0), t1(job.servers[0], 1);

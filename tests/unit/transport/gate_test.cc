@@ -65,7 +65,7 @@ transport::Verdict VerdictOf(const RawSocket& socket) {
   return transport::ReadVerdict(socket.Read(transport::kVerdictBytes)).value().verdict;
 }
 
-TEST(Proof, IsHmacSha256AndDependsOnEverything) {
+TEST(Proof, IsHmacSha256OfAllFields) {
   transport::Nonces nonces;
   nonces.server.fill('s');
   nonces.client.fill('c');
@@ -90,7 +90,7 @@ TEST(Proof, IsHmacSha256AndDependsOnEverything) {
   EXPECT_NE(transport::MakeNonce().value(), transport::MakeNonce().value());
 }
 
-TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
+TEST(Gate, SilentAndForeignConnectionsAreClosed) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket silent(door.address()), half(door.address()), other(door.address()), grpc(door.address());
   half.Send(std::string("PNS\x02", 4));
@@ -106,7 +106,7 @@ TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   EXPECT_EQ(door.lines().count(), 4u) << door.lines().text();
 }
 
-TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
+TEST(Gate, ReplayedProofsAreRefused) {
   Door door({.token = "secret"});
   const RawSocket good(door.address()), replay(door.address());
   const Answer answer = AnswerTo(good.Read(transport::kChallengeBytes), "secret");
@@ -126,7 +126,7 @@ TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
   EXPECT_FALSE(door.gate().Claim(pass).has_value());
 }
 
-TEST(Gate, TheServerProvesTheTokenToo) {
+TEST(Gate, TheServerProvesTheToken) {
   Door door({.token = "secret"});
   const Result<transport::Dialed> dialed = transport::Dial(door.address(), {.token = "guess"}, -1);
   EXPECT_EQ(dialed.status().id(), "E-rpc-token");
@@ -139,7 +139,7 @@ TEST(Gate, TheServerProvesTheTokenToo) {
       transport::ProofOf(transport::Prover::kServer, "secret", nonces).value()));
 }
 
-TEST(Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
+TEST(Gate, ConnectionsWithoutHelloAreClosed) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket idle(door.address());
   idle.Send(AnswerTo(idle.Read(transport::kChallengeBytes), "secret").bytes);
@@ -148,7 +148,7 @@ TEST(Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
   EXPECT_TRUE(door.lines().Has("it sent no hello that was accepted in time"));
 }
 
-TEST(Gate, MoreThanFewConnectionsPushTheEldestOut) {
+TEST(Gate, ExcessConnectionsReplaceTheOldest) {
   Door door({.token = "secret"});
   std::vector<RawSocket> idle;
   for (int i = 0; i < 300; ++i) idle.emplace_back(door.address());
@@ -176,7 +176,7 @@ class NoDescriptors {
   std::vector<transport::Descriptor> held_;
 };
 
-TEST(Gate, WithoutDescriptorsItSaysSoAndGoesOnWhenTheyComeBack) {
+TEST(Gate, DescriptorExhaustionIsReportedAndRecoversLater) {
   Door door({.token = "secret"});
   std::optional<NoDescriptors> none;
   RawSocket early(door.address(), [&] { none.emplace(); });
@@ -204,7 +204,7 @@ class Closed : public ConnectionHandler {
   std::atomic<int> messages_ = 0;
 };
 
-TEST(Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
+TEST(Gate, WithoutATokenOnlyLocalPeersAreServed) {
   Lines lines;
   const auto transport = transport::MakeGrpcTransport({.report = lines.sink()});
   Closed handler, far;
@@ -220,7 +220,7 @@ TEST(Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
                    here, "\n"));
 }
 
-TEST(Gate, ANameThatIsNotKnownIsToldAtOnce) {
+TEST(Gate, AnUnknownHostNameIsReportedAtOnce) {
   Lines lines;
   const auto transport = transport::MakeGrpcTransport({.token = "secret", .report = lines.sink()});
   Closed handler;
@@ -232,7 +232,7 @@ TEST(Gate, ANameThatIsNotKnownIsToldAtOnce) {
   EXPECT_EQ(transport->Listen("no-such-host.invalid:6174", handler).status().id(), "E-rpc-resolve");
 }
 
-TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
+TEST(Gate, BeforeItsHelloAConnectionIsLimitedTo64KB) {
   const auto transport = transport::MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
   Closed server, much, little;
   const std::string address = StrCat("127.0.0.1:", FreePort());
@@ -244,7 +244,7 @@ TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
 }
 
 // Frames of 8 bytes, each of which is rejected.
-TEST(Attacks, ManyEmptyMessagesAreOneLine) {
+TEST(Attacks, ManyEmptyMessagesAreLoggedInOneLine) {
   const ToyJob job = Job();
   ServerThread server(job, 0);
   const auto transport = transport::MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
@@ -257,7 +257,7 @@ TEST(Attacks, ManyEmptyMessagesAreOneLine) {
   server.Cancel();
 }
 
-TEST(Attacks, WithoutATokenAHelloThatDoesNotFitEndsNoJob) {
+TEST(Attacks, WithoutATokenAMismatchedHelloEndsNoJob) {
   const ToyJob job = Job();
   ServerThread server0(job, 0, {}), server1(job, 1, {});
   ToyJob wide = job;

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(GrpcJob, EndsInTheBytesOfOneThreadWhoeverStartsFirst) {
+TEST(GrpcJob, EqualsTheOneThreadReferenceInAnyStartOrder) {
   const ToyJob job = Job();
   const ToyValues want = ToyReference(job, 3).back();
   const auto client0 = Client();
@@ -35,7 +35,7 @@ TEST(GrpcJob, EndsInTheBytesOfOneThreadWhoeverStartsFirst) {
   EXPECT_TRUE(server1.Join().ok());
 }
 
-TEST(GrpcJob, ATrainerThatGoesWithoutCompletingIsNamedToTheOther) {
+TEST(GrpcJob, ALostTrainerIsReportedToTheOther) {
   const ToyJob job = Job();
   ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
@@ -51,7 +51,7 @@ TEST(GrpcJob, ATrainerThatGoesWithoutCompletingIsNamedToTheOther) {
   EXPECT_FALSE(server1.Join().ok());
 }
 
-TEST(GrpcJob, AServerThatGoesIsNamed) {
+TEST(GrpcJob, ALostServerIsReported) {
   const ToyJob job = Job();
   ServerThread server0(job, 0);
   auto server1 = std::make_unique<ServerThread>(job, 1);
@@ -70,7 +70,7 @@ TEST(GrpcJob, AServerThatGoesIsNamed) {
   EXPECT_FALSE(server0.Join().ok());
 }
 
-TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
+TEST(GrpcJob, AWrongTokenIsRefusedWithoutEffectOnTheJob) {
   const ToyJob job = Job();
   ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
@@ -86,7 +86,7 @@ TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
   EXPECT_TRUE(server0.Join().ok());
 }
 
-TEST(GrpcJob, AServerThatCannotServeTellsItsTrainersWhy) {
+TEST(GrpcJob, ServerStartErrorsReachTrainers) {
   const ToyJob job = Job();
   ServerThread server0(job, 0, {.token = "secret"}, 4), server1(job, 1);
   const auto client0 = Client();
@@ -115,7 +115,7 @@ TEST(GrpcJob, AnAddressInUseIsAnError) {
   EXPECT_NE(status.message().find(job.servers[0]), std::string::npos);
 }
 
-TEST(GrpcJob, AnAddressThatCannotBeListenedOnIsToldApart) {
+TEST(GrpcJob, AnUnbindableAddressHasItsOwnError) {
   ToyJob job = Job();
   job.servers = {"nowhere.invalid:6174", "192.0.2.1:6174"};
   ServerThread nameless(job, 0), elsewhere(job, 1);
@@ -127,7 +127,7 @@ TEST(GrpcJob, AnAddressThatCannotBeListenedOnIsToldApart) {
             "cannot listen on 192.0.2.1:6174: the address is not this machine's   [E-rpc-bind]");
 }
 
-TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
+TEST(GrpcJob, AnUnresolvableHostIsReportedAndRetried) {
   ToyJob job = Job();
   job.servers[1] = "nowhere.invalid:6174";
   std::promise<std::string> said;
@@ -145,7 +145,7 @@ TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
   EXPECT_EQ(trainer.get().code(), StatusCode::kCancelled);
 }
 
-TEST(GrpcJob, WhatEndsATrainerIsToldToTheOthersInItsWords) {
+TEST(GrpcJob, ATrainersErrorReachesTheOthers) {
   const ToyJob job = Job();
   ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
@@ -163,7 +163,7 @@ TEST(GrpcJob, WhatEndsATrainerIsToldToTheOthersInItsWords) {
   }
 }
 
-TEST(GrpcJob, AServerThatIsInterruptedIsAPeersErrorToTheOthers) {
+TEST(GrpcJob, AnInterruptedServerIsAPeerErrorForOthers) {
   const ToyJob job = Job();
   ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();

@@ -40,7 +40,7 @@ struct Shown {
   }
 };
 
-TEST(LentMemory, BytesArriveWithoutACopyAndTheirEndIsToldOnce) {
+TEST(LentMemory, BytesArriveUncopiedAndAreReleasedOnce) {
   const Shown shown;
   const std::shared_ptr<Buffer> buffer = shown.heap->Allocate(5);
   std::memcpy(buffer->data(), "bytes", 5);
@@ -54,7 +54,7 @@ TEST(LentMemory, BytesArriveWithoutACopyAndTheirEndIsToldOnce) {
   EXPECT_EQ(done, 1);
 }
 
-TEST(LentMemory, ABodyOutsideIsRefusedBeforeItIsTouched) {
+TEST(LentMemory, AnOutOfBoundsBodyIsRefusedBeforeAccess) {
   const Shown shown;
   const std::size_t all = 64 * kMebibyte;
   EXPECT_TRUE(shown.view->Borrow(all - 4096, 4096, [] {}).ok());
@@ -64,7 +64,7 @@ TEST(LentMemory, ABodyOutsideIsRefusedBeforeItIsTouched) {
   }
 }
 
-TEST(LentMemory, MemoryThatCouldShrinkOrIsNoMemoryIsRefused) {
+TEST(LentMemory, UnsealedAndInvalidMemoryIsRefused) {
   Descriptor open(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(open.get(), 4096), 0);
   EXPECT_EQ(BorrowedMemory::Map(open, Descriptor(), 0).status().id(), "E-rpc-frame");
@@ -93,7 +93,7 @@ TEST(LentMemory, ALoanIsReturnedOnce) {
 }
 
 // A connection may end while the peer process lives and has not yet used the received memory.
-TEST(LentMemory, WhatWasLentStaysUntilItsLastReaderIsGoneThoughTheConnectionEnds) {
+TEST(LentMemory, LoansOutliveTheConnectionUntilTheLastReader) {
   Shown shown;
   std::shared_ptr<Buffer> buffer = shown.heap->Allocate(kMebibyte);
   std::memset(buffer->data(), 7, kMebibyte);
@@ -118,7 +118,7 @@ std::size_t SharedPagesOfProcess() {
   return 0;
 }
 
-TEST(LentMemory, OfWhatWasReadALimitedPartGoesOnToCountForTheReader) {
+TEST(LentMemory, RetainedLoansOfAReaderAreBounded) {
   const Shown shown(256 * kMebibyte);
   const std::shared_ptr<Buffer> buffer = shown.heap->Allocate(160 * kMebibyte);
   std::memset(buffer->data(), 7, buffer->bytes());

@@ -47,7 +47,7 @@ struct Doors {
   std::unique_ptr<transport::Gate> gate;
 };
 
-TEST(LocalGate, WhoTakesIsInByAUnixSocketAndTheTcpConnectionIsNoStranger) {
+TEST(LocalGate, UnixSocketConnectionsReplaceTcp) {
   Doors doors({.local = true});
   Result<transport::Dialed> near = doors.Dial(true);
   ASSERT_TRUE(near.ok()) << near.status().ToString();
@@ -59,14 +59,14 @@ TEST(LocalGate, WhoTakesIsInByAUnixSocketAndTheTcpConnectionIsNoStranger) {
   EXPECT_EQ(doors.lines.text(), "");
 }
 
-TEST(LocalGate, WithTlsOrWhereItIsNotWantedThereIsNone) {
+TEST(LocalGate, IsAbsentWithTlsOrWhenDisabled) {
   Doors tcp({.local = false}), tls({.tls = true, .local = true});
   EXPECT_FALSE(tcp.Dial(true)->local);
   EXPECT_FALSE(transport::Dial(tls.address, {.token = "secret", .tls = true, .local = true}, -1)->local);
   EXPECT_FALSE(transport::ConnectUnix(tls.Id()).valid());
 }
 
-TEST(LocalGate, TheTokenIsProvedThereToo) {
+TEST(LocalGate, RequiresProofOfTheToken) {
   Doors doors({.patience = milliseconds(200), .local = true});
   EXPECT_EQ(doors.Dial(true, "guess").status().id(), "E-rpc-token");
   EXPECT_TRUE(doors.lines.Has("a process of this host: its proof of the job token is wrong"));
@@ -77,7 +77,7 @@ TEST(LocalGate, TheTokenIsProvedThereToo) {
   EXPECT_EQ(doors.by_unix, 0);
 }
 
-TEST(LocalGate, AnotherUserComesByTcp) {
+TEST(LocalGate, OtherUsersConnectByTcp) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   Doors doors({.local = true});
   const std::string id = doors.Id();
@@ -89,7 +89,7 @@ TEST(LocalGate, AnotherUserComesByTcp) {
   EXPECT_TRUE(doors.lines.Has("a process of this host: it runs as another user"));
 }
 
-TEST(LocalGate, ItsNameEndsWithIt) {
+TEST(LocalGate, ItsSocketNameIsReleased) {
   std::string id;
   {
     Doors doors({.local = true});

@@ -55,7 +55,7 @@ struct Pair {
   std::optional<End> client, server;
 };
 
-TEST(LocalLink, BodiesOfEverySizeArriveBothWays) {
+TEST(LocalLink, BodiesOfEverySizeArriveInBothDirections) {
   Pair pair;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, (32 * kMiB / 1024) - 1,
                                  32 * kMiB / 1024, kMiB + 3, kMaxBodyBytes}) {
@@ -77,7 +77,7 @@ TEST(LocalLink, ABodyInSeveralPiecesArrivesInOne) {
   EXPECT_TRUE(pair.server->inbox.Take().body.ToText() == body.ToText());
 }
 
-TEST(LocalLink, WithoutSharedMemoryBodiesComeThroughTheSocket) {
+TEST(LocalLink, WithoutSharedMemoryBodiesUseTheSocket) {
   Pair pair(false);
   const Payload body = Pattern(kMaxBodyBytes, 1);
   pair.server->link->Send({"head", body});
@@ -85,7 +85,7 @@ TEST(LocalLink, WithoutSharedMemoryBodiesComeThroughTheSocket) {
 }
 
 // A handler that keeps all messages, like a server that waits for a slower trainer.
-TEST(LocalLink, AReaderThatKeepsAllThatWasCopiedStopsNobody) {
+TEST(LocalLink, AReaderKeepingAllCopiesBlocksNoSender) {
   Pair pair;
   const Payload body = Pattern(kMaxBodyBytes, 2);
   const std::size_t count = transport::kCopiesMax / kMaxBodyBytes + 8;
@@ -109,7 +109,7 @@ Payload InHeap(std::size_t size, int seed, std::promise<void>& gone) {
       {std::shared_ptr<const void>(data, [buffer, &gone](const void*) { gone.set_value(); }), data, size});
 }
 
-TEST(LocalLink, WhatLiesInTheSharedHeapIsReadWhereItIsAndStaysUntilItIsReturned) {
+TEST(LocalLink, SharedHeapBodiesAreReadInPlaceUntilReturned) {
   if (SharedHeap::OfThisProcess() == nullptr) GTEST_SKIP() << "no shared memory here (ulimit -v)";
   std::promise<void> gone;
   std::future<void> end = gone.get_future();
@@ -130,13 +130,13 @@ TEST(LocalLink, WhatLiesInTheSharedHeapIsReadWhereItIsAndStaysUntilItIsReturned)
   EXPECT_EQ(end.wait_for(seconds(30)), std::future_status::ready);
 }
 
-TEST(LocalLink, SmallMessagesStayInOrderAndDoNotWaitForTheReader) {
+TEST(LocalLink, SmallMessagesAreOrderedAndNonBlocking) {
   Pair pair;
   for (int i = 0; i < 20'000; ++i) pair.client->link->Send({std::to_string(i), Pattern(100, i)});
   for (int i = 0; i < 20'000; ++i) ASSERT_EQ(pair.server->inbox.Take().head, std::to_string(i));
 }
 
-TEST(LocalLink, CloseSendsWhatIsQueuedAndBothSeeAnOrderlyEnd) {
+TEST(LocalLink, CloseFlushesTheQueueAndEndsOrderly) {
   Pair pair;
   for (int i = 0; i < 20; ++i) {
     pair.client->link->Send({"large", Pattern(kMiB, i)});
@@ -148,7 +148,7 @@ TEST(LocalLink, CloseSendsWhatIsQueuedAndBothSeeAnOrderlyEnd) {
   EXPECT_TRUE(pair.server->inbox.Has(40));
 }
 
-TEST(LocalLink, AnAbortIsABrokenConnectionToTheOther) {
+TEST(LocalLink, AnAbortIsABrokenConnectionForThePeer) {
   Pair pair;
   pair.client->link->Send({"x", Pattern(kMiB, 1)});
   const Message kept = pair.server->inbox.Take();
@@ -165,7 +165,7 @@ class NoRoom : public Inbox {
   void OnMessage(const std::shared_ptr<Connection>&, Message) override { throw std::bad_alloc(); }
 };
 
-TEST(LocalLink, MemoryThatRunsOutEndsTheConnectionAlone) {
+TEST(LocalLink, OutOfMemoryEndsOnlyTheConnection) {
   auto [a, b] = SocketPair();
   End client(std::move(a), LocalEnd::kClient);
   NoRoom inbox;
@@ -221,7 +221,7 @@ class Liar {
   std::optional<End> server_;
 };
 
-TEST(LocalLink, WhatCannotBeIsRefused) {
+TEST(LocalLink, InvalidMessagesAreRefused) {
   const std::vector<std::function<void(Liar&)>> lies = {
       [](Liar& liar) { liar.Say(0); },
       [](Liar& liar) { liar.Say(99, U64{0}); },
@@ -271,7 +271,7 @@ TEST(LocalLink, OffsetsOutsideTheMemoryAreRefused) {
   }
 }
 
-TEST(LocalLink, BeforeItIsAdmittedAProcessMaySend64KBAndPassNoMemory) {
+TEST(LocalLink, BeforeAdmissionAPeerIsLimitedTo64KB) {
   Liar much(false);
   for (int i = 0; i < 3; ++i) much.Say(kMessages, U32{0}, U32{30'000}, std::array<char, 30'000>());
   EXPECT_EQ(much.Id(), "E-rpc-frame");
@@ -294,7 +294,7 @@ int OpenDescriptors() {
   return count;
 }
 
-TEST(LocalLink, DescriptorsThatNobodyAskedForAreClosed) {
+TEST(LocalLink, UnexpectedDescriptorsAreClosed) {
   const int before = OpenDescriptors();
   {
     Liar liar;

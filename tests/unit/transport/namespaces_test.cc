@@ -114,7 +114,7 @@ int RunServer() {
 }
 
 // In a process of its own: a namespace cannot be left.
-TEST(Namespaces, ProcessesOfTwoTalkByTcp) {
+TEST(Namespaces, ProcessesOfTwoNamespacesUseTcp) {
   const pid_t server = fork();
   if (server == 0) _exit(RunServer());
   int status = 0;

@@ -72,7 +72,7 @@ class InOrder : public ConnectionHandler {
   std::vector<std::string> seen_;
 };
 
-TEST(Stream, HandsOnOneMessageAfterTheOtherInTheirOrderAndAnswersTheLastBeforeTheEnd) {
+TEST(Stream, DeliversMessagesInOrderAndRepliesBeforeTheEnd) {
   for (const std::size_t bytes : {std::size_t{10}, std::size_t{300'000}, std::size_t{4} << 20}) {
     const auto transport =
         transport::MakeGrpcTransport({.token = "secret", .carrier = transport::Carrier::kTcp, .streams = 1});

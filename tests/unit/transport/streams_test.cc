@@ -113,7 +113,7 @@ struct Talk {
   std::shared_ptr<Connection> connection;
 };
 
-TEST(Streams, SmallMessagesAloneNeedOne) {
+TEST(Streams, SmallMessagesUseOneStream) {
   Talk talk;
   std::string want;
   for (int i = 0; i < 1000; ++i) {
@@ -125,7 +125,7 @@ TEST(Streams, SmallMessagesAloneNeedOne) {
   EXPECT_EQ(SocketsTo(talk.port).size(), 1u);
 }
 
-TEST(Streams, LargeBodiesOpenMoreAndAllArriveOnceBothWays) {
+TEST(Streams, LargeBodiesUseMoreStreamsAndArriveOnce) {
   Talk talk;
   ASSERT_TRUE(talk.Opens(2));
   const int before = talk.client.messages();
@@ -136,7 +136,7 @@ TEST(Streams, LargeBodiesOpenMoreAndAllArriveOnceBothWays) {
   EXPECT_EQ(talk.server.Ends(), "ok ");
 }
 
-TEST(Streams, OneCarriesAllWhereThereMayBeNoMore) {
+TEST(Streams, ALimitOfOneStreamIsRespected) {
   Talk talk(1);
   for (int i = 0; i < 20; ++i) talk.connection->Send({"echo", talk.body});
   EXPECT_TRUE(talk.client.Has(21));
@@ -145,7 +145,7 @@ TEST(Streams, OneCarriesAllWhereThereMayBeNoMore) {
 
 // A process that knows the token but not the pass of a connection's first stream cannot open a stream of
 // bodies.
-TEST(Streams, OneOfNoConnectionIsClosed) {
+TEST(Streams, AStreamOfNoConnectionIsClosed) {
   Talk talk;
   const transport::DialOptions options{.token = "secret", .follows = transport::Follows::kBodies};
   const transport::Dialed dialed = transport::Dial(talk.address, options, -1).value();

@@ -74,7 +74,7 @@ class RoomForOne : public Inbox {
   std::atomic<bool> asked_ = false;
 };
 
-TEST(TcpStream, ABodyIsReceivedWhereTheHandlerHasRoomForIt) {
+TEST(TcpStream, BodiesAreReceivedIntoTheHandlersMemory) {
   auto [a, b] = Connected();
   RoomForOne handler(kMegabyte);
   const auto receiver = std::make_shared<TcpStream>(std::move(b), handler);
@@ -93,7 +93,7 @@ TEST(TcpStream, ABodyIsReceivedWhereTheHandlerHasRoomForIt) {
   thread.join();
 }
 
-TEST(TcpStream, BodiesOfEverySizeAndOfManyPiecesArriveInOrderBothWays) {
+TEST(TcpStream, BodiesOfAnySizeArriveInOrder) {
   TcpPair pair;
   Payload pieces;
   for (int i = 0; i < 300; ++i) pieces.Append(Pattern(5'000, i).pieces().front());
@@ -109,7 +109,7 @@ TEST(TcpStream, BodiesOfEverySizeAndOfManyPiecesArriveInOrderBothWays) {
   }
 }
 
-TEST(TcpStream, CloseSendsWhatIsQueuedAndBothSeeAnOrderlyEnd) {
+TEST(TcpStream, CloseFlushesTheQueueAndEndsOrderly) {
   TcpPair pair;
   for (int i = 0; i < 20; ++i) pair.near->stream->Send({"large", Pattern(kMaxBodyBytes, i)});
   pair.near->stream->Close();
@@ -118,7 +118,7 @@ TEST(TcpStream, CloseSendsWhatIsQueuedAndBothSeeAnOrderlyEnd) {
   EXPECT_TRUE(pair.far->inbox.Has(20));
 }
 
-TEST(TcpStream, AnAbortIsABrokenConnectionToTheOther) {
+TEST(TcpStream, AnAbortIsABrokenConnectionForThePeer) {
   TcpPair pair;
   pair.near->stream->Send({"x", Pattern(kMegabyte, 1)});
   pair.far->inbox.Take();
@@ -136,7 +136,7 @@ TEST(TcpStream, AWriterThatWaitsForASlowReaderEndsWithTheStream) {
   EXPECT_EQ(writer.inbox.Closed().id(), "E-rpc-stream");
 }
 
-TEST(TcpStream, WhatCannotBeIsRefusedBeforeItIsAllocated) {
+TEST(TcpStream, InvalidSizesAreRefusedBeforeAllocation) {
   using Sizes = std::array<std::uint32_t, 2>;
   for (const Sizes& sizes : {Sizes{1025, 0}, Sizes{0, (4 << 20) + 1}, Sizes{~0u, ~0u}}) {
     auto [liar, its] = Connected();
@@ -146,7 +146,7 @@ TEST(TcpStream, WhatCannotBeIsRefusedBeforeItIsAllocated) {
   }
 }
 
-TEST(TcpStream, AnEndThatWasNotSaidIsABrokenConnection) {
+TEST(TcpStream, AnUnannouncedEndIsABrokenConnection) {
   for (const std::size_t size : {0, 4, 8, 11, 20}) {
     auto [liar, its] = Connected();
     TcpEnd end(std::move(its));

@@ -70,7 +70,7 @@ Ran RunJob(const ToyJob& job, transport::TlsFiles of_server, transport::TlsFiles
   return ran;
 }
 
-TEST(Tls, AJobEndsInTheSameBytes) {
+TEST(Tls, AJobHasTheSameResult) {
   Authority authority;
   authority.Sign("server", "IP:127.0.0.1");
   authority.Sign("trainer", "DNS:trainer");
@@ -85,7 +85,7 @@ TEST(Tls, AJobEndsInTheSameBytes) {
   EXPECT_EQ(mutual.last, want);
 }
 
-TEST(Tls, WhoIsNotWhoHeShouldBeIsRefusedAtOnce) {
+TEST(Tls, InvalidCertificatesAreRefusedAtOnce) {
   Authority authority, other;
   authority.Sign("server", "IP:127.0.0.1");
   authority.Sign("elsewhere", "IP:127.0.0.2");
@@ -108,7 +108,7 @@ TEST(Tls, WhoIsNotWhoHeShouldBeIsRefusedAtOnce) {
   }
 }
 
-TEST(Tls, WhereOneSideAloneSpeaksItBothNamesAreTold) {
+TEST(Tls, OneSidedTlsIsReportedOnBothSides) {
   Authority authority;
   authority.Sign("server", "IP:127.0.0.1");
   const Status plain = RunJob(OneServerJob(), authority.Server("server"), {}).trainer;
@@ -119,7 +119,7 @@ TEST(Tls, WhereOneSideAloneSpeaksItBothNamesAreTold) {
   EXPECT_NE(tls.ToString().find("the server does not speak TLS"), std::string::npos) << tls.ToString();
 }
 
-TEST(Tls, FilesThatAreMissingOrNoPemAreNamed) {
+TEST(Tls, MissingAndInvalidPemFilesAreReported) {
   Authority authority;
   authority.Sign("server", "IP:127.0.0.1");
   transport::TlsFiles no_key = authority.Server("server");

@@ -70,7 +70,7 @@ TEST(Unary, ACallReturnsItsReply) {
   EXPECT_EQ((*reply)->ToText(), "Other hello");
 }
 
-TEST(Unary, NoMessageIsNotAnEmptyMessage) {
+TEST(Unary, AnAbsentMessageDiffersFromAnEmptyOne) {
   Handler handler([](const std::string&, const Payload& request, const UnaryDone& done) {
     done(request.size() == 0 ? UnaryReply() : UnaryReply(Payload()));
   });
@@ -86,7 +86,7 @@ TEST(Unary, NoMessageIsNotAnEmptyMessage) {
   EXPECT_EQ((*empty)->size(), 0u);
 }
 
-TEST(Unary, ALargeRequestComesBack) {
+TEST(Unary, ALargeRequestRoundTrips) {
   Handler handler = Echo();
   const std::string address = Address();
   const auto server = Listen(address, handler);
@@ -98,7 +98,7 @@ TEST(Unary, ALargeRequestComesBack) {
   EXPECT_EQ((*reply)->ToText(), bytes);
 }
 
-TEST(Unary, ACallIsAnsweredLaterAndOthersGoOn) {
+TEST(Unary, ADelayedReplyDoesNotBlockOtherCalls) {
   std::mutex mutex;
   std::vector<UnaryDone> waiting;
   std::promise<void> three;
@@ -149,7 +149,7 @@ TEST(Unary, AnUnknownMethodAndAnUnansweredCallAreErrors) {
   EXPECT_EQ(Call(*stranger, "Echo", Payload::Of("x")).get().status().id(), "E-rpc-refused");
 }
 
-TEST(Unary, AServerThatIsStillToStartIsWaitedFor) {
+TEST(Unary, CallsWaitForALateServer) {
   Handler handler = Echo();
   const std::string address = Address();
   const auto client = MakeUnaryClient(address, kService);
@@ -163,7 +163,7 @@ TEST(Unary, ACallEndsAtItsDeadline) {
   EXPECT_EQ(Call(*client, "Echo", Payload::Of("x"), 50ms).get().status().id(), "E-rpc-deadline");
 }
 
-TEST(Unary, AStoppedServerAnswersWhatWaitsAndACancelledClientEndsItsCalls) {
+TEST(Unary, StopAndCancelEndPendingCalls) {
   std::vector<UnaryDone> waiting;
   std::promise<void> there, there_again;
   Handler handler([&](const std::string& method, const Payload&, UnaryDone done) {
@@ -198,7 +198,7 @@ TEST(Unary, TwoServersOnOneAddressAreAnError) {
 }
 
 // Like Fluid's trainers when they check whether a server runs.
-TEST(Unary, AConnectionThatOpensAndClosesIsNoError) {
+TEST(Unary, AConnectionThatOnlyOpensAndClosesIsIgnored) {
   Handler handler = Echo();
   const std::string address = Address();
   const auto server = Listen(address, handler);  // a report fails the test
@@ -210,7 +210,7 @@ TEST(Unary, AConnectionThatOpensAndClosesIsNoError) {
   EXPECT_TRUE(Call(*client, "Echo", Payload::Of("x")).get().ok());
 }
 
-TEST(Unary, AnAddressThatOthersReachIsWarnedOf) {
+TEST(Unary, AnExternallyReachableAddressIsWarnedOf) {
   Handler handler = Echo();
   std::vector<std::string> lines;
   const Result<std::unique_ptr<Listener>> server =

@@ -66,7 +66,7 @@ TEST(Activations, AreWithinTheirBounds) {
   });
 }
 
-TEST(Activations, HaveTheValuesOfScalarFunctionsAtSpecialNumbers) {
+TEST(Activations, SpecialValuesMatchTheScalarFunctions) {
   OnEachIsa([&](Isa) {
     for (const Smooth& each : Smooths()) {
       ExpectSplits(each.name, each.function);
@@ -85,7 +85,7 @@ TEST(Activations, HaveTheValuesOfScalarFunctionsAtSpecialNumbers) {
   });
 }
 
-TEST(Activations, GiveTheSameBytesWithAvx2AndAvx512) {
+TEST(Activations, Avx2AndAvx512GiveTheSameBytes) {
   const std::vector<float> x = Sample();
   ExpectSameBytesWithFusedProducts([&] {
     std::vector<float> all;
@@ -98,7 +98,7 @@ TEST(Activations, GiveTheSameBytesWithAvx2AndAvx512) {
   });
 }
 
-TEST(Activations, HaveGradients) {
+TEST(Activations, GradientsMatchTheDefinition) {
   std::vector<float> x = Random(2001, 4);
   for (int i = -300; i <= 300; ++i) x.push_back(0.31f * static_cast<float>(i));
   const std::vector<float> dy = Random(x.size(), 2);
@@ -129,7 +129,7 @@ TEST(Activations, HaveGradients) {
   });
 }
 
-TEST(Activations, GradientsKeepNaNAndHaveTheScalarFunctionsSpecials) {
+TEST(Activations, GradientsPropagateNaNAndMatchScalarSpecials) {
   OnEachIsa([&](Isa) {
     for (const float bound : {20.0f, 3.0f}) {
       const std::vector<float> x = {kNaN, kInfinity, -kInfinity, 0.0f};

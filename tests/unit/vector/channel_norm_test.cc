@@ -84,7 +84,7 @@ void ExpectDefinition(const Batch& b, std::size_t c) {
   });
 }
 
-TEST(ChannelNorm, IsItsDefinitionAndHasItsGradient) {
+TEST(ChannelNorm, MatchesTheDefinitionAndItsGradient) {
   OnEachIsa([](Isa) {
     for (const Planes& planes : BatchSizes()) {
       Batch b(planes);
@@ -116,7 +116,7 @@ TEST(ChannelNorm, UsesGivenMoments) {
   });
 }
 
-TEST(ChannelNorm, GivesTheSameBytesForEverySplitAndInPlace) {
+TEST(ChannelNorm, ResultsDoNotDependOnTheSplitOrInPlace) {
   OnEachIsa([](Isa) {
     for (const Planes& planes : BatchSizes()) {
       Batch whole(planes), parts(planes), self(planes);
@@ -140,7 +140,7 @@ TEST(ChannelNorm, GivesTheSameBytesForEverySplitAndInPlace) {
   });
 }
 
-TEST(ChannelNorm, WritesGradientsOfChannelsOverTheirNumbers) {
+TEST(ChannelNorm, GradientsMayOverwriteTheirInputs) {
   OnEachIsa([](Isa) {
     Batch apart({3, 40, 21}), over({3, 40, 21});
     apart.Forward(0, 40);
@@ -171,7 +171,7 @@ TEST(ChannelNorm, NaNAndInfinityStayInTheirChannel) {
   });
 }
 
-TEST(ChannelNorm, GivesTheSameBytesWithAvx2AndAvx512) {
+TEST(ChannelNorm, Avx2AndAvx512GiveTheSameBytes) {
   ExpectSameBytesWithFusedProducts([] {
     std::vector<float> all;
     for (const Planes& planes : BatchSizes()) {

@@ -28,7 +28,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<double>& wanted
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], bound) << i;
 }
 
-TEST(ColumnNorm, IsItsDefinition) {
+TEST(ColumnNorm, MatchesTheDefinition) {
   for (const std::size_t columns : {1, 3, 16, 20, 33, 64, 131}) {
     for (const std::size_t rows : {1, 2, 15, 16, 17, 50}) {
       const Columns t(rows, columns);
@@ -60,7 +60,7 @@ TEST(ColumnNorm, IsItsDefinition) {
   }
 }
 
-TEST(ColumnNorm, HasTheSameBytesWithAvx2AndAvx512) {
+TEST(ColumnNorm, Avx2AndAvx512GiveTheSameBytes) {
   const Columns t(37, 45);
   std::vector<std::vector<float>> all;
   for (const Isa isa : IsasOfProcessor()) {
@@ -91,7 +91,7 @@ TEST(ColumnNorm, NaNStaysInItsColumn) {
 }
 
 // As one function after the other, also where an element is NaN.
-TEST(ColumnNorm, WithReluHasTheBytesOfItsParts) {
+TEST(ColumnNorm, FusedReluEqualsSeparateRelu) {
   for (const std::size_t columns : {3, 16, 37, 131}) {
     Columns t(35, columns);
     std::vector<float> addend = Random(t.x.size(), 1), more = Random(t.x.size(), 1);

@@ -9,7 +9,7 @@
 namespace penstock::vec {
 namespace {
 
-TEST(ColumnSums, AddRowByRowOnEveryInstructionSetAndForEverySplit) {
+TEST(ColumnSums, AddRowsInOrderForEveryIsaAndSplit) {
   for (const std::size_t columns : {1, 7, 16, 31, 64, 100, 150}) {
     for (const std::size_t rows : {1, 2, 15, 16, 17, 50}) {
       const std::size_t stride = columns + 3;
@@ -61,7 +61,7 @@ float InLanes(const std::vector<float>& terms) {
   return lanes[0];
 }
 
-TEST(ColumnSums, ARowIsAddedInLanes) {
+TEST(ColumnSums, OneRowIsSummedInLanes) {
   for (const std::size_t count : {0, 1, 5, 31, 32, 33, 64, 100, 1000}) {
     const std::vector<float> x = Random(count, 1, 1), y = Random(count + 1, 1);
     std::vector<float> products(count);

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> MaskOf(std::uint32_t seed, float probability, std::siz
   return mask;
 }
 
-TEST(Dropout, DrawsTheNumbersOfTheStandardLibrary) {
+TEST(Dropout, MatchesTheStandardLibrarysGenerator) {
   const std::size_t count = 100'003;
   std::vector<float> x = Random(count, 1), y(count), dx(count);
   x[5] = x[6] = x[7] = x[8] = std::numeric_limits<float>::quiet_NaN();
@@ -43,7 +43,7 @@ TEST(Dropout, DrawsTheNumbersOfTheStandardLibrary) {
   });
 }
 
-TEST(Dropout, StartsAnywhereAndEndsAnywhere) {
+TEST(Dropout, SupportsAnyRange) {
   const std::vector<std::uint8_t> wanted = MaskOf(42, 0.3f, 80);
   OnEachIsa([&](Isa) {
     for (std::size_t begin = 0; begin < 40; ++begin) {

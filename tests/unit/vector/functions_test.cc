@@ -55,7 +55,7 @@ TEST(Functions, AreWithinFourUnitsOfTheLastPlace) {
   });
 }
 
-TEST(Functions, HaveTheirLimitsAtInfinitiesAndKeepNaN) {
+TEST(Functions, ReachLimitsAtInfinityAndPropagateNaN) {
   const std::vector<float> x = {kInfinity, -kInfinity, kNaN, 0.0f, -0.0f, -1.0f};
   std::vector<float> y(x.size());
   const auto of = [&](const Function& function) {
@@ -83,13 +83,13 @@ TEST(Functions, HaveTheirLimitsAtInfinitiesAndKeepNaN) {
   });
 }
 
-TEST(Functions, GiveTheSameBytesForEverySplit) {
+TEST(Functions, ResultsDoNotDependOnTheSplit) {
   OnEachIsa([&](Isa) {
     for (const Case& each : Cases()) ExpectSplits(each.name, each.function);
   });
 }
 
-TEST(Functions, GiveTheSameBytesWithAvx2AndAvx512) {
+TEST(Functions, Avx2AndAvx512GiveTheSameBytes) {
   const std::vector<float> x = Sample();
   ExpectSameBytesWithFusedProducts([&] {
     std::vector<float> all;
@@ -117,7 +117,7 @@ TEST(Functions, GeluIsWithinItsBoundBelowZero) {
   });
 }
 
-TEST(Functions, GeluHasGradients) {
+TEST(Functions, GeluGradientMatchesTheDefinition) {
   std::vector<float> x, dy, exact(4001), by_tanh(4001);
   for (int i = 0; i <= 4000; ++i) {
     x.push_back(0.005f * static_cast<float>(i - 2000));
@@ -137,7 +137,7 @@ TEST(Functions, GeluHasGradients) {
   });
 }
 
-TEST(Functions, HaveGradients) {
+TEST(Functions, GradientsMatchTheDefinition) {
   std::vector<float> x, dy;
   for (int i = 0; i < 41; ++i) {
     x.push_back(static_cast<float>(i - 20) * 0.4f);

@@ -85,7 +85,7 @@ struct LstmCase {
   }
 };
 
-TEST(LstmForward, ComputesTheFormulas) {
+TEST(LstmForward, MatchesTheDefinition) {
   OnEachIsa([&](Isa) {
     Generator random(3);
     for (int i = 0; i < 300; ++i) {
@@ -125,7 +125,7 @@ TEST(LstmForward, ComputesTheFormulas) {
   });
 }
 
-TEST(LstmBackward, ComputesTheFormulas) {
+TEST(LstmBackward, MatchesTheDefinition) {
   OnEachIsa([&](Isa) {
     Generator random(4);
     for (int i = 0; i < 300; ++i) {
@@ -200,7 +200,7 @@ struct GruCase {
   }
 };
 
-TEST(Gru, ComputesTheFormulas) {
+TEST(Gru, MatchesTheDefinition) {
   OnEachIsa([&](Isa) {
     Generator random(5);
     for (int i = 0; i < 300; ++i) {
@@ -229,7 +229,7 @@ TEST(Gru, ComputesTheFormulas) {
   });
 }
 
-TEST(GruGrad, ComputesTheFormulas) {
+TEST(GruGrad, MatchesTheDefinition) {
   OnEachIsa([&](Isa) {
     Generator random(6);
     for (int i = 0; i < 300; ++i) {
@@ -263,7 +263,7 @@ TEST(GruGrad, ComputesTheFormulas) {
   });
 }
 
-TEST(GateFunctions, AreAppliedToArrays) {
+TEST(GateFunctions, ApplyToArrays) {
   OnEachIsa([&](Isa) {
     Generator random(7);
     for (const GateFunction f : kFunctions) {
@@ -283,7 +283,7 @@ TEST(GateFunctions, AreAppliedToArrays) {
   });
 }
 
-TEST(AddRowsTo, AddsRowAfterRow) {
+TEST(AddRowsTo, AddsRowsInOrder) {
   OnEachIsa([&](Isa) {
     Generator random(8);
     for (const std::size_t width : {1u, 7u, 16u, 37u}) {

@@ -102,7 +102,7 @@ void ExpectDefinition(const Images& images) {
   }
 }
 
-TEST(GroupNorm, IsItsDefinitionAndHasItsGradientsFromXAndFromY) {
+TEST(GroupNorm, MatchesTheDefinitionAndItsGradients) {
   OnEachIsa([](Isa) {
     for (const ChannelGroups& groups : GroupSizes()) {
       for (const bool affine : {false, true}) {
@@ -114,7 +114,7 @@ TEST(GroupNorm, IsItsDefinitionAndHasItsGradientsFromXAndFromY) {
   });
 }
 
-TEST(GroupNorm, TakesZeroForWhatAScaleOfZeroHides) {
+TEST(GroupNorm, UsesZeroWhereTheScaleIsZero) {
   OnEachIsa([](Isa) {
     Images images({1, 2, 9, 1, 2});
     images.scale = {0, 1};
@@ -124,7 +124,7 @@ TEST(GroupNorm, TakesZeroForWhatAScaleOfZeroHides) {
   });
 }
 
-TEST(GroupNorm, GivesTheSameBytesForEverySplitAndInPlace) {
+TEST(GroupNorm, ResultsDoNotDependOnTheSplitOrInPlace) {
   OnEachIsa([](Isa) {
     for (const ChannelGroups& groups : GroupSizes()) {
       Images whole(groups), parts(groups), self(groups);
@@ -157,7 +157,7 @@ TEST(GroupNorm, NaNAndInfinityStayInTheirGroup) {
   });
 }
 
-TEST(GroupNorm, GivesTheSameBytesWithAvx2AndAvx512) {
+TEST(GroupNorm, Avx2AndAvx512GiveTheSameBytes) {
   ExpectSameBytesWithFusedProducts([] {
     std::vector<float> all;
     for (const ChannelGroups& groups : GroupSizes()) {

@@ -10,7 +10,7 @@
 namespace penstock::vec {
 namespace {
 
-TEST(Halves, OfFloatsAreThoseOfOneFloat) {
+TEST(Halves, VectorConversionEqualsScalarConversion) {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits <= 0xffffffff; bits += 4093)
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -31,7 +31,7 @@ TEST(Halves, OfFloatsAreThoseOfOneFloat) {
   });
 }
 
-TEST(Halves, AllBecomeTheirFloats) {
+TEST(Halves, AllHalvesConvertToFloats) {
   std::vector<std::uint16_t> all;
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) all.push_back(static_cast<std::uint16_t>(bits));
   all.push_back(0x3c00);  // a vector that is not whole

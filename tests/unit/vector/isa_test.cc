@@ -7,7 +7,7 @@
 namespace penstock::vec {
 namespace {
 
-TEST(Isa, IsWhatTheProcessorHasAndNoMoreThanTheCap) {
+TEST(Isa, IsLimitedByTheProcessorAndTheCap) {
   const auto all = IsasOfProcessor();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(all.front(), Isa::kBase);

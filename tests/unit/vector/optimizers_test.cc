@@ -63,7 +63,7 @@ struct State {
   }
 };
 
-TEST(Optimizers, DoTheirFormulas) {
+TEST(Optimizers, MatchTheirDefinitions) {
   OnEachIsa([](Isa) {
     State s;
     Update(s.adam(), 0, kCount, s.grad.data());
@@ -104,7 +104,7 @@ TEST(Optimizers, DoTheirFormulas) {
   });
 }
 
-TEST(Optimizers, GiveTheSameBytesForEverySplitInstructionSetAndZeroGradient) {
+TEST(Optimizers, ResultsDoNotDependOnSplitOrInstructionSet) {
   CapIsa(Isa::kBase);
   const std::vector<float> base = State().All(kCount, State().grad.data());
   const std::vector<float> none = State().All(kCount, nullptr), zeros(kCount, 0.0f);
@@ -116,7 +116,7 @@ TEST(Optimizers, GiveTheSameBytesForEverySplitInstructionSetAndZeroGradient) {
   });
 }
 
-TEST(Optimizers, WorkInPlaceAndKeepNaN) {
+TEST(Optimizers, WorkInPlaceAndPropagateNaN) {
   OnEachIsa([](Isa) {
     State apart, self;
     apart.grad[3] = self.grad[3] = std::numeric_limits<float>::quiet_NaN();

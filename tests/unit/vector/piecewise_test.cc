@@ -78,7 +78,7 @@ std::vector<float> AroundBounds() {
   return x;
 }
 
-TEST(Piecewise, FunctionsHaveTheBytesOfTheirDefinition) {
+TEST(Piecewise, FunctionsEqualTheirDefinitions) {
   const std::vector<float> x = AroundBounds();
   OnEachIsa([&](Isa) {
     for (const Forward& each : Forwards()) {
@@ -97,7 +97,7 @@ TEST(Piecewise, FunctionsHaveTheBytesOfTheirDefinition) {
   });
 }
 
-TEST(Piecewise, GradientsHaveTheBytesOfTheirDefinition) {
+TEST(Piecewise, GradientsEqualTheirDefinitions) {
   const std::vector<float> x = AroundBounds();
   std::vector<float> dy = Random(x.size(), 2);
   dy[3] = kInfinity;  // times 0 it would be NaN
@@ -115,7 +115,7 @@ TEST(Piecewise, GradientsHaveTheBytesOfTheirDefinition) {
   });
 }
 
-TEST(Piecewise, GradientOfAChoiceGoesToEqualElements) {
+TEST(Piecewise, GradientOfMaximumGoesToEqualElements) {
   std::vector<float> x = Random(101, 1), y = Random(102, 1), dx(101), same(101);
   y.resize(x.size());
   const std::vector<float> dy = Random(x.size(), 2);
@@ -141,7 +141,7 @@ TEST(Piecewise, GradientOfAChoiceGoesToEqualElements) {
   });
 }
 
-TEST(Piecewise, GradientOfAlphaIsASumInLanes) {
+TEST(Piecewise, GradientOfAlphaIsSummedInLanes) {
   for (const std::size_t count : {0, 1, 31, 32, 33, 100, 1000}) {
     std::vector<float> x = Random(count, 1);
     const std::vector<float> dy = Random(count + 1, 1);

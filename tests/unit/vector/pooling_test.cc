@@ -32,7 +32,7 @@ Pooled Defined(std::size_t planes, std::size_t height, std::size_t width, const 
   return p;
 }
 
-TEST(MaxPool2x2, IsItsDefinitionWithTiesAndNaN) {
+TEST(MaxPool2x2, MatchesTheDefinitionWithTiesAndNaN) {
   for (std::size_t height = 1; height < 6; ++height) {
     for (std::size_t width = 1; width < 75; ++width) {
       const std::size_t planes = 3, windows = planes * (height / 2) * (width / 2);
@@ -54,7 +54,7 @@ TEST(MaxPool2x2, IsItsDefinitionWithTiesAndNaN) {
   }
 }
 
-TEST(MaxPool2x2, GradientOfAnElementThatIsNotOfItsWindowIsZero) {
+TEST(MaxPool2x2, GradientOutsideTheWindowIsZero) {
   const std::vector<float> x = {1, 2, 3, 4}, out = {5}, dout = {1};
   OnEachIsa([&](Isa) {
     std::vector<float> dx(4, 7);
@@ -63,7 +63,7 @@ TEST(MaxPool2x2, GradientOfAnElementThatIsNotOfItsWindowIsZero) {
   });
 }
 
-TEST(MaxOfWindow, IsItsDefinitionForEachChannelWithTiesAndNaN) {
+TEST(MaxOfWindow, MatchesTheDefinitionWithTiesAndNaN) {
   for (const std::size_t channels : {1, 5, 16, 20, 70}) {
     const ChannelsWindow window = {3, 2, 4 * channels, channels};
     std::vector<float> x = Random(3 * 4 * channels, 2);
@@ -139,7 +139,7 @@ void ExpectAsDefined(PoolAxis rows, PoolAxis columns) {
   });
 }
 
-TEST(MaxPool, IsItsDefinitionWithTiesAndNaN) {
+TEST(MaxPool, MatchesTheDefinitionWithTiesAndNaN) {
   for (std::size_t width = 1; width < 80; width += 3) {
     for (std::size_t stride = 1; stride < 4; ++stride) {
       for (std::size_t kernel = 1; kernel < 6; ++kernel) {

@@ -27,7 +27,7 @@ TEST(Powers, AreWithinTheirBound) {
   });
 }
 
-TEST(Powers, SpecialNumbersAreAsInTheCLibrary) {
+TEST(Powers, SpecialValuesMatchTheCLibrary) {
   OnEachIsa([&](Isa) {
     for (const float exponent : Exponents()) {
       const std::string name = "power " + std::to_string(exponent);
@@ -57,7 +57,7 @@ TEST(Powers, HaveTheSameBytesOnEveryInstructionSet) {
   }
 }
 
-TEST(Powers, HaveGradients) {
+TEST(Powers, GradientsMatchTheDefinition) {
   std::vector<float> x = Random(401, 1.5f);
   for (const float special : SpecialNumbers()) x.push_back(special);
   const std::vector<float> dy = Random(x.size(), 2);
@@ -77,7 +77,7 @@ TEST(Powers, HaveGradients) {
   });
 }
 
-TEST(Powers, RootsAreRounded) {
+TEST(Powers, SquareRootsAreCorrectlyRounded) {
   const std::vector<float> x = Sample();
   std::vector<float> root(x.size()), inverse(x.size());
   OnEachIsa([&](Isa) {

@@ -16,7 +16,7 @@ double BoundOf(double score, std::size_t count) {
   return std::min(2e-6, ulps * std::numeric_limits<float>::epsilon());
 }
 
-TEST(Softmax, IsItsDefinition) {
+TEST(Softmax, MatchesTheDefinition) {
   OnEachIsa([](Isa) {
     for (const std::size_t count : {1, 2, 7, 10, 16, 31, 32, 33, 100, 1000, 10'000}) {
       const std::vector<float> x = Random(3 * count, 4);
@@ -42,7 +42,7 @@ TEST(Softmax, IsItsDefinition) {
   });
 }
 
-TEST(Softmax, BoundsScoresFromBelowAndKeepsNaN) {
+TEST(Softmax, ClampsScoresAndPropagatesNaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
   OnEachIsa([=](Isa) {
@@ -59,7 +59,7 @@ TEST(Softmax, BoundsScoresFromBelowAndKeepsNaN) {
   });
 }
 
-TEST(Softmax, HasItsGradientAndCrossEntropy) {
+TEST(Softmax, GradientAndCrossEntropyMatchTheDefinition) {
   OnEachIsa([](Isa) {
     for (const std::size_t count : {3, 10, 65}) {
       const std::vector<float> x = Random(2 * count, 2), dy = Random(2 * count + 1, 1);
@@ -84,7 +84,7 @@ TEST(Softmax, HasItsGradientAndCrossEntropy) {
   });
 }
 
-TEST(Softmax, CrossEntropyOfSharesIsItsDefinition) {
+TEST(Softmax, SoftLabelCrossEntropyMatchesTheDefinition) {
   OnEachIsa([](Isa) {
     for (const std::size_t count : {1, 3, 10, 65, 1000}) {
       std::vector<float> p = Random(2 * count, 1), share(p.size());
@@ -123,7 +123,7 @@ std::vector<float> Turned(const std::vector<float>& x, std::size_t rows) {
   return turned;
 }
 
-TEST(Softmax, OfColumnsIsThatOfRows) {
+TEST(Softmax, ColumnsEqualRows) {
   OnEachIsa([](Isa) {
     for (const std::size_t count : {1, 2, 3, 4, 5, 19, 300}) {
       for (const std::size_t columns : {1, 5, 16, 33}) {
@@ -151,7 +151,7 @@ TEST(Softmax, OfColumnsIsThatOfRows) {
   });
 }
 
-TEST(Softmax, GivesTheSameBytesForEverySplitAndInPlace) {
+TEST(Softmax, ResultsDoNotDependOnTheSplitOrInPlace) {
   const std::size_t rows = 9, count = 45;
   const std::vector<float> x = Random(rows * count, 3);
   OnEachIsa([&](Isa) {
@@ -165,7 +165,7 @@ TEST(Softmax, GivesTheSameBytesForEverySplitAndInPlace) {
   });
 }
 
-TEST(Softmax, GivesTheSameBytesWithAvx2AndAvx512) {
+TEST(Softmax, Avx2AndAvx512GiveTheSameBytes) {
   ExpectSameBytesWithFusedProducts([] {
     std::vector<float> all;
     for (std::size_t count = 1; count < 130; ++count) {

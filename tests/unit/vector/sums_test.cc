@@ -22,7 +22,7 @@ double InLanes(const std::vector<float>& x, Term term) {
 
 const std::vector<std::size_t> kCounts = {0, 1, 5, 16, 31, 32, 33, 63, 64, 100, 1027};
 
-TEST(Sums, HaveTheOrderOfTheirLanes) {
+TEST(Sums, AddInTheDocumentedLaneOrder) {
   OnEachIsa([](Isa) {
     for (const std::size_t count : kCounts) {
       const std::vector<float> x = Random(count, 3, 1);
@@ -32,7 +32,7 @@ TEST(Sums, HaveTheOrderOfTheirLanes) {
   });
 }
 
-TEST(Sums, TheLargestAndTheSmallestAreFoundAndNaNWins) {
+TEST(Sums, MaximumAndMinimumPropagateNaN) {
   OnEachIsa([](Isa) {
     EXPECT_EQ(Largest(nullptr, 0), -kInfinity);
     EXPECT_EQ(Smallest(nullptr, 0), kInfinity);
@@ -51,7 +51,7 @@ TEST(Sums, TheLargestAndTheSmallestAreFoundAndNaNWins) {
   });
 }
 
-TEST(Sums, RowsAreAddedInTheirOrder) {
+TEST(Sums, RowsAreAddedInOrder) {
   for (const std::size_t columns : {1, 3, 8, 50, 131}) {
     const std::size_t rows = 37, stride = columns + 3;
     std::vector<float> x = Random(rows * stride, 2, 1);
@@ -92,7 +92,7 @@ TEST(Sums, NaNOfARowStaysInItsColumn) {
   });
 }
 
-TEST(Sums, LargestAndSmallestAreNaNWhereverOneIs) {
+TEST(Sums, MaximumAndMinimumPropagateNaNAtAnyPosition) {
   std::vector<float> x = Random(300, 2);
   OnEachIsa([&](Isa) {
     for (float& each : x) {
@@ -105,7 +105,7 @@ TEST(Sums, LargestAndSmallestAreNaNWhereverOneIs) {
   });
 }
 
-TEST(Sums, OfEqualZerosTheFirstOfAColumnStays) {
+TEST(Sums, ColumnMaximaKeepTheFirstOfEqualZeros) {
   constexpr std::size_t kRows = 11, kColumns = 37;
   std::vector<float> x(kRows * kColumns);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 3 == 0 ? -0.0f : 0.0f;

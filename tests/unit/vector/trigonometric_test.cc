@@ -89,7 +89,7 @@ TEST(Trigonometric, InversesAreWithinFourUnitsOfTheLastPlace) {
   });
 }
 
-TEST(Trigonometric, SpecialNumbersAreAsInTheCLibrary) {
+TEST(Trigonometric, SpecialValuesMatchTheCLibrary) {
   OnEachIsa([&](Isa) {
     for (const auto* all : {&Waves(), &Inverses()}) {
       for (const Angle& each : *all) {
@@ -113,7 +113,7 @@ TEST(Trigonometric, InversesHaveTheSameBytesWithAvx2AndAvx512) {
   });
 }
 
-TEST(Trigonometric, HasGradients) {
+TEST(Trigonometric, GradientsMatchTheDefinition) {
   const std::vector<float> x = Random(1003, 0.7f), dy = Random(1003, 2);
   std::vector<float> sine(x.size()), cosine(x.size()), asine(x.size()), acosine(x.size());
   OnEachIsa([&](Isa) {

@@ -36,7 +36,7 @@ const OpRegistry& Squares() {
   return *ops;
 }
 
-TEST(Verifier, AProgramOfOpsThatNobodyKnowsMayBeRight) {
+TEST(Verifier, ProgramsOfUnknownOpsAreAccepted) {
   EXPECT_TRUE(
       VerifyProgram(Parse("program\nblock 0 {\n  data x : f32[?, 3]\n  y : f32[?] = strange(X=x)\n}\n"))
           .ok());
@@ -57,7 +57,7 @@ block 0 {
             "  written at train.py:12 in model");
 }
 
-TEST(Verifier, AGradientBlockSeesTheBlockWhoseGradientItIs) {
+TEST(Verifier, AGradientBlockSeesItsForwardBlock) {
   const Program program = Parse(R"(program
 block 0 {
   data x : f32[3]
@@ -73,7 +73,7 @@ block 2 in 0 forward 1 {
 }
 
 // Fluid's recurrent_grad puts the gradient of a state into the step before.
-TEST(Verifier, GradientsThatTheOpItselfPutsIntoABlockNeedNoDeclaration) {
+TEST(Verifier, OpCreatedGradientsNeedNoDeclaration) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[3]
@@ -92,7 +92,7 @@ block 2 in 0 forward 1 {
 }
 
 // Fluid's recomputation declares a temporary as bool if it cannot infer its element type.
-TEST(Verifier, ATemporaryThatIsDeclaredBoolHoldsWhatTheOpMakes) {
+TEST(Verifier, BoolTemporariesMayHoldOtherTypes) {
   constexpr char kText[] = R"(program
 block 0 {
   data x : f32[3]
@@ -110,14 +110,14 @@ block 0 {
   EXPECT_EQ(VerifyProgram(kept, {.ops = &Squares()}).id(), "E-shape-square");
 }
 
-TEST(Verifier, AForwardBlockThatLeadsInACircleEndsTheSearch) {
+TEST(Verifier, CyclicForwardBlocksTerminate) {
   Program program = Parse("program\nblock 0 {\n}\nblock 1 in 0 forward 1 {\n  y : f32[1] = square(X=x)\n}\n");
   EXPECT_EQ(VerifyProgram(program).id(), "E-verify-undeclared");
   program.MutableBlock(0).set_forward_block(1);
   EXPECT_EQ(VerifyProgram(program).id(), "E-verify-undeclared");
 }
 
-TEST(Verifier, ParentsThatAreNoEarlierBlockAreFoundBeforeAnythingElse) {
+TEST(Verifier, InvalidParentBlocksAreReportedFirst) {
   Program program = Parse("program\nblock 0 {\n}\nblock 1 in 0 {\n}\n");
   program.MutableBlock(1).set_parent(1);
   const std::vector<Status> found = FindViolations(program);
@@ -125,7 +125,7 @@ TEST(Verifier, ParentsThatAreNoEarlierBlockAreFoundBeforeAnythingElse) {
   EXPECT_EQ(found[0].message(), "block 1 has parent 1; it must be one of 0 to 0");
 }
 
-TEST(Verifier, OnlyWhatAPassTouchedIsCheckedAgainstItsSchema) {
+TEST(Verifier, OnlyChangedOpsAreCheckedAgainstTheSchema) {
   Program before = Parse("program\nblock 0 {\n  data x : f32[3]\n  y : f32[3] = square(X=x) {times=0}\n}\n");
   Program after = before;
   after.MutableBlock(0).Append(Op("square").AddInput("X", {"x"}).AddOutput("Out", {"y"}).Set("times", 3));
@@ -135,7 +135,7 @@ TEST(Verifier, OnlyWhatAPassTouchedIsCheckedAgainstItsSchema) {
   EXPECT_EQ(FindViolations(after, {.ops = &Squares(), .before = &before}).size(), 1u);
 }
 
-TEST(Verifier, ABlockThatNoOpEntersKeepsItsNamesAfterAPass) {
+TEST(Verifier, UnreachableBlocksKeepTheirNames) {
   const Program before = Parse(
       "program\nblock 0 {\n  data x : f32[3]\n  g : f32[3] = square(X=x)\n}\n"
       "block 1 in 0 {\n  g = square(X=x)\n}\n");
@@ -152,7 +152,7 @@ TEST(Verifier, StopsAtTheGivenNumberOfFindings) {
   EXPECT_EQ(FindViolations(program, {.findings_max = 2}).size(), 2u);
 }
 
-TEST(ShowOptions, LeaveOutWhatTheSchemaSaysAnyway) {
+TEST(ShowOptions, OmitSchemaDefaults) {
   const Program program =
       Parse("program\nblock 0 {\n  a = square(X=x) {times=1, other=1}\n  a = square(X=x) {times=2}\n}\n");
   EXPECT_EQ(PrintProgram(program, ShowOptions(Squares())),

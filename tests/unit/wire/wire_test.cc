@@ -38,7 +38,7 @@ Program Sample() {
   return program;
 }
 
-TEST(WireTest, EveryKindOfAttributeComesBack) {
+TEST(WireTest, EveryKindOfAttributeRoundTrips) {
   const Program program = Sample();
   const Result<Program> back = ParseProgram(SerializeProgram(program));
   ASSERT_TRUE(back.ok()) << back.status().ToString();
@@ -49,7 +49,7 @@ TEST(WireTest, EveryKindOfAttributeComesBack) {
   }
 }
 
-TEST(WireTest, AnAttributeOfAKindOfLaterVersionsIsNamed) {
+TEST(WireTest, UnknownAttributeKindsAreReported) {
   proto::ProgramDesc later;
   ASSERT_TRUE(later.ParseFromString(SerializeProgram(Sample())));
   auto& op = *later.mutable_blocks(0)->mutable_ops(0);
@@ -65,7 +65,7 @@ TEST(WireTest, AnAttributeOfAKindOfLaterVersionsIsNamed) {
       << read.status().message();
 }
 
-TEST(WireTest, UnknownFieldsOfAnUntouchedOpArePutBack) {
+TEST(WireTest, UnknownFieldsOfUnchangedOpsArePreserved) {
   std::string bytes = SerializeProgram(Sample());
   Result<Program> program = ParseProgram(bytes);
   ASSERT_TRUE(program.ok());
@@ -92,7 +92,7 @@ std::string ProgramOf(int number, const std::string& item) {
 }
 
 // Fields in canonical form need not be kept; others are written back unchanged.
-TEST(WireTest, BytesThatWouldBeWrittenOtherwiseAreKept) {
+TEST(WireTest, NonCanonicalBytesArePreserved) {
   constexpr int kVars = 3, kOps = 4;
   const std::string x = Field(1, "X"), a = Field(2, "a"), type = Field(3, "mul");
   const std::string attr = Field(1, "n") + "\x10" + '\0';  // an int, without its value
@@ -151,7 +151,7 @@ TEST(WireTest, BytesThatWouldBeWrittenOtherwiseAreKept) {
   }
 }
 
-TEST(WireTest, FactsTravelInTheExtensionAndOnlyIfThereAreAny) {
+TEST(WireTest, FactsUseTheExtensionOnlyIfPresent) {
   Program program = Sample();
   const std::string plain = SerializeProgram(program);
   EXPECT_EQ(plain, SerializeProgram(program, {.extra = false}));
@@ -173,7 +173,7 @@ TEST(WireTest, FactsTravelInTheExtensionAndOnlyIfThereAreAny) {
   EXPECT_EQ(SerializeProgram(*back, {.extra = false}), plain);
 }
 
-TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
+TEST(WireTest, FactsEncodeLikeProtobuf) {
   Program program;
   Var var = TensorVar("w", DType::kFp32, {3, 5});
   var.facts = {.is_parameter = true,
@@ -216,7 +216,7 @@ TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
 }
 
 // Fluid keeps unknown fields unchanged.
-TEST(WireTest, FactsOfWhatAnotherToolHasRemovedAreLeftOut) {
+TEST(WireTest, FactsOfRemovedItemsAreDropped) {
   Program program;
   Var kept = TensorVar("kept", DType::kFp32, {1}), gone = TensorVar("gone", DType::kFp32, {1});
   kept.facts.stop_gradient = gone.facts.stop_gradient = true;
@@ -241,7 +241,7 @@ TEST(WireTest, FactsOfWhatAnotherToolHasRemovedAreLeftOut) {
   EXPECT_TRUE(ParseProgram(desc.SerializeAsString()).ok());
 }
 
-TEST(WireTest, EveryTruncationIsAnErrorOrAnotherProgramNeverACrash) {
+TEST(WireTest, TruncationsNeverCrash) {
   const std::string bytes = SerializeProgram(Sample());
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     const Result<Program> program = ParseProgram(std::string_view(bytes).substr(0, n));
@@ -283,7 +283,7 @@ Program Long() {
   return program;
 }
 
-TEST(WireTest, ThreadsReadALongProgramAsOneDoes) {
+TEST(WireTest, ParallelReadingEqualsSerialReading) {
   const std::string bytes = SerializeProgram(Long());
   Backwards threads;
   const Result<Program> read = ParseProgram(bytes, &threads);
@@ -298,7 +298,7 @@ TEST(WireTest, ThreadsReadALongProgramAsOneDoes) {
   EXPECT_TRUE(SerializeProgram(*ParseProgram(bytes)) == bytes);
 }
 
-TEST(WireTest, ThreadsReportTheFirstErrorOfALongProgram) {
+TEST(WireTest, ParallelReadingReportsTheFirstError) {
   proto::ProgramDesc desc;
   ASSERT_TRUE(desc.ParseFromString(SerializeProgram(Long())));
   for (const int i : {10, 2990}) desc.mutable_blocks(0)->mutable_ops(i)->clear_type();
@@ -310,7 +310,7 @@ TEST(WireTest, ThreadsReportTheFirstErrorOfALongProgram) {
   EXPECT_NE(read.status().ToString().find("op 10 of block 0"), std::string::npos) << read.status().ToString();
 }
 
-TEST(WireTest, AVariableOfALongProgramThatIsDeclaredTwiceIsNamed) {
+TEST(WireTest, ParallelReadingReportsDuplicateVariables) {
   proto::ProgramDesc desc;
   ASSERT_TRUE(desc.ParseFromString(SerializeProgram(Long())));
   desc.mutable_blocks(0)->mutable_vars(2990)->set_name("v7");
@@ -328,7 +328,7 @@ TEST(WireTest, ABlockThatIsItsOwnParentIsRefused) {
   EXPECT_EQ(back.status().message(), "block 1 has parent 1; a parent comes before its block");
 }
 
-TEST(UniqueNamesTest, CountsEachKeyByItself) {
+TEST(UniqueNamesTest, CountsEachKeySeparately) {
   UniqueNames names;
   EXPECT_EQ(names.Generate("fc"), "fc_0");
   EXPECT_EQ(names.Generate("fc"), "fc_1");

@@ -60,7 +60,7 @@ def averages(k):
 
 
 @pytest.mark.parametrize('ranks, first', [(2, 16), (3, 6)])
-def test_all_ranks_average_after_as_many_steps_as_the_formula_says(tmp_path, ranks, first):
+def test_ranks_average_after_the_steps_that_the_formula_gives(tmp_path, ranks, first):
     found = train(tmp_path, ranks, 40, first)
     k, rate, loss = found[0]['k'], found[0]['rate'], sum(rank['loss'] for rank in found) / ranks
     for rank in found:
@@ -79,7 +79,7 @@ def test_all_ranks_average_after_as_many_steps_as_the_formula_says(tmp_path, ran
             assert same == (step in due), (name, step)
 
 
-def test_ranks_with_unequal_batches_have_one_number_of_steps_too(tmp_path):
+def test_ranks_with_unequal_batches_agree_on_the_number_of_steps(tmp_path):
     found = train(tmp_path, 3, 20, 9, 'uneven')
     for rank in found:
         assert len(rank['k']) == 20
@@ -98,7 +98,7 @@ def test_ranks_with_unequal_batches_have_one_number_of_steps_too(tmp_path):
     (dict(collective_mode='grad_allreduce', local_sgd_adaptive=True), 'needs collective_mode local_sgd'),
     (dict(collective_mode='local_sgd', local_sgd_adaptive=3), 'local_sgd_adaptive must be True or False, not 3'),
 ])
-def test_what_cannot_be_is_refused(fluid, fields, says):
+def test_invalid_settings_are_refused(fluid, fields, says):
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 2]), 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
     config = fluid.DistributeTranspilerConfig()

@@ -51,7 +51,7 @@ def public(names):
 
 
 @pytest.mark.parametrize('module', API)
-def test_what_is_missing_is_on_the_list_and_says_so(module):
+def test_missing_names_are_listed_as_not_built(module):
     """A name that exists must not be listed in penstock/fluid/_not_built.py."""
     here = ours(module)
     if here is None:
@@ -70,7 +70,7 @@ def test_what_is_missing_is_on_the_list_and_says_so(module):
             getattr(here, name)
 
 
-def test_a_slip_of_the_pen_is_met_with_near_names(fluid):
+def test_a_misspelled_name_suggests_similar_names(fluid):
     with pytest.raises(AttributeError, match='^penstock.fluid.layers has no softmaxx; did you mean softmax'):
         fluid.layers.softmaxx
     with pytest.raises(AttributeError, match='^penstock.fluid.layers has no qqqqq$'):
@@ -121,7 +121,7 @@ def our_signature(function):
     return ', '.join(out)
 
 
-def test_signatures_are_fluids():
+def test_signatures_match_fluid():
     wrong, count = {}, 0
     for where, value, params in described():
         if not inspect.isfunction(value) and value is not object.__init__:

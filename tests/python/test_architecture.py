@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAP = (ROOT / 'ARCHITECTURE.md').read_text()
 
 
-def test_every_message_is_in_the_map():
+def test_every_message_is_documented():
     source = (ROOT / 'executor/protocol/events.h').read_text()
     messages = []
     for kind in ('Event', 'Reply'):
@@ -17,7 +17,7 @@ def test_every_message_is_in_the_map():
     assert [name for name in messages if '`%s`' % name not in MAP] == []
 
 
-def test_the_places_of_the_map_exist():
+def test_documented_paths_exist():
     folders = 'framework|operators|transpiler|executor|python|tools|tests'
     places = re.findall(r'(?<![\w/])((?:%s)/[\w/.]*\w)' % folders, MAP)
     assert len(places) >= 20

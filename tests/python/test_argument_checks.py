@@ -5,20 +5,20 @@ import pytest
 
 
 @pytest.mark.parametrize('given', ['int64', numpy.int64, numpy.dtype('int64')])
-def test_an_element_type_by_its_name(fluid, given):
+def test_convert_dtype_returns_the_name_of_a_type(fluid, given):
     assert fluid.data_feeder.convert_dtype(given) == 'int64'
     assert fluid.data_feeder.convert_dtype(fluid.core.VarDesc.VarType.INT64) == 'int64'
 
 
 @pytest.mark.parametrize('given', ['no_type', 'LOD_TENSOR', None, complex])
-def test_what_is_no_element_type(fluid, given):
+def test_an_unknown_element_type_is_refused(fluid, given):
     if given == 'LOD_TENSOR':
         given = fluid.core.VarDesc.VarType.LOD_TENSOR
     with pytest.raises(ValueError, match='an element type is one of bool, float16, .*, uint8, not '):
         fluid.data_feeder.convert_dtype(given)
 
 
-def test_an_argument_of_another_class(fluid):
+def test_check_type_refuses_another_class(fluid):
     check = fluid.data_feeder.check_type
     check(3, 'size', (int, list), 'my_layer')
     with pytest.raises(TypeError, match='^my_layer: the type of size must be int or list, not str$'):
@@ -27,7 +27,7 @@ def test_an_argument_of_another_class(fluid):
         check('3', 'size', int, 'my_layer', 'Use int.')
 
 
-def test_an_argument_of_another_element_type(fluid):
+def test_check_dtype_refuses_another_element_type(fluid):
     x = fluid.data('x', [2], 'int32')
     fluid.data_feeder.check_dtype(x.dtype, 'x', ['int32', 'int64'], 'my_layer')
     fluid.data_feeder.check_variable_and_dtype(x, 'x', ('int32',), 'my_layer')
@@ -40,7 +40,7 @@ def test_an_argument_of_another_element_type(fluid):
         fluid.data_feeder.check_variable_and_dtype(numpy.ones(2), 'x', ['float32'], 'my_layer')
 
 
-def test_shapes_and_types_that_fit(fluid):
+def test_compatible_shapes_and_types_are_accepted(fluid):
     fits = fluid.executor.dimension_is_compatible_with
     assert fits([2, None], [2, 5]) and fits([-1, 3], (7, -1)) and fits([], [])
     assert not fits([2], [2, 1]) and not fits([2, 3], [2, 4])
@@ -95,14 +95,14 @@ def test_types_names_and_declarations_of_the_framework(fluid):
     assert [root.child('a').name() for _ in range(2)] == ['a_1', 'a_2']
 
 
-def test_a_handler_shows_how_it_is_used(fluid, capsys):
+def test_a_handler_documents_its_usage(fluid, capsys):
     fluid.executor.FetchHandler.help()
     text = capsys.readouterr().out
     assert 'def handler(self, res_dict):' in text
     compile(text, 'help', 'exec')
 
 
-def test_pinned_places_are_as_many_as_the_environment_says(fluid, monkeypatch):
+def test_cpu_num_sets_the_number_of_pinned_places(fluid, monkeypatch):
     monkeypatch.setenv('PENSTOCK_CUDA_FALLBACK', '1')
     monkeypatch.setenv('CPU_NUM', '3')
     assert len(fluid.cuda_pinned_places()) == 3 and len(fluid.cuda_pinned_places(2)) == 2

@@ -21,7 +21,7 @@ import penstock
      'multiplex: inputs must be a list'),
     (lambda F, half: F.layers.cond(F.data('p', [1], 'bool'), lambda: half, lambda: half, 3), 'name must be a str'),
 ])
-def test_a_layer_refuses_the_element_types_that_fluids_refuses(fluid, call, says):
+def test_layers_refuse_the_element_types_that_fluid_refuses(fluid, call, says):
     with pytest.raises(TypeError, match=says):
         call(fluid, fluid.data('half', [4, 2], 'float16'))
 
@@ -33,7 +33,7 @@ def test_a_layer_refuses_the_element_types_that_fluids_refuses(fluid, call, says
     lambda L, x: L.randn([]),
     lambda L, x: L.full([], 1.0),
 ])
-def test_what_fluid_asserts_is_an_assertion_and_a_value_error(fluid, call):
+def test_fluids_assertions_are_assertion_and_value_errors(fluid, call):
     for kind in AssertionError, ValueError:
         with pytest.raises(kind):
             call(fluid.layers, fluid.data('x', [4, 2]))
@@ -54,7 +54,7 @@ def test_float16_builds_as_for_gpus_and_runs_in_float32(fluid):
     np.testing.assert_array_equal(got, [[0, 0.5]])
 
 
-def test_the_feed_decides_the_element_type_of_what_layers_data_declares(fluid):
+def test_the_feed_sets_the_element_type_of_layers_data(fluid):
     x = fluid.data('x', [3, 2])
     index = fluid.layers.data('index', [2], append_batch_size=False)    # float32, by default
     rows = fluid.layers.gather(x, index)
@@ -68,7 +68,7 @@ def test_the_feed_decides_the_element_type_of_what_layers_data_declares(fluid):
         fluid.layers.gather(x, fluid.data('checked', [2], 'float32'))
 
 
-def test_what_is_fed_to_a_persistable_variable_stays_there(fluid):
+def test_a_value_fed_to_a_persistable_variable_persists(fluid):
     total = fluid.data('total', [1])
     total.persistable = True
     fluid.layers.increment(total, 2.0)
@@ -77,7 +77,7 @@ def test_what_is_fed_to_a_persistable_variable_stays_there(fluid):
     assert exe.run(fetch_list=[total])[0] == 5
 
 
-def test_a_factor_of_a_power_may_have_a_type_of_its_own(fluid):
+def test_the_factor_of_pow_may_have_another_type(fluid):
     x = fluid.data('x', [2], 'float64')
     x.stop_gradient = False
     y = fluid.layers.pow(x, fluid.layers.fill_constant([1], 'float32', 3.0))
@@ -86,7 +86,7 @@ def test_a_factor_of_a_power_may_have_a_type_of_its_own(fluid):
     np.testing.assert_array_equal(got, [[8, -1], [12, 3]])
 
 
-def test_a_slot_that_names_the_empty_variable_names_none(fluid):
+def test_the_empty_variable_name_means_an_absent_argument(fluid):
     block = fluid.default_main_program().global_block()
     x = fluid.data('x', [2, 3])
     out = block.create_var(name='out', dtype='float32')
@@ -95,7 +95,7 @@ def test_a_slot_that_names_the_empty_variable_names_none(fluid):
     assert got.shape == (2, 6)
 
 
-def test_device_guard_warns_of_what_it_does_not_do(fluid):
+def test_device_guard_warns_that_it_has_no_effect(fluid):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         with fluid.device_guard('gpu'):
@@ -109,7 +109,7 @@ def test_device_guard_warns_of_what_it_does_not_do(fluid):
     assert [op.attr('op_device') for op in ops if op.type in ('while', 'fill_constant')] == ['gpu', 'gpu', '']
 
 
-def test_names_that_scripts_of_fluid_ask_for(fluid):
+def test_names_used_by_fluid_scripts_exist(fluid):
     assert fluid.framework.GRAD_VAR_SUFFIX == '@GRAD' and fluid.framework.ZERO_VAR_SUFFIX == '@ZERO'
     assert fluid.backward._append_grad_suffix_('w') == 'w@GRAD'
     assert fluid.backward._as_list(None) == [] and fluid.backward._as_list((1, 2)) == [1, 2]
@@ -122,7 +122,7 @@ def test_names_that_scripts_of_fluid_ask_for(fluid):
     assert auc._stat_pos == [0] * 4 and auc._stat_neg == [0] * 4
 
 
-def test_a_reader_that_still_copies_a_batch_does_not_abort_the_interpreters_end(tmp_path):
+def test_the_interpreter_exits_while_a_reader_copies_a_batch(tmp_path):
     """The thread waits for the GIL within C++ while the main thread ends the interpreter."""
     script = tmp_path / 'late.py'
     script.write_text(textwrap.dedent('''

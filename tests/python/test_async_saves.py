@@ -104,7 +104,7 @@ NAMES = ['w', 'v0', 'v1', 'fc_0.b_0', 'fc_1.b_0']
 
 
 @pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo', 'alone', 'dc_asgd'])
-def test_what_is_saved_is_what_the_pservers_have(tmp_path, strategy):
+def test_saves_contain_the_values_of_the_pservers(tmp_path, strategy):
     first, second = launch_well(tmp_path, SCRIPT, strategy)[0]
     ways = ['persistables', 'params', 'vars', 'save']
     for name in NAMES:
@@ -154,5 +154,5 @@ TOGETHER = '''
 
 
 @pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo'])
-def test_trainers_that_do_not_wait_for_each_other_begin_together(tmp_path, strategy):
+def test_asynchronous_trainers_start_from_the_same_values(tmp_path, strategy):
     launch_well(tmp_path, TOGETHER, strategy)

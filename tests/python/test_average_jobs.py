@@ -82,7 +82,7 @@ def run(folder, trainers=2, **environment):
 
 
 @pytest.mark.parametrize('kind, more', [('ema', {}), ('scheduled', {}), ('model', {}), ('ema', {'DECAY': '1'})])
-def test_trainers_apply_the_averages_of_one_machine_and_go_on(tmp_path, kind, more):
+def test_trainers_apply_and_restore_the_averages_of_one_machine(tmp_path, kind, more):
     saved, local = run(tmp_path, KIND=kind, **more)
     assert len(local) == 4
     for name, value in local.items():
@@ -91,13 +91,13 @@ def test_trainers_apply_the_averages_of_one_machine_and_go_on(tmp_path, kind, mo
     assert abs(local['average3'] - local['restored3']).max() > 1e-4
 
 
-def test_the_trainer_of_an_asynchronous_job_averages_what_it_reads(tmp_path):
+def test_an_asynchronous_trainer_averages_received_values(tmp_path):
     (saved,), local = run(tmp_path, trainers=1, KIND='ema', MODE='async')
     for name, value in local.items():
         np.testing.assert_allclose(saved[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_averages_of_sparse_parameters_are_said_to_be_on_pservers(tmp_path):
+def test_averages_of_sparse_parameters_are_missing_on_trainers(tmp_path):
     job = Job(tmp_path, JOB)
     job.environment.update(KIND='ema', SPARSE='1', TRAINERS='1')
     try:

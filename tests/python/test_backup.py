@@ -61,7 +61,7 @@ def job(tmp_path):
     job.kill_all()
 
 
-def test_a_trainer_that_stops_holds_nobody_up(job):
+def test_a_stopped_trainer_does_not_delay_the_others(job):
     job.environment['TRAINERS'] = str(TRAINERS)
     job.start_all(steps=STEPS, trainers=TRAINERS)
     results = job.wait_well()

@@ -44,12 +44,12 @@ COLUMN = np.ones((3, 1), 'float32')
         ('top_k', {'X': X}, {'Out': 'top'}, {'k': 1}, 'output Indices is missing'),
     ],
 )
-def test_arguments_that_do_not_fit_are_named(fluid, op, inputs, outputs, attrs, says):
+def test_mismatched_arguments_are_reported(fluid, op, inputs, outputs, attrs, says):
     with pytest.raises(penstock.ProgramError, match=says):
         run_op(fluid, op, inputs, outputs, attrs)
 
 
-def test_what_was_fed_may_be_written_over_with_another_type(fluid):
+def test_a_fed_variable_may_be_overwritten_with_another_type(fluid):
     main = fluid.Program()
     block = main.global_block()
     for name in 'xy':
@@ -60,14 +60,14 @@ def test_what_was_fed_may_be_written_over_with_another_type(fluid):
     np.testing.assert_array_equal(out, X.astype('int64'))
 
 
-def test_a_number_beyond_32_bits_is_no_int(fluid):
+def test_a_number_beyond_32_bits_is_not_an_int_attribute(fluid):
     main = fluid.Program()
     main.global_block().create_var(name='x')
     with pytest.raises(penstock.ProgramError, match='dtype is 1099511627776, but must be of kind int'):
         main.global_block().append_op('fill_constant', {}, {'Out': ['x']}, {'shape': [1], 'dtype': 1 << 40})
 
 
-def test_a_gradient_that_is_fed_has_the_shape_it_has(fluid):
+def test_a_fed_gradient_keeps_its_shape(fluid):
     """Fluid declares it like another variable; variables without a data layer are not compared."""
     main = fluid.Program()
     main.global_block().create_var(name='x', shape=[9, 4], dtype='float32')
@@ -77,6 +77,6 @@ def test_a_gradient_that_is_fed_has_the_shape_it_has(fluid):
     np.testing.assert_array_equal(out, 2 * X)
 
 
-def test_an_op_may_write_over_what_has_the_size_of_its_result(fluid):
+def test_an_op_may_overwrite_a_variable_of_the_same_size(fluid):
     (out,) = run_op(fluid, 'scale', {'X': X}, {'Out': 'X'}, {'scale': 2.0})
     np.testing.assert_array_equal(out, 2 * X)

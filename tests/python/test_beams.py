@@ -27,7 +27,7 @@ def test_gather_tree_follows_parents(fluid, dtype):
             assert list(got[:, source, branch]) == sentence
 
 
-def test_gather_tree_names_a_parent_that_there_is_not(fluid):
+def test_gather_tree_refuses_an_unknown_parent(fluid):
     ids = fluid.data('ids', [2, 1, 2], 'int64')
     out = fluid.layers.gather_tree(ids, fluid.data('parents', [2, 1, 2], 'int64'))
     with pytest.raises(penstock.ProgramError, match=r'names branch 2 of step 0; it must be in \[0, 2\)'):
@@ -65,7 +65,7 @@ def arrays(fluid, steps, dtype='float32'):
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'float64'])
-def test_sentences_are_read_from_their_ends(fluid, dtype):
+def test_beam_search_decode_reads_sentences_backwards(fluid, dtype):
     made, feed = arrays(fluid, STEPS, dtype)
     ids, scores = run(fluid, list(fluid.layers.beam_search_decode(*made, beam_size=2, end_id=1)), feed)
     # The second source has ended a step before the first one.
@@ -75,7 +75,7 @@ def test_sentences_are_read_from_their_ends(fluid, dtype):
     np.testing.assert_allclose(np.array(scores), [.9, .8, .7, .9, .8, .2, .7, .7, .6, .3], rtol=1e-6)
 
 
-def test_sentences_stand_by_their_scores_and_end_once(fluid):
+def test_sentences_are_sorted_by_score_and_end_once(fluid):
     steps = [[[[(4, .1), (1, .5)]]], [[[(5, .2)], [(1, .5)]]], [[[(6, .3)], [(1, .5)]]]]
     made, feed = arrays(fluid, steps)
     ids, scores = run(fluid, list(fluid.layers.beam_search_decode(*made, beam_size=2, end_id=1)), feed)
@@ -84,7 +84,7 @@ def test_sentences_stand_by_their_scores_and_end_once(fluid):
     np.testing.assert_allclose(np.array(scores), [.5, .1, .2, .3], rtol=1e-6)
 
 
-def test_steps_that_do_not_continue_each_other_are_named(fluid):
+def test_inconsistent_beam_steps_are_reported(fluid):
     made, feed = arrays(fluid, [STEPS[0], STEPS[0]])
     outputs = list(fluid.layers.beam_search_decode(*made, beam_size=2, end_id=1))
     with pytest.raises(penstock.ProgramError, match='step 1 has 2 sources and 2 branches; the step before it has 2 '
@@ -92,7 +92,7 @@ def test_steps_that_do_not_continue_each_other_are_named(fluid):
         run(fluid, outputs, feed)
 
 
-def test_more_branches_than_beam_size_are_an_error(fluid):
+def test_more_branches_than_the_beam_size_are_refused(fluid):
     made, feed = arrays(fluid, STEPS[:1])
     outputs = list(fluid.layers.beam_search_decode(*made, beam_size=1, end_id=1))
     with pytest.raises(penstock.ProgramError, match='source 0 ends with 2 branches; beam_size is 1'):

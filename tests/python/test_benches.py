@@ -65,7 +65,7 @@ def test_each_family_of_kernels_has_a_floor_with_one_and_two_threads():
     assert {(name, threads) for name in names for threads in '12'} <= listed
 
 
-def test_pieces_are_measured_by_google_benchmark():
+def test_every_micro_benchmark_runs():
     micro = binary('micro/bench_micro')
     smallest = {}
     for name in said(micro, '--benchmark_list_tests').split():
@@ -148,7 +148,7 @@ def test_training_steps_of_models_are_measured_and_absent_peers_are_named(tmp_pa
         assert all(line[key] > 0 for key in ('median_ms', 'least_ms', 'cpu_ms', 'first_ms', 'peak_mb')), line
 
 
-def test_a_step_beside_a_busy_core_is_measured(tmp_path):
+def test_a_step_with_a_busy_core_is_measured(tmp_path):
     text, (one,) = trained(tmp_path, 'word2vec', '--beside')
     line, = one['systems']
     assert line['median_ratio'] > 0 and line['p95_ratio'] > 0 and 'beside a busy core:' in text, text
@@ -184,7 +184,7 @@ SMALL = {'dense': '0.2', 'many': '4', 'lenet': None, 'ctr': '1000'}
 
 @pytest.mark.parametrize('case, mode', [('dense', 'sync'), ('many', 'async'), ('lenet', 'sync'), ('ctr', 'sync'),
                                         ('ctr', 'async')])
-def test_training_is_measured_and_says_so_without_a_peer(tmp_path, case, mode):
+def test_training_is_measured_without_a_peer(tmp_path, case, mode):
     size = ['--size', SMALL[case]] if SMALL[case] else []
     text = said(sys.executable, BENCH / 'ps', case, *size, '--mode', mode, '--servers', 1, '--trainers', 2, '--warm', 1,
                 '--steps', 2, '--rounds', 2, '--fluid', os.devnull, '--json', tmp_path / 'out.json')
@@ -196,7 +196,7 @@ def test_training_is_measured_and_says_so_without_a_peer(tmp_path, case, mode):
         assert all(system[key] > 0 for key in ('step_ms', 'cpu_s_gb', 'cpu_ms', 'server_cpu_ms')), system
 
 
-def test_both_exchanges_are_measured_beside_each_alone(tmp_path):
+def test_combined_and_single_exchanges_are_measured(tmp_path):
     text = said(sys.executable, BENCH / 'ps', 'ctr_dnn', '--size', '1000', '--mode', 'sync', 'hybrid', 'collective',
                 '--servers', 1, '--warm', 1, '--steps', 2, '--rounds', 1, '--json', tmp_path / 'out.json')
     assert re.search(r'^  hybrid: [\d.]+ x sync, [\d.]+ x collective$', text, re.M), text
@@ -245,7 +245,7 @@ def test_an_all_reduce_is_compared_with_its_links(tmp_path):
     assert '(target 95 %)' in text and '% hidden (target 90 %)' in text, text
 
 
-def test_hybrid_exchange_is_compared_with_both_pure_ones_on_limited_links(tmp_path):
+def test_hybrid_and_pure_exchanges_are_compared_on_limited_links(tmp_path):
     text, measured = on_namespaces(tmp_path, 'hybrid', '--workers', 2, '--rows', 1000, '--hybrid-rounds', 1)
     lines = {line['name']: line for line in measured['hybrid']}
     assert list(lines) == ['sync', 'hybrid', 'collective']
@@ -253,7 +253,7 @@ def test_hybrid_exchange_is_compared_with_both_pure_ones_on_limited_links(tmp_pa
     assert lines['hybrid']['hybrid_ratio'] == 1 and 'hybrid takes 1.00 x' in text, text
 
 
-def test_no_namespaces_are_said_to_be_missing(tmp_path):
+def test_missing_network_namespaces_are_reported(tmp_path):
     text = said(sys.executable, BENCH / 'netns', 'links', '--json', tmp_path / 'out.json', PATH=str(tmp_path))
     assert text == 'skipped: there are no network namespaces to be had here (iproute2 is not installed: no ip, no tc)\n'
     assert not (tmp_path / 'out.json').exists()

@@ -71,12 +71,12 @@ def test_a_role_that_ended_well_too_early_is_named():
     assert cause.sentence.startswith("trainer 1 is gone") and cause.failure.role == "pserver 0"
 
 
-def test_reactions_that_name_nobody_of_the_job_blame_the_first():
+def test_reactions_without_a_named_role_blame_the_first():
     cause = find_cause([failed("trainer 0", "trainer 7 is gone"), failed("pserver 0", "something")], PSERVERS, 2)
     assert (cause.role, cause.words) == ("trainer 0", "exited with code 1")
     assert find_cause([], PSERVERS, 2) is None
 
 
-def test_roles_are_recognised_in_their_order():
+def test_role_names_are_parsed_in_order():
     note = f"rank 0 (127.0.0.1:6070) and {P1}, trainer 3: pserver 10.0.0.9:1 and trainer x; {P1}"
     assert named_in(note, PSERVERS) == ["trainer 0", "pserver 1", "trainer 3"]

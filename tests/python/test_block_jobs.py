@@ -94,7 +94,7 @@ JOB = textwrap.dedent('''
 
 
 @pytest.mark.parametrize('net', ['dynamic_rnn', 'static_rnn', 'cond', 'printed'])
-def test_a_parameter_that_a_block_or_print_reads_is_as_on_one_machine(tmp_path, net):
+def test_parameters_read_by_blocks_or_print_equal_one_machine(tmp_path, net):
     job = Job(tmp_path, JOB)
     job.environment['NET'] = net
     try:

@@ -24,7 +24,7 @@ def ended(step, at, peer=""):
     return Event(at, "step ended", step, peer)
 
 
-def test_the_trainer_that_is_waited_for_is_named_with_its_step_and_last_event():
+def test_the_awaited_trainer_is_named_with_its_last_event():
     recordings = [
         pserver(0, ended(11, 9.0, "trainer 1"), ended(12, 9.5, "trainer 0"),
                 Event(40.0, "waits for", 12, "trainer 1", "fc_0.w_0")),
@@ -36,7 +36,7 @@ def test_the_trainer_that_is_waited_for_is_named_with_its_step_and_last_event():
         "pserver 0 and trainer 0 wait for it")
 
 
-def test_who_is_behind_is_found_before_anybody_has_said_what_it_waits_for():
+def test_the_slowest_role_is_found_without_reported_waits():
     recordings = [
         pserver(0, ended(4, 1.0, "trainer 0"), ended(4, 1.0, "trainer 1"), ended(5, 2.0, "trainer 0")),
         trainer(0, ended(5, 2.0), Event(2.1, "wait begun", 6)),
@@ -47,7 +47,7 @@ def test_who_is_behind_is_found_before_anybody_has_said_what_it_waits_for():
         "pserver 0 and trainer 0 wait for it")
 
 
-def test_a_stopped_process_is_said_to_be_stopped():
+def test_a_stopped_process_is_reported_as_stopped():
     recordings = [
         pserver(0, ended(5, 2.0, "trainer 0"), Event(4.0, "waits for", 5, "trainer 1", "w")),
         trainer(0, ended(5, 2.0), Event(2.1, "wait begun", 6), Event(4.0, "waits for", 6, SERVER, "w")),
@@ -94,12 +94,12 @@ def test_a_role_whose_answer_was_lost_is_among_those_that_wait():
         "every role waits for another: pserver 0 for trainer 1; trainer 0 for pserver 0; trainer 1 for an answer")
 
 
-def test_recordings_without_events_say_nothing():
+def test_recordings_without_events_give_no_cause():
     assert explain_hang([], 1.0) == ""
     assert explain_failure([trainer(0), pserver(0)], "trainer 0", "exited with code 1") == ""
 
 
-def test_who_waited_for_a_failed_role_is_judged_before_they_noticed():
+def test_waits_are_judged_before_the_failure_was_noticed():
     recordings = [
         pserver(0, ended(2, 1.0, "trainer 0"), ended(1, 0.5, "trainer 1"), Event(3.0, "peer left", 2, "trainer 1")),
         trainer(0, ended(2, 1.0), Event(1.1, "wait begun", 3), Event(3.1, "wait ended", 3)),
@@ -110,7 +110,7 @@ def test_who_waited_for_a_failed_role_is_judged_before_they_noticed():
         "pserver 0 and trainer 0 wait for it")
 
 
-def test_a_memory_that_holds_anything_is_read_without_an_error():
+def test_arbitrary_recorder_bytes_are_read_without_an_error():
     flight = Flight()
     assert flight.read("trainer 0").events == () and flight.progress() is None
     memory = mmap.mmap(flight.descriptor, 0)

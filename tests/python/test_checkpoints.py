@@ -62,7 +62,7 @@ def test_a_killed_save_leaves_a_whole_checkpoint(saver, tmp_path, keep, when):
     assert seen == {1, 2} and point > 10
 
 
-def test_every_file_is_synced_before_the_checkpoint_has_its_name_and_older_ones_go_last(saver, tmp_path, monkeypatch):
+def test_files_are_synced_before_rename_and_old_checkpoints_removed_last(saver, tmp_path, monkeypatch):
     happened = []
     fsync, rename, rmtree = os.fsync, os.rename, shutil.rmtree
     monkeypatch.setattr(os, 'fsync', lambda file: (happened.append(('sync', os.fstat(file).st_ino)), fsync(file))[1])
@@ -101,7 +101,7 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning(saver, tmp_path, file, 
     assert saver.load(tmp_path) == 4
 
 
-def test_if_all_are_damaged_the_error_is_that_of_the_newest(saver, tmp_path):
+def test_if_all_checkpoints_are_damaged_the_newest_is_reported(saver, tmp_path):
     for epoch in (1, 2):
         saver.save(tmp_path, epoch)
     for folder in tmp_path.iterdir():
@@ -128,7 +128,7 @@ def test_fluids_checkpoints_are_loaded(saver, tmp_path):
     assert saver.load(tmp_path) == 7
 
 
-def test_the_newest_of_numbers_with_gaps_are_kept(saver, tmp_path):
+def test_the_newest_checkpoints_are_kept_despite_gaps(saver, tmp_path):
     for epoch in range(4):
         saver.save(tmp_path, epoch)
     shutil.rmtree(tmp_path / (PREFIX + '2'))
@@ -169,7 +169,7 @@ RANKS = '''
 
 @pytest.mark.parametrize('keep', ['keep', 'newest'])
 @pytest.mark.parametrize('folders', ['same', 'own'])
-def test_two_ranks_save_in_turn_and_equal_checkpoints_once(tmp_path, keep, folders):
+def test_ranks_save_in_turn_and_skip_equal_checkpoints(tmp_path, keep, folders):
     ranks, _ = launch_well(tmp_path, RANKS, keep, folders, servers=0)
     assert [int(rank['epoch']) for rank in ranks] == [5, 5] and all(rank['same'] for rank in ranks)
     said = sum(int(rank['said']) for rank in ranks)

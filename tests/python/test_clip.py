@@ -72,14 +72,14 @@ def test_an_optimizers_own_clip_wins(fluid):
     assert np.allclose(step(fluid, X)[1], [-1])
 
 
-def test_clipping_comes_before_regularization(fluid):
+def test_clipping_precedes_regularization(fluid):
     loss = net(fluid)
     fluid.optimizer.SGD(1.0, regularization=fluid.regularizer.L2Decay(0.5),
                         grad_clip=fluid.clip.GradientClipByValue(2.0)).minimize(loss)
     assert np.allclose(step(fluid, X)[0], 1 - (2 + 0.5))
 
 
-def test_ops_say_which_parameter_they_clip(fluid):
+def test_clip_ops_name_their_parameter(fluid):
     loss = net(fluid)
     _, pairs = fluid.optimizer.Momentum(0.1, 0.9, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(loss)
     assert [(param.name, grad.name) for param, grad in pairs] == [('w', 'w@GRAD'), ('b', 'b@GRAD')]
@@ -97,7 +97,7 @@ def clip_ops(fluid):
             if 'CLIP' in op.all_attrs().get('op_namescope', '')]
 
 
-def test_marked_parameters_are_measured_and_then_clipped_as_fluid_does(fluid):
+def test_global_norm_clipping_appends_fluids_ops(fluid):
     loss = net(fluid)
     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0))
     fluid.optimizer.SGD(1.0).minimize(loss)
@@ -116,7 +116,7 @@ def test_marked_parameters_are_measured_and_then_clipped_as_fluid_does(fluid):
     ]
 
 
-def test_what_is_clipped_alone_is_of_the_gradient_that_came(fluid):
+def test_clip_by_norm_reads_the_original_gradient(fluid):
     loss = net(fluid)
     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
     fluid.optimizer.SGD(1.0).minimize(loss)
@@ -126,7 +126,7 @@ def test_what_is_clipped_alone_is_of_the_gradient_that_came(fluid):
 
 @pytest.mark.parametrize('give', [lambda var, clip: setattr(var, 'error_clip', clip),
                                   lambda var, clip: var._set_error_clip(clip)])
-def test_an_error_is_clipped_where_it_arises(fluid, give):
+def test_error_clip_applies_at_the_gradient_op(fluid, give):
     x = fluid.data('x', [None, 2])
     hidden = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0)),
                              bias_attr='b')
@@ -168,12 +168,12 @@ def test_a_callback_clips_errors(fluid):
     (lambda fluid: fluid.clip.GradientClipByNorm(1.0, need_clip='w'), TypeError, 'function of a parameter'),
     (lambda fluid: fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0), [3]), TypeError, 'Parameters'),
 ])
-def test_what_is_no_clip_is_refused(fluid, wrong, error, says):
+def test_invalid_clips_are_refused(fluid, wrong, error, says):
     with pytest.raises(error, match=says):
         wrong(fluid)
 
 
-def test_a_group_has_one_norm(fluid):
+def test_a_clip_group_has_one_norm(fluid):
     loss = net(fluid)
     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0), ['w'])
     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(2.0), ['b'])
@@ -181,7 +181,7 @@ def test_a_group_has_one_norm(fluid):
         fluid.optimizer.SGD(1.0).minimize(loss)
 
 
-def test_marking_after_minimize_is_told(fluid):
+def test_set_gradient_clip_after_minimize_warns(fluid):
     fluid.optimizer.SGD(1.0).minimize(net(fluid))
     with pytest.warns(UserWarning, match='no effect on existing ops') as told:
         fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
@@ -189,7 +189,7 @@ def test_marking_after_minimize_is_told(fluid):
 
 
 @pytest.mark.parametrize('make', [case[0] for case in CLIPS + CLIPS_OF_SOME])
-def test_a_parameter_without_a_gradient_is_left_out(fluid, make):
+def test_parameters_without_a_gradient_are_skipped(fluid, make):
     """backward() gives None for a parameter on which the loss does not depend."""
     loss = net(fluid)
     idle = fluid.layers.create_parameter([2], 'float32', name='idle')

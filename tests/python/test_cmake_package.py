@@ -29,7 +29,7 @@ def test_a_project_links_an_installed_penstock_and_runs_a_program(tmp_path):
     assert not list(headers.rglob('*.cc')) and (headers / 'framework' / 'ir' / 'program.h').exists()
 
 
-def test_what_a_build_lacks_is_told_at_once(tmp_path):
+def test_missing_build_dependencies_are_reported_together(tmp_path):
     done = subprocess.run(['cmake', '-S', ROOT, '-B', tmp_path, '-DPENSTOCK_CUDA=OFF',
                            '-DCMAKE_DISABLE_FIND_PACKAGE_gRPC=ON', '-DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON'],
                           capture_output=True, text=True, timeout=LIMIT_S, check=False)

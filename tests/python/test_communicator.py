@@ -154,7 +154,7 @@ def test_programs_of_fluid_train_through_a_communicator(job, corpus, name, mode)
         np.testing.assert_allclose(ours[key], reference[key], rtol=1e-4, atol=1e-5, err_msg=key)
 
 
-def test_without_a_communicator_the_first_step_says_what_to_do(job):
+def test_running_without_a_communicator_is_refused_with_advice(job):
     job.environment['BY_COMMUNICATOR'] = 'made'
     job.start_all()
     results = job.wait()
@@ -179,7 +179,7 @@ def transpiled(fluid, **fields):
 BY_COMMUNICATOR = {'sync_mode': False, 'runtime_split_send_recv': True, 'completely_not_async': True}
 
 
-def test_what_does_not_fit_the_program_is_refused(fluid):
+def test_settings_that_contradict_the_program_are_refused(fluid):
     Communicator, SYNC = fluid.communicator.Communicator, fluid.communicator.DistributedMode.SYNC
     program = transpiled(fluid, **BY_COMMUNICATOR)
     with pytest.raises(ValueError, match="trainer_id is 1, but the program says 0"):
@@ -202,12 +202,12 @@ def test_what_does_not_fit_the_program_is_refused(fluid):
         Communicator('main', SYNC)
 
 
-def test_a_program_that_sends_by_itself_has_no_communicator(fluid):
+def test_a_communicator_for_a_program_with_its_own_sends_is_refused(fluid):
     with pytest.raises(ValueError, match='E-communicator-program'):
         fluid.communicator.Communicator(transpiled(fluid), fluid.communicator.DistributedMode.SYNC)
 
 
-def test_a_communicator_is_started_once(fluid):
+def test_a_second_communicator_is_refused_while_one_runs(fluid):
     program = transpiled(fluid, **BY_COMMUNICATOR)
     mode = fluid.communicator.DistributedMode.SYNC
     first, second = (fluid.communicator.Communicator(program, mode, envs={}) for _ in range(2))

@@ -61,7 +61,7 @@ def test_a_module_runs_as_python_runs_it(tmp_path):
     assert done.stdout == "1.8.5 ['x']\n"
 
 
-def test_processes_that_a_script_starts_have_it_too(tmp_path):
+def test_child_processes_of_a_script_find_the_alias(tmp_path):
     """Pipe commands of data sets call `python`, which need not be on PATH."""
     child = write(tmp_path / 'gen.py', 'import paddle.fluid; print("child", paddle.fluid.__name__)')
     script = write(tmp_path / 'train.py', 'import subprocess, sys\n'
@@ -69,7 +69,7 @@ def test_processes_that_a_script_starts_have_it_too(tmp_path):
     assert 'child penstock.fluid' in run('-m', 'penstock.compat', script, PATH='/usr/bin:/bin').stdout
 
 
-def test_how_a_script_ends_is_how_the_process_ends(tmp_path):
+def test_the_exit_status_is_that_of_the_script(tmp_path):
     script = write(tmp_path / 'train.py', 'import paddle\ndef train():\n    raise ValueError("of mine")\ntrain()\n')
     lines = run('-m', 'penstock.compat', script, code=1).stderr.splitlines()
     assert lines == run(script, code=1, PYTHONPATH=alias_path()).stderr.splitlines()
@@ -111,14 +111,14 @@ subprocess.run([sys.executable, '-c', 'import paddle; print(paddle.__version__)'
     assert run('-c', text).stdout == '1.8.5\n'
 
 
-def test_another_paddle_that_is_imported_already_is_refused(tmp_path):
+def test_an_already_imported_paddle_is_refused(tmp_path):
     write(tmp_path / 'paddle.py', '')
     text = 'import paddle, penstock.compat\npenstock.compat.install()'
     error = run('-c', text, code=1, PYTHONPATH=str(tmp_path)).stderr
     assert 'another paddle is imported already, from %s   [E-compat-paddle-loaded]' % (tmp_path / 'paddle.py') in error
 
 
-def test_the_folder_finds_penstock_by_itself():
+def test_the_alias_finds_its_penstock_package():
     """In a Python without Penstock on sys.path: the alias is inside the package."""
     text = '''
 import sys
@@ -138,7 +138,7 @@ assert callable(fluid.data) and fluid.data.__module__ == 'penstock.fluid.data'
     run('-c', text, PYTHONPATH=alias_path())
 
 
-def test_a_module_that_is_not_there_is_called_by_the_name_that_was_asked():
+def test_a_missing_module_error_names_the_requested_module():
     text = 'import paddle.fluid.layers.nothing'
     error = run('-c', text, code=1, PYTHONPATH=alias_path()).stderr
     assert error.endswith("ModuleNotFoundError: No module named 'paddle.fluid.layers.nothing'\n")
@@ -169,7 +169,7 @@ def test_nothing_of_penstock_imports_the_alias():
             assert not (name + '.').startswith(('penstock.compat.', 'paddle.')), '%s imports %s' % (path, name)
 
 
-def test_a_fetched_array_of_one_element_is_a_number_whatever_numpy_says():
+def test_a_fetched_array_of_one_element_converts_to_a_number():
     text = '''
 import math
 import numpy, paddle.fluid as fluid
@@ -190,7 +190,7 @@ except TypeError as error:
     assert 'only' in done.stdout and done.stdout.endswith('\n')
 
 
-def test_a_fetched_array_without_elements_is_a_vector_as_fluids():
+def test_an_empty_fetched_array_is_a_vector_as_in_fluid():
     text = '''
 import numpy, paddle.fluid as fluid
 x = fluid.data('x', [None, 3], lod_level=1)
@@ -205,7 +205,7 @@ print(some.shape())
     assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == '[2, 3]\n'
 
 
-def test_the_version_that_scripts_set_is_the_one_that_is_looked_at():
+def test_a_version_set_by_a_script_is_used():
     text = '''
 import random, warnings
 import numpy as np, paddle, paddle.fluid as fluid, paddle.version as version
@@ -227,7 +227,7 @@ print('done')
     assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == 'done\n'
 
 
-def test_names_that_numpy_and_python_have_lost_are_there():
+def test_names_removed_from_numpy_and_python_are_restored():
     text = '''
 import collections, inspect, time
 import numpy as np
@@ -241,7 +241,7 @@ assert inspect.getargspec(lambda a, b=1: 0)[:1] == (['a', 'b'],)
     assert run('-W', 'error', '-c', text, PYTHONPATH=alias_path()).stdout == ''
 
 
-def test_fetched_tensors_without_elements_are_vectors_as_in_fluid():
+def test_empty_fetched_tensors_are_vectors_as_in_fluid():
     text = '''
 import numpy as np
 import paddle.fluid as fluid
@@ -255,7 +255,7 @@ print(exe.run(feed={'x': np.zeros((0, 4), 'float32')}, fetch_list=[y])[0].shape)
     assert run('-c', text, PYTHONPATH=alias_path()).stdout == '(0,)\n'
 
 
-def test_small_modules():
+def test_small_modules_behave_as_in_paddle():
     text = '''
 import paddle, os
 from paddle.compat import to_text, to_bytes, floor_division, get_exception_message

@@ -84,12 +84,12 @@ def test_a_missing_file_is_named_with_its_origin(dataset, tmp_path):
 
 @pytest.mark.parametrize('name', ['cifar', 'conll05', 'flowers', 'imdb', 'imikolov', 'mnist', 'movielens', 'sentiment',
                                   'uci_housing', 'wmt14', 'wmt16'])
-def test_fetch_asks_for_the_files(dataset, name):
+def test_fetch_reports_the_required_files(dataset, name):
     with pytest.raises(FileNotFoundError, match='is missing, and nothing is downloaded here'):
         getattr(dataset, name).fetch()
 
 
-def test_another_file_than_fluids_is_read_with_a_warning(dataset, tmp_path):
+def test_a_file_with_another_checksum_is_read_with_a_warning(dataset, tmp_path):
     path = place(tmp_path, 'mine/x.txt', b'1')
     with pytest.warns(UserWarning, match='x.txt is not the file that Fluid downloads from http://localhost/x.txt'):
         assert dataset.common.download('http://localhost/x.txt', 'mine', '0' * 32) == str(path)
@@ -99,7 +99,7 @@ def test_another_file_than_fluids_is_read_with_a_warning(dataset, tmp_path):
         dataset.common.download('http://localhost/y.txt', 'mine', dataset.common.md5file(path))
 
 
-def test_mnist(dataset, tmp_path):
+def test_mnist_reads_its_samples(dataset, tmp_path):
     images = numpy.arange(3 * 28 * 28, dtype='u1').reshape(3, 28, 28)
     idx = struct.pack('>4I', 0x803, 3, 28, 28) + images.tobytes()
     place(tmp_path, 'mnist/t10k-images-idx3-ubyte.gz', gzip.compress(idx))
@@ -116,7 +116,7 @@ def test_mnist(dataset, tmp_path):
         next(dataset.mnist.test()())
 
 
-def test_cifar(dataset, tmp_path):
+def test_cifar_reads_its_samples(dataset, tmp_path):
     data = numpy.arange(2 * 3072).reshape(2, 3072).astype('u1')
     batches = {
         'cifar-10-batches-py/data_batch_1': pickle.dumps({b'data': data, b'labels': [3, 4]}, 2),
@@ -133,7 +133,7 @@ def test_cifar(dataset, tmp_path):
     assert [label for _, label in dataset.cifar.train100()()] == [98, 99]
 
 
-def test_uci_housing(dataset, tmp_path, monkeypatch):
+def test_uci_housing_reads_its_samples(dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(dataset.uci_housing, 'UCI_TRAIN_DATA', None)
     rows = numpy.random.RandomState(1).rand(10, 14).round(4)
     place(tmp_path, 'uci_housing/housing.data', '\n'.join(' '.join(map(str, row)) for row in rows).encode())
@@ -145,7 +145,7 @@ def test_uci_housing(dataset, tmp_path, monkeypatch):
     numpy.testing.assert_allclose(dataset.uci_housing.predict_reader()[0], features[8, :13])
 
 
-def test_imdb(dataset, tmp_path):
+def test_imdb_reads_its_samples(dataset, tmp_path):
     reviews = {
         'aclImdb/train/pos/0.txt': b'Good, good film!\n', 'aclImdb/train/neg/0.txt': b'bad film',
         'aclImdb/test/pos/0.txt': b'good', 'aclImdb/test/neg/0.txt': b'bad bad new', 'aclImdb/README': b'bad'
@@ -159,7 +159,7 @@ def test_imdb(dataset, tmp_path):
     assert dataset.imdb.word_dict() == {'<unk>': 0}
 
 
-def test_imikolov(dataset, tmp_path):
+def test_imikolov_reads_its_samples(dataset, tmp_path):
     place(tmp_path, 'imikolov/imikolov%2Fsimple-examples.tgz',
           tar_of({'./simple-examples/data/ptb.train.txt': b' a b a \n b \n',
                   './simple-examples/data/ptb.valid.txt': b'a c\n'}))
@@ -175,7 +175,7 @@ def test_imikolov(dataset, tmp_path):
         dataset.imikolov.train(ids, 2, 3)
 
 
-def test_movielens(dataset, tmp_path):
+def test_movielens_reads_its_samples(dataset, tmp_path):
     place(tmp_path, 'movielens/movielens%2Fml-1m.zip',
           zip_of({
               'ml-1m/movies.dat': b"1::Toy Story (1995)::Animation|Comedy\n3::Story of Men\xe9 (1995)::Comedy\n",
@@ -197,7 +197,7 @@ def test_movielens(dataset, tmp_path):
     assert numpy.random.get_state()[1].tolist() == state
 
 
-def test_conll05(dataset, tmp_path):
+def test_conll05_reads_its_samples(dataset, tmp_path):
     words = b'The\ncat\nsat\nthere\n.\n\n'
     props = b'-\t(A0*\n-\t*)\nsit\t(V*)\n-\t(AM-LOC*)\n-\t*\n\n'
     place(tmp_path, 'conll05st/conll05st-tests.tar.gz',
@@ -221,7 +221,7 @@ def test_conll05(dataset, tmp_path):
         dataset.conll05.labels_of(['x'])
 
 
-def test_wmt14(dataset, tmp_path):
+def test_wmt14_reads_its_samples(dataset, tmp_path):
     long = ' '.join(['a'] * 80)
     place(tmp_path, 'wmt14/wmt14.tgz',
           tar_of({'d/src.dict': b'<s>\n<e>\n<unk>\na\nb\n', 'd/trg.dict': b'<s>\n<e>\n<unk>\nx\n',
@@ -235,7 +235,7 @@ def test_wmt14(dataset, tmp_path):
     assert dataset.wmt14.get_dict(4, reverse=False)[1] == {'<s>': 0, '<e>': 1, '<unk>': 2, 'x': 3}
 
 
-def test_wmt16(dataset, tmp_path):
+def test_wmt16_reads_its_samples(dataset, tmp_path):
     place(tmp_path, 'wmt16/wmt16.tar.gz',
           tar_of({'wmt16/train': 'a b b\tüb x\nno tab\n'.encode(), 'wmt16/test': b'b c\tx\n', 'wmt16/val': b'a\tx\n'}))
     assert list(dataset.wmt16.train(5, 4)()) == [([0, 4, 3, 3, 1], [0, 3, 2], [3, 2, 1])]
@@ -249,7 +249,7 @@ def test_wmt16(dataset, tmp_path):
         dataset.wmt16.train(5, 5, 'fr')
 
 
-def test_sentiment(dataset, tmp_path):
+def test_sentiment_reads_its_samples(dataset, tmp_path):
     place(tmp_path, 'corpora/movie_reviews.zip',
           zip_of({'movie_reviews/pos/b.txt': b"it's good . good\n", 'movie_reviews/neg/a.txt': b'bad , bad , bad\n',
                   'movie_reviews/README': b'x'}))
@@ -258,7 +258,7 @@ def test_sentiment(dataset, tmp_path):
     assert list(dataset.sentiment.test()) == []
 
 
-def test_mq2007(dataset, tmp_path):
+def test_mq2007_reads_its_samples(dataset, tmp_path):
     features = ' '.join('%d:%g' % (i + 1, i) for i in range(46))
     lines = ['%d qid:%d %s #docid = %d' % (score, query, features, query)
              for score, query in [(0, 7), (2, 7), (1, 7), (0, 8)]] + ['1 qid:9 1:0 # short']
@@ -275,7 +275,7 @@ def test_mq2007(dataset, tmp_path):
         next(test(format='x'))
 
 
-def test_images(dataset, tmp_path, monkeypatch):
+def test_image_functions_transform_images(dataset, tmp_path, monkeypatch):
     image = dataset.image
     pixels = numpy.arange(4 * 6 * 3).reshape(4, 6, 3)
     numpy.testing.assert_array_equal(image.center_crop(pixels, 2), pixels[1:3, 2:4])
@@ -291,7 +291,7 @@ def test_images(dataset, tmp_path, monkeypatch):
     assert image.batch_images_from_tar(str(path), 'all', {}) == listed
 
 
-def test_flowers(dataset, tmp_path, monkeypatch):
+def test_flowers_reads_its_samples(dataset, tmp_path, monkeypatch):
     from scipy.io import savemat
 
     def mat(name, **arrays):
@@ -316,7 +316,7 @@ def test_flowers(dataset, tmp_path, monkeypatch):
     assert [next(endless) for _ in range(3)] == [(b'4', 4)] * 3
 
 
-def test_voc2012(dataset, tmp_path):
+def test_voc2012_reads_its_samples(dataset, tmp_path):
     from PIL import Image
 
     def png(array):
@@ -340,7 +340,7 @@ def test_voc2012(dataset, tmp_path):
             numpy.testing.assert_array_equal(classes, image[:, :, 0] + i)
 
 
-def test_samples_in_files_are_shared_among_trainers(dataset, tmp_path):
+def test_sample_files_are_divided_among_trainers(dataset, tmp_path):
     dataset.common.split(lambda: iter(range(7)), 3, str(tmp_path / 'part-%d'))
     shares = [list(dataset.common.cluster_files_reader(str(tmp_path / 'part-*'), 2, trainer)()) for trainer in (0, 1)]
     assert shares == [[0, 1, 2, 6], [3, 4, 5]]

@@ -90,13 +90,13 @@ def run(folder, *arguments):
     return done.stdout
 
 
-def test_on_one_machine(folder):
+def test_a_script_trains_on_one_machine(folder):
     out = run(folder, 'train.py')
     assert 'Cost ' in out and 'elementwise_add_grad' in out
     assert (folder / 'profile.json').stat().st_size > 1000 and (folder / 'model' / '__model__').exists()
 
 
-def test_with_parameter_servers(folder):
+def test_a_script_trains_with_parameter_servers(folder):
     run(folder, '-m', 'paddle.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir', 'logs',
         'train.py', '--is_local', '0')
     for trainer in (0, 1):

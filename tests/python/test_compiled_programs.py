@@ -42,7 +42,7 @@ def test_a_compiled_program_trains_as_the_program_does(fluid):
     assert alone[-1] < alone[0]
 
 
-def test_results_come_for_each_device_if_asked(fluid):
+def test_results_of_each_device_are_returned_on_request(fluid):
     loss, _ = net(fluid)
     parallel = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name)
     exe = fluid.Executor()
@@ -81,7 +81,7 @@ def test_a_compiled_program_is_saved_as_its_program(fluid, tmp_path):
         assert (tmp_path / 'alone' / name).read_bytes() == (tmp_path / 'compiled' / name).read_bytes()
 
 
-def test_what_cannot_be_run_is_refused_by_name(fluid):
+def test_invalid_compiled_programs_are_refused(fluid):
     loss, test = net(fluid)
     compiled = fluid.CompiledProgram(fluid.default_main_program())
     with pytest.raises(TypeError, match='takes a Program, not'):
@@ -104,7 +104,7 @@ def test_what_cannot_be_run_is_refused_by_name(fluid):
         fluid.Executor().run(fluid.CompiledProgram(test, build), feed=batch(), fetch_list=[loss])
 
 
-def test_several_trainers_need_their_addresses(fluid, monkeypatch):
+def test_several_trainers_require_their_addresses(fluid, monkeypatch):
     monkeypatch.delenv('PADDLE_TRAINER_ENDPOINTS', raising=False)
     loss, _ = net(fluid)
     build = fluid.BuildStrategy()
@@ -117,7 +117,7 @@ def test_several_trainers_need_their_addresses(fluid, monkeypatch):
         fluid.Executor().run(compiled, feed=batch(), fetch_list=[loss])
 
 
-def test_a_program_that_adds_up_gradients_itself_is_not_changed_again(fluid):
+def test_a_program_with_its_own_allreduce_is_not_transformed_again(fluid):
     """E-parallel-twice"""
     loss, _ = net(fluid)
     config = fluid.DistributeTranspilerConfig()
@@ -134,7 +134,7 @@ def test_a_program_that_adds_up_gradients_itself_is_not_changed_again(fluid):
     ('fuse_all_reduce_ops', 0, 'yes'), ('memory_optimize', None, 'no'), ('num_trainers', 2, 2.5),
     ('reduce_strategy', None, 1), ('trainers_endpoints', ['a:1'], 'a:1'), ('debug_graphviz_path', 'here', 3),
 ])
-def test_options_take_what_is_of_their_kind(fluid, name, fits, wrong):
+def test_strategy_options_accept_only_their_type(fluid, name, fits, wrong):
     build = fluid.BuildStrategy()
     if name != 'reduce_strategy':
         setattr(build, name, fits)

@@ -113,7 +113,7 @@ def job(tmp_path):
 
 @pytest.mark.parametrize('mode, trainers', [('sync', 2), ('async', 1), ('HALF_ASYNC', 1), ('ASYNC', 1)])
 @pytest.mark.parametrize('kind', sorted(KINDS))
-def test_servers_get_what_the_definition_says(job, kind, mode, trainers):
+def test_servers_receive_the_compressed_gradients(job, kind, mode, trainers):
     w, left = reference(kind, trainers)
     for index, got in enumerate(job.train(trainers, STEPS, COMPRESSION=kind, MODE=mode)):
         if mode != 'ASYNC':  # ASYNC receives values later
@@ -125,14 +125,14 @@ def test_servers_get_what_the_definition_says(job, kind, mode, trainers):
 
 
 @pytest.mark.parametrize('kind, took', [('two_bit 0.5', '4.8 kB'), ('fp16', '38.4 kB')])
-def test_the_receipt_says_what_was_saved(job, kind, took):
+def test_the_receipt_reports_the_bytes_saved(job, kind, took):
     job.environment.update(COMPRESSION=kind, MODE='sync', TRAINERS='1')
     job.start_all(steps=1, trainers=1)
     said = job.wait_well()['trainer0'][2]
     assert 'compressed gradients took %s, 76.8 kB as float32' % took in said, said
 
 
-def test_what_two_bits_would_hide_ends_the_job(job):
+def test_two_bit_compression_refuses_nan(job):
     job.script.write_text(SCRIPT.replace('gradient(index, step)}', 'gradient(index, step) * np.float32("nan")}'))
     job.environment.update(COMPRESSION='two_bit 0.5', MODE='sync', TRAINERS='1')
     job.start_all(steps=STEPS, trainers=1)

@@ -139,7 +139,7 @@ def test_one_trainer_of_an_asynchronous_job_equals_one_machine(tmp_path, kind):
 
 
 @pytest.mark.parametrize('kind', ['lookahead', 'fluids_lookahead'])
-def test_trainers_of_a_geo_job_move_slow_weights_themselves(tmp_path, kind):
+def test_geo_trainers_update_slow_weights_themselves(tmp_path, kind):
     (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE='geo')
     assert set(saved) == set(local)
 
@@ -152,7 +152,7 @@ def transpiled(fluid, kind, **options):
                               **options)
 
 
-def test_slow_weights_are_sliced_with_their_parameter_and_leave_the_trainers(fluid):
+def test_slow_weights_are_sliced_and_moved_to_the_pservers(fluid):
     roles = transpiled(fluid, 'lookahead')
     for program in (roles.trainers[0].main, roles.trainers[0].startup):
         assert not any('@SLOW' in name for name in program.global_block().vars)
@@ -162,13 +162,13 @@ def test_slow_weights_are_sliced_with_their_parameter_and_leave_the_trainers(flu
 
 @pytest.mark.parametrize('kind', ['lookahead', 'cases', 'state_alone'])
 @pytest.mark.parametrize('options', [{'sync': False}, {'sync': False, 'runtime_split_send_recv': True}])
-def test_a_condition_on_the_number_of_steps_needs_a_synchronous_mode(fluid, kind, options):
+def test_conditions_on_the_step_number_require_sync_mode(fluid, kind, options):
     with pytest.raises(penstock.ProgramError) as error:
         transpiled(fluid, kind, **options)
     assert error.value.id == 'E-plan-update-op' and 'use a synchronous mode or geo mode' in str(error.value)
 
 
-def test_pservers_clip_by_all_gradients_beside_a_condition(fluid):
+def test_global_clipping_works_with_conditional_updates(fluid):
     names = {}
     exec(compile(NET, 'net', 'exec'), names)
     loss = names['cost']()

@@ -133,14 +133,14 @@ def mean_losses(trainers):
 
 @pytest.mark.parametrize('way, servers', [('folder', 2), ('folder', 3), ('file', 2), ('bytes', 1), ('load', 2),
                                           ('load folder', 2), ('state', 3), ('vars', 2)])
-def test_pservers_go_on_from_one_machine(tmp_path, way, servers):
+def test_pservers_continue_from_a_save_of_one_machine(tmp_path, way, servers):
     want = alone(tmp_path, 0, 6)
     alone(tmp_path, 0, 3, SAVE='saved')
     trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=servers, LOAD=way)
     np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
 
 
-def test_parameters_alone_start_the_optimizer_afresh(tmp_path):
+def test_loading_only_parameters_resets_the_optimizer(tmp_path):
     alone(tmp_path, 0, 3, SAVE='saved')
     fresh = alone(tmp_path, 3, 6, LOAD='params')
     trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, LOAD='params')
@@ -148,7 +148,7 @@ def test_parameters_alone_start_the_optimizer_afresh(tmp_path):
 
 
 @pytest.mark.parametrize('how, inside', [('job', True), ('job', False), ('fleet', True), ('fleet', False)])
-def test_a_job_goes_on_with_another_number_of_pservers(tmp_path, how, inside):
+def test_a_job_continues_with_another_number_of_pservers(tmp_path, how, inside):
     """Whether the folder is inside that of the pservers or not."""
     want = alone(tmp_path, 0, 6)
     job = tmp_path / 'job'
@@ -165,7 +165,7 @@ def test_a_job_goes_on_with_another_number_of_pservers(tmp_path, how, inside):
     np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder'), want[3:], rtol=1e-4)
 
 
-def test_what_a_trainer_saves_with_its_program_is_whole(tmp_path):
+def test_fluid_save_on_a_trainer_saves_complete_parameters(tmp_path):
     want = alone(tmp_path, 0, 6)
     launch_well(tmp_path, SCRIPT, 'job', 0, 3, SAVE='saved', BY_SAVE='1')
     trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=3, LOAD='load')
@@ -173,7 +173,7 @@ def test_what_a_trainer_saves_with_its_program_is_whole(tmp_path):
     np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='load'), want[3:], rtol=1e-4)
 
 
-def test_without_pservers_a_trainer_saves_what_it_has(fluid, tmp_path):
+def test_without_pservers_a_trainer_saves_its_own_values(fluid, tmp_path):
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w'))
     fluid.optimizer.Adam(0.1).minimize(loss)
     t = fluid.DistributeTranspiler()
@@ -188,7 +188,7 @@ def test_without_pservers_a_trainer_saves_what_it_has(fluid, tmp_path):
     assert {'w', 'fc_0.b_0'} <= {path.name for path in (tmp_path / 'all').iterdir()}
 
 
-def test_state_that_is_not_saved_is_missed(tmp_path):
+def test_missing_optimizer_state_is_reported(tmp_path):
     alone(tmp_path, 0, 3, SAVE='saved')
     (tmp_path / 'saved' / 'w_moment1_0').unlink()
     code, said, logs = launch(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder')
@@ -198,7 +198,7 @@ def test_state_that_is_not_saved_is_missed(tmp_path):
 
 
 @pytest.mark.parametrize('saved_by', ['alone', 'job'])
-def test_the_schedule_of_an_asynchronous_job_goes_on(tmp_path, saved_by):
+def test_the_schedule_of_an_asynchronous_job_continues(tmp_path, saved_by):
     """One trainer alone makes the steps of one machine."""
     want = alone(tmp_path, 0, 6)
     if saved_by == 'alone':
@@ -210,7 +210,7 @@ def test_the_schedule_of_an_asynchronous_job_goes_on(tmp_path, saved_by):
 
 
 @pytest.mark.parametrize('way', ['folder', 'load', 'state'])
-def test_trainers_give_tables_and_parameters_to_pservers(tmp_path, way):
+def test_trainers_send_loaded_tables_and_parameters_to_pservers(tmp_path, way):
     alone(tmp_path, 0, 3, SAVE='saved')
     fresh = alone(tmp_path, 3, 6, LOAD='params')
     trainers, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 6, BY_TRAINERS=way)
@@ -228,7 +228,7 @@ def save_sharded(folder, by, optimizer):
 
 @pytest.mark.parametrize('optimizer', ['sgd', 'adam'])
 @pytest.mark.parametrize('saved_by, servers', [('alone', 2), ('job', 2), ('job', 3)])
-def test_tables_sharded_by_id_go_on(tmp_path, optimizer, saved_by, servers):
+def test_tables_sharded_by_id_continue(tmp_path, optimizer, saved_by, servers):
     """With the state of their optimizer; rows that were not trained keep their initial values."""
     want = alone(tmp_path, 0, 6, SHARDED=optimizer)
     save_sharded(tmp_path, saved_by, optimizer)
@@ -241,14 +241,14 @@ def test_tables_sharded_by_id_go_on(tmp_path, optimizer, saved_by, servers):
 
 @pytest.mark.parametrize('way, saved_by', [('file', 'alone'), ('bytes', 'alone'), ('load', 'alone'), ('state', 'alone'),
                                            ('vars', 'alone'), ('vars', 'job'), ('load folder', 'job')])
-def test_tables_sharded_by_id_go_on_by_every_function(tmp_path, way, saved_by):
+def test_tables_sharded_by_id_continue_by_every_load_function(tmp_path, way, saved_by):
     want = alone(tmp_path, 0, 6, SHARDED='sgd')
     save_sharded(tmp_path, saved_by, 'sgd')
     trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, LOAD=way, SHARDED='sgd')
     np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
 
 
-def test_trainers_say_that_they_do_not_load_tables_sharded_by_id(tmp_path):
+def test_trainers_warn_that_they_skip_tables_sharded_by_id(tmp_path):
     save_sharded(tmp_path, 'job', 'adam')
     for way in ('folder', 'load folder'):
         _, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 4, BY_TRAINERS=way, SHARDED='adam')
@@ -274,7 +274,7 @@ def test_a_trainer_cannot_load_a_table_sharded_by_id(fluid, tmp_path):
     assert fluid.load_program_state(str(tmp_path), var_list=[]) == {}
 
 
-def test_one_file_has_no_state_of_pservers(tmp_path):
+def test_a_single_file_warns_of_missing_pserver_state(tmp_path):
     _, logs = launch_well(tmp_path, SCRIPT, 'job', 0, 1, SAVE='saved', ONE_FILE='1')
     assert 'all has no optimizer state, which the pservers have (' in logs['workerlog.0']
     _, logs = launch_well(tmp_path, SCRIPT, 'job', 0, 1, SAVE='saved', BY_SAVE='1', SHARDED='adam')
@@ -296,14 +296,14 @@ def test_rows_of_another_save_are_refused(tmp_path, listed):
     assert code != 0 and why in said + ''.join(logs.values())
 
 
-def test_files_of_more_pservers_go_with_the_next_save(tmp_path):
+def test_the_next_save_removes_files_of_more_pservers(tmp_path):
     launch_well(tmp_path, SCRIPT, 'job', 0, 1, servers=3, SAVE='saved', SHARDED='adam')
     save_sharded(tmp_path, 'job', 'sgd')
     folder = tmp_path / 'saved' / '__lookup_table__'
     assert sorted(path.name for path in folder.iterdir()) == ['table_0', 'table_1'], 'sgd has no state'
 
 
-def test_rows_without_their_state_start_the_optimizer_afresh(tmp_path):
+def test_rows_without_state_reset_the_optimizer(tmp_path):
     save_sharded(tmp_path, 'job', 'adam')
     folder = tmp_path / 'saved' / '__lookup_table__'
     (folder / 'table_1.state').unlink()
@@ -334,7 +334,7 @@ def write_shard(fluid, folder, ids, rows, rate):
 
 @pytest.mark.parametrize('kinds, what', [('MODEL_KINDS', {'rows', 'state'}), ('ALL_KINDS', {'rows', 'state', 'rate'}),
                                          (None, {'rows'})])
-def test_a_table_is_loaded_with_what_is_asked_for(fluid, tmp_path, kinds, what):
+def test_a_table_is_loaded_with_the_requested_state(fluid, tmp_path, kinds, what):
     """fleet.init_server() keeps a new learning rate; load_params loads the rows alone."""
     words = fluid.data('words', [None, 1], 'int64')
     word = fluid.layers.embedding(words, [40, 2], is_sparse=True, is_distributed=True, param_attr='table')

@@ -10,7 +10,7 @@ def run(fluid, fetches, **feed):
     return exe.run(feed=feed, fetch_list=fetches)
 
 
-def test_memory_usage_is_that_of_the_plan(fluid):
+def test_memory_usage_equals_the_memory_plan(fluid):
     x = fluid.data('x', [None, 256])
     hidden = fluid.layers.fc(x, 256, bias_attr=False)
     for _ in range(3):
@@ -31,7 +31,7 @@ def test_memory_usage_is_that_of_the_plan(fluid):
         usage(small, 0)
 
 
-def test_memory_usage_of_a_training_with_branches(fluid):
+def test_memory_usage_covers_branches(fluid):
     x = fluid.data('x', [None, 4])
     loss = fluid.layers.mean(fluid.layers.fc(x, 2))
     limit = fluid.layers.fill_constant([1], 'float32', 0.5)
@@ -41,7 +41,7 @@ def test_memory_usage_of_a_training_with_branches(fluid):
     assert 0 < low <= high
 
 
-def test_frequencies_of_ops(fluid):
+def test_op_freq_statistic_counts_ops(fluid):
     y = fluid.layers.relu(fluid.layers.fc(fluid.layers.fc(fluid.data('x', [None, 4]), 3), 2))
     types, pairs = fluid.contrib.op_freq_statistic(fluid.default_main_program())
     assert types == [('mul', 2), ('elementwise_add', 2), ('relu', 1)]
@@ -70,7 +70,7 @@ def test_summary_counts_parameters_and_operations(fluid, capsys):
     assert lines[7] == 'Total PARAMs: %d(%.4fM)' % (total, total / 1e6)
 
 
-def test_each_trainer_reads_its_batches(fluid, monkeypatch):
+def test_the_distributed_reader_gives_each_trainer_its_batches(fluid, monkeypatch):
     reader = fluid.contrib.reader.distributed_batch_reader
     monkeypatch.setenv('PADDLE_TRAINERS_NUM', '2')
     for trainer, batches in ((0, [0, 2]), (1, [1, 3])):
@@ -96,7 +96,7 @@ def decayed_step(fluid, **options):
     return optimizer, run(fluid, ['w'], x=numpy.array([[1, 3]], 'float32'))[0].ravel().tolist()
 
 
-def test_weight_decay_apart_from_the_gradient(fluid):
+def test_decoupled_weight_decay_follows_its_formula(fluid):
     optimizer, weight = decayed_step(fluid, weight_decay=0.25)
     assert weight == [2 - 0.25 * 2 - 0.5 * 1, -4 + 0.25 * 4 - 0.5 * 3]
     assert str(optimizer) == 'Weight Decay, params: w'
@@ -104,11 +104,11 @@ def test_weight_decay_apart_from_the_gradient(fluid):
 
 @pytest.mark.parametrize('options', [{'weight_decay': 0.0},
                                      {'weight_decay': 0.25, 'apply_decay_param_fun': lambda name: name != 'w'}])
-def test_weight_decay_of_nothing(fluid, options):
+def test_zero_weight_decay_equals_the_plain_optimizer(fluid, options):
     assert decayed_step(fluid, **options)[1] == [1.5, -5.5]
 
 
-def test_weight_decay_refuses_what_is_no_optimizer(fluid):
+def test_weight_decay_requires_an_optimizer_class(fluid):
     with pytest.raises(TypeError, match='takes a subclass of Optimizer, not 3'):
         fluid.contrib.extend_with_decoupled_weight_decay(3)
     with pytest.raises(TypeError, match="coeff must be a float or a Variable, not 'x'"):
@@ -121,12 +121,12 @@ def test_weight_decay_refuses_what_is_no_optimizer(fluid):
     ('fluid.contrib.QuantizeTranspiler()', 'QuantizeTranspiler: quantization is not part'),
     ('fluid.contrib.quantize.quant', 'fluid.contrib.quantize.quant: quantization is not part'),
 ])
-def test_what_is_not_here_says_why(fluid, use, why):
+def test_unsupported_contrib_names_state_the_reason(fluid, use, why):
     with pytest.raises(NotImplementedError, match=why):
         exec(use, {'fluid': fluid})
 
 
-def test_sums_of_a_click_model(fluid):
+def test_ctr_metric_bundle_sums_its_statistics(fluid):
     p, y = fluid.data('p', [None, 1]), fluid.data('y', [None, 1])
     sums = fluid.contrib.layers.ctr_metric_bundle(p, y)
     exe = fluid.Executor()
@@ -143,7 +143,7 @@ def test_sums_of_a_click_model(fluid):
         fluid.contrib.layers.ctr_metric_bundle(p, fluid.data('z', [None, 2]))
 
 
-def test_other_layers_are_those_of_fluid(fluid):
+def test_contrib_layers_include_fluids_layers(fluid):
     assert fluid.contrib.layers.fc is fluid.layers.fc
     with pytest.raises(AttributeError, match='penstock.fluid.layers has no nonsense'):
         fluid.contrib.layers.nonsense

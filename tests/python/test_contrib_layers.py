@@ -22,7 +22,7 @@ A = np.random.RandomState(0).randn(3, 4).astype('float32')
 B = np.random.RandomState(1).randn(3, 4).astype('float32')
 
 
-def test_some_columns_of_matrices(fluid):
+def test_partial_layers_take_some_columns(fluid):
     L = fluid.contrib.layers
     x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
     got = run(fluid, {'x': A, 'y': B}, [L.partial_concat([x, y], 1, 2), L.partial_sum([x, y], -3)])
@@ -31,7 +31,7 @@ def test_some_columns_of_matrices(fluid):
 
 
 @pytest.mark.parametrize('is_sparse', [False, True])
-def test_pooled_rows_of_a_table_are_looked_up_and_learned(fluid, is_sparse):
+def test_fused_embedding_seq_pool_trains(fluid, is_sparse):
     ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
     table = np.arange(10, dtype='float32').reshape(5, 2)
     out = fluid.contrib.layers.fused_embedding_seq_pool(ids, [5, 2], is_sparse=is_sparse, padding_idx=-2,
@@ -45,7 +45,7 @@ def test_pooled_rows_of_a_table_are_looked_up_and_learned(fluid, is_sparse):
     np.testing.assert_array_equal(learned, table - uses[:, None])
 
 
-def test_words_of_texts_match_and_the_best_matches_are_pooled(fluid):
+def test_match_matrix_and_topk_pooling_equal_numpy(fluid):
     L = fluid.contrib.layers
     x, y = (fluid.data(name, [None, 4], lod_level=1) for name in 'xy')
     weight = np.random.RandomState(2).randn(4, 2, 4).astype('float32')
@@ -65,7 +65,7 @@ def test_words_of_texts_match_and_the_best_matches_are_pooled(fluid):
     np.testing.assert_allclose(np.array(got[1]), rows, rtol=1e-4)
 
 
-def test_a_shuffled_batch_has_its_rows_and_another_order_in_each_run(fluid):
+def test_shuffle_batch_permutes_rows_anew_in_each_run(fluid):
     x = fluid.data('x', [100, 1])
     out = fluid.contrib.layers.shuffle_batch(x, seed=3)
     exe = fluid.Executor()
@@ -80,7 +80,7 @@ TREE = [[0, 0, 0, 1, 2], [0, 1, 0, 3, 4], [0, 1, 0, 5, 6], [0, 2, 1, 0, 0], [1, 
 
 
 @pytest.mark.parametrize('kind', ['int32', 'int64'])
-def test_children_of_nodes(fluid, kind):
+def test_tdm_child_returns_the_children_of_nodes(fluid, kind):
     tree = given(fluid, np.array(TREE, 'int32'), 'tree')
     child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], kind), 7, 2, param_attr=tree)
     got = run(fluid, {'x': np.array([[1], [2], [3]], kind)}, [child, mask])
@@ -88,7 +88,7 @@ def test_children_of_nodes(fluid, kind):
     assert got[1].tolist() == [[[0, 1]], [[1, 1]], [[0, 0]]]
 
 
-def test_nodes_beside_the_way_to_an_item(fluid):
+def test_tdm_sampler_draws_negatives_of_each_layer(fluid):
     travel = given(fluid, np.array([[0, 0], [1, 4], [2, 5]], 'int32'), 'travel')
     layer = given(fluid, np.array([[1], [2], [3], [4], [5], [6]], 'int32'), 'layer')
     x = fluid.data('x', [None, 1], 'int32')
@@ -101,7 +101,7 @@ def test_nodes_beside_the_way_to_an_item(fluid):
     assert got[5][:, 0, 0].tolist() == [1, 1, 0]
 
 
-def test_wrong_arguments_are_named(fluid):
+def test_wrong_arguments_are_reported(fluid):
     L, x = fluid.contrib.layers, fluid.data('x', [None, 4])
     with pytest.raises(ValueError, match='matrices of the same width'):
         L.match_matrix_tensor(x, fluid.data('y', [None, 3]), 2)
@@ -114,7 +114,7 @@ def test_wrong_arguments_are_named(fluid):
 
 
 @pytest.mark.parametrize('functors', ['relu,elementwise_add', ['elementwise_mul', 'tanh']])
-def test_two_functions_in_one_op_are_those_of_two_ops(fluid, functors):
+def test_fused_elemwise_activation_equals_two_ops(fluid, functors):
     L = fluid.layers
     x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
     x.stop_gradient = y.stop_gradient = False
@@ -126,7 +126,7 @@ def test_two_functions_in_one_op_are_those_of_two_ops(fluid, functors):
         np.testing.assert_allclose(one, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_two_functions_in_one_op_are_two(fluid):
+def test_fused_elemwise_activation_requires_two_functions(fluid):
     x = fluid.data('x', [None, 4])
     with pytest.raises(ValueError, match='must hold two names'):
         fluid.contrib.layers.fused_elemwise_activation(x, x, ['relu'])
@@ -134,7 +134,7 @@ def test_two_functions_in_one_op_are_two(fluid):
         fluid.contrib.layers.fused_elemwise_activation(A, x, ['relu', 'elementwise_add'])
 
 
-def test_a_node_of_a_tree_sees_its_children(fluid):
+def test_tree_conv_covers_the_children_of_a_node(fluid):
     nodes, edges = fluid.data('nodes', [None, 3, 4]), fluid.data('edges', [None, 2, 2], 'int32')
     weight = np.random.RandomState(2).randn(4, 3, 2, 1).astype('float32')
     out = fluid.contrib.layers.tree_conv(nodes, edges, 2, act=None, bias_attr=False, param_attr=given(fluid, weight))
@@ -145,7 +145,7 @@ def test_a_node_of_a_tree_sees_its_children(fluid):
     np.testing.assert_allclose(got[0, :, :, 0], [A[0] @ top + children, A[1] @ top, A[2] @ top], rtol=1e-4)
 
 
-def test_images_of_different_sizes_are_convolved(fluid):
+def test_var_conv_2d_convolves_images_of_different_sizes(fluid):
     x = fluid.data('x', [None, 1], lod_level=1)
     row, col = (fluid.data(name, [None, 1], lod_level=1) for name in ('row', 'col'))
     weight = np.random.RandomState(2).randn(2, 9).astype('float32')
@@ -165,7 +165,7 @@ def test_images_of_different_sizes_are_convolved(fluid):
     np.testing.assert_allclose(np.array(got[0])[:24].ravel(), np.array(got[1]).ravel(), rtol=1e-4, atol=1e-6)
 
 
-def test_an_image_has_as_many_elements_as_rows_and_columns_say(fluid):
+def test_var_conv_2d_checks_the_sizes_of_images(fluid):
     x, row, col = (fluid.data(name, [None, 1], lod_level=1) for name in ('x', 'row', 'col'))
     out = fluid.contrib.layers.var_conv_2d(x, row, col, 1, 2, filter_size=[1, 1], stride=[1, 1])
     feed = {name: texts(fluid, A.reshape(12, 1)[:3], [3]) for name in ('x', 'row', 'col')}
@@ -173,7 +173,7 @@ def test_an_image_has_as_many_elements_as_rows_and_columns_say(fluid):
         run(fluid, feed, [out])
 
 
-def test_boxes_without_those_that_overlap_better_ones_have_numbers(fluid):
+def test_multiclass_nms2_returns_indices(fluid):
     boxes, scores = fluid.data('boxes', [1, 3, 4]), fluid.data('scores', [1, 1, 3])
     found = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, -1, -1, background_label=-1, return_index=True)
     alone = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, -1, -1, background_label=-1)

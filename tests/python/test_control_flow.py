@@ -19,7 +19,7 @@ def sequences(fluid, rows, lengths):
     return tensor
 
 
-def test_a_dynamic_rnn_runs_each_sequence_for_as_long_as_it_is(fluid):
+def test_a_dynamic_rnn_runs_each_sequence_for_its_length(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 1], lod_level=1)
     rnn = L.DynamicRNN()
@@ -67,7 +67,7 @@ def static_rnn(fluid, x, hidden):
     return rnn()
 
 
-def test_a_static_rnn_runs_once_for_each_row_and_its_gradient_is_that_of_differences(fluid):
+def test_a_static_rnn_runs_per_row_and_its_gradient_matches_differences(fluid):
     L = fluid.layers
     x = fluid.data('x', [4, 2, 3])
     x.stop_gradient = False
@@ -100,7 +100,7 @@ def test_a_static_rnn_runs_once_for_each_row_and_its_gradient_is_that_of_differe
             assert got[at] == pytest.approx((losses[0] - losses[1]) / 2e-5, abs=1e-5), (which, at)
 
 
-def test_a_loop_hands_gradients_back_through_its_rounds(fluid):
+def test_a_loop_propagates_gradients_through_its_iterations(fluid):
     L = fluid.layers
     x = fluid.data('x', [2, 3])
     x.stop_gradient = False
@@ -114,7 +114,7 @@ def test_a_loop_hands_gradients_back_through_its_rounds(fluid):
         np.testing.assert_allclose(got, 8 * rows**7 / 6, rtol=1e-5)
 
 
-def test_a_value_that_a_round_has_written_over_before_it_is_used_is_refused(fluid):
+def test_a_value_overwritten_before_its_use_in_a_loop_is_refused(fluid):
     L = fluid.layers
     x = fluid.data('x', [2])
     x.stop_gradient = False
@@ -128,7 +128,7 @@ def test_a_value_that_a_round_has_written_over_before_it_is_used_is_refused(flui
     assert error.value.id == 'E-backward-overwritten'
 
 
-def test_while_is_used_as_it_can_be(fluid):
+def test_invalid_uses_of_while_are_refused(fluid):
     L = fluid.layers
     with pytest.raises(TypeError, match='cond must be a Variable of bool'):
         L.While(fluid.data('x', [1]))
@@ -142,7 +142,7 @@ def test_while_is_used_as_it_can_be(fluid):
     assert fluid.default_main_program().current_block().idx == 0
 
 
-def test_an_rnn_is_used_as_it_can_be(fluid):
+def test_invalid_uses_of_rnns_are_refused(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
     rnn = L.DynamicRNN()
@@ -264,7 +264,7 @@ BUILT = {'overwritten': last_round_counts, 'overwritten at times': last_round_th
 
 
 @pytest.mark.parametrize('kind', BUILT)
-def test_gradients_go_through_blocks_in_blocks(fluid, kind):
+def test_gradients_propagate_through_nested_blocks(fluid, kind):
     L = fluid.layers
     x = fluid.data('x', [3, 1])
     x.stop_gradient = False
@@ -276,7 +276,7 @@ def test_gradients_go_through_blocks_in_blocks(fluid, kind):
 
 
 @pytest.mark.parametrize('declared', [None, 3])
-def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(fluid, declared):
+def test_a_dynamic_rnn_reorders_static_inputs_and_initial_states(fluid, declared):
     """Fewer sequences take part in later steps, whatever the declared number of rows of the first state is."""
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
@@ -299,7 +299,7 @@ def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(flu
         np.testing.assert_allclose(grad, differences(fluid, loss, feed, name), atol=3e-3)
 
 
-def test_an_output_of_an_rnn_that_the_loss_does_not_need_has_no_gradient(fluid):
+def test_an_unused_rnn_output_has_no_gradient(fluid):
     L = fluid.layers
     x, start = fluid.data('x', [None, 2], lod_level=1), fluid.data('start', [None, 2])
     start.stop_gradient = False
@@ -320,7 +320,7 @@ def test_an_output_of_an_rnn_that_the_loss_does_not_need_has_no_gradient(fluid):
 
 
 @pytest.mark.parametrize('rounds', [0, 3])
-def test_a_loop_over_a_variable_that_is_used_before_it_too(fluid, rounds):
+def test_a_loop_variable_may_be_used_before_the_loop(fluid, rounds):
     L = fluid.layers
     x = fluid.data('x', [2])
     x.stop_gradient = False
@@ -335,7 +335,7 @@ def test_a_loop_over_a_variable_that_is_used_before_it_too(fluid, rounds):
     np.testing.assert_allclose(got, differences(fluid, loss, feed, 'x'), atol=3e-3)
 
 
-def test_a_dynamic_rnn_starts_anew_with_each_batch(fluid):
+def test_a_dynamic_rnn_resets_its_state_for_each_batch(fluid):
     L = fluid.layers
     x, start = fluid.data('x', [None, 2], lod_level=1), fluid.data('start', [None, 2])
     start.stop_gradient = False
@@ -362,7 +362,7 @@ def test_a_dynamic_rnn_starts_anew_with_each_batch(fluid):
         np.testing.assert_array_equal(after, alone)
 
 
-def test_the_index_of_joined_elements_is_their_extent(fluid):
+def test_tensor_array_to_tensor_returns_the_element_sizes(fluid):
     L = fluid.layers
     first, second = fluid.data('first', [2, 3]), fluid.data('second', [1, 3])
     array = L.array_write(first, L.fill_constant([1], 'int64', 0))
@@ -375,7 +375,7 @@ def test_the_index_of_joined_elements_is_their_extent(fluid):
     assert [list(index) for index in got] == [[2, 1], [2], [3], [1]]
 
 
-def test_a_sum_passes_over_what_a_block_that_did_not_run_would_have_written(fluid):
+def test_a_sum_skips_outputs_of_a_block_that_did_not_run(fluid):
     layers = fluid.layers
     x, taken = fluid.data('x', [2], 'float32'), fluid.data('taken', [1], 'bool')
     maybe = fluid.default_main_program().global_block().create_var(name='maybe', shape=[2], dtype='float32')
@@ -389,7 +389,7 @@ def test_a_sum_passes_over_what_a_block_that_did_not_run_would_have_written(flui
         np.testing.assert_array_equal(exe.run(feed=feed, fetch_list=[total])[0], expected)
 
 
-def test_parts_of_an_empty_batch_are_an_error(fluid):
+def test_ifelse_on_an_empty_batch_is_an_error(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 3])
     either = L.IfElse(fluid.data('b', [None, 1], 'bool'))

@@ -167,7 +167,7 @@ def comparable(program, block):
 
 
 @pytest.mark.parametrize('build', BUILDERS, ids=lambda build: build.__name__)
-def test_layers_make_fluids_programs(corpus, fluid, build):
+def test_layers_build_fluids_programs(corpus, fluid, build):
     build(fluid, fluid.layers)
     ours = programs.of(fluid.default_main_program())
     theirs = programs.read_file(corpus / 'open' / 'control' / (build.__name__ + '.pb'))

@@ -49,7 +49,7 @@ pipe_command: "cat"
     assert again.desc() == feed.desc()
 
 
-def test_slots_that_are_not_there_are_named(tmp_path, fluid):
+def test_unknown_slots_are_reported(tmp_path, fluid):
     feed = fluid.DataFeedDesc(written(tmp_path, TEXT))
     with pytest.raises(ValueError, match='set_use_slots: there is no slot x; there are words, label'):
         feed.set_use_slots(['x'])
@@ -74,18 +74,18 @@ FIELDS = {'name': str, 'size': int, 'flag': bool, 'inner': {'slots': [{'name': s
     ('name: "a', """'"a' cannot be part of a message"""),
     ('name:', 'field name must be a text, not the end'),
 ])
-def test_text_that_is_no_message(text, message):
+def test_invalid_text_format_is_refused(text, message):
     with pytest.raises(ValueError) as error:
         parse(text, FIELDS)
     assert message in str(error.value)
 
 
-def test_what_is_written_reads_back():
+def test_descriptions_round_trip_through_text():
     message = {'name': 'a "quoted"\\\nname', 'size': -5, 'flag': False, 'inner': {'slots': [{'name': 'x'}, {}]}}
     assert parse(print_message(message, FIELDS), FIELDS) == message
 
 
-def test_messages_lie_only_so_deep():
+def test_nesting_depth_is_bounded():
     deep = {}
     deep['inner'] = deep
     with pytest.raises(ValueError, match='more than 20 deep'):

@@ -33,7 +33,7 @@ def test_lines_come_from_memory(capsys):
     assert capsys.readouterr().out == '1 1 2 0.5 1\n1 2 2 0.5 2\n'
 
 
-def test_batches_are_made_of_so_many_samples(monkeypatch, capsys):
+def test_batches_have_the_given_number_of_samples(monkeypatch, capsys):
 
     class Padded(Words):
 
@@ -70,21 +70,21 @@ def test_text_is_written_as_it_is(capsys):
     ([[(5, [1])]], 'the name of a slot must be a str, not 5'),
     (['a'], "a sample must be a list .*, not 'a'"),
 ])
-def test_samples_that_cannot_be_written(samples, message):
+def test_invalid_samples_are_refused(samples, message):
     generator = MultiSlotDataGenerator()
     with pytest.raises(ValueError, match=message):
         for sample in samples:
             generator._gen_str(sample)
 
 
-def test_a_float_makes_its_slot_floats():
+def test_a_float_turns_its_slot_into_floats():
     generator = MultiSlotDataGenerator()
     generator._gen_str([('a', [1]), ('b', [1])])
     generator._gen_str([('a', [1.5]), ('b', [2])])
     assert generator._proto_info == [('a', 'float'), ('b', 'uint64')]
 
 
-def test_a_generator_without_its_functions_says_so():
+def test_a_generator_without_its_functions_is_refused():
     with pytest.raises(NotImplementedError, match='Generator must define generate_sample'):
         MultiSlotDataGenerator().run_from_memory()
     with pytest.raises(NotImplementedError, match='use MultiSlotDataGenerator'):

@@ -66,7 +66,7 @@ def test_a_shuffle_of_slots_exchanges_only_their_numbers(fluid, tmp_path):
     assert [words for words, _, _ in again] != [row[0] for row in ROWS]
 
 
-def test_a_sample_of_one_gives_numbers_of_one_instance_until_another_takes_its_place(fluid, tmp_path):
+def test_slots_shuffle_uses_one_candidate_until_it_is_replaced(fluid, tmp_path):
     dataset = loaded(fluid, tmp_path, [line(*row) for row in ROWS])
     dataset.set_fea_eval(1)
     dataset.slots_shuffle(['words', 'tags'])
@@ -75,7 +75,7 @@ def test_a_sample_of_one_gives_numbers_of_one_instance_until_another_takes_its_p
     assert all(tags[0] - 199 == words[0] for words, tags, _ in instances(fluid, dataset))
 
 
-def test_a_slot_that_is_no_sequence_is_refused(fluid, tmp_path):
+def test_shuffling_a_dense_slot_is_refused(fluid, tmp_path):
     dataset = loaded(fluid, tmp_path, [line(*ROWS[0])], fea_eval=3)
     with pytest.raises(penstock.ProgramError, match='price is not a slot with a sequence; those are words, tags'):
         dataset.slots_shuffle(['price'])
@@ -113,7 +113,7 @@ def test_any_number_of_instances_can_be_merged(fluid, tmp_path):
         dataset.set_merge_by_lineid(-1)
 
 
-def test_a_content_is_skipped(fluid, tmp_path):
+def test_the_content_of_an_instance_is_skipped(fluid, tmp_path):
     lines = [line([1], [2], [3, 4], 1, 'id', 1, 'some-text'), line([5], [6], [7, 8], 1, 'id', 1, 'other')]
     dataset = loaded(fluid, tmp_path, lines, parse_ins_id=True, parse_content=True)
     assert instances(fluid, dataset) == [([1], [2], [3, 4]), ([5], [6], [7, 8])]
@@ -121,7 +121,7 @@ def test_a_content_is_skipped(fluid, tmp_path):
         loaded(fluid, tmp_path, [line([1, 2], [2], [3, 4], 1, 'id')], parse_ins_id=True, parse_content=True)
 
 
-def test_all_instances_stay_and_each_is_seen_once(fluid, tmp_path):
+def test_global_shuffle_keeps_each_instance_once(fluid, tmp_path):
     dataset = loaded(fluid, tmp_path, [line(*row) for row in ROWS], fea_eval=10)
     dataset.slots_shuffle(['words', 'tags'])
     dataset.local_shuffle()

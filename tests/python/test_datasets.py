@@ -50,7 +50,7 @@ FLUIDS_TABLE = {
 
 
 @pytest.mark.parametrize('kind', FLUIDS_TABLE)
-def test_training_gives_fluids_numbers(tmp_path, fluid, capfd, kind):
+def test_training_matches_fluid(tmp_path, fluid, capfd, kind):
     variables, loss = click_model(fluid)
     fluid.optimizer.SGD(0.1).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -91,7 +91,7 @@ w	words		lod: {{0, 2}}
 '''    # noqa: W291
 
 
-def test_a_description_is_fluids(fluid):
+def test_the_description_equals_fluids(fluid):
     variables, _ = click_model(fluid)
     dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
     dataset.set_use_var(variables[:2])
@@ -144,7 +144,7 @@ def numbers(begin, end):
     return ['1 %d' % i for i in range(begin, end)]
 
 
-def test_batches_go_on_from_file_to_file_in_each_pass(tmp_path, fluid):
+def test_batches_span_files_in_each_pass(tmp_path, fluid):
     seen = Seen(fluid)
     files = [write(tmp_path, 'a', numbers(0, 3)), write(tmp_path, 'b', []), write(tmp_path, 'c', numbers(3, 7))]
     dataset = made(fluid, 'QueueDataset', [seen.x], files, 2)
@@ -153,7 +153,7 @@ def test_batches_go_on_from_file_to_file_in_each_pass(tmp_path, fluid):
 
 
 @pytest.mark.parametrize('kind', ['QueueDataset', 'InMemoryDataset'])
-def test_threads_have_their_parts(tmp_path, fluid, kind):
+def test_files_are_divided_among_threads(tmp_path, fluid, kind):
     seen = Seen(fluid)
     files = [write(tmp_path, 'f%d' % i, numbers(10 * i, 10 * i + 4)) for i in range(3)]
     dataset = made(fluid, kind, [seen.x], files, 3, thread=2)
@@ -200,7 +200,7 @@ def test_a_shuffle_depends_on_seed_and_number(tmp_path, fluid):
         assert sorted(order) == list(range(50)) and order != list(range(50))
 
 
-def test_loading_is_by_the_order_of_files_whatever_the_threads(tmp_path, fluid):
+def test_loading_keeps_the_file_order_with_any_threads(tmp_path, fluid):
     seen = Seen(fluid)
     files = [write(tmp_path, 'f%d' % i, numbers(100 * i, 100 * i + 100 - 10 * i)) for i in range(7)]
     expected = [100 * i + j for i in range(7) for j in range(100 - 10 * i)]
@@ -209,7 +209,7 @@ def test_loading_is_by_the_order_of_files_whatever_the_threads(tmp_path, fluid):
         assert seen.run(fluid, dataset, thread=1) == [expected]
 
 
-def test_memory_is_filled_ahead_and_released(tmp_path, fluid):
+def test_memory_is_preloaded_and_released(tmp_path, fluid):
     seen = Seen(fluid)
     dataset = made(fluid, 'InMemoryDataset', [seen.x], [write(tmp_path, 'a', numbers(0, 5))], 10)
     assert dataset.get_memory_data_size() == dataset.get_shuffle_data_size() == 5
@@ -249,7 +249,7 @@ def test_a_dataset_without_lines_trains_nothing(tmp_path, fluid):
     (numbers(0, 5), 'cat; kill -9 $$', 1, 'was ended by signal 9 after 3 lines'),
 ])
 @pytest.mark.parametrize('kind', ['QueueDataset', 'InMemoryDataset'])
-def test_what_is_wrong_is_said_once_with_file_and_line(tmp_path, fluid, kind, lines, command, threads, message):
+def test_a_data_error_is_reported_once_with_file_and_line(tmp_path, fluid, kind, lines, command, threads, message):
     seen = Seen(fluid)
     files = [write(tmp_path, 'b', numbers(0, 3)), write(tmp_path, 'a', lines)]
     with pytest.raises((_penstock.ProgramError, _penstock.StateError), match=message):
@@ -293,7 +293,7 @@ def test_several_threads_train_the_same_parameters(tmp_path, fluid):
     np.testing.assert_allclose(weight, np.ones((4, 1)), atol=0.05)
 
 
-def test_progress_says_step_loss_and_speed(tmp_path, fluid, capfd, monkeypatch):
+def test_progress_shows_step_loss_and_speed(tmp_path, fluid, capfd, monkeypatch):
     variables, loss = click_model(fluid)
     fluid.optimizer.SGD(0.1).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -310,7 +310,7 @@ def test_progress_says_step_loss_and_speed(tmp_path, fluid, capfd, monkeypatch):
 @pytest.mark.parametrize('places, drop_last, expected', [
     (2, True, [[[0, 1], [4, 5]]]), (2, False, [[[0, 1], [4, 5]], [[2], [6, 7]], [[8]]]),
     (1, True, [[[0, 1]], [[2, 4]], [[5, 6]], [[7, 8]]])])
-def test_a_loader_gives_the_batches_to_a_loop(tmp_path, fluid, places, drop_last, expected):
+def test_a_loader_yields_the_batches_to_a_loop(tmp_path, fluid, places, drop_last, expected):
     seen = Seen(fluid)
     files = [write(tmp_path, 'a', numbers(0, 3)), write(tmp_path, 'b', numbers(4, 9))]
     dataset = made(fluid, 'QueueDataset', [seen.x], files, 2)
@@ -328,7 +328,7 @@ def test_a_loader_gives_the_batches_to_a_loop(tmp_path, fluid, places, drop_last
         fluid.io.DataLoader.from_dataset(5, fluid.cpu_places(1))
 
 
-def test_a_handler_gets_values_while_training_goes_on(tmp_path, fluid):
+def test_a_fetch_handler_receives_values_during_training(tmp_path, fluid):
     variables, loss = click_model(fluid)
     got = []
 
@@ -347,7 +347,7 @@ def test_a_handler_gets_values_while_training_goes_on(tmp_path, fluid):
         fluid.executor.FetchHandler()
 
 
-def test_arguments_that_cannot_be(fluid):
+def test_invalid_arguments_are_refused(fluid):
     exe, factory = fluid.Executor(fluid.CPUPlace()), fluid.DatasetFactory()
     with pytest.raises(TypeError, match='needs a dataset of DatasetFactory, not None'):
         exe.train_from_dataset(fluid.default_main_program())

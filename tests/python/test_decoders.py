@@ -58,7 +58,7 @@ H0 = np.random.RandomState(8).randn(BATCH, HIDDEN).astype('float32')
 @pytest.mark.parametrize('time_major', [True, False])
 @pytest.mark.parametrize('is_test', [True, False])
 @pytest.mark.parametrize('impute', [True, False])
-def test_given_sequences_are_read_to_their_ends(fluid, time_major, is_test, impute):
+def test_training_helper_reads_sequences_to_their_ends(fluid, time_major, is_test, impute):
     net, lengths = Network(fluid), [3, 5, 2]
     x = fluid.data('x', [None, None, WIDTH])
     helper = fluid.layers.TrainingHelper(x, fluid.data('length', [None], 'int64'), time_major)
@@ -123,7 +123,7 @@ def greedy(net, steps):
 
 @pytest.mark.parametrize('kind', ['greedy', 'cold'])
 @pytest.mark.parametrize('is_test', [True, False])
-def test_the_best_token_is_read_next(fluid, kind, is_test):
+def test_greedy_helper_feeds_the_best_token(fluid, kind, is_test):
     net = Network(fluid)
     tokens = fluid.data('tokens', [None], 'int64')
     if kind == 'greedy':
@@ -137,7 +137,7 @@ def test_the_best_token_is_read_next(fluid, kind, is_test):
     np.testing.assert_array_equal(said, greedy(net, 6))
 
 
-def test_tokens_are_drawn_by_their_shares(fluid):
+def test_sampling_helper_draws_tokens_by_probability(fluid):
     net = Network(fluid)
     helper = fluid.layers.SampleEmbeddingHelper(net.embed, fluid.data('tokens', [None], 'int64'), END)
     token = helper.sample(None, fluid.data('scores_in', [None, WORDS]), None)
@@ -189,7 +189,7 @@ def test_rows_are_repeated_for_each_branch(fluid):
     np.testing.assert_array_equal(got, values.repeat(3, 0))
 
 
-def test_a_decoder_that_defines_nothing_says_so(fluid):
+def test_an_abstract_decoder_is_refused(fluid):
     decoder = fluid.layers.Decoder()
     with pytest.raises(NotImplementedError, match='Decoder does not define initialize'):
         fluid.layers.dynamic_decode(decoder)

@@ -90,7 +90,7 @@ def test_layers_of_images_agree_with_numpy(fluid):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_transposed_convolution_undoes_the_shape_of_a_convolution_and_learns(fluid):
+def test_a_transposed_convolution_restores_the_shape_and_trains(fluid):
     layers = fluid.layers
     image = fluid.data('image', [None, 4, 3, 3], 'float32')
     larger = layers.conv2d_transpose(image, 2, output_size=7, stride=2)
@@ -100,7 +100,7 @@ def test_a_transposed_convolution_undoes_the_shape_of_a_convolution_and_learns(f
     assert losses[-1] < losses[0]
 
 
-def test_a_transposed_convolution_of_single_channels_is_an_op_of_its_own_without_cudnn(fluid):
+def test_depthwise_transposed_convolution_has_its_own_op(fluid):
     layers = fluid.layers
     image = fluid.data('image', [None, 4, 3, 3], 'float32')
     attr = fluid.ParamAttr('w', initializer=fluid.initializer.Uniform(seed=3))
@@ -161,7 +161,7 @@ def test_range_takes_numbers_and_variables(fluid):
     np.testing.assert_allclose(got[1], [1, 0.75, 0.5, 0.25])
 
 
-def test_an_index_outside_names_the_op_and_the_line(fluid):
+def test_an_index_out_of_range_names_the_op_and_line(fluid):
     x, index = fluid.data('x', [None, 4], 'float32'), fluid.data('index', [2], 'int64')
     rows = fluid.layers.gather(x, index)
     with pytest.raises(ValueError, match='index 9 is outside of X, which has 3 rows(.|\n)*test_dense_layers'):
@@ -196,14 +196,14 @@ def test_nce_learns(fluid, sampler):
 
 
 @pytest.mark.parametrize('is_custom', [False, True])
-def test_a_hierarchical_sigmoid_learns_by_its_own_tree_and_by_ways_given(fluid, is_custom):
+def test_a_hierarchical_sigmoid_trains_with_default_and_custom_trees(fluid, is_custom):
     loss, feed = hsigmoid(fluid, is_custom)
     losses = learn(fluid, loss, feed)
     assert losses[-1] < 0.8 * losses[0]
 
 
 @pytest.mark.parametrize('layer, weight', [(nce, 'nce_0.w_0'), (hsigmoid, 'hierarchical_sigmoid_0.w_0')])
-def test_rows_of_a_sparse_gradient_add_up_to_the_dense_one(fluid, layer, weight):
+def test_a_sparse_gradient_sums_to_the_dense_gradient(fluid, layer, weight):
     sums = []
     for is_sparse in (False, True):
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -219,7 +219,7 @@ def test_rows_of_a_sparse_gradient_add_up_to_the_dense_one(fluid, layer, weight)
 
 
 @pytest.mark.parametrize('is_sparse', [False, True])
-def test_a_hierarchical_sigmoid_in_blocks_has_the_gradients_of_one_outside(fluid, is_sparse):
+def test_a_hierarchical_sigmoid_in_a_block_has_equal_gradients(fluid, is_sparse):
     L, grads, runs = fluid.layers, [], []
 
     def cost(x, label):
@@ -290,7 +290,7 @@ def test_auc_counts_over_batches(fluid, slide_steps, last_alone, kind):
     (lambda L, x: L.hsigmoid(x, L.cast(x, 'int64'), 1), 'num_classes must be at least 2, not 1'),
     (lambda L, x: L.hsigmoid(x, L.cast(x, 'int64'), 5, is_custom=True), 'is_custom needs path_table and path_code'),
 ])
-def test_a_wrong_argument_is_named(fluid, call, says):
+def test_a_wrong_argument_is_reported(fluid, call, says):
     with pytest.raises(ValueError, match=says):
         call(fluid.layers, fluid.data('x', [None, 4], 'float32'))
 

@@ -12,7 +12,7 @@ def relu_of_x(fluid):
     return fluid.default_main_program(), y
 
 
-def test_views_read_what_the_handles_read(fluid):
+def test_views_and_handles_agree(fluid):
     program, y = relu_of_x(fluid)
     block = program.desc.block(0)
     assert block == program.global_block().desc and block.id == 0 and block.parent == -1
@@ -67,7 +67,7 @@ def test_an_op_is_built_piece_by_piece_and_runs(fluid):
     assert h.tolist() == [[3.0], [12.0]]
 
 
-def test_positions_and_removal(fluid):
+def test_ops_can_be_inserted_and_removed_by_position(fluid):
     block = fluid.Program().desc.block(0)
     for kind in ('b', 'c'):
         block.append_op().set_type(kind)
@@ -103,7 +103,7 @@ def test_a_loop_names_its_block(fluid):
     assert op.attr('sub_block').id == 2 and program.num_blocks == 3
 
 
-def test_infer_shape_says_what_is_wrong(fluid):
+def test_infer_shape_reports_errors(fluid):
     block = fluid.Program().desc.block(0)
     op = block.append_op()
     op.set_type('no_such_op')
@@ -130,7 +130,7 @@ def test_gradient_ops_of_an_op(fluid):
     assert fluid.default_main_program().desc.op_count(0) == 1    # the program has no gradient op
 
 
-def test_declarations_of_ops(fluid):
+def test_op_declarations_are_readable(fluid):
     holder = fluid.framework.OpProtoHolder.instance()
     assert holder is fluid.framework.OpProtoHolder.instance()
     concat = holder.get_op_proto('concat')
@@ -151,7 +151,7 @@ def test_declarations_of_ops(fluid):
     assert fluid.core.has_grad_op_maker('relu') and not fluid.core.has_grad_op_maker('accuracy')
 
 
-def test_every_op_has_the_attributes_of_the_framework(fluid):
+def test_every_op_has_the_framework_attributes(fluid):
     maker = fluid.core.op_proto_and_checker_maker
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 2]), 1))
     with fluid.name_scope('part'):

@@ -62,7 +62,7 @@ def test_prior_boxes_lie_around_the_cells(fluid):
     agree(variances, np.broadcast_to(np.array([0.1, 0.2, 0.3, 0.4]), expected.shape))
 
 
-def test_density_priors_and_anchors(fluid):
+def test_density_priors_and_anchors_equal_numpy(fluid):
     (got, _), _ = run(fluid, lambda L, a, b: L.density_prior_box(a, b, [2], [4.0], [1.0]), a=FEATURE, b=PHOTO)
     for y, x, i, j in np.ndindex(2, 3, 2, 2):    # the mean step is 9, two of 4 along it
         centre = np.array([(x + 0.5) * 10 - 4.5 + 2 + 4 * j, (y + 0.5) * 8 - 4.5 + 2 + 4 * i] * 2)
@@ -75,7 +75,7 @@ def test_density_priors_and_anchors(fluid):
 
 
 @pytest.mark.parametrize('normalized', [True, False])
-def test_coded_boxes_are_distances_and_come_back(fluid, normalized):
+def test_box_coder_round_trips(fluid, normalized):
     more, prior, target, var = 0.0 if normalized else 1.0, boxes_of(3), boxes_of(4), [0.1, 0.1, 0.2, 0.2]
     (coded, _), = run(fluid, lambda L, p, t: L.box_coder(p, var, t, box_normalized=normalized), p=prior, t=target)
     for i, j in np.ndindex(4, 3):
@@ -87,7 +87,7 @@ def test_coded_boxes_are_distances_and_come_back(fluid, normalized):
     assert np.abs(back - target[:, None]).max() < (1e-3 if normalized else 0.51)    # half a pixel off
 
 
-def test_overlaps_clipped_boxes_and_corners(fluid):
+def test_iou_box_clip_and_polygon_transform_equal_numpy(fluid):
     x, y = boxes_of(3), boxes_of(4)
     (got, _), = run(fluid, lambda L, a, b: L.iou_similarity(a, b, False), a=x, b=y)
     agree(got, [[overlap(p, q, 1.0) for q in y] for p in x])
@@ -136,14 +136,14 @@ def test_polygons_overlap_by_their_common_area(fluid):
         assert got.shape == (count, 10)
 
 
-def test_neighbours_are_averaged_before_suppression(fluid):
+def test_locality_aware_nms_averages_neighbours(fluid):
     boxes = np.array([[[0, 0, 10, 10], [0, 0, 10, 12], [30, 30, 40, 40]]], 'float32')
     scores = np.array([[[0.6, 0.3, 0.5]]], 'float32')
     (got, _), = run(fluid, lambda L, b, s: L.locality_aware_nms(b, s, 0.1, -1, -1, 0.5), b=boxes, s=scores)
     agree(got, [[0, 0.9, 0, 0, 10, (10 * 0.6 + 12 * 0.3) / 0.9], [0, 0.5, 30, 30, 40, 40]])
 
 
-def test_scores_shrink_by_overlaps(fluid):
+def test_matrix_nms_decays_scores_by_overlap(fluid):
     boxes = np.array([[[0, 0, 10, 10], [0, 0, 10, 5], [30, 30, 40, 40]]], 'float32')
     scores = np.array([[[0.8, 0.6, 0.5]]], 'float32')
     (got, _), (index, _) = run(
@@ -153,7 +153,7 @@ def test_scores_shrink_by_overlaps(fluid):
     assert index.ravel().tolist() == [0, 2, 1]
 
 
-def test_matches_and_their_targets(fluid):
+def test_bipartite_match_and_target_assign_equal_numpy(fluid):
     distances = np.array([[0.1, 0.9, 0.6, 0.0], [0.8, 0.95, 0.3, 0.2], [0.4, 0.0, 0.7, 0.45]], 'float32')
     (rows, _), (of_match, _) = run(fluid, lambda L, d: L.bipartite_match(d, 'per_prediction', 0.42), {'d': [2, 1]},
                                    d=distances)
@@ -168,7 +168,7 @@ def test_matches_and_their_targets(fluid):
     assert weight[..., 0].tolist() == [[1, 1, 1, 1], [1, 0, 1, 1]]
 
 
-def test_yolo_boxes(fluid):
+def test_yolo_box_decodes_boxes(fluid):
     x = RANDOM.uniform(-2, 2, (1, 14, 2, 2)).astype('float32')
     (boxes, _), (scores, _) = run(fluid, lambda L, a, s: L.yolo_box(a, s, [10, 13, 16, 30], 2, 0.5, 32), a=x,
                                   s=np.array([[60, 80]], 'int32'))
@@ -183,7 +183,7 @@ def test_yolo_boxes(fluid):
             agree(scores[0, at], sure * sigmoid(t[5:]) * (sure >= 0.5))
 
 
-def test_the_loss_of_a_yolo_head(fluid):
+def test_yolov3_loss_equals_numpy(fluid):
     x = RANDOM.uniform(-1, 1, (1, 14, 2, 2)).astype('float32')
     box, label = np.array([[[0.3, 0.6, 0.3, 0.25], [0.2, 0.2, 0, 0]]], 'float32'), np.array([[1, 0]], 'int32')
 
@@ -203,7 +203,7 @@ def test_the_loss_of_a_yolo_head(fluid):
     agree(got, [expected])
 
 
-def test_the_focal_loss(fluid):
+def test_sigmoid_focal_loss_equals_numpy(fluid):
     x, label = RANDOM.uniform(-3, 3, (4, 2)).astype('float32'), np.array([[0], [2], [-1], [1]], 'int32')
     (got, _), = run(fluid, lambda L, a, b, c: L.sigmoid_focal_loss(a, b, c, 1.5, 0.3), a=x, b=label,
                     c=np.array([2], 'int32'))
@@ -264,7 +264,7 @@ def test_regions_are_spread_over_levels_and_collected(fluid):
     assert lengths == [[int((image[order] == n).sum()) for n in (0, 1)]]
 
 
-def test_decoded_boxes_of_the_best_class(fluid):
+def test_box_decoder_and_assign_takes_the_best_class(fluid):
     prior, target = boxes_of(3), RANDOM.uniform(-1, 1, (3, 12)).astype('float32')
     score = RANDOM.uniform(0, 1, (3, 3)).astype('float32')
     var = np.array([0.1, 0.1, 0.2, 0.2], 'float32')
@@ -283,7 +283,7 @@ CROWD, INFO = np.array([[0], [1]], 'int32'), np.array([[50, 50, 1]], 'float32')
 WITH_TRUTH = {'g': [2], 'c': [2]}
 
 
-def test_targets_of_a_region_proposal_network(fluid):
+def test_rpn_target_assign_selects_targets(fluid):
     found, logits = RANDOM.uniform(-1, 1, (1, 5, 4)).astype('float32'), RANDOM.uniform(-1, 1, (1, 5,
     1)).astype('float32')
     results = run(fluid, lambda L, f, s, a, g, c, i: L.rpn_target_assign(f, s, a, a, g, c, i, 4, 0.0, 0.5, 0.5, 0.4,
@@ -297,7 +297,7 @@ def test_targets_of_a_region_proposal_network(fluid):
     agree(targets, [[0, 0, 0, 0], [0, -0.25, 0, np.log(0.5)]])
 
 
-def test_targets_of_retinanet_and_of_a_second_stage(fluid):
+def test_retinanet_and_second_stage_targets_are_selected(fluid):
     found, logits = RANDOM.uniform(-1, 1, (1, 5, 4)).astype('float32'), RANDOM.uniform(-1, 1, (1, 5,
     2)).astype('float32')
     results = run(fluid, lambda L, f, s, a, g, n, c, i: L.retinanet_target_assign(f, s, a, a, g, n, c, i, 2, 0.5, 0.4),
@@ -316,7 +316,7 @@ def test_targets_of_retinanet_and_of_a_second_stage(fluid):
     agree(targets, np.zeros((4, 12)))
 
 
-def test_regions_of_a_cascade_begin_with_the_true_boxes_in_their_own_size(fluid):
+def test_cascade_regions_start_with_unscaled_ground_truth(fluid):
     rois = np.concatenate([TRUTH, ANCHORS * 2])
     (got, lengths), (labels, _) = run(
         fluid, lambda L, r, n, c, g, i: L.generate_proposal_labels(r, n, c, g, i, 4, 0.5, 0.5, 0.5, 0.0, class_nums=3,
@@ -329,7 +329,7 @@ def test_regions_of_a_cascade_begin_with_the_true_boxes_in_their_own_size(fluid)
     assert labels.ravel().tolist() == [2, 2, 2, 2, 0, 0] and lengths == [[6]]
 
 
-def test_a_true_box_has_offsets_of_exactly_zero_from_itself(fluid):
+def test_a_ground_truth_box_has_zero_offsets(fluid):
     truth = np.array([[63.0, 61.305515, 63.0, 61.672512], [2.3795931, 49.364536, 49.35264, 50.55793]], 'float32')
     targets = run(
         fluid, lambda L, r, n, c, g, i: L.generate_proposal_labels(r, n, c, g, i, 4, 0.5, 0.5, 0.5, 0.0, class_nums=3,
@@ -339,7 +339,7 @@ def test_a_true_box_has_offsets_of_exactly_zero_from_itself(fluid):
     assert targets.shape == (2, 12) and not targets.any()
 
 
-def test_what_retinanet_finds_on_its_levels(fluid):
+def test_retinanet_detection_output_merges_levels(fluid):
     anchors = np.array([[0, 0, 9, 9], [20, 20, 29, 29], [1, 0, 10, 9]], 'float32')
     scores = np.array([[[0.1, 0.9], [0.4, 0.6], [0.2, 0.8]]], 'float32')
     moved = np.zeros((1, 3, 4), 'float32')
@@ -353,7 +353,7 @@ def test_what_retinanet_finds_on_its_levels(fluid):
     assert lengths == [[4]]
 
 
-def test_masks_are_the_polygons_over_the_regions(fluid):
+def test_mask_labels_rasterize_polygons_over_regions(fluid):
     points = np.array([[0, 0], [5, 0], [5, 10], [0, 10], [20, 20], [30, 20], [30, 30]], 'float32')
     feeds = {
         'i': np.array([[50, 50, 1]], 'float32'),
@@ -381,7 +381,7 @@ def test_masks_are_the_polygons_over_the_regions(fluid):
     assert (masks[0, :2] == -1).all() and (masks[1, [0, 2]] == -1).all()
 
 
-def test_an_ssd_head_learns_to_find_a_box(fluid):
+def test_an_ssd_head_trains(fluid):
     fluid.default_startup_program().random_seed = 1
     layers = fluid.layers
     image = fluid.data('image', [1, 3, 16, 16])
@@ -407,7 +407,7 @@ def test_an_ssd_head_learns_to_find_a_box(fluid):
     assert got[0, 0] == 1 and overlap(got[0, 2:], truth[0]) > 0.8
 
 
-def test_the_mean_average_precision_of_batches(fluid):
+def test_detection_map_accumulates_over_batches(fluid):
     found = fluid.data('found', [None, 6], lod_level=1)
     label, box = fluid.data('label', [None, 1], lod_level=1), fluid.data('box', [None, 4], lod_level=1)
     metric = fluid.metrics.DetectionMAP(found, label, box, class_num=3)
@@ -430,7 +430,7 @@ def test_the_mean_average_precision_of_batches(fluid):
 
 
 @pytest.mark.parametrize('lengths, says', [([0, 1, 0], None), ([0, 1], None), ([0, 1, 0, 0], 'has 4 sequences')])
-def test_classes_after_the_last_sequence_of_the_state_have_no_rows(fluid, lengths, says):
+def test_detection_map_state_may_lack_classes(fluid, lengths, says):
     scope, place = fluid.Scope(), fluid.CPUPlace()
 
     def put(name, value, lengths=None):
@@ -473,6 +473,6 @@ def test_classes_after_the_last_sequence_of_the_state_have_no_rows(fluid, length
     (lambda L, x: L.yolo_box(x, x, 3, 2, 0.1, 32), 'anchors has the wrong type'),
     (lambda L, x: L.iou_similarity(x, x), r'shape of X \(\[2, 8, 4, 4\]\) must be \[boxes, 4\]'),
 ])
-def test_wrong_arguments_are_named(fluid, make, error):
+def test_wrong_arguments_are_reported(fluid, make, error):
     with pytest.raises((ValueError, TypeError), match=error):
         make(fluid.layers, fluid.data('x', [2, 8, 4, 4]))

@@ -38,7 +38,7 @@ def none(monkeypatch):
     monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
 
 
-def test_with_the_fallback_a_script_for_gpus_trains_with_one_warning(tmp_path):
+def test_with_the_cpu_fallback_a_gpu_script_trains_with_one_warning(tmp_path):
     script = tmp_path / 'train.py'
     script.write_text(TRAIN)
     ended = subprocess.run([sys.executable, '-W', 'always', script], env=dict(os.environ, PENSTOCK_CUDA_FALLBACK='1'),
@@ -56,7 +56,7 @@ def test_with_the_fallback_a_script_for_gpus_trains_with_one_warning(tmp_path):
     lambda fluid: fluid.cuda_places(),
     lambda fluid: fluid.cuda_pinned_places(),
 ])
-def test_without_it_the_error_names_it(fluid, monkeypatch, use, value):
+def test_without_the_cpu_fallback_the_error_names_its_variable(fluid, monkeypatch, use, value):
     if value is None:
         monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
     else:
@@ -87,5 +87,5 @@ def test_gpus_are_counted_as_cuda_counts_them(fluid, none, monkeypatch, visible,
     assert fluid.core.get_cuda_device_count() == count
 
 
-def test_with_the_fallback_there_is_one_gpu(fluid, fallback):
+def test_the_cpu_fallback_counts_as_one_gpu(fluid, fallback):
     assert fluid.core.get_cuda_device_count() == 1

@@ -43,7 +43,7 @@ def test_only_large_gradients_are_compressed(fluid):
     assert all('w' not in (op.attr('op_role_var') if op.has_attr('op_role_var') else []) for op in others)
 
 
-def test_it_is_momentum_until_it_begins_and_then_lets_the_largest_pass(fluid):
+def test_dgc_is_momentum_before_ramp_up_and_sparse_after(fluid):
     fluid.default_startup_program().random_seed = 1
     compressed = train(fluid, build(fluid, sparsity=[0.75]), 4)
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -64,7 +64,7 @@ def test_it_is_momentum_until_it_begins_and_then_lets_the_largest_pass(fluid):
         assert numpy.allclose(moved, 0.01 * gradient, atol=1e-7)
 
 
-def test_clipping_and_regularization_are_the_ops_own(fluid):
+def test_dgc_ops_clip_and_regularize(fluid):
     clip = fluid.clip.GradientClipByNorm(1.0)
     build(fluid, grad_clip=clip, num_trainers=4, regularization=fluid.regularizer.L2Decay(0.1))
     main = fluid.default_main_program()
@@ -79,7 +79,7 @@ def test_clipping_and_regularization_are_the_ops_own(fluid):
     (dict(grad_clip='value', num_trainers=2), 'clips by GradientClipByNorm only, not by GradientClipByValue'),
     (dict(grad_clip='norm'), 'num_trainers must be an int of at least 1, not None'),
 ])
-def test_what_cannot_be(fluid, arguments, says):
+def test_invalid_dgc_arguments_are_refused(fluid, arguments, says):
     kinds = dict(value=fluid.clip.GradientClipByValue, norm=fluid.clip.GradientClipByNorm)
     if 'grad_clip' in arguments:
         arguments = dict(arguments, grad_clip=kinds[arguments['grad_clip']](1.0))
@@ -91,7 +91,7 @@ def test_what_cannot_be(fluid, arguments, says):
     {}, {'sync_mode': False}, {'mode': 'nccl2'}, {'mode': 'collective', 'collective_mode': 'grad_allreduce'},
     {'mode': 'collective', 'collective_mode': 'local_sgd'},
 ])
-def test_every_mode_takes_it(fluid, fields):
+def test_every_transpiler_mode_supports_dgc(fluid, fields):
     build(fluid)
     config = fluid.DistributeTranspilerConfig()
     for field, value in fields.items():
@@ -110,7 +110,7 @@ def test_every_mode_takes_it(fluid, fields):
     assert any('increment' in ops or 'sum' in ops for ops in updates), 'the count of steps goes with the update'
 
 
-def test_the_native_call_too(fluid):
+def test_native_transpile_supports_dgc(fluid):
     build(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     roles = penstock.transpile(main, startup, ['a:1', 'b:1'], trainers=2)

@@ -75,7 +75,7 @@ def steps_of(folder, role):
         return 0
 
 
-def test_a_stopped_trainer_is_named_by_who_waits_and_by_the_launcher(tmp_path):
+def test_waiting_roles_and_the_launcher_name_a_stopped_trainer(tmp_path):
     with running(tmp_path, "--server_num", "1", "--worker_num", "2", "--hang_timeout", "3", "--metrics", "0",
                  script(tmp_path), "1000000", environment={"PENSTOCK_REPORT_AFTER": "0.3"}) as launcher:
         wait_until(lambda: steps_of(tmp_path, "trainer.0") > 3)
@@ -98,7 +98,7 @@ def test_a_stopped_trainer_is_named_by_who_waits_and_by_the_launcher(tmp_path):
         json.loads(line).get("kind") for line in lines_of(tmp_path, "flight.pserver.0.jsonl")}
 
 
-def test_a_killed_trainers_last_event_is_told_last(tmp_path):
+def test_the_last_event_of_a_killed_trainer_is_reported(tmp_path):
     with running(tmp_path, "--server_num", "1", "--worker_num", "2", "--metrics", "0", script(tmp_path),
                  "1000000") as launcher:
         wait_until(lambda: steps_of(tmp_path, "trainer.0") > 3)
@@ -135,7 +135,7 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
     assert not list((tmp_path / "mylog").glob("flight.*"))
 
 
-def test_an_asynchronous_jobs_servers_tell_how_stale_gradients_were(tmp_path):
+def test_asynchronous_servers_report_staleness(tmp_path):
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", script(tmp_path, "sync_mode=False, "), "20")
     assert result.returncode == 0, result.stderr
     receipts = {role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())

@@ -20,7 +20,7 @@ def roles(tmp_path, monkeypatch, *arguments, **environment):
     return [(role.kind, role.address, role.environment) for role in make_job(plan, (plan.own,)).roles]
 
 
-def test_the_port_of_the_pservers_is_told_to_every_role_if_they_have_one(tmp_path, monkeypatch):
+def test_every_role_receives_the_common_pserver_port(tmp_path, monkeypatch):
     (_, server, served), (_, _, trained) = roles(tmp_path, monkeypatch, '--server_num', '1', '--worker_num', '1')
     port = server.rpartition(':')[2]
     for role in (served, trained):
@@ -31,7 +31,7 @@ def test_the_port_of_the_pservers_is_told_to_every_role_if_they_have_one(tmp_pat
         assert role['DISTRIBUTED_TRAINER_ENDPOINTS'] == role['PADDLE_TRAINER_ENDPOINTS']
 
 
-def test_no_port_stands_for_pservers_with_several(tmp_path, monkeypatch):
+def test_pservers_with_different_ports_set_no_common_port(tmp_path, monkeypatch):
     made = roles(tmp_path, monkeypatch, '--server_num', '2', '--worker_num', '1')
     for kind, address, role in made:
         own = {address.rpartition(':')[2]} if kind == 'pserver' else set()
@@ -39,12 +39,12 @@ def test_no_port_stands_for_pservers_with_several(tmp_path, monkeypatch):
         assert role['PADDLE_PSERVERS'] == '127.0.0.1,127.0.0.1'
 
 
-def test_one_pserver_on_each_machine_has_one_port(tmp_path, monkeypatch):
+def test_one_pserver_per_machine_uses_one_port(tmp_path, monkeypatch):
     made = roles(tmp_path, monkeypatch, '--endpoints', '127.0.0.2:6200,127.0.0.1:6200', '--worker_num', '1')
     assert {role['PADDLE_PORT'] for _, _, role in made} == {'6200'}
 
 
-def test_the_machines_of_fluids_cloud_keep_their_variable(tmp_path, monkeypatch):
+def test_paddlecloud_roles_do_not_receive_paddle_trainers(tmp_path, monkeypatch):
     made = roles(tmp_path, monkeypatch, '--use_paddlecloud', '--worker_num', '1', PADDLE_TRAINERS='127.0.0.1',
                  PADDLE_PSERVERS='127.0.0.1', POD_IP='127.0.0.1', PADDLE_PORT='6300')
     assert all('PADDLE_TRAINERS' not in role for _, _, role in made)
@@ -57,7 +57,7 @@ def transpiled(fluid, pservers, **kwargs):
     return t
 
 
-def test_wrong_pservers_are_compared_with_the_launchers(fluid, monkeypatch, capfd):
+def test_mismatched_pserver_lists_are_reported(fluid, monkeypatch, capfd):
     monkeypatch.setenv('PADDLE_PSERVER_ENDPOINTS', '127.0.0.1:4001,127.0.0.1:4002')
     with pytest.raises(penstock.ProgramError, match='listed twice') as caught:
         transpiled(fluid, '127.0.0.1:6174,127.0.0.1:6174')
@@ -70,14 +70,14 @@ def test_wrong_pservers_are_compared_with_the_launchers(fluid, monkeypatch, capf
     assert 'no pserver was started' not in capfd.readouterr().err
 
 
-def test_geo_names_the_trainers_startup_program(fluid):
+def test_geo_mode_returns_the_trainers_startup_program(fluid):
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1)))
     t = fluid.transpiler.GeoSgdTranspiler()
     t.transpile(0, pservers='127.0.0.1:6174', trainers=2)
     assert t.trainer_startup_program is fluid.default_startup_program()
 
 
-def test_fleet_says_which_implementation_it_is():
+def test_fleet_reports_its_implementation():
     from penstock.fluid.incubate.fleet.parameter_server import version
     assert version.is_transpiler() and version.BUILD_MODE == 1
 
@@ -112,7 +112,7 @@ assert open('log/workerlog.1').read() == '1 of 2 x\\n', open('log/workerlog.1').
 '''
 
 
-def test_scripts_that_start_their_own_trainers(tmp_path):
+def test_scripts_can_start_their_own_trainers(tmp_path):
     (tmp_path / 'cluster.py').write_text(CLUSTER)
     (tmp_path / 'trainer.py').write_text(
         'import os, sys\nprint(os.environ["PADDLE_TRAINER_ID"], "of", os.environ["PADDLE_TRAINERS_NUM"], sys.argv[1])')
@@ -121,7 +121,7 @@ def test_scripts_that_start_their_own_trainers(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_fleets_checks_of_saved_programs(fluid, tmp_path):
+def test_fleet_utils_check_saved_programs(fluid, tmp_path):
     from penstock.fluid.incubate.fleet.utils import utils
     y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, bias_attr=False)
     main = fluid.default_main_program()
@@ -156,7 +156,7 @@ def test_fleets_checks_of_saved_programs(fluid, tmp_path):
         utils.check_saved_vars_try_dump(str(tmp_path / 'model'), '__model__', False, feed, fetch, 2)
 
 
-def test_a_store_over_http():
+def test_kv_server_stores_values_over_http():
     from penstock.fluid.incubate.fleet.utils.http_server import KVServer
     server = KVServer(0, {'job': 1})
     server.start()

@@ -31,7 +31,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('name', sorted(CASES))
-def test_the_ops_are_fluids(fluid, name):
+def test_distributions_append_fluids_ops(fluid, name):
     build, ops = CASES[name]
     build(fluid.layers, *(fluid.data(key, [None, 4]) for key in 'abcdv'))
     assert ' '.join(op.type for op in fluid.default_main_program().global_block().ops) == ops
@@ -64,7 +64,7 @@ def test_one_hot_takes_a_gradient_as_fluids_does(fluid):
     assert grad.output('X@GRAD') == [rows.name + '@GRAD']
 
 
-def test_extents_given_as_numbers_are_known(fluid):
+def test_extents_given_as_numbers_are_static(fluid):
     x = fluid.data('x', [None, 4, 6])
     size = fluid.layers.fill_constant([1], 'int32', 3)
     assert fluid.layers.crop_tensor(x, shape=[-1, 2, size], offsets=[0, 0, 0]).shape == (-1, 2, -1)

@@ -35,13 +35,13 @@ def test_the_pages_build_without_a_warning(tmp_path):
         assert (tmp_path / 'html' / (page + '.html')).exists(), page
 
 
-def test_the_page_of_the_modes_has_each_setting_that_makes_one():
+def test_the_modes_page_lists_each_setting():
     page = (DOCS / 'pages' / 'modes.md').read_text()
     for field in SETTINGS_OF_MODES:
         assert hasattr(DistributeTranspilerConfig, field) and field in page, field
 
 
-def test_each_mode_says_what_it_promises_and_when_to_use_it():
+def test_each_mode_documents_its_guarantee_and_use():
     page = (DOCS / 'pages' / 'modes.md').read_text()
     with_servers = page.split('## With parameter servers')[1].split('### Fleet')[0]
     modes = dict(re.findall(r'^### ([^\n]+)\n(.*?)(?=^### |\Z)', with_servers, re.DOTALL | re.MULTILINE))
@@ -93,7 +93,7 @@ def markdown_files():
     return [ROOT / name for name in listed.stdout.split()] or pytest.fail('git lists no Markdown files')
 
 
-def test_links_between_files_lead_to_files():
+def test_links_between_files_resolve():
     broken, seen = [], 0
     for path in markdown_files():
         if path.parent == DOCS / 'pages':    # links to pages that are generated; the build checks them

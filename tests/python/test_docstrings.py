@@ -187,7 +187,7 @@ def add(a, *more):
     (COMPLETE.replace('Returns:', 'Gives:'), ['Returns']),
     (COMPLETE.replace('Raises:', 'Fails:'), ['Raises']),
 ])
-def test_what_a_docstring_lacks_is_found(docstring, missing):
+def test_missing_docstring_sections_are_detected(docstring, missing):
     assert missing_in(docstring, add) == missing
 
 
@@ -215,7 +215,7 @@ def _layers_of_a_variable():
             yield name, thing, required
 
 
-def test_what_a_layer_raises_for_a_wrong_first_argument_is_documented(fluid):
+def test_errors_of_layers_for_a_wrong_first_argument_are_documented(fluid):
     undocumented, seen = [], 0
     for name, layer, required in _layers_of_a_variable():
         arguments = {one: _stands_for(fluid, one, kind) for one, kind in required.items()}

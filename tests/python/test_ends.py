@@ -72,7 +72,7 @@ DONE = {
 
 
 @pytest.mark.parametrize('end', DONE.values(), ids=DONE)
-def test_a_trainer_that_ends_normally_is_done(job, end):
+def test_a_normal_exit_completes_the_trainer(job, end):
     results = results_of(job, [end])
     assert {name: result[0] for name, result in results.items()} == {'pserver0': 0, 'trainer0': 0}, results
 
@@ -92,12 +92,12 @@ NOT_DONE = {
 
 
 @pytest.mark.parametrize('end, said', NOT_DONE.values(), ids=NOT_DONE)
-def test_a_trainer_that_ends_otherwise_is_not(job, end, said):
+def test_an_abnormal_exit_does_not_complete_the_trainer(job, end, said):
     server = results_of(job, [end])['pserver0']
     assert server[0] == 1 and 'PeerError' in server[2] and said in server[2], server
 
 
-def test_close_of_one_executor_does_not_end_another_ones_training(job):
+def test_closing_one_executor_does_not_end_another_training(job):
     end = 'first = fluid.Executor(fluid.CPUPlace()); first.run(fluid.default_startup_program()); ' \
           'exe = train(); first.close(); exe.run(t.get_trainer_program(), feed={"x": np.ones((2, 4), "float32")}); ' \
           'exe.close(); print("closed")'
@@ -106,7 +106,7 @@ def test_close_of_one_executor_does_not_end_another_ones_training(job):
     assert 'closed' in results['trainer0'][1]
 
 
-def test_an_early_end_is_one_line_to_those_who_go_on(job):
+def test_an_early_end_is_reported_in_one_line(job):
     results = results_of(job, ['start(); train().close()', 'start(); train().close()'], steps=(6, 2))
     assert {result[0] for result in results.values()} == {0}, results
     for name in ('pserver0', 'trainer0'):
@@ -114,7 +114,7 @@ def test_an_early_end_is_one_line_to_those_who_go_on(job):
     assert 'completed at step' not in results['trainer1'][2]
 
 
-def test_an_end_at_the_same_step_is_none(job):
+def test_trainers_ending_at_the_same_step_print_nothing(job):
     results = results_of(job, ['start_and_train()', 'start_and_train()'])
     assert {result[0] for result in results.values()} == {0}, results
     assert all('completed at step' not in result[2] for result in results.values()), results
@@ -160,17 +160,17 @@ np.testing.assert_allclose(w(), 6.9, rtol=1e-6)
 
 
 @pytest.mark.parametrize('how', ['load_vars', 'set_program_state', 'set'])
-def test_values_loaded_before_the_first_step_are_what_training_begins_from(job, how):
+def test_training_starts_from_values_loaded_before_it(job, how):
     results = results_of(job, [loading(LOAD_AND_STEP, how)] * 2)
     assert {result[0] for result in results.values()} == {0}, results
 
 
-def test_trainers_that_load_different_values_are_told(job):
+def test_loading_different_values_on_trainers_is_an_error(job):
     results = results_of(job, [loading(LOAD_AND_STEP), loading(LOAD_AND_STEP, value='8')])
     assert all(result[0] != 0 and 'E-load-differs' in result[2] for result in results.values()), results
 
 
-def test_a_trainer_that_alone_loads_is_told(job):
+def test_loading_on_only_one_trainer_is_an_error(job):
     results = results_of(job, [loading(LOAD_AND_STEP), 'start_and_train()'])
     assert all(result[0] != 0 and 'E-load-differs' in result[2] for result in results.values()), results
     assert 'trainer 0 set the value of w before its first step, trainer 1 did not' in results['pserver0'][2]
@@ -187,7 +187,7 @@ def test_a_load_after_the_first_step_is_an_error(job):
     assert results['trainer0'][0] != 0 and 'E-load-late' in results['trainer0'][2], results
 
 
-def test_a_load_of_what_is_there_is_no_error(job):
+def test_loading_the_current_values_is_accepted(job):
     """A script that inspects the model that it has just saved."""
     same = loading('''
         start()
@@ -201,7 +201,7 @@ def test_a_load_of_what_is_there_is_no_error(job):
     assert {result[0] for result in results.values()} == {0}, results
 
 
-def test_what_is_set_by_hand_later_is_the_trainers_own(job):
+def test_values_set_after_the_first_step_stay_local(job):
     late = loading('''
         start()
         exe = train()

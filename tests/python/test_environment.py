@@ -21,7 +21,7 @@ PASS_ON = {
 }
 
 
-def test_no_other_code_reads_variables():
+def test_only_the_environment_module_reads_variables():
     readers = set()
     for folder in ("framework", "operators", "transpiler", "executor", "python/src"):
         for file in (ROOT / folder).rglob("*"):
@@ -66,7 +66,7 @@ def test_every_variable_that_the_sources_name_is_in_the_table():
     ("FLAGS_rpc_deadline", ["0", "-1", "3s"]),
     ("PENSTOCK_VERIFY", ["all"]),
 ])
-def test_a_value_that_a_variable_does_not_take_is_refused_by_name(monkeypatch, name, odd):
+def test_an_invalid_value_is_refused_with_its_variable(monkeypatch, name, odd):
     for text in odd:
         monkeypatch.setenv(name, text)
         with pytest.raises(ProgramError, match=f"the environment variable {name} is .*E-environment"):
@@ -76,7 +76,7 @@ def test_a_value_that_a_variable_does_not_take_is_refused_by_name(monkeypatch, n
         assert _environment.value(name, "the default") == "the default"
 
 
-def test_bytes_that_are_no_text_are_refused_too(monkeypatch):
+def test_bytes_that_are_not_utf8_are_refused(monkeypatch):
     monkeypatch.setitem(os.environ, "PENSTOCK_TLS_MUTUAL", "\udcff")
     with pytest.raises(ProgramError, match="PENSTOCK_TLS_MUTUAL"):
         _environment.value("PENSTOCK_TLS_MUTUAL")
@@ -87,7 +87,7 @@ def test_bytes_that_are_no_text_are_refused_too(monkeypatch):
     ("PENSTOCK_METRICS", "yes"), ("FLAGS_check_nan_inf", "perhaps"), ("FLAGS_rpc_deadline", "never"),
     ("PENSTOCK_VERIFY", "everything"), ("PENSTOCK_PROGRESS", "x"), ("CPU_NUM", "all"),
 ])
-def test_an_executor_refuses_it(name, text):
+def test_an_executor_refuses_an_invalid_variable(name, text):
     script = "import penstock.fluid as fluid; fluid.Executor(); fluid.cpu_places()"
     ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, name: text}, capture_output=True,
                            text=True)
@@ -101,7 +101,7 @@ def test_an_executor_refuses_it(name, text):
     ([], {"PADDLE_NUM_TRAINERS": "many"}, "PADDLE_NUM_TRAINERS"),
     (["--use_paddlecloud"], {"PADDLE_TRAINERS": "127.0.0.1", "POD_IP": "127.0.0.1", "PADDLE_PORT": "x"}, "PADDLE_PORT"),
 ])
-def test_the_launcher_refuses_it_before_any_role_runs(tmp_path, arguments, environment, said):
+def test_the_launcher_refuses_an_invalid_variable_before_starting_roles(tmp_path, arguments, environment, said):
     (tmp_path / "s.py").write_text("")
     with pytest.raises(JobError, match=f"{said} is .*E-environment"):
         make_plan(parse_options([*arguments, str(tmp_path / "s.py")]), environment)
@@ -115,6 +115,6 @@ def test_options_in_seconds_have_a_range(capsys, option, text):
     assert option in capsys.readouterr().err
 
 
-def test_a_variable_without_a_place_in_the_table_cannot_be_read():
+def test_a_variable_outside_the_table_cannot_be_read():
     with pytest.raises(KeyError):
         _environment.value("PENSTOCK_UNKNOWN")

@@ -9,7 +9,7 @@ def sequences(fluid, rows):
     return fluid.create_lod_tensor(flat, [[len(row) for row in rows]], fluid.CPUPlace())
 
 
-def test_edit_distance_over_batches(fluid):
+def test_edit_distance_accumulates_over_batches(fluid):
     found, right = (fluid.layers.data(name, [1], dtype='int64', lod_level=1) for name in ('found', 'right'))
     with pytest.warns(UserWarning, match='fluid.evaluator.EditDistance is deprecated; fluid.metrics.EditDistance'):
         distance = fluid.evaluator.EditDistance(found, right)
@@ -27,7 +27,7 @@ def test_edit_distance_over_batches(fluid):
     assert [value[0] for value in distance.eval(exe)] == [0, 0]
 
 
-def test_an_evaluator_belongs_to_the_first_block(fluid):
+def test_evaluators_must_be_created_in_block_0(fluid):
     flag = fluid.layers.fill_constant([1], 'bool', True)
     with fluid.layers.While(flag).block(), pytest.raises(ValueError, match='create an evaluator in the first block'):
         with pytest.warns(UserWarning, match='deprecated'):

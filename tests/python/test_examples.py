@@ -66,7 +66,7 @@ EXAMPLES = [pytest.param(name, example_of(thing.__doc__), id=name) for name, thi
 
 
 @pytest.mark.parametrize('name, code', EXAMPLES)
-def test_an_example_runs(name, code, fluid, tmp_path, monkeypatch):
+def test_each_docstring_example_runs(name, code, fluid, tmp_path, monkeypatch):
     assert code, '%s: the section Example is empty' % name
     monkeypatch.chdir(tmp_path)
     for name_of_flag in ('array_kind', 'empties_are_vectors'):    # which compat.install changes
@@ -83,5 +83,5 @@ def test_examples_are_found():
     ('Adds.\n\n    Example:\n        a = 1\n\n        b = 2\n\n    Reference:\n        A paper.', 'a = 1\n\nb = 2'),
     ('Adds.', None),
 ])
-def test_the_code_of_a_docstring(docstring, code):
+def test_example_code_is_extracted_from_a_docstring(docstring, code):
     assert example_of(docstring) == code

@@ -56,7 +56,7 @@ def test_a_fetched_array_keeps_its_values_when_the_program_runs_again(fluid):
         np.testing.assert_array_equal(now, before)
 
 
-def test_feeding_does_not_change_the_callers_arrays_and_takes_any_of_them(fluid):
+def test_feeding_accepts_any_array_and_does_not_change_it(fluid):
     x = fluid.data('x', [None, 1024])
     out = fluid.layers.scale(fluid.layers.relu(x), 2.0)
     exe = fluid.Executor()
@@ -93,7 +93,7 @@ def test_an_array_keeps_its_memory_while_a_run_reads_it(fluid):
     whole.resize((1, 1), refcheck=False)    # afterwards it is the caller's again
 
 
-def test_what_is_fed_and_fetched_is_a_copy(fluid):
+def test_fed_and_fetched_values_are_copies(fluid):
     x = fluid.data('x', [None, 1024])
     fed = np.ones((2000, 1024), 'float32')
     got, = fluid.Executor().run(feed={'x': fed}, fetch_list=[x])
@@ -103,7 +103,7 @@ def test_what_is_fed_and_fetched_is_a_copy(fluid):
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'int64', 'uint8'])
-def test_memory_of_others_than_numpy_is_copied(fluid, dtype):
+def test_memory_not_owned_by_numpy_is_copied(fluid, dtype):
     """The owner may free the array during the run, and may change an index after it was checked."""
     x = fluid.data('x', [None, 1024], dtype)
     copied = fluid.default_main_program().current_block().create_var(name='copied', shape=[-1, 1024], dtype=dtype)
@@ -145,7 +145,7 @@ def writes(fluid):
     'other values', 'other values of a file', 'another shape', 'another type', 'sequences', 'gone', 'a new variable',
     'rows', 'height', 'of a scope below'
 ])
-def test_a_run_meets_the_types_that_it_was_prepared_for(fluid, what):
+def test_variables_cannot_change_type_during_a_run(fluid, what):
     x = fluid.data('x', [None, 3])
     w = fluid.layers.create_global_var([3, 2], 1.0, 'float32', persistable=True, name='w')
     done = fluid.default_main_program().current_block().create_var(name='done', shape=[1], dtype='float32')
@@ -179,7 +179,7 @@ def test_a_run_meets_the_types_that_it_was_prepared_for(fluid, what):
     ({}, 'x'),
     ({'x': np.zeros((2, 12), 'float32'), 'y': np.zeros((2, 1), 'float32')}, 'x'),
 ])
-def test_wrong_feeds_are_named(fluid, feed, says):
+def test_wrong_feeds_are_reported(fluid, feed, says):
     _, loss = regression(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
@@ -188,7 +188,7 @@ def test_wrong_feeds_are_named(fluid, feed, says):
     assert says in str(error.value)
 
 
-def test_what_a_program_lacks_is_left_out_with_a_warning(fluid):
+def test_unknown_feeds_are_ignored_with_a_warning(fluid):
     _, loss = regression(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
@@ -201,7 +201,7 @@ def test_what_a_program_lacks_is_left_out_with_a_warning(fluid):
         exe.run(pruned, feed=dict(feed, label=None), fetch_list=[])
 
 
-def test_values_and_names_that_are_none_are_named(fluid):
+def test_feeds_and_names_of_none_are_reported(fluid):
     _, loss = regression(fluid)
     with pytest.raises(TypeError, match='the value of x is None'):
         fluid.Executor().run(feed={'x': None}, fetch_list=[loss])
@@ -209,7 +209,7 @@ def test_values_and_names_that_are_none_are_named(fluid):
         fluid.Executor().run(feed={}, fetch_list=[3])
 
 
-def test_a_wrong_element_type_of_a_tensor_is_named(fluid):
+def test_a_wrong_element_type_of_a_tensor_is_reported(fluid):
     _, loss = regression(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
@@ -218,13 +218,13 @@ def test_a_wrong_element_type_of_a_tensor_is_named(fluid):
         exe.run(feed={'x': wrong, 'y': np.zeros((2, 1), 'float32')}, fetch_list=[loss])
 
 
-def test_running_before_the_start_up_program_says_so(fluid):
+def test_running_before_the_startup_program_is_reported(fluid):
     _, loss = regression(fluid)
     with pytest.raises(penstock.StateError, match='fc_0.w_0'):
         fluid.Executor().run(feed=batch(), fetch_list=[loss])
 
 
-def test_a_closed_executor_says_so(fluid):
+def test_running_a_closed_executor_is_reported(fluid):
     exe = fluid.Executor()
     exe.close()
     exe.close()
@@ -232,7 +232,7 @@ def test_a_closed_executor_says_so(fluid):
         exe.run(fluid.default_startup_program())
 
 
-def test_tensors_of_a_scope(fluid):
+def test_scope_tensors_can_be_read_and_set(fluid):
     tensor = fluid.global_scope().var('v').get_tensor()
     assert not tensor._is_initialized()
     tensor.set(np.arange(6, dtype='int64').reshape(2, 3), fluid.CPUPlace())
@@ -259,7 +259,7 @@ def test_every_element_type_goes_through_a_tensor(fluid, dtype):
     np.testing.assert_array_equal(back, values)
 
 
-def test_sequences(fluid):
+def test_lod_tensors_convert_lengths_and_offsets(fluid):
     tensor = fluid.create_lod_tensor(np.zeros((5, 1), 'float32'), [[2, 3]], fluid.CPUPlace())
     assert tensor.lod() == [[0, 2, 5]] and tensor.recursive_sequence_lengths() == [[2, 3]]
     with pytest.raises(ValueError, match='do not cover'):
@@ -302,7 +302,7 @@ LONG_RUN = textwrap.dedent('''
 ''')
 
 
-def test_ctrl_c_stops_a_run_and_other_threads_go_on_meanwhile(tmp_path):
+def test_ctrl_c_stops_a_run_and_not_other_threads(tmp_path):
     script = tmp_path / 'long.py'
     script.write_text(LONG_RUN)
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
@@ -392,7 +392,7 @@ def test_sequences_that_do_not_cover_a_tensor_are_an_error(fluid):
     assert tensor.lod() == [[0, 2], [0, 1, 3]]
 
 
-def test_levels_of_sequences_fit_together_before_there_are_rows(fluid):
+def test_lod_levels_are_checked_before_rows_exist(fluid):
     tensor = fluid.LoDTensor()
     for lengths in ([[], [1], [3]], [[0], [2], [3]], [[2], [1]], [[]]):
         with pytest.raises(ValueError, match='the levels of sequences do not fit together'):
@@ -404,7 +404,7 @@ def test_levels_of_sequences_fit_together_before_there_are_rows(fluid):
         fluid.create_lod_tensor([[1, 2, 3], [4]], [[2, 2]], fluid.CPUPlace())
 
 
-def test_tensors_travel_by_dlpack(fluid):
+def test_tensors_convert_by_dlpack(fluid):
     array = np.arange(6, dtype='int64').reshape(2, 3)
     tensor = fluid.create_lod_tensor(array, [[2]], fluid.CPUPlace())
     back = fluid.core.from_dlpack(tensor._to_dlpack())
@@ -416,7 +416,7 @@ def test_tensors_travel_by_dlpack(fluid):
         fluid.core.from_dlpack(3)
 
 
-def test_a_run_does_not_look_at_each_op(fluid, monkeypatch):
+def test_a_repeated_run_does_not_inspect_each_op(fluid, monkeypatch):
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         out = fluid.layers.scale(fluid.data('x', [2]), 2.0)
@@ -428,7 +428,7 @@ def test_a_run_does_not_look_at_each_op(fluid, monkeypatch):
 
 
 @pytest.mark.parametrize('rank', [8, 9, 12])
-def test_tensors_of_many_dimensions(fluid, rank):
+def test_tensors_of_many_dimensions_are_supported(fluid, rank):
     main = fluid.Program()
     shape = [1] * (rank - 2) + [2, 3]
     with fluid.program_guard(main, fluid.Program()):

@@ -68,7 +68,7 @@ def converted(value, dtype):
 
 @pytest.mark.parametrize('dtype, given, values', KEPT)
 @pytest.mark.parametrize('count', [1, 3000])
-def test_values_are_kept(dtype, given, values, count):
+def test_exact_values_are_converted(dtype, given, values, count):
     array = np.resize(np.array(values, given), [count, len(values)])
     got = converted(array, dtype)
     assert got.dtype == dtype and got.shape == array.shape
@@ -77,7 +77,7 @@ def test_values_are_kept(dtype, given, values, count):
 
 @pytest.mark.parametrize('dtype, given, value, what', REFUSED)
 @pytest.mark.parametrize('index', [(0, 0), (700, 2), (1023, 6)])
-def test_a_value_that_would_change_is_an_error_with_its_place(dtype, given, value, what, index):
+def test_an_inexact_value_is_an_error_with_its_index(dtype, given, value, what, index):
     array = np.zeros((1024, 7), given)
     array[index] = value
     for laid in (array, np.asfortranarray(array), array[::-1], array.astype(array.dtype.newbyteorder())):
@@ -98,7 +98,7 @@ def test_every_number_of_16_bits_is_converted_as_numpy_does():
 @pytest.mark.parametrize('value', [
     1 + 2j, np.array(['a']), np.array([b'a']), np.array(['2020-01-01'], 'datetime64[D]'), [[1, 2], [3]], [[1], 2],
     {'a': 1}, np.array([object()]), np.array([None]), np.zeros(2, 'int32,float32')])
-def test_what_is_no_array_of_numbers_is_an_error(value):
+def test_non_numeric_arrays_are_refused(value):
     with pytest.raises(penstock.ProgramError, match='feed: ') as caught:
         converted(value, 'float32')
     assert caught.value.id == 'E-feed-type' and 'x' in str(caught.value)
@@ -113,7 +113,7 @@ def test_tensors_take_only_their_element_types(fluid, value):
         assert caught.value.id == 'E-array-dtype'
 
 
-def test_lists_of_python_numbers():
+def test_lists_of_python_numbers_are_converted():
     assert converted([[1, 2.5], [True, 0]], 'float32').tolist() == [[1, 2.5], [1, 0]]
     assert converted([1, 2.0], 'int64').tolist() == [1, 2]
     assert converted([2**53 + 1, 1.0], 'int64').tolist() == [2**53 + 1, 1]    # not by way of float64
@@ -207,7 +207,7 @@ def read_by_program(fluid, ids, value):
 
 @pytest.mark.parametrize('feed', [fed, fed_at_places, from_loader, from_samples, from_dataset, from_py_reader,
                                   from_feeder, read_by_program])
-def test_all_ways_to_feed_check_values(fluid, feed):
+def test_every_way_to_feed_checks_values(fluid, feed):
     ids = fluid.data('ids', [None, 1], 'int64')
     with pytest.raises(penstock.ProgramError, match=r'\[1, 0\] = 1.5 is not an integer') as caught:
         feed(fluid, ids, BAD)
@@ -226,7 +226,7 @@ def test_constants_of_programs_keep_their_values(fluid):
         fluid.create_lod_tensor([[1, 1.5]], [[2]], fluid.CPUPlace())
 
 
-def test_large_ids_for_a_variable_that_is_only_looked_up(fluid):
+def test_large_ids_are_accepted_by_lookups(fluid):
     """layers.data declares float32 by default; a float32 holds no odd id beyond 2^24."""
     ids = fluid.layers.data('ids', [1])
     rows = fluid.layers.gather_nd(fluid.layers.ones([2, 2], 'float32'), fluid.layers.cast(ids, 'int64'))

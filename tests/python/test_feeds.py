@@ -5,7 +5,7 @@ import penstock
 import pytest
 
 
-def test_set_keeps_the_sequences(fluid):
+def test_tensor_set_keeps_the_lod(fluid):
     tensor = fluid.LoDTensor()
     tensor.set_lod([[0, 2, 5]])
     tensor.set(np.zeros((5, 1), 'float32'), fluid.CPUPlace())
@@ -23,7 +23,7 @@ def test_set_keeps_the_sequences(fluid):
     assert fluid.Executor().run(feed={'x': tensor}, fetch_list=[out])[0].tolist() == [[1], [3]]
 
 
-def test_set_of_a_scopes_variable_keeps_sequences_that_fit(fluid):
+def test_scope_variable_set_keeps_a_matching_lod(fluid):
     held = fluid.global_scope().var('held').get_tensor()
     held.set(np.zeros((3, 1), 'float32'))
     held.set_lod([[0, 3]])
@@ -33,7 +33,7 @@ def test_set_of_a_scopes_variable_keeps_sequences_that_fit(fluid):
     assert held.lod() == []
 
 
-def test_layers_data_takes_other_extents_than_declared(fluid):
+def test_layers_data_accepts_other_shapes_than_declared(fluid):
     """Declares the maximum length and feeds the length of the batch: Fluid only checks extents of fluid.data."""
     words = fluid.layers.data('words', [8, 3, 1], append_batch_size=False, dtype='int64')
     label = fluid.layers.data('label', [8, 1], append_batch_size=False)
@@ -53,7 +53,7 @@ def test_layers_data_takes_other_extents_than_declared(fluid):
     assert error.value.id.startswith('E-shape-')
 
 
-def test_fluid_data_takes_what_it_declares(fluid):
+def test_fluid_data_accepts_only_the_declared_shape(fluid):
     x = fluid.data('x', [None, 3])
     with pytest.raises(penstock.ProgramError) as error:
         fluid.Executor().run(feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[fluid.layers.mean(x)])
@@ -61,7 +61,7 @@ def test_fluid_data_takes_what_it_declares(fluid):
 
 
 @pytest.mark.parametrize('kind', ['py_reader', 'DataLoader'])
-def test_a_reader_gives_other_extents_than_declared(fluid, kind):
+def test_a_reader_may_yield_other_shapes_than_declared(fluid, kind):
     """Variables of py_reader, and of a DataLoader of layers.data; batches differ in length."""
     batches = [np.full(shape, 2, 'float32') for shape in ((4, 3), (2, 3), (4, 5), (4, 3))]
     if kind == 'py_reader':
@@ -81,7 +81,7 @@ def test_a_reader_gives_other_extents_than_declared(fluid, kind):
     reader.reset()
 
 
-def test_a_loader_of_fluid_data_compares_extents(fluid):
+def test_a_loader_of_fluid_data_checks_shapes(fluid):
     x = fluid.data('x', [None, 3])
     loader = fluid.io.DataLoader.from_generator([x], capacity=2, iterable=False)
     out = fluid.layers.mean(x)

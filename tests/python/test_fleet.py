@@ -53,7 +53,7 @@ def by_transpiler(fluid, name, kind):
 
 @pytest.mark.parametrize('name', FACTORIES)
 @pytest.mark.parametrize('kind', [role_maker.Role.WORKER, role_maker.Role.SERVER])
-def test_programs_are_those_of_the_transpiler(fluid, fleet, name, kind):
+def test_fleet_programs_equal_the_transpilers(fluid, fleet, name, kind):
     texts = []
     for by_fleet in (True, False):
         with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -74,7 +74,7 @@ def test_programs_are_those_of_the_transpiler(fluid, fleet, name, kind):
 @pytest.mark.parametrize('name, mode, kind', [
     ('sync', DistributedMode.SYNC, SyncStrategy), ('async', DistributedMode.ASYNC, AsyncStrategy),
     ('half_async', DistributedMode.HALF_ASYNC, HalfAsyncStrategy), ('geo', DistributedMode.GEO, GeoStrategy)])
-def test_a_strategy_is_its_settings(name, mode, kind):
+def test_a_strategy_equals_its_settings(name, mode, kind):
     strategy = FACTORIES[name]()
     config = strategy.get_program_config()
     assert type(strategy) is kind and strategy.get_trainer_runtime_config().mode == mode
@@ -93,7 +93,7 @@ def test_a_strategy_is_its_settings(name, mode, kind):
     ({'sync_mode': False, 'runtime_split_send_recv': True}, AsyncStrategy),
     ({'sync_mode': False, 'runtime_split_send_recv': True, 'half_async': True}, HalfAsyncStrategy),
     ({'sync_mode': False, 'geo_sgd_mode': True, 'geo_sgd_need_push_nums': 9}, GeoStrategy)])
-def test_a_configuration_of_the_transpiler_means_a_strategy(fluid, fleet, fields, kind):
+def test_a_transpiler_configuration_selects_a_strategy(fluid, fleet, fields, kind):
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up = False
     for name, value in fields.items():
@@ -105,7 +105,7 @@ def test_a_configuration_of_the_transpiler_means_a_strategy(fluid, fleet, fields
     assert config.geo_sgd_need_push_nums == fields.get('geo_sgd_need_push_nums', 100)
 
 
-def test_settings_are_those_of_the_environment(monkeypatch):
+def test_settings_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv('CPU_NUM', '3')
     monkeypatch.setenv('FLAGS_communicator_send_wait_times', '8')
     monkeypatch.setenv('FLAGS_rpc_get_thread_num', '4')
@@ -144,7 +144,7 @@ def test_settings_are_set_by_dicts(fluid):
         DistributedStrategy().set_program_config({})
 
 
-def test_files_are_split_as_evenly_as_can_be(fleet):
+def test_files_are_split_evenly(fleet):
     assert [part_of(list('abcde'), i, 2) for i in range(2)] == [list('abc'), list('de')]
     assert [part_of(['a', 'b'], i, 3) for i in range(3)] == [['a'], ['b'], []]
     fleet.init(role(role_maker.Role.WORKER, 1))
@@ -153,14 +153,14 @@ def test_files_are_split_as_evenly_as_can_be(fleet):
         fleet.split_files('abc')
 
 
-def test_who_a_process_is(fleet):
+def test_fleet_reports_the_role_of_a_process(fleet):
     fleet.init(role(role_maker.Role.WORKER, 1))
     assert (fleet.is_worker(), fleet.is_server(), fleet.is_first_worker()) == (True, False, False)
     assert (fleet.worker_index(), fleet.worker_num(), fleet.server_num()) == (1, 2, 2)
     assert fleet.server_endpoints() == SERVERS and fleet.server_endpoints(to_string=True) == ','.join(SERVERS)
 
 
-def test_what_comes_too_early_or_is_of_another_kind_is_refused(fluid, fleet):
+def test_early_calls_and_wrong_types_are_refused(fluid, fleet):
     with pytest.raises(RuntimeError, match='fleet.init.role_maker. must be called first'):
         fleet.worker_index()
     with pytest.raises(ValueError, match='fleet.init.role_maker. must be called before distributed_optimizer'):

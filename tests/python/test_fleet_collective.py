@@ -68,7 +68,7 @@ RANK = '''
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce', 'local_sgd', 'nccl2'])
-def test_two_ranks_have_the_bytes_of_the_transpilers(tmp_path, mode):
+def test_two_ranks_equal_the_transpilers_result(tmp_path, mode):
     fleets, _ = launch_well(tmp_path, RANK, mode, 'fleet', servers=0)
     transpilers, _ = launch_well(tmp_path, RANK, mode, 'transpiler', servers=0)
     for ours, theirs in zip(fleets, transpilers):
@@ -95,7 +95,7 @@ def loss_of(fluid):
     return fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
 
 
-def test_a_rank_that_is_alone_trains_the_program_as_it_is(fluid, fleet):
+def test_a_single_rank_trains_the_unchanged_program(fluid, fleet):
     loss = loss_of(fluid)
     _, pairs = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
     assert fleet.main_program is loss.block.program and len(pairs) == 2
@@ -133,7 +133,7 @@ def test_checkpoints_are_numbered_and_the_newest_is_loaded(tmp_path, fluid, flee
     ({'collective_mode': 'local_sgd'}, ValueError, "collective_mode 'local_sgd' needs mode 'collective', not 'nccl2'"),
     ({'forward_recompute': True}, ValueError, 'forward_recompute needs recompute_checkpoints'),
 ])
-def test_settings_that_exclude_each_other_or_are_not_built(fluid, fleet, fields, error, message):
+def test_conflicting_and_unsupported_settings_are_refused(fluid, fleet, fields, error, message):
     strategy = collective.DistributedStrategy()
     for name, value in fields.items():
         setattr(strategy, name, value)
@@ -141,7 +141,7 @@ def test_settings_that_exclude_each_other_or_are_not_built(fluid, fleet, fields,
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss_of(fluid))
 
 
-def test_what_is_of_another_kind_is_refused(fluid, fleet):
+def test_wrong_types_are_refused(fluid, fleet):
     with pytest.raises(TypeError, match='strategy must be a DistributedStrategy, not 5'):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), 5)
     with pytest.raises(TypeError, match='takes an optimizer, not 5'):

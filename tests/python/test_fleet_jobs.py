@@ -106,7 +106,7 @@ def test_each_strategy_trains_with_two_servers_and_two_trainers(tmp_path, strate
 
 
 @pytest.mark.parametrize('strategy, workers', [('sync', 2), ('half_async', 1), ('geo', 1)])
-def test_a_fleet_has_the_bytes_of_the_transpilers_job(tmp_path, strategy, workers):
+def test_a_fleet_job_equals_the_transpilers_job(tmp_path, strategy, workers):
     """Jobs of several trainers that do not wait for each other depend on timing."""
     fleets, _ = launch_well(tmp_path, TRAIN, strategy, 'fleet', 7, workers=workers)
     transpilers, _ = launch_well(tmp_path, TRAIN, strategy, 'transpiler', 7, workers=workers)
@@ -134,7 +134,7 @@ def test_a_saved_model_is_loaded_by_servers_and_by_one_machine(tmp_path, fluid):
 
 
 @pytest.mark.parametrize('optimizer', [{}, {'ADAM': '1'}])
-def test_a_job_goes_on_from_what_its_servers_have_saved(tmp_path, optimizer):
+def test_a_job_continues_from_a_save_of_its_servers(tmp_path, optimizer):
     """With the optimizer state and the learning rate that it had."""
     at_once, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 6, **optimizer)
     launch_well(tmp_path, TRAIN, 'sync', 'fleet', 3, SAVE='1', **optimizer)
@@ -156,7 +156,7 @@ def test_servers_save_their_state_while_others_train(tmp_path, strategy):
     launch_well(tmp_path, TRAIN, strategy, 'fleet', 2, MODEL='model', ADAM='1')
 
 
-def test_a_model_that_is_not_there_is_an_error_of_the_servers(tmp_path):
+def test_a_missing_model_is_an_error_of_the_servers(tmp_path):
     code, said, logs = launch(tmp_path, TRAIN, 'sync', 'fleet', 1, MODEL='nowhere')
     assert code != 0 and 'there is no folder nowhere' in said + ''.join(logs.values())
 

@@ -47,7 +47,7 @@ TRAIN = '''
 '''
 
 
-def test_threads_of_a_trainer_train_beside_each_other(tmp_path):
+def test_threads_of_a_trainer_run_concurrently(tmp_path):
     trainers, logs = launch_well(tmp_path, TRAIN)
     assert 'one thread trains' not in ''.join(logs.values())
     for trainer in trainers:
@@ -109,7 +109,7 @@ def test_servers_lose_no_update_of_several_threads(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / 'table.npy'), expected)
 
 
-def test_threads_without_servers_lose_updates_of_the_same_moment_at_most(tmp_path):
+def test_threads_without_servers_lose_only_concurrent_updates(tmp_path):
     """Threads do not wait for each other (Hogwild)."""
     (tmp_path / 'job.py').write_text(textwrap.dedent(COUNT))
     subprocess.run([sys.executable, 'job.py', 'local'], cwd=tmp_path, check=True, timeout=60)

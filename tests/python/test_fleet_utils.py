@@ -45,7 +45,7 @@ def client(tmp_path, monkeypatch):
     return HDFSClient(str(tmp_path / 'home'), {'fs.default.name': 'hdfs://x'})
 
 
-def test_files_of_hadoop(client, tmp_path):
+def test_hdfs_client_runs_hadoop_commands(client, tmp_path):
     (tmp_path / 'local').mkdir()
     for name in 'ab':
         (tmp_path / 'local' / name).write_text(name * 3)
@@ -65,7 +65,7 @@ def test_files_of_hadoop(client, tmp_path):
     assert HDFSClient.split_files(list('abc'), 1, 2) == ['c']
 
 
-def test_many_files_of_hadoop(client, tmp_path):
+def test_hdfs_client_handles_many_files(client, tmp_path):
     for name in ('a', 'b', 'deep/c'):
         path = tmp_path / 'local' / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,12 +83,12 @@ def test_many_files_of_hadoop(client, tmp_path):
         multi_upload('hadoop', '/data', str(tmp_path))
 
 
-def test_a_client_that_is_not_there_is_named():
+def test_a_missing_hadoop_client_is_reported():
     with pytest.raises(ValueError, match='/no/hadoop/bin/hadoop cannot be run'):
         HDFSClient('/no/hadoop', {}).ls('/')
 
 
-def test_an_auc_over_all_trainers(fluid, capfd):
+def test_auc_is_computed_over_all_trainers(fluid, capfd):
     fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ['a:1']))
     util = FleetUtil('transpiler')
     assert util.get_global_auc() is None
@@ -107,7 +107,7 @@ def test_an_auc_over_all_trainers(fluid, capfd):
     assert capfd.readouterr().out == 'not found auc bucket\nepoch 1 global auc = 0.5\n'
 
 
-def test_what_is_not_public_is_refused():
+def test_unsupported_fleet_utilities_are_refused():
     with pytest.raises(NotImplementedError, match="give 'transpiler'"):
         FleetUtil()
     with pytest.raises(ValueError, match="not 'x'"):
@@ -116,7 +116,7 @@ def test_what_is_not_public_is_refused():
         BDFS()
 
 
-def test_the_local_file_system(tmp_path):
+def test_local_fs_handles_files_and_folders(tmp_path):
     fs, folder = LocalFS(), str(tmp_path / 'a' / 'b')
     fs.mkdir(folder)
     (tmp_path / 'a' / 'file').write_text('x')

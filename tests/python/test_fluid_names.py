@@ -26,7 +26,7 @@ def run(*arguments):
                           timeout=120).stdout.splitlines()
 
 
-def test_scripts_are_counted_and_missing_names_come_by_use(tmp_path):
+def test_scripts_are_counted_and_missing_names_sorted_by_use(tmp_path):
     for name, text in SCRIPTS.items():
         (tmp_path / name).write_text(text)
     first, second, *others = run('--scripts', tmp_path)

@@ -79,7 +79,7 @@ def job(tmp_path):
 
 @pytest.mark.parametrize('settings', [{}, {'DENSE': '1'}, {'COMMUNICATOR': 'after', 'KWARGS': '1'}, {'NO_STOP': '1'},
                                       {'SET': '1'}], ids=lambda each: '-'.join(each) or 'plain')
-def test_a_trainer_that_is_alone_trains_as_on_one_machine_to_the_bit(job, settings):
+def test_a_single_trainer_equals_one_machine_exactly(job, settings):
     distributed, = job.train(1, 7, **settings)
     job.start('local', 0, steps=7)
     assert {result[0] for result in job.wait().values()} == {0}
@@ -89,14 +89,14 @@ def test_a_trainer_that_is_alone_trains_as_on_one_machine_to_the_bit(job, settin
 
 
 @pytest.mark.parametrize('push_every', ['1', '4'])
-def test_two_trainers_train_though_one_has_fewer_batches(job, push_every):
+def test_two_trainers_may_have_different_batch_counts(job, push_every):
     # A rate at which momentum does not swing: timing decides which deltas a trainer gets when.
     for trainer in job.train(2, 300, PUSH_EVERY=push_every, RATE='0.0005'):
         losses = trainer['losses']  # of untrained parameters: about 16
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 1, losses
 
 
-def test_without_a_communicator_the_first_step_says_what_to_do(job):
+def test_running_without_a_communicator_is_refused_with_advice(job):
     job.environment.update(COMMUNICATOR='never', TRAINERS='1')
     job.start_all(steps=3, trainers=1)
     results = job.wait()
@@ -159,7 +159,7 @@ CORPUS_JOB = textwrap.dedent('''
 
 
 @pytest.mark.parametrize('by', ['kwargs', 'envs'])
-def test_programs_of_fluid_train_as_there(job, corpus, by):
+def test_fluids_programs_train_as_in_fluid(job, corpus, by):
     folder = corpus / 'open' / 'dist_numeric' / 'linear_sgd_geo2_1x2'
     if len({len(address) for address in job.environment['ENDPOINTS'].split(',')}) > 1:
         pytest.skip('a free port has fewer digits than those in the programs')
@@ -182,7 +182,7 @@ def transpiled(fluid, trainers=2):
     return t, t.get_trainer_program()
 
 
-def test_what_does_not_fit_the_program_is_refused(fluid):
+def test_settings_that_contradict_the_program_are_refused(fluid):
     Communicator, GEO = fluid.communicator.Communicator, fluid.communicator.DistributedMode.GEO
     t, program = transpiled(fluid)
     Communicator(program, GEO)

@@ -41,7 +41,7 @@ def test_ops_of_clipping_move_to_the_pservers(fluid, name, arguments, op, exchan
 
 
 @pytest.mark.parametrize('name, arguments, op, exchanged', CLIPS)
-def test_by_default_trainers_clip_their_own(fluid, name, arguments, op, exchanged):
+def test_by_default_trainers_clip_their_own_gradients(fluid, name, arguments, op, exchanged):
     t = transpiled(fluid, getattr(fluid.clip, name)(**arguments), 'grad_clip', 'local')
     assert op in types(t.get_trainer_program())
     for address in PSERVERS:

@@ -75,7 +75,7 @@ def test_two_trainers_equal_one_machine_on_the_joined_batch(make_job, clip, pser
             np.testing.assert_allclose(trainers[0][name], local[name], rtol=1e-5, atol=1e-5)
 
 
-def test_every_run_has_the_same_bytes_by_unix_sockets_and_tcp(make_job):
+def test_runs_by_unix_sockets_and_tcp_are_byte_equal(make_job):
     job = make_job()
     first = run(job)
     for transport in ('auto', 'tcp', 'auto', 'tcp'):
@@ -125,7 +125,7 @@ def test_a_pserver_that_is_killed_is_named_by_the_other(make_job):
         assert code == 1 and 'pserver %s is gone' % address in errors and 'E-peer-lost' in errors, errors
 
 
-def test_it_does_not_run_on_fluids_wire(make_job):
+def test_global_clip_is_refused_on_fluids_wire(make_job):
     job = make_job()
     job.start('pserver', 0, PENSTOCK_WIRE='fluid')
     code, _, errors = job.wait()['pserver0']

@@ -19,7 +19,7 @@ def run(fluid, fetch, **feed):
 X = [[1., 2.], [3., 4.], [5., 6.]]
 
 
-def test_of_a_tensor_it_is_the_gradient_of_the_sum(fluid):
+def test_the_gradient_of_a_tensor_is_that_of_its_sum(fluid):
     x, w = data(fluid, 'x', [None, 2]), data(fluid, 'w', [None, 2])
     y = fluid.layers.elementwise_mul(fluid.layers.square(x), w)
     dx, dw = fluid.gradients(y, [x, w])
@@ -36,7 +36,7 @@ def test_targets_are_weighted_by_their_gradients(fluid):
     np.testing.assert_allclose(got, 2 * np.array(X) * (np.array(X) + 1) + 3)
 
 
-def test_where_nothing_flows_there_is_none(fluid):
+def test_unrelated_inputs_have_no_gradient(fluid):
     x, other = data(fluid, 'x', [None, 2]), data(fluid, 'other', [None, 2])
     y = fluid.layers.square(x)
     assert fluid.gradients(y, other) == []
@@ -44,7 +44,7 @@ def test_where_nothing_flows_there_is_none(fluid):
     assert fluid.gradients(y, [x, other], no_grad_set=[x]) == [None, None]
 
 
-def test_only_the_way_to_the_inputs_is_gone(fluid):
+def test_gradients_appends_only_ops_on_the_path_to_the_inputs(fluid):
     x = data(fluid, 'x', [None, 2])
     middle = fluid.layers.square(x)
     y = fluid.layers.exp(middle)
@@ -53,7 +53,7 @@ def test_only_the_way_to_the_inputs_is_gone(fluid):
                                                                                        'exp_grad']
 
 
-def test_a_second_call_has_gradients_of_its_own(fluid):
+def test_a_second_call_creates_new_gradients(fluid):
     x = data(fluid, 'x', [None, 2])
     y = fluid.layers.square(x)
     z = fluid.layers.scale(y, 5.0)
@@ -65,7 +65,7 @@ def test_a_second_call_has_gradients_of_its_own(fluid):
     np.testing.assert_allclose(got[1], 10 * np.array(X))
 
 
-def test_a_product_of_a_variable_with_itself_counts_twice_in_a_gradient_of_a_gradient(fluid):
+def test_second_order_gradient_of_x_times_x_counts_both_factors(fluid):
     x = data(fluid, 'x', [None, 2])
     y = x * x
     first, = fluid.gradients(y, x)
@@ -76,7 +76,7 @@ def test_a_product_of_a_variable_with_itself_counts_twice_in_a_gradient_of_a_gra
     np.testing.assert_allclose(got[1], 18 * np.array(X) + 6 * np.array(X)**2, rtol=1e-6)
 
 
-def test_gradients_of_a_second_loss_have_its_number_in_their_names(fluid):
+def test_gradients_of_a_second_loss_have_numbered_names(fluid):
     x = data(fluid, 'x', [None, 2])
     hidden = fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=False)
     L = fluid.layers
@@ -92,7 +92,7 @@ def test_gradients_of_a_second_loss_have_its_number_in_their_names(fluid):
     np.testing.assert_allclose(got[2], rows.T @ np.ones((3, 3)), rtol=1e-5)
 
 
-def test_a_loaded_programs_gradients_go_on_under_fresh_names(fluid):
+def test_gradients_of_a_loaded_program_have_fresh_names(fluid):
     x = data(fluid, 'x', [None, 2])
     loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=False))
     fluid.backward.append_backward(loss)
@@ -101,7 +101,7 @@ def test_a_loaded_programs_gradients_go_on_under_fresh_names(fluid):
     assert grad.name == 'w@GRAD_0'
 
 
-def test_what_cannot_be_asked_is_told(fluid):
+def test_invalid_gradient_arguments_are_refused(fluid):
     x, row = data(fluid, 'x', [3, 2]), fluid.data('row', [1, 2])
     y = fluid.layers.square(x)
     z = fluid.layers.scale(y, 5.0)
@@ -115,7 +115,7 @@ def test_what_cannot_be_asked_is_told(fluid):
     assert [op.type for op in fluid.default_main_program().global_block().ops] == ['square', 'scale']
 
 
-def test_a_branch_that_the_loss_does_not_depend_on_has_no_gradient(fluid):
+def test_an_unused_branch_has_no_gradient(fluid):
     """Its output goes only into an op without gradient."""
     layers = fluid.layers
     x = fluid.data('x', [2, 3])
@@ -129,7 +129,7 @@ def test_a_branch_that_the_loss_does_not_depend_on_has_no_gradient(fluid):
     assert not any(op.type == 'conditional_block_grad' for op in fluid.default_main_program().global_block().ops)
 
 
-def test_an_rnn_on_which_the_loss_does_not_depend_has_no_gradient(fluid):
+def test_an_unused_rnn_has_no_gradient(fluid):
     """Of gru_unit, only the first output has a gradient. The array of the RNN's outputs gets no zeros."""
     layers = fluid.layers
     sequence, state = fluid.data('sequence', [None, 4], lod_level=1), fluid.data('state', [None, 4])

@@ -5,7 +5,7 @@ import penstock
 import pytest
 
 
-def test_a_block_is_opened_and_left(fluid):
+def test_block_guard_enters_and_leaves_a_block(fluid):
     guards, main = fluid.layers.control_flow, fluid.default_main_program()
     with guards.BlockGuard(main):
         with guards.BlockGuard(main):
@@ -19,7 +19,7 @@ def test_a_block_is_opened_and_left(fluid):
 
 
 @pytest.mark.parametrize('given, expected', [(3.0, 3.0), (-3.0, 0.0)])
-def test_the_block_of_a_condition(fluid, given, expected):
+def test_conditional_block_guard_runs_its_block(fluid, given, expected):
     guards = fluid.layers.control_flow
     x, result = fluid.data('x', [1]), fluid.layers.fill_constant([1], 'float32', 0.0)
     with guards.ConditionalBlockGuard(guards.ConditionalBlock([x > 0.0], is_scalar_condition=True)):
@@ -31,7 +31,7 @@ def test_the_block_of_a_condition(fluid, given, expected):
         guards.ConditionalBlockGuard(x)
 
 
-def test_the_block_of_a_loop(fluid):
+def test_while_guard_runs_its_block(fluid):
     guards, While = fluid.layers.control_flow, fluid.layers.While
     i, n = fluid.layers.fill_constant([1], 'int64', 0), fluid.layers.fill_constant([1], 'int64', 4)
     more = fluid.layers.less_than(i, n)
@@ -64,7 +64,7 @@ def test_programs_save_and_load(fluid, tmp_path):
         exe.run()
 
 
-def test_what_is_no_list_of_variables_is_not_saved(fluid):
+def test_invalid_variable_lists_are_refused(fluid):
     tensor, x = fluid.layers.tensor, fluid.data('x', [1])
     for wrong in (lambda: tensor.save_combine(x, 'f'), lambda: tensor.load_combine(x, 'f'),
                   lambda: tensor.save('x', 'f'), lambda: tensor.save_combine([x, 'x'], 'f')):

@@ -26,7 +26,7 @@ X = np.array([[1, 2], [3, 4]], 'float32')
 
 
 @pytest.mark.parametrize('kind', ['ValueError', 'TypeError', 'fluid.core.EnforceNotMet', 'penstock.ProgramError'])
-def test_a_wrong_program_is_caught_by_any_of_these(fluid, kind):
+def test_program_errors_match_the_usual_exception_types(fluid, kind):
     with pytest.raises(eval(kind), match='width of X'):
         fluid.layers.mul(fluid.data('a', [2, 3]), fluid.data('b', [4, 5]))
     assert fluid.core.EnforceNotMet is penstock.ProgramError
@@ -35,7 +35,7 @@ def test_a_wrong_program_is_caught_by_any_of_these(fluid, kind):
 class TestFetches:
 
     @pytest.mark.parametrize('form', ['ops', 'all', 'beside names'])
-    def test_what_minimize_returns_is_run_and_not_fetched(self, fluid, form):
+    def test_fetching_the_result_of_minimize_runs_it(self, fluid, form):
         x, loss = linear(fluid, 'w')
         ops, pairs = fluid.optimizer.SGD(0.5).minimize(loss)
         exe = started(fluid)
@@ -57,7 +57,7 @@ class TestFetches:
         np.testing.assert_allclose(value_of(fluid, 'w'), w - X.mean(0)[:, None], rtol=1e-6)
         np.testing.assert_array_equal(value_of(fluid, 'v'), v)
 
-    def test_pruning_keeps_updates_that_nobody_names(self, fluid):
+    def test_pruning_keeps_unfetched_updates(self, fluid):
         x, loss = linear(fluid, 'w')
         fluid.optimizer.SGD(0.5).minimize(loss)
         exe = started(fluid)
@@ -65,7 +65,7 @@ class TestFetches:
         exe.run(feed={'x': X}, fetch_list=[loss], use_prune=True)
         np.testing.assert_allclose(value_of(fluid, 'w'), before - 0.5 * X.mean(0)[:, None], rtol=1e-6)
 
-    def test_other_ops_are_refused(self, fluid):
+    def test_fetching_other_ops_is_refused(self, fluid):
         x, loss = linear(fluid)
         exe = started(fluid)
         with pytest.raises(TypeError, match='fetch_list holds the op mean, which is not the update of an optimizer'):
@@ -79,7 +79,7 @@ class TestMinimizeInBranches:
     @pytest.mark.parametrize('layer', ['cond', 'case', 'switch_case'])
     @pytest.mark.parametrize('loss_inside', [True, False])
     @pytest.mark.parametrize('kind', ['SGD', 'Adam', 'clipped'])
-    def test_the_branch_that_is_taken_updates(self, fluid, layer, loss_inside, kind):
+    def test_only_the_taken_branch_updates(self, fluid, layer, loss_inside, kind):
         x, number = fluid.data('x', [None, 2]), fluid.data('number', [1], 'int32')
         hidden = fluid.layers.fc(x, 3, param_attr='w', bias_attr=False)
         outside = None if loss_inside else fluid.layers.mean(fluid.layers.square(hidden))
@@ -114,7 +114,7 @@ class TestMinimizeInBranches:
             np.testing.assert_allclose(value_of(fluid, 'w'), w - step, rtol=1e-3, atol=1e-6)
 
 
-def test_branches_of_a_switch_case_may_have_other_ranks(fluid):
+def test_branches_of_switch_case_may_have_different_ranks(fluid):
     number = fluid.data('number', [1], 'int32')
     fill = fluid.layers.fill_constant
     out = fluid.layers.switch_case(number, {
@@ -130,7 +130,7 @@ def test_branches_of_a_switch_case_may_have_other_ranks(fluid):
 
 class TestCallbacks:
 
-    def test_are_called_behind_each_gradient_op(self, fluid):
+    def test_callbacks_run_after_each_gradient_op(self, fluid):
         x, loss = linear(fluid, 'w')
         seen = []
 
@@ -149,7 +149,7 @@ class TestCallbacks:
         got, = started(fluid).run(feed={'x': X}, fetch_list=[pairs[0][1]])
         np.testing.assert_allclose(got, 2 * X.mean(0)[:, None], rtol=1e-6)
 
-    def test_of_an_optimizer(self, fluid):
+    def test_optimizer_backward_runs_callbacks(self, fluid):
         x, loss = linear(fluid, 'w')
         seen = []
         optimizer = fluid.optimizer.SGD(0.5)
@@ -157,13 +157,13 @@ class TestCallbacks:
         assert seen == ['mean_grad', 'mul_grad']
 
     @pytest.mark.parametrize('callbacks, says', [(print, 'must be a list of functions'), ([3], 'not 3')])
-    def test_must_be_functions(self, fluid, callbacks, says):
+    def test_callbacks_must_be_functions(self, fluid, callbacks, says):
         x, loss = linear(fluid)
         with pytest.raises(TypeError, match=says):
             fluid.backward.append_backward(loss, callbacks=callbacks)
 
 
-def test_adam_takes_betas_that_are_variables(fluid):
+def test_adam_accepts_betas_as_variables(fluid):
     x, loss = linear(fluid, 'w')
     beta1 = fluid.layers.create_global_var([1], 0.8, 'float32', persistable=True)
     beta2 = fluid.layers.create_global_var([1], 0.95, 'float32', persistable=True)
@@ -211,7 +211,7 @@ def test_a_fetched_array_of_tensors_is_a_list(fluid):
     assert isinstance(tensors, fluid.LoDTensorArray) and np.array(tensors[1]).tolist() == (2 * X).tolist()
 
 
-def test_a_blocks_condition_has_a_gradient_if_the_block_reads_it(fluid):
+def test_a_condition_read_by_its_block_has_a_gradient(fluid):
     x = fluid.data('x', [None, 2])
     x.stop_gradient = False
     out = fluid.layers.create_tensor('float32')
@@ -222,7 +222,7 @@ def test_a_blocks_condition_has_a_gradient_if_the_block_reads_it(fluid):
     np.testing.assert_array_equal(got, 2 * X)
 
 
-def test_programs_are_cut_down_to_their_targets(fluid):
+def test_programs_are_pruned_to_their_targets(fluid):
     x, loss = linear(fluid)
     fluid.layers.exp(loss)
     program = fluid.default_main_program()
@@ -235,7 +235,7 @@ def test_programs_are_cut_down_to_their_targets(fluid):
         program._prune_with_input([], [3])
 
 
-def test_programs_as_text_and_pictures(fluid, capsys, tmp_path):
+def test_programs_print_and_draw(fluid, capsys, tmp_path):
     _, loss = linear(fluid, 'w')
     details = fluid.transpiler.details
     main = fluid.default_main_program()

@@ -13,7 +13,7 @@ def net(fluid):
     return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
 
 
-def test_the_same_thing_is_the_same_handle(fluid):
+def test_equal_objects_share_a_handle(fluid):
     loss = net(fluid)
     block = fluid.default_main_program().global_block()
     assert block.var(loss.name) is loss
@@ -22,7 +22,7 @@ def test_the_same_thing_is_the_same_handle(fluid):
     assert loss.block is block
 
 
-def test_what_cpp_changes_is_seen_through_old_handles(fluid):
+def test_existing_handles_see_changes_from_cpp(fluid):
     loss = net(fluid)
     block = fluid.default_main_program().global_block()
     first = block.ops[0]
@@ -33,7 +33,7 @@ def test_what_cpp_changes_is_seen_through_old_handles(fluid):
     assert loss.op.type == 'mean'
 
 
-def test_an_op_that_is_gone_raises(fluid):
+def test_a_removed_op_raises(fluid):
     net(fluid)
     block = fluid.default_main_program().global_block()
     op = block.ops[0]
@@ -43,14 +43,14 @@ def test_an_op_that_is_gone_raises(fluid):
     assert error.value.id == 'E-op-gone'
 
 
-def test_a_variable_that_is_gone_raises(fluid):
+def test_a_removed_variable_raises(fluid):
     x = fluid.data('x', [None, 13])
     fluid.default_main_program().global_block()._remove_var('x')
     with pytest.raises(penstock.StateError, match='variable x'):
         x.shape
 
 
-def test_a_program_of_4000_ops_is_built_in_python_changed_in_cpp_and_read_in_python(fluid):
+def test_python_and_cpp_edit_one_program_of_4000_ops(fluid):
     x = h = fluid.data('x', [None, 8])
     y = fluid.data('y', [None, 1], dtype='int64')
     for _ in range(1333):
@@ -79,7 +79,7 @@ def test_a_wrong_op_names_the_rule_the_op_and_the_users_line(fluid):
     assert 'test_handles.py:%d in test_a_wrong_op' % (error.traceback[0].lineno + 1) in text
 
 
-def test_an_unknown_op_is_an_error_with_near_names(fluid):
+def test_an_unknown_op_is_an_error_with_suggestions(fluid):
     x = fluid.data('x', [None, 4])
     block = fluid.default_main_program().global_block()
     with pytest.raises(penstock.ProgramError, match='op type rely is not known'):
@@ -93,7 +93,7 @@ def test_an_attribute_of_the_wrong_type_is_an_error(fluid):
         fluid.default_main_program().global_block().append_op('scale', {'X': x}, {'Out': x}, {'bias': 'two'})
 
 
-def test_a_kind_of_variables_that_does_not_exist_is_an_error(fluid):
+def test_an_unknown_variable_kind_is_an_error(fluid):
     with pytest.raises(penstock.ProgramError, match='E-var-kind'):
         fluid.default_main_program().global_block().create_var(name='x', type=99)
 
@@ -107,7 +107,7 @@ def test_clones_are_independent(fluid):
     assert copy.global_block().var(loss.name) is not loss
 
 
-def test_serialized_programs_come_back_with_parameters_and_lines(fluid):
+def test_serialized_programs_keep_parameters_and_lines(fluid):
     net(fluid)
     main = fluid.default_main_program()
     again = fluid.Program.parse_from_string(main.desc.serialize_to_string())
@@ -117,7 +117,7 @@ def test_serialized_programs_come_back_with_parameters_and_lines(fluid):
     assert str(again) == str(main)
 
 
-def test_name_scopes_and_unique_names(fluid):
+def test_name_scopes_and_unique_names_match_fluid(fluid):
     with fluid.name_scope('encoder'), fluid.unique_name.guard('A_'):
         x = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
     assert x.name == 'A_A_fc_0.tmp_1'  # as in Fluid: the layer's name has the prefix already
@@ -125,13 +125,13 @@ def test_name_scopes_and_unique_names(fluid):
     assert fluid.unique_name.generate('fc') == 'fc_0'
 
 
-def test_a_second_declaration_that_contradicts_the_first_is_an_error(fluid):
+def test_contradicting_declarations_are_an_error(fluid):
     fluid.data('x', [None, 4])
     with pytest.raises(ValueError, match='variable x already exists'):
         fluid.data('x', [None, 5])
 
 
-def test_bytes_that_are_no_program_are_an_error(fluid):
+def test_invalid_program_bytes_are_an_error(fluid):
     net(fluid)
     data = fluid.default_main_program().desc.serialize_to_string()
     for wrong in (b'\x0a', data[:-3], b'\xff' * 64):
@@ -142,7 +142,7 @@ def test_bytes_that_are_no_program_are_an_error(fluid):
     assert caught.value.id == 'E-program-bytes'
 
 
-def test_names_that_are_not_utf8_are_names(fluid):
+def test_non_utf8_names_are_supported(fluid):
     weird = fluid.data('weird', [None, 4])
     out = fluid.layers.scale(weird, 2.0)
     data = fluid.default_main_program().desc.serialize_to_string()
@@ -177,7 +177,7 @@ def python_sgd(fluid):
     return Plain
 
 
-def test_a_python_optimizer_takes_the_slow_way(fluid):
+def test_a_python_optimizer_builds_the_same_program(fluid):
     loss = net(fluid)
     ops, pairs = python_sgd(fluid)(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(loss)
     made = fluid.default_main_program().desc.serialize_to_string()
@@ -194,7 +194,7 @@ def test_a_python_optimizer_takes_the_slow_way(fluid):
                 {k: v for k, v in b.all_attrs().items() if k not in ignored})
 
 
-def test_both_ways_update_tables_that_are_sharded_by_id_first(fluid):
+def test_python_and_native_minimize_update_sharded_tables_first(fluid):
     ids = fluid.layers.data('ids', [1], dtype='int64')
     rows = fluid.layers.embedding(ids, [10, 4], is_sparse=True, is_distributed=True)
     loss = fluid.layers.reduce_mean(fluid.layers.fc(fluid.layers.fc(rows, 3, param_attr='a'), 2, param_attr='b'))

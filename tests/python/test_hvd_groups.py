@@ -149,7 +149,7 @@ PARTS = START + """
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
 @pytest.mark.parametrize('ranks', [2, 3])
-def test_parts_groups_and_objects_equal_numpy(tmp_path, ranks, backend):
+def test_alltoall_reducescatter_groups_and_objects_equal_numpy(tmp_path, ranks, backend):
     with Ranks(tmp_path, PARTS, ranks, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
         ends = job.ends()
         if any('this build has no Gloo' in err for _, _, err in ends):
@@ -205,7 +205,7 @@ SETS = START + """
 
 
 @pytest.mark.parametrize('backend', ['', 'gloo'])
-def test_a_process_set_works_beside_the_other_ranks(tmp_path, backend):
+def test_a_process_set_works_independently_of_other_ranks(tmp_path, backend):
     with Ranks(tmp_path, SETS, 3, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
         ends = job.ends()
         if any('this build has no Gloo' in err for _, _, err in ends):
@@ -213,7 +213,7 @@ def test_a_process_set_works_beside_the_other_ranks(tmp_path, backend):
         assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * 3, ends
 
 
-def test_an_error_in_a_process_set_names_the_rank_of_the_job(tmp_path):
+def test_an_error_in_a_process_set_names_the_global_rank(tmp_path):
     script = START + """
     import os, signal
     both = hvd.add_process_set([1, 2])
@@ -337,7 +337,7 @@ def test_a_timeline_has_the_operations_of_rank_0(tmp_path):
     assert [event['name'] for event in events] == ['allreduce', 'broadcast'] and events[0]['dur'] > 0
 
 
-def test_one_process_is_a_job_that_joins_and_gathers_alone():
+def test_a_single_process_joins_and_gathers():
     code = ('import numpy as np, penstock.hvd as hvd\n'
             'from penstock.hvd import elastic\n'
             'hvd.init()\n'
@@ -348,7 +348,7 @@ def test_one_process_is_a_job_that_joins_and_gathers_alone():
     subprocess.run([sys.executable, '-c', code], check=True, timeout=120)
 
 
-def test_arguments_of_horovods_optimizer(fluid):
+def test_horovods_optimizer_arguments_are_accepted_or_refused(fluid):
     hvd.init()
     sgd = fluid.optimizer.SGD(0.1)
     hvd.DistributedOptimizer(sgd, named_parameters=[], num_groups=2, groups=None, sparse_as_dense=True)
@@ -374,7 +374,7 @@ DIFFERENT_IN_A_SET = """
 
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
-def test_errors_of_a_set_name_ranks_of_the_job(tmp_path, backend):
+def test_errors_of_a_process_set_name_global_ranks(tmp_path, backend):
     with Ranks(tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend,
                environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
         ends = job.ends()

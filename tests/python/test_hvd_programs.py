@@ -98,7 +98,7 @@ def test_gradients_of_several_runs_are_applied_at_once(tmp_path, ranks):
             np.testing.assert_allclose(each[name], joined[name], rtol=1e-4, atol=1e-5)
 
 
-def test_an_update_with_state_clipping_and_decay_waits_for_the_last_run(tmp_path):
+def test_stateful_clipped_decayed_updates_wait_for_the_last_run(tmp_path):
     alone, = train(tmp_path, 'adam', 1)
     for each in train(tmp_path, 'adam', 2):
         for name in alone.keys() - {'rates'}:
@@ -136,7 +136,7 @@ def test_programs_train_by_adasum_of_each_gradient(tmp_path, ranks):
             np.testing.assert_array_equal(end[name], ends[0][name])
 
 
-def test_the_learning_rate_grows_to_that_of_all_ranks(tmp_path):
+def test_the_learning_rate_warms_up_to_that_of_all_ranks(tmp_path):
     for ranks in (1, 2):
         for end in train(tmp_path, 'warmup', ranks):
             top = 0.02 * ranks
@@ -169,7 +169,7 @@ REFUSED = """
     ('dict(op=hvd.Adasum)', 'minimize', 'E-parallel-adasum', '@GRAD is sparse'),
     ('dict(backward_passes_per_step=2)', 'backward', 'E-parallel-accumulate', 'call minimize()'),
 ])
-def test_what_a_program_cannot_do_is_refused_in_a_line(tmp_path, wrong, how, id, why):
+def test_unsupported_programs_are_refused_in_one_line(tmp_path, wrong, how, id, why):
     with Ranks(tmp_path, REFUSED.replace('{wrong}', wrong).replace('{how}', how), 2) as job:
         for out in job.end_well():
             assert out.startswith(id) and why in out and len(out.splitlines()) == 1

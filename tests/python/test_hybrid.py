@@ -81,7 +81,7 @@ def hybrid(job, name='ADDRESSES', trainers=2, exchange='1'):
 
 
 @pytest.mark.parametrize('asked', [(), ('TABLE', 'DECAY'), ('CLIP',)])
-def test_both_exchanges_train_what_pservers_alone_do_with_the_same_bytes_again(job, asked):
+def test_both_exchanges_equal_pservers_alone_and_are_reproducible(job, asked):
     job.environment.update(dict.fromkeys(asked, '1'))
     alone, first = train(job), hybrid(job)
     again = hybrid(job, 'PADDLE_TRAINER_ENDPOINTS')
@@ -93,7 +93,7 @@ def test_both_exchanges_train_what_pservers_alone_do_with_the_same_bytes_again(j
         np.testing.assert_array_equal(first[0][name], first[1][name], err_msg=name)
 
 
-def test_the_plan_chooses_the_exchange_of_each_parameter_and_all_processes_alike(job):
+def test_all_processes_choose_the_same_exchange_per_parameter(job):
     alone, chosen = train(job, 3), hybrid(job, trainers=3, exchange='auto')
     for trainer in range(3):
         for name, value in alone[trainer].items():
@@ -105,7 +105,7 @@ def test_the_plan_chooses_the_exchange_of_each_parameter_and_all_processes_alike
                     'fc_1.b_0': 'pserver'}, plans[0]
 
 
-def test_pservers_for_which_nothing_is_chosen_only_meet_the_trainers(job):
+def test_pservers_without_parameters_only_connect_the_trainers(job):
     job.environment['DENSE'] = '1'
     alone, chosen = train(job), hybrid(job, exchange='auto')
     for trainer in range(2):
@@ -114,7 +114,7 @@ def test_pservers_for_which_nothing_is_chosen_only_meet_the_trainers(job):
     assert re.findall(r' by (\w+):', (job.folder / 'plan0').read_text()) == ['allreduce'] * 5
 
 
-def test_fluids_wire_is_refused_by_each_trainer_with_the_settings_and_what_to_do(job):
+def test_each_trainer_refuses_fluids_wire_with_advice(job):
     addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(2))
     job.environment.update(HYBRID='1', ADDRESSES=addresses, TRAINERS='2', PENSTOCK_WIRE='fluid')
     for index in range(2):
@@ -134,7 +134,7 @@ def dense_program():
     return main, startup
 
 
-def test_the_native_call_takes_an_exchange_too():
+def test_native_transpile_accepts_an_exchange():
     pservers, trainers = ['10.0.0.%d:6174' % i for i in range(2)], ['10.0.1.%d:6170' % i for i in range(8)]
     roles = penstock.transpile(*dense_program(), pservers, trainers, exchange='auto')
     chosen = re.findall(r'^exchange (\S+) by (\w+): (allreduce|sparse)', roles.plan, re.M)
@@ -162,7 +162,7 @@ def test_the_native_call_takes_an_exchange_too():
     ('collective_mode', 'local_sgd', 'collective_mode=local_sgd; leave out'),
     ('local_sgd_k_steps', 4, 'local_sgd_k_steps=4; leave out'),
 ])
-def test_a_setting_that_does_not_go_with_rings_is_refused_by_name(field, value, named):
+def test_settings_incompatible_with_rings_are_refused(field, value, named):
     config = fluid.DistributeTranspilerConfig()
     config.exchange = {'dense': 'allreduce'}
     setattr(config, field, value)
@@ -177,7 +177,7 @@ def test_a_setting_that_does_not_go_with_rings_is_refused_by_name(field, value, 
 
 
 @pytest.mark.parametrize('exchange', ['allreduce', {'dense': 'gossip'}, {'sparse': 'allreduce'}, {'tables': 'pserver'}])
-def test_an_exchange_that_there_is_not_is_refused(exchange):
+def test_unknown_exchange_is_refused(exchange):
     config = fluid.DistributeTranspilerConfig()
     config.exchange = exchange
     with pytest.raises(ValueError, match='E-plan-exchange'):

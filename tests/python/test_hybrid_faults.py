@@ -54,7 +54,7 @@ def job(tmp_path):
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
 @pytest.mark.parametrize('victim', ['trainer0', 'trainer1', 'pserver1'])
-def test_all_others_end_and_name_the_process_that_is_gone(job, backend, victim):
+def test_all_other_processes_end_and_name_the_lost_process(job, backend, victim):
     before = set(os.listdir('/dev/shm'))
     endpoints = ['127.0.0.1:%d' % port for port in free_ports(2)]
     job.environment.update(ENDPOINTS=','.join(endpoints), PENSTOCK_COLLECTIVE_BACKEND=backend,

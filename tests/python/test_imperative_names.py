@@ -24,7 +24,7 @@ def test_names_can_be_imported(fluid, statement):
     exec(statement, {})
 
 
-def test_classes_can_be_derived_and_asked_for(fluid):
+def test_classes_support_inheritance_and_isinstance(fluid):
     dygraph = fluid.dygraph
 
     class Net(dygraph.Layer):
@@ -59,19 +59,19 @@ def test_classes_can_be_derived_and_asked_for(fluid):
     'fluid.dygraph.TracedLayer.trace', 'fluid.enable_dygraph()', 'fluid.enable_imperative()',
     'fluid.dygraph.base.enable_dygraph()', 'fluid.framework.dygraph_only(len)([])',
 ])
-def test_a_use_raises_the_error(fluid, use):
+def test_using_imperative_names_raises(fluid, use):
     with pytest.raises(NotImplementedError, match=REFUSED):
         exec(use, {'fluid': fluid})
     fluid.disable_dygraph()
 
 
-def test_names_that_fluid_lacks_are_missing(fluid):
+def test_names_that_fluid_lacks_do_not_exist(fluid):
     with pytest.raises(ImportError, match='cannot import name .Linnear.'):
         from penstock.fluid.dygraph import Linnear    # noqa: F401
     assert not hasattr(fluid.dygraph, '__wrapped__') and not hasattr(fluid.dygraph.nn, 'Linnear')
 
 
-def test_the_environment_of_a_trainer_is_not_imperative(fluid, monkeypatch):
+def test_parallel_env_reads_the_trainer_environment(fluid, monkeypatch):
     for name, value in dict(PADDLE_TRAINERS_NUM='2', PADDLE_TRAINER_ID='1', PADDLE_TRAINER_ENDPOINTS='a:1,b:2',
                             PADDLE_CURRENT_ENDPOINT='b:2').items():
         monkeypatch.setenv(name, value)

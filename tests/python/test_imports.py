@@ -31,7 +31,7 @@ def heads(module):
     return {name for node in ast.parse(PATHS[module].read_text()).body for name in imported(node)}
 
 
-def test_imports_do_not_run_in_a_circle():
+def test_imports_are_acyclic():
     done, open_ = set(), []
 
     def visit(module):
@@ -48,7 +48,7 @@ def test_imports_do_not_run_in_a_circle():
     assert 'penstock.fluid.framework' in done and 'penstock.fluid.block' in heads('penstock.fluid.framework')
 
 
-def test_no_import_hides_in_a_function():
+def test_functions_contain_no_imports():
     hidden = [(module, name) for module, path in PATHS.items() for node in ast.walk(ast.parse(path.read_text()))
               if isinstance(node, ast.FunctionDef) for inner in ast.walk(node) for name in imported(inner)]
     assert hidden == []

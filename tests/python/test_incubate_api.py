@@ -33,7 +33,7 @@ def ours(function):
 
 
 @pytest.mark.parametrize('module', modules())
-def test_names_and_arguments_are_fluids(module):
+def test_names_and_arguments_match_fluid(module):
     here = importlib.import_module(module.replace('paddle', 'penstock', 1))
     wrong = {}
     for name, facts in modules()[module].items():

@@ -127,7 +127,7 @@ def transpiled(fluid, kind, pservers='a:1,b:1'):
 
 
 @pytest.mark.parametrize('kind', ['weight_norm', 'turned', 'frozen_copy'])
-def test_two_pservers_need_a_seed_for_the_same_random_numbers(fluid, kind):
+def test_equal_random_values_on_two_pservers_need_a_seed(fluid, kind):
     with pytest.raises(NotImplementedError) as error:
         transpiled(fluid, kind)
     assert error.value.id == 'E-pass-initial-value' and 'set random_seed of the main' in str(error.value)

@@ -34,7 +34,7 @@ def op_of(graph, kind):
     return found
 
 
-def test_an_unchanged_graph_is_the_program(fluid, trained):
+def test_an_unchanged_graph_equals_its_program(fluid, trained):
     graph, main, loss = trained
     for one in (graph, graph.clone()):
         assert kinds(one.to_program()) == kinds(main)
@@ -43,7 +43,7 @@ def test_an_unchanged_graph_is_the_program(fluid, trained):
     assert not graph.is_test() and not graph.has_circle() and graph.graph_num() == 1
 
 
-def test_nodes_are_equal_by_what_they_stand_for(fluid, trained):
+def test_nodes_compare_by_op_or_variable(fluid, trained):
     graph, main, _ = trained
     assert len(graph.all_nodes() | graph.all_op_nodes() | graph.all_var_nodes()) == len(graph.all_nodes())
     mul = op_of(graph, 'mul')
@@ -60,7 +60,7 @@ def test_nodes_are_equal_by_what_they_stand_for(fluid, trained):
         order.shape()
 
 
-def test_an_op_is_put_between_and_the_update_still_comes_after_its_readers(fluid, trained):
+def test_inserting_an_op_keeps_updates_after_their_readers(fluid, trained):
     """A pass doubles the weights before mul reads them, by a node that is newer than that of the update."""
     graph, main, loss = trained
     types = fluid.core.VarDesc.VarType
@@ -80,7 +80,7 @@ def test_an_op_is_put_between_and_the_update_still_comes_after_its_readers(fluid
     assert kinds(graph.clone().to_program()) == kinds(made)
 
 
-def test_readers_come_before_what_overwrites(fluid):
+def test_readers_precede_overwriting_ops(fluid):
     """Only the order of the program says so: nothing flows between them."""
     x = fluid.layers.fill_constant([1], 'float32', 1.0)
     first = fluid.layers.scale(x, 3.0)
@@ -124,7 +124,7 @@ def test_nodes_are_removed_with_their_edges(fluid, trained):
         graph.link_to(sgd, beside[0])
 
 
-def test_a_circle_is_found(fluid, trained):
+def test_a_cycle_is_detected(fluid, trained):
     graph, _, _ = trained
     before = graph.topology_sort()
     assert len(before) == len(graph.all_op_nodes()) == len(graph.build_adjacency_list())
@@ -140,13 +140,13 @@ def test_a_circle_is_found(fluid, trained):
     assert not graph.has_circle()
 
 
-def test_parts_are_counted(fluid):
+def test_graph_num_counts_components(fluid):
     for _ in range(3):
         fluid.layers.relu(fluid.layers.ones([1], 'float32'))
     assert fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc)).graph_num() == 3
 
 
-def test_blocks_of_a_loop_stay(fluid):
+def test_loop_blocks_are_preserved(fluid):
     i, n = fluid.layers.fill_constant([1], 'int64', 0), fluid.layers.fill_constant([1], 'int64', 4)
     more = fluid.layers.less_than(i, n)
     with fluid.layers.While(more).block():

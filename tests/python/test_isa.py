@@ -39,13 +39,13 @@ def trained(isa):
 
 
 @pytest.mark.parametrize('isa', ['sse4', 'avx2', 'avx512'])
-def test_a_capped_process_trains_alike(isa):
+def test_a_process_with_a_capped_isa_trains_equally(isa):
     ours, capped = (np.frombuffer(trained(each), 'float32') for each in ('', isa))
     assert len(ours) > 1000
     np.testing.assert_allclose(capped, ours, rtol=1e-3, atol=1e-5)
 
 
-def test_another_value_is_refused():
+def test_an_unknown_isa_is_refused():
     done = subprocess.run([sys.executable, '-c', TRAIN], env=dict(os.environ, PENSTOCK_ISA='avx'), text=True,
                           capture_output=True, timeout=120)
     assert done.returncode == 1

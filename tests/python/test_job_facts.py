@@ -91,6 +91,6 @@ def test_another_program_on_one_side_ends_all_roles_with_one_line(tmp_path, who,
         assert told[0].index(here) < told[0].index(there)
 
 
-def test_what_a_process_has_for_itself_makes_no_other_job(tmp_path):
+def test_process_local_differences_are_accepted(tmp_path):
     results = outcomes(tmp_path, ('trainer', 1), 'process')
     assert {code for code, _ in results.values()} == {0}, results

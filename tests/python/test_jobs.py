@@ -179,7 +179,7 @@ def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
             np.testing.assert_allclose(trainers[0][name], local[name], rtol=1e-4, atol=1e-5)
 
 
-def test_on_fluids_wire_trainers_end_in_the_bytes_of_the_native_one(job):
+def test_fluids_wire_trains_to_the_same_bytes_as_the_native_wire(job):
     ends = {}
     for wire in ('native', 'fluid'):
         job.environment['PENSTOCK_WIRE'] = wire
@@ -193,7 +193,7 @@ def test_on_fluids_wire_trainers_end_in_the_bytes_of_the_native_one(job):
             np.testing.assert_array_equal(fluids[name], value)
 
 
-def test_a_process_speaks_one_wire_that_there_is():
+def test_an_unknown_wire_is_refused():
     script = textwrap.dedent('''
         import penstock
         import penstock.fluid as fluid
@@ -214,12 +214,12 @@ def test_a_process_speaks_one_wire_that_there_is():
     assert 'E-wire-mixed' in native
 
 
-def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
+def test_servers_exit_when_trainers_end_without_close(job):
     job.start_all('--no-close')
     assert {result[0] for result in job.wait().values()} == {0}
 
 
-def test_what_a_trainer_raised_is_told_to_all(job):
+def test_every_role_reports_a_trainers_exception(job):
     job.environment['RAISE_IN'] = 'trainer1'
     job.start_all(steps=100000)
     results = job.wait()
@@ -231,7 +231,7 @@ def test_what_a_trainer_raised_is_told_to_all(job):
     assert 'PeerError' not in results['trainer1'][2]
 
 
-def test_details_are_logged_where_they_are_asked_for(job):
+def test_details_are_logged_on_request(job):
     job.start_all(steps=2)
     results = job.wait()
     assert not any('has joined' in result[2] for result in results.values())
@@ -242,7 +242,7 @@ def test_details_are_logged_where_they_are_asked_for(job):
         assert 'pserver %s: trainer 1 has joined' % address in errors, errors
 
 
-def test_ctrl_c_of_a_server_is_a_peers_error_to_the_others(job):
+def test_ctrl_c_of_a_server_is_a_peer_error_for_others(job):
     job.start_all(steps=100000)
     for index in range(2):
         trainer = job.processes['trainer%d' % index]
@@ -281,13 +281,13 @@ def test_a_wrong_token_is_refused_and_named(job):
     assert trainer.returncode != 0 and 'token' in errors
 
 
-def test_a_job_speaks_mutual_tls_if_its_environment_says_so(job):
+def test_the_environment_enables_mutual_tls(job):
     job.use_mutual_tls()
     job.start_all(steps=2)
     job.wait_well()
 
 
-def test_role_programs_of_different_plans_do_not_meet(job):
+def test_role_programs_of_different_plans_are_refused(job):
     for index in range(2):
         job.start('pserver', index)
     trainer = job.start('trainer', 0, MIN_BLOCK_SIZE='20000')
@@ -296,7 +296,7 @@ def test_role_programs_of_different_plans_do_not_meet(job):
     assert 'E-plan-mismatch' in errors and 'first difference' in errors, errors
 
 
-def test_an_endpoint_in_use_is_named(job):
+def test_an_endpoint_in_use_is_reported(job):
     with socket.socket() as taken:
         host, port = job.environment['ENDPOINTS'].split(',')[0].split(':')
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -308,7 +308,7 @@ def test_an_endpoint_in_use_is_named(job):
 
 
 @pytest.mark.slow
-def test_roles_may_start_in_any_order_and_one_20_s_late(job):
+def test_roles_may_start_in_any_order_and_20_seconds_late(job):
     for role, index in (('trainer', 1), ('pserver', 1), ('trainer', 0)):
         job.start(role, index)
     waiting = job.processes['trainer1']
@@ -319,7 +319,7 @@ def test_roles_may_start_in_any_order_and_one_20_s_late(job):
 
 
 @pytest.mark.slow
-def test_a_server_says_what_its_trainers_wait_for(job):
+def test_a_server_reports_what_its_trainers_wait_for(job):
     for role, index in (('pserver', 0), ('trainer', 0), ('trainer', 1)):
         job.start(role, index)
     server = job.processes['pserver0']
@@ -345,7 +345,7 @@ def wait_for_line(process, stream, text):
     raise AssertionError('the process ended and did not say %r:\n%s' % (text, ''.join(seen)))
 
 
-def test_a_server_that_dies_is_named_to_its_trainers(job):
+def test_trainers_report_a_dead_server(job):
     job.start_all(steps=100000)
     trainer = job.processes['trainer0']
     wait_for_line(trainer, trainer.stdout, 'training')
@@ -359,7 +359,7 @@ def test_a_server_that_dies_is_named_to_its_trainers(job):
     assert other.returncode != 0
 
 
-def test_a_trainer_that_dies_is_named_to_its_peers(job):
+def test_peers_report_a_dead_trainer(job):
     job.start('pserver', 0)
     job.start('pserver', 1)
     victim = job.start('trainer', 0, 100000)

@@ -97,7 +97,7 @@ def transpiled(monkeypatch):
     return main, loss
 
 
-def test_a_process_that_is_no_trainer_is_told(monkeypatch):
+def test_a_process_that_is_not_a_trainer_is_refused(monkeypatch):
     main, loss = transpiled(monkeypatch)
     read = fluid.Program.parse_from_string(main.desc.serialize_to_string())
     with pytest.raises(penstock.StateError, match='E-ranks-unknown') as told:
@@ -105,7 +105,7 @@ def test_a_process_that_is_no_trainer_is_told(monkeypatch):
     assert 'the 2 trainers 127.0.0.1:6170, 127.0.0.1:6171' in str(told.value)
 
 
-def test_trainers_have_one_place_each(monkeypatch):
+def test_each_trainer_has_one_place(monkeypatch):
     main, loss = transpiled(monkeypatch)
     compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=[fluid.CPUPlace()] * 3)
     with pytest.raises(NotImplementedError, match='3 places of one process, and num_trainers=2'):

@@ -37,10 +37,10 @@ def with_note(error):
     (error_of("raise ValueError('a') from KeyError('b')"), "ValueError: a"),
     (error_of("def f(): f()\nf()"), "RecursionError: maximum recursion depth exceeded"),
 ])
-def test_the_line_that_says_what_is_wrong(error, line):
+def test_the_line_with_the_error_is_found(error, line):
     assert _first_line(type(error), error) == line
 
 
-def test_an_error_without_a_text_is_still_named():
+def test_an_error_without_text_is_reported_by_type():
     assert _first_line(Silent, Silent()).startswith("test_last_words.Silent")
     assert len(_first_line(ValueError, ValueError("x" * 5000))) == LINE_MAX

@@ -34,7 +34,7 @@ def environment_of(folder, log, log_dir="mylog"):
     return json.loads((folder / log_dir / log).read_text())
 
 
-def test_roles_are_told_who_they_are_in_both_spellings(tmp_path):
+def test_roles_receive_their_identity_in_both_spellings(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", script, "--epochs", "3")
     assert result.returncode == 0, result.stderr
@@ -82,7 +82,7 @@ def test_the_wire_reaches_every_role(tmp_path):
     assert launch(tmp_path, "--wire", "brpc", script).returncode == 2
 
 
-def test_the_manuals_line_with_the_script_before_gpus(tmp_path):
+def test_options_may_follow_the_script_as_in_fluids_manual(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1",
                     environment={"PADDLE_NUM_TRAINERS": "2"})
@@ -93,13 +93,13 @@ def test_the_manuals_line_with_the_script_before_gpus(tmp_path):
         assert trainer["argv"] == ["--lr", "1"]
 
 
-def test_what_follows_two_dashes_is_the_scripts(tmp_path):
+def test_arguments_after_two_dashes_belong_to_the_script(tmp_path):
     script = write_script(tmp_path, DUMP)
     assert launch(tmp_path, script, "--", "--gpus", "4").returncode == 0
     assert environment_of(tmp_path, "workerlog.0")["argv"] == ["--gpus", "4"]
 
 
-def test_the_first_failure_is_told_with_role_signal_and_last_lines(tmp_path):
+def test_the_first_failure_is_reported_with_role_signal_and_last_lines(tmp_path):
     script = write_script(tmp_path, """
         if os.environ.get("PADDLE_TRAINER_ID") == "1":
             print("about to fall", flush=True)
@@ -120,7 +120,7 @@ REACT = """
 """
 
 
-def test_the_cause_is_told_and_not_the_first_that_noticed_it(tmp_path):
+def test_the_cause_is_reported_not_the_first_reaction(tmp_path):
     script = write_script(tmp_path, textwrap.dedent(REACT) + textwrap.dedent("""
         if os.environ["TRAINING_ROLE"] == "PSERVER":
             with open("server", "w") as file:
@@ -144,7 +144,7 @@ def test_the_cause_is_told_and_not_the_first_that_noticed_it(tmp_path):
     assert "pserver 0 exited with code 1" in result.stderr and "trainer 0 exited with code 1" in result.stderr
 
 
-def test_of_failures_that_are_all_reactions_the_first_is_told(tmp_path):
+def test_the_first_of_several_reactions_is_reported(tmp_path):
     script = write_script(tmp_path, textwrap.dedent(REACT) + "react(3)")
     result = launch(tmp_path, script)
     assert result.returncode == 1
@@ -155,7 +155,7 @@ def test_of_failures_that_are_all_reactions_the_first_is_told(tmp_path):
     (lambda path: path.write_text("a file"), "not a folder"),
     (lambda path: path.symlink_to("/proc/self/fdinfo"), "cannot create a file there"),
 ])
-def test_a_log_folder_that_cannot_be_is_refused_in_a_line(tmp_path, make, reason):
+def test_an_invalid_log_folder_is_refused_in_one_line(tmp_path, make, reason):
     make(tmp_path / "logs")
     script = write_script(tmp_path, "")
     result = launch(tmp_path, "--log_dir", "logs", script)
@@ -182,7 +182,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_no_group_is_signalled_whose_leader_was_waited_for(tmp_path):
+def test_process_groups_of_reaped_leaders_are_not_signalled(tmp_path):
     script = write_script(tmp_path, "")
     result = subprocess.run([sys.executable, "-c", WATCHED, "--server_num", "1", "--worker_num", "2", script],
                             cwd=tmp_path, text=True, capture_output=True, timeout=WAIT_S)
@@ -190,7 +190,7 @@ def test_no_group_is_signalled_whose_leader_was_waited_for(tmp_path):
     assert "signalled a child" in result.stdout and "NO CHILD" not in result.stdout
 
 
-def test_a_child_that_was_waited_for_is_not_signalled(monkeypatch):
+def test_reaped_children_are_not_signalled(monkeypatch):
     from penstock.distributed.launch import guard
     signalled = []
     monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append((group, number)))
@@ -203,7 +203,7 @@ def test_a_child_that_was_waited_for_is_not_signalled(monkeypatch):
     assert len(signalled) == 1
 
 
-def test_an_exit_code_is_told(tmp_path):
+def test_the_exit_code_is_reported(tmp_path):
     script = write_script(tmp_path, "sys.exit(7)")
     result = launch(tmp_path, script)
     assert result.returncode == 1
@@ -227,7 +227,7 @@ def test_contradictions_are_refused(tmp_path, arguments, environment, message):
     assert message in result.stderr and len(result.stderr.splitlines()) == 1
 
 
-def test_a_script_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_script_is_refused(tmp_path):
     result = launch(tmp_path, "nowhere.py")
     assert result.returncode == 2 and "nowhere.py: no such file" in result.stderr
 
@@ -274,7 +274,7 @@ def test_nothing_outlives_the_launcher(tmp_path, number, target):
 
 
 
-def test_a_jobs_cause_is_the_trainer_that_raised_and_not_who_noticed_it(tmp_path):
+def test_the_trainer_that_raised_is_the_cause(tmp_path):
     script = write_script(tmp_path, TRAIN)
     result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", "--quiet", script, "100000",
                     environment={"RAISES": "1"})

@@ -147,7 +147,7 @@ def test_two_launchers_form_one_job(nodes, order, token):
     assert warned == (not token)
 
 
-def test_ports_that_are_not_given_are_fluids(tmp_path):
+def test_default_ports_are_fluids(tmp_path):
     from penstock.distributed.launch.job import make_plan
     from penstock.distributed.launch.options import parse_options
     script = tmp_path / "job.py"
@@ -171,7 +171,7 @@ def test_nodes_may_bring_different_counts(nodes):
     assert job.environment(1, "serverlog.0")["PADDLE_PSERVERS_IP_PORT_LIST"].startswith("127.0.0.2:")
 
 
-def test_endpoints_are_dealt_to_their_machines_in_the_order_given(nodes):
+def test_endpoints_are_assigned_to_machines_in_order(nodes):
     job = nodes(DUMP)
     ports = free_ports(2)
     given = f"127.0.0.2:{ports[0]},127.0.0.1:{ports[1]}"
@@ -183,7 +183,7 @@ def test_endpoints_are_dealt_to_their_machines_in_the_order_given(nodes):
     assert job.environment(0, "serverlog.1")["PADDLE_PSERVERS_IP_PORT_LIST"] == given
 
 
-def test_a_token_file_and_a_job_id_are_the_jobs(nodes, tmp_path):
+def test_the_token_file_and_job_id_reach_the_roles(nodes, tmp_path):
     (tmp_path / "token").write_text("from the file\n")
     job = nodes(DUMP)
     job.start(0, "--token_file", "token")
@@ -202,7 +202,7 @@ def test_a_token_file_and_a_job_id_are_the_jobs(nodes, tmp_path):
     (("--cluster_node_ips", "127.0.0.1,127.0.0.1"), "127.0.0.1 is listed twice"),
     (("--cluster_node_ips", "127.0.0.1,127.0.0.2", "--endpoints", "10.0.0.9:7000"), "is on none of the job's machines"),
 ])
-def test_what_cannot_be_a_job_is_refused(tmp_path, arguments, message):
+def test_invalid_job_options_are_refused(tmp_path, arguments, message):
     (tmp_path / "job.py").write_text("")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_JOB")}
     result = subprocess.run([*LAUNCH, *arguments, "job.py"], cwd=tmp_path, text=True, capture_output=True,
@@ -219,7 +219,7 @@ def test_a_job_of_two_machines_trains(nodes):
     assert {result[0] for result in results.values()} == {0}, results
 
 
-def test_launchers_that_were_told_different_things_say_what_differs(nodes):
+def test_launchers_with_different_options_report_the_difference(nodes):
     job = nodes(DUMP)
     job.start(0, "--job_id", "a")
     job.start(1, "--job_id", "b")
@@ -229,7 +229,7 @@ def test_launchers_that_were_told_different_things_say_what_differs(nodes):
         assert "the job's id is a on node 0 (127.0.0.1) and b on node 1 (127.0.0.2)" in results[node][2]
 
 
-def test_another_token_is_refused_and_the_job_goes_on(nodes):
+def test_a_wrong_token_is_refused_and_the_job_continues(nodes):
     job = nodes(DUMP)
     first = job.start(0, PENSTOCK_JOB_TOKEN="right")
     stranger = job.start(1, PENSTOCK_JOB_TOKEN="wrong")
@@ -243,7 +243,7 @@ def test_another_token_is_refused_and_the_job_goes_on(nodes):
     assert "right" not in errors and "right" not in results[0][2]
 
 
-def test_strangers_do_not_disturb_launchers_that_wait(nodes):
+def test_foreign_connections_do_not_disturb_waiting_launchers(nodes):
     job = nodes(DUMP)
     job.start(0, PENSTOCK_JOB_TOKEN="right")
     end = time.monotonic() + WAIT_S
@@ -266,7 +266,7 @@ def test_strangers_do_not_disturb_launchers_that_wait(nodes):
         one.close()
 
 
-def test_a_captured_hello_is_worth_nothing(nodes):
+def test_a_replayed_hello_is_refused(nodes):
     """Node 1's hello, read off the network and sent again."""
     from penstock.distributed.launch.channel import proof
     job = nodes(DUMP)
@@ -291,7 +291,7 @@ def test_a_captured_hello_is_worth_nothing(nodes):
     assert "different tokens" in answers[1]["refused"]
 
 
-def test_a_launcher_that_waits_for_others_gives_up_and_can_be_stopped(nodes):
+def test_a_waiting_launcher_times_out_and_can_be_interrupted(nodes):
     job = nodes(DUMP)
     job.start(0, "--join_s", "0.5")
     code, _, errors = job.wait()[0]
@@ -302,7 +302,7 @@ def test_a_launcher_that_waits_for_others_gives_up_and_can_be_stopped(nodes):
     assert waiting.wait(timeout=WAIT_S) == 130
 
 
-def test_a_role_that_fails_is_told_on_both_machines(nodes):
+def test_a_failed_role_is_reported_on_both_machines(nodes):
     job = nodes(PAUSE)
     for node in (0, 1):
         job.start(node, "--grace_s", "0.5", FAILS="TRAINER.1")
@@ -319,7 +319,7 @@ def test_a_role_that_fails_is_told_on_both_machines(nodes):
 @pytest.mark.parametrize("number, words", [(signal.SIGINT, "was stopped by SIGINT"),
                                            (signal.SIGKILL, "was stopped by SIGTERM")])
 @pytest.mark.parametrize("node", [0, 1])
-def test_a_launcher_that_is_ended_ends_the_others(nodes, node, number, words):
+def test_ending_a_launcher_ends_the_others(nodes, node, number, words):
     job = nodes(PAUSE)
     for each in (0, 1):
         job.start(each, "--grace_s", "0.5")
@@ -333,7 +333,7 @@ def test_a_launcher_that_is_ended_ends_the_others(nodes, node, number, words):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_takes_no_output_does_not_end_the_job(nodes):
+def test_a_blocked_terminal_does_not_end_the_job(nodes):
     job = nodes("""
         import threading
         if os.environ["TRAINING_ROLE"] == "TRAINER" and os.environ["PADDLE_TRAINER_ID"] == "0":
@@ -353,7 +353,7 @@ def test_a_terminal_that_takes_no_output_does_not_end_the_job(nodes):
 
 
 @pytest.mark.slow
-def test_a_machine_that_falls_silent_is_lost(nodes):
+def test_a_silent_machine_is_lost(nodes):
     job = nodes(PAUSE)
     for node in (0, 1):
         job.start(node, "--grace_s", "0.5")
@@ -408,7 +408,7 @@ def test_machines_with_networks_of_their_own_form_one_job(nodes):
 
 
 @pytest.mark.slow
-def test_a_machine_whose_wire_is_cut_is_lost_on_both_sides(nodes):
+def test_a_disconnected_machine_is_lost_on_both_sides(nodes):
     with network_namespaces() as (names, addresses):
         job = nodes(PAUSE, hosts=addresses, prefixes=[("ip", "netns", "exec", name) for name in names])
         for node in (0, 1):
@@ -425,7 +425,7 @@ def test_a_machine_whose_wire_is_cut_is_lost_on_both_sides(nodes):
 
 
 @pytest.mark.slow
-def test_an_address_without_a_route_is_said_at_once(nodes):
+def test_an_unroutable_address_is_reported_at_once(nodes):
     with network_namespaces() as (names, addresses):
         job = nodes(DUMP, hosts=("198.51.100.1", addresses[0]), prefixes=[(), ("ip", "netns", "exec", names[0])])
         launcher = job.start(1, PENSTOCK_JOB_TOKEN="a secret of this job")

@@ -31,7 +31,7 @@ def script(folder, text, name='job.py'):
 
 
 # Which machines there are.
-def test_a_machine_is_known_by_its_number_and_the_first_ones_address():
+def test_node_rank_and_master_address_identify_a_machine():
     first = topology('--nnodes', '2', '--node_rank', '0', '--master', '127.0.0.1:7000')
     second = topology('--nnodes', '2', '--node_rank', '1', '--master', '127.0.0.1:7000')
     assert first.nodes == second.nodes == ('127.0.0.1', 'machine 1')
@@ -39,7 +39,7 @@ def test_a_machine_is_known_by_its_number_and_the_first_ones_address():
     assert second.on_loopback()
 
 
-def test_slurm_names_machines():
+def test_slurm_variables_name_the_machines():
     found = topology('--scheduler', 'slurm', SLURM_JOB_NODELIST='node[08-10],login', SLURM_NODEID='2')
     assert found.nodes == ('node08', 'node09', 'node10', 'login') and found.here == 'node10'
     assert expand_nodelist('a[1,3-4]b,c') == ['a1b', 'a3b', 'a4b', 'c']
@@ -47,12 +47,12 @@ def test_slurm_names_machines():
 
 @pytest.mark.parametrize('variables', [
     {'OMPI_COMM_WORLD_SIZE': '3', 'OMPI_COMM_WORLD_RANK': '1'}, {'PMI_SIZE': '3', 'PMI_RANK': '1'}])
-def test_mpi_counts_machines(variables):
+def test_mpi_variables_count_the_machines(variables):
     found = topology('--scheduler', 'mpi', '--master', '127.0.0.1', **variables)
     assert (len(found.nodes), found.rank, found.port) == (3, 1, None)
 
 
-def test_torch_names_the_first_machine():
+def test_torch_variables_name_the_first_machine():
     found = topology('--scheduler', 'torch', WORLD_SIZE='2', RANK='1', MASTER_ADDR='127.0.0.1', MASTER_PORT='7001')
     assert (found.nodes[0], found.rank, found.port) == ('127.0.0.1', 1, 7001)
 
@@ -68,12 +68,12 @@ def test_torch_names_the_first_machine():
     (['--master', '127.0.0.1'], {}, '--nnodes'),
     (['--use_paddlecloud'], {}, 'PADDLE_TRAINERS'),
 ])
-def test_machines_that_cannot_be_are_refused(arguments, environment, message):
+def test_invalid_machines_are_refused(arguments, environment, message):
     with pytest.raises(JobError, match=message):
         topology(*arguments, **environment)
 
 
-def test_fluids_cloud_names_pservers(tmp_path, monkeypatch):
+def test_fluids_cloud_variables_name_the_pservers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = parse_options(['--use_paddlecloud', '--token_file', 'token', script(tmp_path, '')])
     (tmp_path / 'token').write_text('secret\n')
@@ -99,7 +99,7 @@ def test_a_job_of_two_counted_machines_trains(tmp_path):
 
 
 # Environment.
-def test_variables_of_single_roles_win_over_those_of_all(tmp_path, monkeypatch):
+def test_variables_of_one_role_override_those_of_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = ['trainer.1:A=2', 'A=0', 'trainer:A=1', 'pserver:B=b=c']
     asked = [part for one in given for part in ('--env', one)]
@@ -112,7 +112,7 @@ def test_variables_of_single_roles_win_over_those_of_all(tmp_path, monkeypatch):
     assert server['PADDLE_PSERVERS'] == second['PADDLE_PSERVERS'] == '127.0.0.1'
 
 
-def test_a_variable_that_is_none_is_refused(tmp_path):
+def test_an_invalid_env_option_is_refused(tmp_path):
     result = launch(tmp_path, '--env', 'worker:A=1', script(tmp_path, ''))
     assert result.returncode == 2 and "'worker:A=1' is not [pserver:" in result.stderr
 
@@ -132,7 +132,7 @@ sys.exit(0 if attempt == '2' and %s else 3)
 """
 
 
-def test_a_failed_job_is_started_again(tmp_path):
+def test_a_failed_job_is_restarted(tmp_path):
     name = script(tmp_path, RESTARTS % 'True')
     result = launch(tmp_path, '--max_restart', '3', name)
     assert result.returncode == 0, result.stderr
@@ -142,13 +142,13 @@ def test_a_failed_job_is_started_again(tmp_path):
     assert (tmp_path / 'mylog' / 'workerlog.0').read_text().count('launch: attempt') == 2
 
 
-def test_a_job_that_fails_each_time_fails(tmp_path):
+def test_a_job_that_fails_after_each_restart_fails(tmp_path):
     result = launch(tmp_path, '--max_restart', '1', script(tmp_path, RESTARTS % 'False'))
     assert result.returncode == 1 and result.stderr.count('starting the job again') == 1
 
 
 # What is shown.
-def test_all_roles_speak_on_one_console(tmp_path):
+def test_console_all_prefixes_the_output_of_every_role(tmp_path):
     name = script(tmp_path, "print('one'); sys.stdout.write('no newline')")
     result = launch(tmp_path, '--worker_num', '2', '--console', 'all', name)
     assert result.returncode == 0
@@ -168,7 +168,7 @@ def test_a_dry_run_starts_nothing(tmp_path):
 
 
 @pytest.mark.parametrize('servers, workers', [(1, 2), (2, 1), (64, 3)])
-def test_roles_of_a_kind_divide_the_cores(tmp_path, monkeypatch, servers, workers):
+def test_roles_of_a_kind_share_the_cores(tmp_path, monkeypatch, servers, workers):
     monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
     result = launch(tmp_path, '--server_num', str(servers), '--worker_num', str(workers), '--dry_run',
                     '--env', 'trainer.0:OMP_NUM_THREADS=7', script(tmp_path, ''))
@@ -179,7 +179,7 @@ def test_roles_of_a_kind_divide_the_cores(tmp_path, monkeypatch, servers, worker
     assert given == [str(each) for each in of]
 
 
-def test_the_users_number_of_threads_stays(tmp_path):
+def test_an_explicit_number_of_threads_is_kept(tmp_path):
     result = launch(tmp_path, '--worker_num', '2', '--dry_run', script(tmp_path, ''), OMP_NUM_THREADS='5')
     assert result.returncode == 0 and 'OMP_NUM_THREADS' not in result.stdout
 

@@ -23,7 +23,7 @@ FAIL = """
 @pytest.mark.parametrize("name", ["workerlog.0", "receipt.trainer.0.json", "flight.trainer.0.jsonl",
                                   "metrics.trainer.0"])
 @pytest.mark.parametrize("restart", [[], ["--max_restart", "1"]])
-def test_nothing_is_written_through_a_link(tmp_path, name, restart):
+def test_logs_are_not_written_through_links(tmp_path, name, restart):
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (tmp_path / "mylog").mkdir()
@@ -41,7 +41,7 @@ def test_nothing_is_written_through_a_link(tmp_path, name, restart):
         assert "error: launch: cannot write the log" in result.stderr and "it is a link" in result.stderr
 
 
-def test_a_log_that_is_no_file_is_refused(tmp_path):
+def test_a_log_path_that_is_not_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")    # opening it would wait for a reader
     with pytest.raises(JobError, match="E-launch-log"):
         open_log(str(tmp_path / "pipe"), continues=False)
@@ -52,7 +52,7 @@ def test_a_log_that_is_no_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("continues", [False, True])
-def test_other_names_of_a_log_keep_their_file(tmp_path, continues):
+def test_hard_links_of_a_log_keep_their_content(tmp_path, continues):
     (tmp_path / "precious").write_text("precious")
     os.link(tmp_path / "precious", tmp_path / "workerlog.0")
     with open_log(str(tmp_path / "workerlog.0"), continues) as log:
@@ -61,7 +61,7 @@ def test_other_names_of_a_log_keep_their_file(tmp_path, continues):
     assert (tmp_path / "workerlog.0").read_text() == "mine"
 
 
-def test_a_log_is_emptied_or_continued(tmp_path):
+def test_a_log_is_truncated_or_appended_to(tmp_path):
     path = str(tmp_path / "log")
     for continues, begin in ((False, 0), (True, 3), (False, 0)):
         with open_log(path, continues) as log:
@@ -74,7 +74,7 @@ def test_a_log_is_emptied_or_continued(tmp_path):
 
 @pytest.mark.parametrize("delete", ["shutil.rmtree('mylog')",
                                     "os.rename('mylog', 'other'); open('mylog', 'w').close()"])
-def test_a_deleted_log_folder_hides_no_cause(tmp_path, delete):
+def test_the_cause_is_reported_after_the_log_folder_is_deleted(tmp_path, delete):
     script = write_script(tmp_path, f"""
         import shutil
         if os.environ.get("PADDLE_TRAINER_ID") == "1":
@@ -88,7 +88,7 @@ def test_a_deleted_log_folder_hides_no_cause(tmp_path, delete):
     assert result.stderr.splitlines()[-1] == "cause: trainer 1 exited with code 5"
 
 
-def test_a_launcher_without_descriptors_says_so_and_leaves_no_role(tmp_path):
+def test_descriptor_exhaustion_is_reported_and_leaves_no_role(tmp_path):
     script = write_script(tmp_path, """
         open(f"pid.{os.getpid()}", "w").close()
         signal.pause()
@@ -121,7 +121,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_role_that_dies_before_it_has_met_another_ends_the_job_early(tmp_path):
+def test_a_role_that_dies_before_connecting_ends_the_job(tmp_path):
     script = write_script(tmp_path, FAIL)
     for counts in (["--worker_num", "2"], ["--server_num", "1", "--worker_num", "2"]):
         result = subprocess.run([sys.executable, "-c", GRACES, *counts, script], cwd=tmp_path, text=True,
@@ -140,7 +140,7 @@ RANKS = """
 """
 
 
-def test_ranks_have_a_cause_too(tmp_path):
+def test_the_cause_among_ranks_is_reported(tmp_path):
     result = launch(tmp_path, "--worker_num", "2", write_script(tmp_path, RANKS))
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == "cause: trainer 1 was killed by SIGKILL", result.stderr
@@ -154,7 +154,7 @@ ABSENT = textwrap.dedent("""
 
 @pytest.mark.parametrize("absent, who", [("TRAINER1", "trainer 1 did not start within"),
                                          ("PSERVER", "has not answered for")])
-def test_a_peer_that_never_comes_is_named_after_start_s(tmp_path, absent, who):
+def test_a_missing_peer_is_reported_after_the_start_timeout(tmp_path, absent, who):
     result = launch(tmp_path, "--start_s", "3", "--grace_s", "1", "--server_num", "1", "--worker_num", "2",
                     write_script(tmp_path, ABSENT), environment={"ABSENT": absent})
     assert result.returncode == 1
@@ -164,7 +164,7 @@ def test_a_peer_that_never_comes_is_named_after_start_s(tmp_path, absent, who):
                                                      "cause: pserver 127.0.0.1:"), result.stderr
 
 
-def test_ranks_that_never_come_are_named_after_fluids_deadline(tmp_path):
+def test_missing_ranks_are_reported_after_fluids_deadline(tmp_path):
     script = write_script(tmp_path, """
         import penstock.hvd as hvd
         if os.environ["PADDLE_TRAINER_ID"] == "1":
@@ -178,7 +178,7 @@ def test_ranks_that_never_come_are_named_after_fluids_deadline(tmp_path):
 
 
 @pytest.mark.parametrize("speaks", ["trainer.1", "pserver.0"])
-def test_two_wires_in_one_job_are_told_apart(tmp_path, speaks):
+def test_different_wires_in_one_job_are_reported(tmp_path, speaks):
     result = launch(tmp_path, "--env", f"{speaks}:PENSTOCK_WIRE=fluid", "--grace_s", "3", "--server_num", "1",
                     "--worker_num", "2", write_script(tmp_path, textwrap.dedent(TRAIN)))
     assert result.returncode == 1

@@ -30,7 +30,7 @@ def member_plan(tmp_path, *more):
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_stranger_in_the_place_of_node_0_is_named_to_the_members(tmp_path, line):
+def test_members_report_a_foreign_process_at_node_0(tmp_path, line):
     listener = socket.create_server((HOSTS[0], 0))
 
     def answer():
@@ -107,7 +107,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("rank", [0, 1])
-def test_an_event_that_is_none_loses_its_node_only(event, rank):
+def test_an_invalid_event_loses_only_its_node(event, rank):
     if rank == 0 and event["event"] == "done":
         pytest.skip("node 0 itself writes which node sent an event")
     here, there = socket.socketpair()
@@ -121,7 +121,7 @@ def test_an_event_that_is_none_loses_its_node_only(event, rank):
     there.close()
 
 
-def test_what_launchers_send_is_what_they_read():
+def test_launcher_events_round_trip():
     failure = {"who": "trainer 1 (pid 7)", "kind": "own", "log": "logs/\udce9", "words": "exited", "lines": ["a\tb"],
                "role": "trainer 1", "outcome": "exited", "note": "", "stopped": False, "met": True}
     here, there = map(Channel, socket.socketpair())

@@ -51,7 +51,7 @@ def test_the_value_of_a_constant_may_be_a_variable(fluid):
     np.testing.assert_array_equal(run(fluid, {'value': np.array([1.5], 'float32')}, out)[0], np.full((2, 2), 1.5))
 
 
-def test_numbers_beside_variables_are_constants_of_the_layer(fluid):
+def test_numbers_mixed_with_variables_become_constants(fluid):
     rows, _, _ = extents(fluid)
     out = fluid.layers.unsqueeze(fluid.data('x', [2, 2]), [rows, 1])
     assert out.name == 'unsqueeze2_0.tmp_1'    # tmp_0 is the 1
@@ -59,7 +59,7 @@ def test_numbers_beside_variables_are_constants_of_the_layer(fluid):
     assert got.shape == (2, 1, 2, 1)
 
 
-def test_an_array_is_joined_as_a_list_is(fluid):
+def test_concat_and_stack_accept_a_tensor_array(fluid):
     L = fluid.layers
     x = fluid.data('x', [2, 3])
     zero = L.zeros([1], 'int64')
@@ -76,7 +76,7 @@ def test_an_array_is_joined_as_a_list_is(fluid):
 
 
 @pytest.mark.parametrize('name', ['clip', 'clip_by_norm'])
-def test_a_clipping_layer_has_the_very_name_asked_for(fluid, name):
+def test_clip_outputs_have_the_given_name(fluid, name):
     layer = {'clip': lambda x, **kw: fluid.layers.clip(x, 0.0, 1.0, **kw),
              'clip_by_norm': lambda x, **kw: fluid.layers.clip_by_norm(x, 1.0, **kw)}[name]
     x = fluid.data('x', [2])
@@ -150,13 +150,13 @@ WRONG_VALUES = [
 
 
 @pytest.mark.parametrize('call, says', WRONG)
-def test_an_argument_of_a_wrong_type_is_named(fluid, call, says):
+def test_an_argument_of_a_wrong_type_is_reported(fluid, call, says):
     with pytest.raises(TypeError, match=says):
         call(fluid.layers, fluid.data('x', [None, 4]))
 
 
 @pytest.mark.parametrize('call, says', WRONG_VALUES)
-def test_a_wrong_value_is_named(fluid, call, says):
+def test_a_wrong_value_is_reported(fluid, call, says):
     with pytest.raises(ValueError, match=says):
         call(fluid.layers, fluid.data('x', [None, 4]))
 
@@ -174,12 +174,12 @@ class TestNumbersThatWouldBeRounded:
         (lambda L, x: L.fill_constant([1], 'float16', 1e5), 'the value 100000.0 has no equal in float16'),
         (lambda L, x: L.create_global_var([1], 1.5, 'int64'), 'create_global_var: the value 1.5 has no equal'),
     ])
-    def test_an_error_names_the_number(self, fluid, make, text):
+    def test_inexact_numbers_are_reported(self, fluid, make, text):
         with pytest.raises(ValueError, match=text.replace('+', r'\+')) as caught:
             make(fluid.layers, fluid.data('x', [1]))
         assert '[E-attr-value]' in str(caught.value)
 
-    def test_exact_ones_are_taken(self, fluid):
+    def test_exact_numbers_are_accepted(self, fluid):
         L, x = fluid.layers, fluid.data('x', [1])
         got = run(fluid, {'x': np.ones(1, 'float32')}, L.scale(x, 2**24), L.scale(x, float('inf')), L.scale(x, 1 / 3),
                   L.fill_constant([1], 'int64', 2**60 + 1), L.fill_constant([1], 'int64', 3.0),
@@ -201,22 +201,22 @@ class TestNumbersThatWouldBeRounded:
         assert [value[0] for value in got] == [1.5, 2**60 + 1]
 
     @pytest.mark.parametrize('dtype', ['int32', 'int64', 'float64'])
-    def test_operators_of_exact_types_keep_ints(self, fluid, dtype):
+    def test_operators_of_integer_tensors_keep_integers(self, fluid, dtype):
         x, n = fluid.data('x', [None], dtype), 2**24 + 1
         got = run(fluid, {'x': np.array([3], dtype)}, x + n, x * n, x - n, n - x, n + x, x + float(n), x < n + 1, x - 2)
         assert [value[0] for value in got] == [n + 3, 3 * n, 3 - n, n - 3, n + 3, n + 3, True, 1]
 
-    def test_a_scalar_is_a_number(self, fluid):
+    def test_scale_requires_numbers(self, fluid):
         x = fluid.data('x', [1])
         for make in (lambda: fluid.layers.scale(x, '2'), lambda: fluid.layers.scale(x, bias='2')):
             with pytest.raises(TypeError, match=r"^scale: .* not '2' .*\[E-argument-type\]"):
                 make()
 
-    def test_k_is_no_none(self, fluid):
+    def test_topk_refuses_none(self, fluid):
         with pytest.raises(TypeError, match='top_k: k must be int'):
             fluid.layers.topk(fluid.data('x', [None, 4]), None)
 
-    def test_counts_of_samples_are_ints(self, fluid):
+    def test_num_neg_samples_must_be_an_int(self, fluid):
         x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
         with pytest.raises(TypeError, match='nce: num_neg_samples must be int'):
             fluid.layers.nce(x, label, 10, num_neg_samples=2.5)
@@ -227,11 +227,11 @@ class TestNumbersThatWouldBeRounded:
     (lambda L, x: L.spectral_norm(x, dim=None), 'spectral_norm: dim must be an axis of weight .*, not None'),
     (lambda L, x: L.spectral_norm(x, dim=2), 'from 0 to 1, not 2'),
 ])
-def test_what_is_too_large_for_a_layer(fluid, make, text):
+def test_values_too_large_for_a_layer_are_refused(fluid, make, text):
     with pytest.raises(ValueError, match=text):
         make(fluid.layers, fluid.data('x', [6, 4]))
 
 
-def test_the_number_of_parts_may_be_numpys(fluid):
+def test_split_accepts_numpy_integers(fluid):
     first, second = fluid.layers.split(fluid.data('x', [6, 4]), np.int64(2), dim=1)
     assert first.shape == second.shape == (6, 2)

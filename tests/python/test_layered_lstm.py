@@ -82,7 +82,7 @@ def test_layers_run_over_each_other(fluid, dtype, layers, directions, steps):
         np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-6)
 
 
-def test_dropout_between_layers_draws_anew_and_its_gradient_knows_it(fluid):
+def test_dropout_between_layers_is_redrawn_and_used_by_the_gradient(fluid):
     """One step of one sequence: a gradient of 0 says which elements between the layers were dropped."""
     fetched = build(fluid, 'float64', 2, 1, dropout_prob=0.5)
     weight, = fluid.default_main_program().all_parameters()
@@ -103,7 +103,7 @@ def test_dropout_between_layers_draws_anew_and_its_gradient_knows_it(fluid):
     assert len(masks) > 4
 
 
-def test_a_seed_of_dropout_gives_the_same_trainings_and_other_steps(fluid):
+def test_a_dropout_seed_repeats_trainings_but_not_steps(fluid):
     def outputs():
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
             fetched = build(fluid, 'float32', 2, 1, dropout_prob=0.5, seed=11)
@@ -115,7 +115,7 @@ def test_a_seed_of_dropout_gives_the_same_trainings_and_other_steps(fluid):
     assert (first[0] != first[1]).any() and (first[1] != first[2]).any()
 
 
-def test_nothing_is_dropped_in_test_mode(fluid):
+def test_test_mode_drops_nothing(fluid):
     fetched = build(fluid, 'float32', 2, 1, dropout_prob=0.5, is_test=True)
     exe, weights = started(fluid)
     feed = feed_of('float32', 3, 2, 2)

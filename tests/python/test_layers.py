@@ -41,7 +41,7 @@ def test_attention_is_softmax_over_keys(fluid):
     np.testing.assert_allclose(out, scores / scores.sum(-1, keepdims=True) @ v, rtol=1e-5, atol=1e-7)
 
 
-def test_comparing_variables_is_an_op_and_handles_are_found_by_identity(fluid):
+def test_comparison_appends_an_op_and_handles_hash_by_identity(fluid):
     x, y = fluid.data('x', [2]), fluid.data('y', [2])
     equal = x == y
     assert equal.dtype.name == 'BOOL' and equal.op.type == 'equal' and (x != y).op.type == 'not_equal'

@@ -94,7 +94,7 @@ def check_vars(program, expected):
 
 
 @pytest.mark.parametrize('call', CALLS, ids=[identity(call) for call in CALLS])
-def test_a_layer_makes_what_fluid_makes(fluid, call):
+def test_a_layer_builds_fluids_ops(fluid, call):
     initializer = fluid.initializer
     names = dict(fluid=fluid, L=fluid.layers, clip=fluid.clip, nets=fluid.nets, PA=fluid.ParamAttr,
                  REG=fluid.regularizer, np=np,
@@ -113,6 +113,6 @@ def test_a_layer_makes_what_fluid_makes(fluid, call):
     check_vars(startup, call['startup']['vars'])
 
 
-def test_every_call_that_is_not_compared_has_its_reason(corpus):
+def test_every_uncompared_call_has_a_reason(corpus):
     assert [call['call'] for call in FAILED_THERE] == ['fluid.optimizer.Ftrl(0.01).minimize(loss)']
     assert {call['call'] for call in RECORDED['calls']} >= set(DIFFERENT)

@@ -113,7 +113,7 @@ def assert_near(got, wanted):
 
 
 @pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'decoder', 'looped'])
-def test_training_is_that_of_plain_layouts(kind):
+def test_training_equals_that_of_plain_layouts(kind):
     plain = trained(kind, 'plain')
     chosen = trained(kind, 'chosen')
     assert chosen != plain      # another order of sums: the pass did something
@@ -121,22 +121,22 @@ def test_training_is_that_of_plain_layouts(kind):
 
 
 @pytest.mark.parametrize('kind', ['residual', 'branches'])
-def test_fetched_images_are_plain(kind):
+def test_fetched_images_have_plain_layout(kind):
     assert_near(trained(kind, 'chosen', 'images'), trained(kind, 'plain', 'images'))
 
 
-def test_runs_repeat_their_bytes():
+def test_runs_are_reproducible():
     assert trained('residual', 'chosen') == trained('residual', 'chosen')
     assert trained('residual', 'chosen', threads=2) == trained('residual', 'chosen', threads=2)
 
 
 @pytest.mark.parametrize('kind', ['residual', 'depthwise', 'looped'])
 @pytest.mark.parametrize('threads', [1, 2])
-def test_fusion_keeps_the_bytes(kind, threads):
+def test_fusion_does_not_change_results(kind, threads):
     assert trained(kind, 'chosen', threads=threads) == trained(kind, 'chosen', threads=threads, fusion='off')
 
 
-def test_fetches_in_the_middle_of_a_chain_have_its_bytes():
+def test_fetching_within_a_chain_does_not_change_results():
     assert trained('residual', 'chosen', 'norms') == trained('residual', 'chosen', 'norms', fusion='off')
 
 

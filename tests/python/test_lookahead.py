@@ -36,6 +36,6 @@ def test_slow_weights_move_every_k_steps(fluid):
     ({'k': 0}, 'k must be a positive int, not 0'),
     ({'k': 2.0}, 'k must be a positive int, not 2.0'),
 ])
-def test_arguments_are_checked(fluid, options, why):
+def test_invalid_arguments_are_refused(fluid, options, why):
     with pytest.raises(ValueError, match=why):
         fluid.optimizer.LookaheadOptimizer(**{'inner_optimizer': fluid.optimizer.SGD(0.1), **options})

@@ -31,7 +31,7 @@ def test_lookups_keep_shape_and_sequences(fluid):
     assert kinds(lod_level=1) == ['lookup_sparse_table', 'reshape2', 'lod_reset']
 
 
-def test_what_cannot_be_converted(fluid):
+def test_invalid_conversions_are_refused(fluid):
     convert = fluid.contrib.utils.convert_dist_to_sparse_program
     main = fluid.Program()
     with pytest.warns(UserWarning, match='the program requests no rows from pservers'):
@@ -44,7 +44,7 @@ def test_what_cannot_be_converted(fluid):
         convert(trainer_program(fluid, 'table', shape=(None, 1))[0])
 
 
-def test_what_cannot_be_loaded(fluid, tmp_path):
+def test_invalid_loads_are_refused(fluid, tmp_path):
     utils, exe = fluid.contrib.utils.lookup_table_utils, fluid.Executor(fluid.CPUPlace())
     load, folder, nowhere = utils.load_persistables_for_inference, str(tmp_path), str(tmp_path / 'nowhere')
     with pytest.raises(ValueError, match='there is no folder'):

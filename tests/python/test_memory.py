@@ -83,7 +83,7 @@ def bytes_said(report, rows):
 
 
 @pytest.mark.parametrize('level', [0, 1])
-def test_the_bytes_that_are_said_are_saved_on_sequences_too(fluid, level, capsys):
+def test_the_reported_savings_hold_for_sequences(fluid, level, capsys):
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 3
     with fluid.program_guard(main, startup):
@@ -110,14 +110,14 @@ def test_the_bytes_that_are_said_are_saved_on_sequences_too(fluid, level, capsys
         assert np.array(expected[0]).tobytes() == np.array(got[0]).tobytes()
 
 
-def test_released_variables_are_named_by_delete_var(fluid):
+def test_delete_var_lists_released_variables(fluid):
     expected, _ = train(fluid, lambda program, loss: None)
     got, less = train(fluid, lambda program, loss: fluid.release_memory(program, {loss.name}))
     assert got == expected
     assert 'delete_var' in types(less)
 
 
-def test_wrong_arguments_are_errors(fluid):
+def test_wrong_arguments_are_refused(fluid):
     net(fluid)
     main = fluid.default_main_program()
     with pytest.raises(ValueError, match='level must be 0 or 1'):

@@ -38,7 +38,7 @@ def held_in_a_step(fluid, main, startup, feed, fetch):
 
 
 @pytest.mark.parametrize('model', BATCHES)
-def test_the_plan_of_each_model_names_what_a_step_holds(fluid, model):
+def test_the_memory_plan_of_each_model_is_as_expected(fluid, model):
     batch = BATCHES[model]
     data = fluid_models.inputs(fluid, model, batch)
     loss = fluid_models.minimized(fluid, model, data.vars)
@@ -53,7 +53,7 @@ def test_the_plan_of_each_model_names_what_a_step_holds(fluid, model):
     assert low == planned
 
 
-def test_what_a_step_holds_does_not_grow(fluid):
+def test_the_memory_of_a_step_does_not_grow(fluid):
     data = fluid_models.inputs(fluid, 'lenet', 4)
     loss = fluid_models.minimized(fluid, 'lenet', data.vars)
     feed = {var.name: value for var, value in zip(data.vars, data.draw(np.random.RandomState(7)))}
@@ -92,7 +92,7 @@ def layers(fluid):
 
 
 @pytest.mark.parametrize('build, batch, at_most', [(residual_blocks, 8, 0.65), (layers, 512, 0.5)])
-def test_activations_between_checkpoints_are_freed_and_computed_again(fluid, monkeypatch, build, batch, at_most):
+def test_activations_between_checkpoints_are_freed_and_recomputed(fluid, monkeypatch, build, batch, at_most):
     monkeypatch.setenv('PENSTOCK_LAYOUTS', 'plain')    # equal bytes: ops that run twice weigh twice in the choice
 
     def train(recomputes):

@@ -7,7 +7,7 @@ PREDS = np.array([[.1], [.7], [.8], [.9], [.2], [.2], [.3], [.5], [.8], [.6]])
 LABELS = np.array([[0], [1], [1], [1], [1], [0], [0], [0], [0], [0]])
 
 
-def test_precision_and_recall_go_on_over_batches_and_reset(fluid):
+def test_precision_and_recall_accumulate_and_reset(fluid):
     both = fluid.metrics.CompositeMetric()
     both.add_metric(fluid.metrics.Precision())
     both.add_metric(fluid.metrics.Recall())
@@ -22,7 +22,7 @@ def test_precision_and_recall_go_on_over_batches_and_reset(fluid):
         both.add_metric(len)
 
 
-def test_accuracy_weighs_batches(fluid):
+def test_accuracy_weights_batches(fluid):
     accuracy = fluid.metrics.Accuracy()
     with pytest.raises(ValueError, match='no batch has been added'):
         accuracy.eval()
@@ -39,7 +39,7 @@ def test_accuracy_weighs_batches(fluid):
         accuracy.eval()
 
 
-def test_chunks_and_edit_distances(fluid):
+def test_chunk_and_edit_distance_metrics_accumulate(fluid):
     chunks = fluid.metrics.ChunkEvaluator('chunks')
     assert chunks.eval() == (0.0, 0.0, 0.0)
     chunks.update(10, 9, 6)
@@ -54,7 +54,7 @@ def test_chunks_and_edit_distances(fluid):
     assert distance.eval() == (1.0, 0.5)
 
 
-def test_auc_is_the_chance_that_a_positive_is_above_a_negative(fluid):
+def test_auc_is_the_probability_of_correct_ranking(fluid):
     random = np.random.RandomState(0)
     auc = fluid.metrics.Auc('auc')
     assert auc.eval() == 0.0
@@ -71,7 +71,7 @@ def test_auc_is_the_chance_that_a_positive_is_above_a_negative(fluid):
         auc.update(np.array([[0.0, 1.5]]), np.array([[1]]))
 
 
-def test_auc_of_precision_is_its_mean_at_each_positive(fluid):
+def test_precision_recall_auc_averages_precision_at_positives(fluid):
     auc = fluid.metrics.Auc('auc', curve='PR')
     assert auc.eval() == 0.0
     scores, labels = np.array([0.9, 0.8, 0.7, 0.2]), np.array([[0], [1], [1], [0]])
@@ -81,7 +81,7 @@ def test_auc_of_precision_is_its_mean_at_each_positive(fluid):
         fluid.metrics.Auc('auc', curve='AP')
 
 
-def test_a_weighted_average_is_of_each_element(fluid):
+def test_weighted_average_is_elementwise(fluid):
     average = fluid.average.WeightedAverage()
     with pytest.raises(ValueError, match='nothing has been added'):
         average.eval()
@@ -94,7 +94,7 @@ def test_a_weighted_average_is_of_each_element(fluid):
         average.eval()
 
 
-def test_a_bilinear_filter_enlarges_linearly(fluid):
+def test_the_bilinear_initializer_upsamples_linearly(fluid):
     attr = fluid.ParamAttr(name='up', initializer=fluid.initializer.Bilinear())
     fluid.layers.create_parameter([1, 1, 4, 4], 'float32', attr=attr)
     fluid.Executor().run(fluid.default_startup_program())
@@ -105,7 +105,7 @@ def test_a_bilinear_filter_enlarges_linearly(fluid):
                                       attr=fluid.ParamAttr(initializer=fluid.initializer.Bilinear()))
 
 
-def test_the_layer_and_the_metric_have_one_area_of_precision(fluid):
+def test_the_auc_layer_and_metric_agree_on_precision_recall(fluid):
     scores, labels = fluid.data('scores', [None, 2], 'float32'), fluid.data('labels', [None, 1], 'int64')
     area, _, _ = fluid.layers.auc(scores, labels, curve='PR')
     exe = fluid.Executor()

@@ -106,7 +106,7 @@ def optimizer_of(fluid, program, ops):
 PROGRAMS = sorted(path.name for path in (conftest.FLUIDS / 'programs').iterdir())
 
 
-def test_all_programs_are_there():
+def test_all_program_cases_exist():
     assert len(PROGRAMS) >= (52 if conftest.CORPUS.is_dir() else 10)
 
 

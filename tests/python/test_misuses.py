@@ -21,7 +21,7 @@ def refused(call, id, match):
 
 
 # Transpile.
-def test_transpile_comes_after_minimize(fluid):
+def test_transpile_before_minimize_is_refused(fluid):
     loss = loss_of(fluid)
     refused(lambda: fluid.DistributeTranspiler().transpile(0, pservers=PSERVERS, trainers=2), 'E-plan-no-params',
             'the program updates no parameter; call minimize before transpile')
@@ -34,7 +34,7 @@ def test_transpile_comes_after_minimize(fluid):
 @pytest.mark.parametrize('field, near', [('slice_var_upp', 'slice_var_up'), ('sync_mod', 'sync_mode'),
                                          ('min_blocksize', 'min_block_size'), ('geo_sgd_push_nums', 'geo_sgd'),
                                          ('Mode', 'mode')])
-def test_a_field_that_a_config_lacks(fluid, field, near):
+def test_an_unknown_config_field_is_refused(fluid, field, near):
     config = fluid.DistributeTranspilerConfig()
     refused(lambda: setattr(config, field, False), 'E-plan-config',
             'DistributeTranspilerConfig has no field %s; did you mean %s' % (field, near))
@@ -49,7 +49,7 @@ def test_a_field_that_a_config_lacks(fluid, field, near):
 
 @pytest.mark.parametrize('addresses', ['localhost:6174,127.0.0.1:6174', '127.0.0.1:6174,LocalHost:6174',
                                        'ps0:6174,PS0:6174', '127.0.0.1:6174,127.0.0.1:06174'])
-def test_one_address_in_two_spellings(fluid, addresses):
+def test_duplicate_addresses_in_two_spellings_are_refused(fluid, addresses):
     fluid.optimizer.SGD(0.1).minimize(loss_of(fluid))
     first, second = addresses.split(',')
     refused(lambda: fluid.DistributeTranspiler().transpile(0, pservers=addresses, trainers=2), 'E-plan-pserver-dup',
@@ -64,7 +64,7 @@ def test_one_address_in_two_spellings(fluid, addresses):
 
 # Rows of tables.
 @pytest.mark.parametrize('row', [10, 99, -11, 2**40, 1.5, 'a'])
-def test_a_padding_row_that_the_table_lacks(fluid, row):
+def test_an_out_of_range_padding_idx_is_refused(fluid, row):
     ids = fluid.data('ids', [None, 1], 'int64')
     for layer in (fluid.embedding, fluid.layers.embedding, fluid.contrib.layers.fused_embedding_seq_pool):
         refused(lambda: layer(ids, [10, 4], padding_idx=row), 'E-padding-idx',
@@ -72,7 +72,7 @@ def test_a_padding_row_that_the_table_lacks(fluid, row):
 
 
 @pytest.mark.parametrize('row, stored', [(None, -1), (-1, 9), (0, 0), (9, 9), (-10, 0)])
-def test_padding_rows(fluid, row, stored):
+def test_valid_padding_idx_values_are_stored(fluid, row, stored):
     ids = fluid.data('ids', [None, 1], 'int64')
     out = fluid.embedding(ids, [10, 4], padding_idx=row)
     assert out.block.ops[-1].attr('padding_idx') == stored
@@ -80,7 +80,7 @@ def test_padding_rows(fluid, row, stored):
 
 # Rates.
 @pytest.mark.parametrize('rate', [math.nan, math.inf, -math.inf])
-def test_rates_are_finite(fluid, rate):
+def test_learning_rates_must_be_finite(fluid, rate):
     optimizers, layers = fluid.optimizer, fluid.layers
     for call in (lambda: optimizers.SGD(rate), lambda: optimizers.Momentum(rate, 0.9),
                  lambda: optimizers.Momentum(0.1, rate), lambda: optimizers.Adam(rate),
@@ -96,7 +96,7 @@ def test_rates_are_finite(fluid, rate):
 
 
 @pytest.mark.parametrize('steps', [0, -5, 0.0])
-def test_a_period_of_a_schedule_has_steps(fluid, steps):
+def test_a_schedule_period_must_be_positive(fluid, steps):
     layers = fluid.layers
     for name, call in (('decay_steps', lambda: layers.exponential_decay(0.1, steps, 0.5)),
                        ('decay_steps', lambda: layers.natural_exp_decay(0.1, decay_steps=steps, decay_rate=0.5)),
@@ -114,7 +114,7 @@ def test_a_period_of_a_schedule_has_steps(fluid, steps):
 
 
 @pytest.mark.parametrize('beta', [2, 1.0, -0.1, math.nan])
-def test_decays_of_means_are_from_0_to_below_1(fluid, beta):
+def test_decay_rates_must_be_from_0_to_below_1(fluid, beta):
     optimizers = fluid.optimizer
     for call in (lambda: optimizers.Adam(0.1, beta1=beta), lambda: optimizers.Adam(0.1, beta2=beta),
                  lambda: optimizers.Adamax(0.1, beta1=beta), lambda: optimizers.Lamb(0.1, beta2=beta),
@@ -124,7 +124,7 @@ def test_decays_of_means_are_from_0_to_below_1(fluid, beta):
 
 
 @pytest.mark.parametrize('norm', [math.nan, -1.0])
-def test_norms_of_clips(fluid, norm):
+def test_invalid_clip_bounds_are_refused(fluid, norm):
     for call in (lambda: fluid.clip.GradientClipByNorm(norm), lambda: fluid.clip.GradientClipByGlobalNorm(norm)):
         refused(call, 'E-hyperparameter', 'clip_norm must be at least 0')
     refused(lambda: fluid.clip.GradientClipByValue(math.nan, -1.0), 'E-hyperparameter', 'min must be at most max')
@@ -133,7 +133,7 @@ def test_norms_of_clips(fluid, norm):
 
 # Extents and names.
 @pytest.mark.parametrize('shape', [[-5], [2, -2], [2**40, 2**40], [2**62], [None, 2**33, 2**33]])
-def test_extents_that_no_tensor_has(fluid, shape):
+def test_invalid_extents_are_refused(fluid, shape):
     block = fluid.default_main_program().global_block()
     stored = [-1 if extent is None else extent for extent in shape]
     for call in (lambda: fluid.data('z', shape), lambda: fluid.layers.data('z', shape, append_batch_size=False),
@@ -146,17 +146,17 @@ def test_extents_that_no_tensor_has(fluid, shape):
 
 
 @pytest.mark.parametrize('size', [[10, -4], [-10, 4], [2**40, 2**40]])
-def test_extents_of_tables(fluid, size):
+def test_invalid_table_sizes_are_refused(fluid, size):
     ids = fluid.data('ids', [None, 1], 'int64')
     with pytest.raises((ValueError, TypeError)):
         fluid.embedding(ids, size)
 
 
-def test_extents_that_are_not_known_yet(fluid):
+def test_unknown_extents_are_accepted(fluid):
     assert fluid.data('z', [None, -1, 3, 0]).shape == (-1, -1, 3, 0)
 
 
-def test_a_variable_has_a_name(fluid):
+def test_variable_names_must_not_be_empty(fluid):
     block = fluid.default_main_program().global_block()
     for call in (lambda: fluid.data('', [4]), lambda: fluid.layers.data('', [4]),
                  lambda: block.create_var(name='', shape=[1], dtype='float32'),
@@ -165,7 +165,7 @@ def test_a_variable_has_a_name(fluid):
 
 
 # Names in no_grad_set.
-def test_a_name_in_no_grad_set_that_the_program_lacks(fluid):
+def test_an_unknown_name_in_no_grad_set_is_refused(fluid):
     loss = loss_of(fluid)
     for call in (lambda: fluid.optimizer.SGD(0.1).minimize(loss, no_grad_set={'fc_0.w_1'}),
                  lambda: fluid.optimizer.SGD(0.1).backward(loss, no_grad_set={'fc_0.w_1'}),
@@ -181,14 +181,14 @@ def test_a_name_in_no_grad_set_that_the_program_lacks(fluid):
     (lambda fluid: fluid.clip.GradientClipByGlobalNorm([1.0]), r'clip_norm must be a number, not \[1.0\]'),
     (lambda fluid: fluid.clip.GradientClipByValue('1'), "clip: max must be a number, not '1'"),
 ])
-def test_hyperparameters_are_numbers_that_float32_holds(fluid, call, text):
+def test_hyperparameters_must_fit_float32(fluid, call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call(fluid)
 
 
 @pytest.mark.parametrize('field', ['mode', 'slicing', 'bn_sync', 'clip', 'exchange', 'on_uneven', 'collective_mode'])
 @pytest.mark.parametrize('value', [np.array([1, 2]), 3, ['sync']])
-def test_a_choice_of_the_transpiler_is_one_of_its_texts(fluid, field, value):
+def test_transpiler_options_must_be_known_values(fluid, field, value):
     config = fluid.DistributeTranspilerConfig()
     setattr(config, field, value)
     with pytest.raises(penstock.ProgramError, match='^plan: %s ' % field):
@@ -196,7 +196,7 @@ def test_a_choice_of_the_transpiler_is_one_of_its_texts(fluid, field, value):
 
 
 @pytest.mark.parametrize('current', [None, 3])
-def test_a_rank_has_an_address(fluid, current):
+def test_a_rank_requires_an_address(fluid, current):
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1)))
     config = fluid.DistributeTranspilerConfig()
     config.mode = 'nccl2'

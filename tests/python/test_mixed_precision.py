@@ -91,7 +91,7 @@ FLUIDS = gzip.decompress((DATA / 'mixed_precision.txt.gz').read_bytes()).decode(
 
 
 @pytest.mark.parametrize('part', FLUIDS.split('# ')[1:], ids=lambda part: part.splitlines()[0].replace(' ', '_'))
-def test_programs_are_fluids(fluid, part):
+def test_mixed_precision_programs_match_fluid(fluid, part):
     title, *ops = part.splitlines()
     lists = {'custom_black_list': {'relu', 'tanh'}, 'custom_white_list': {'softmax', 'square'}}
     precision = fluid.contrib.mixed_precision
@@ -108,7 +108,7 @@ def test_programs_are_fluids(fluid, part):
     assert made == ops
 
 
-def test_a_run_is_that_of_float16_with_float32_sums(fluid):
+def test_a_run_uses_float16_products_with_float32_sums(fluid):
     """One product and its gradient, against NumPy."""
     x = fluid.data('x', [None, 4])
     out = fluid.layers.fc(x, 3, bias_attr=False, param_attr=fluid.ParamAttr('w'))
@@ -136,7 +136,7 @@ def test_a_run_is_that_of_float16_with_float32_sums(fluid):
     dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=False), dict(init_loss_scaling=2.0**10),
     dict(),
 ])
-def test_training_is_near_that_in_float32(fluid, decorate):
+def test_training_is_close_to_float32(fluid, decorate):
     losses, params = train(fluid)
     halved, half_params = train(fluid, decorate)
     np.testing.assert_allclose(halved, losses, rtol=5e-3)
@@ -161,7 +161,7 @@ def scaling(fluid, values, **decorate):
     return factors, weights
 
 
-def test_the_factor_grows_after_finite_steps_and_falls_after_others(fluid):
+def test_loss_scaling_grows_after_finite_steps_and_shrinks_otherwise(fluid):
     values = [1, 1, 1, 1, np.inf, np.inf, 1, np.inf, np.inf, np.inf]
     factors, weights = scaling(fluid, values, init_loss_scaling=8.0, incr_every_n_steps=2, decr_every_n_nan_or_inf=2,
                                incr_ratio=2.0, decr_ratio=0.5)
@@ -171,12 +171,12 @@ def test_the_factor_grows_after_finite_steps_and_falls_after_others(fluid):
     assert np.isfinite(weights).all()
 
 
-def test_the_factor_does_not_fall_below_1(fluid):
+def test_loss_scaling_does_not_fall_below_1(fluid):
     factors, _ = scaling(fluid, [np.nan] * 4, init_loss_scaling=1.5, decr_every_n_nan_or_inf=1, decr_ratio=0.5)
     assert factors == [1.5, 1.0, 1.0, 1.0]
 
 
-def test_custom_lists_move_ops(fluid):
+def test_custom_lists_change_the_type_of_ops(fluid):
     precision = fluid.contrib.mixed_precision
     lists = precision.AutoMixedPrecisionLists(custom_white_list={'softmax'}, custom_black_list={'mul', 'relu'})
     assert 'mul' in lists.black_list and 'mul' not in lists.white_list and 'softmax' in lists.white_list
@@ -213,7 +213,7 @@ def test_images_with_batch_norm_train(fluid):
 
 
 @pytest.mark.parametrize('dynamic', [False, True])
-def test_places_train_as_one(fluid, dynamic):
+def test_places_train_like_one_place(fluid, dynamic):
     """Dynamic scaling depends on the gradients of all examples, so such a program runs on one place."""
     ends = []
     for places in (1, 2):
@@ -230,7 +230,7 @@ def test_places_train_as_one(fluid, dynamic):
     np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=2e-3)
 
 
-def test_what_is_no_optimizer_is_refused(fluid):
+def test_decorate_requires_an_optimizer(fluid):
     with pytest.raises(TypeError, match='decorate takes an optimizer, not NoneType'):
         fluid.contrib.mixed_precision.decorate(None)
 
@@ -348,7 +348,7 @@ RANKS = """
 
 
 @pytest.mark.parametrize('way', ['data_parallel', 'hvd', 'fleet'])
-def test_ranks_train_alike_and_as_one_process(fluid, tmp_path, way):
+def test_ranks_train_equally_and_like_one_process(fluid, tmp_path, way):
     _, params = train(fluid, dict(init_loss_scaling=8.0), steps=4)
     with Ranks(tmp_path, RANKS, 2, way) as job:
         first, second = job.end_well()

@@ -65,7 +65,7 @@ def model(fluid, tmp_path):
     (r'col=0', 'col=0l'),
     (r'(seed|ring_id)=0', r'\1=0.0'),
 ])
-def test_a_model_of_another_version_computes_the_same(model, old, new):
+def test_models_of_other_versions_compute_the_same(model, old, new):
     changed, run, expected = model
     changed(old, new)
     np.testing.assert_array_equal(run(), expected)
@@ -79,7 +79,7 @@ def test_a_model_of_another_version_computes_the_same(model, old, new):
      'mul: attribute x_num_col_dims is 1099511627776l (long); it must be int'),
     (r'scale=2.0', 'scale=16777217', 'scale: attribute scale is 16777217 (int); it must be float'),
 ])
-def test_an_attribute_whose_value_would_change_is_named(fluid, model, tmp_path, old, new, what):
+def test_an_inexact_attribute_conversion_is_reported(fluid, model, tmp_path, old, new, what):
     changed, run, _ = model
     changed(old, new)
     with pytest.raises(penstock.ProgramError, match=re.escape(what)):
@@ -91,14 +91,14 @@ def test_an_attribute_whose_value_would_change_is_named(fluid, model, tmp_path, 
     assert done.returncode == 2 and what in done.stderr
 
 
-def test_a_program_that_a_tool_has_rewritten_is_loaded_with_a_warning(model):
+def test_a_rewritten_program_is_loaded_with_a_warning(model):
     changed, run, expected = model
     changed(r'scale=2.0', 'scale=1.0')
     with pytest.warns(UserWarning, match='__model__ has been changed since the model was saved'):
         assert not np.array_equal(run(), expected)
 
 
-def test_reading_and_writing_such_a_program_keeps_its_bytes(fluid, model, tmp_path):
+def test_a_rewritten_program_round_trips_byte_for_byte(fluid, model, tmp_path):
     changed, run, _ = model
     changed(r'is_test=true', 'is_test=1')
     data = (tmp_path / '__model__').read_bytes()
@@ -108,7 +108,7 @@ def test_reading_and_writing_such_a_program_keeps_its_bytes(fluid, model, tmp_pa
     assert [op.attr('is_test') for op in program.global_block().ops if op.type == 'dropout'] == [1]
 
 
-def test_memory_optimize_saves_as_much_with_other_kinds(model, tmp_path):
+def test_memory_optimize_saves_as_much_with_other_attribute_kinds(model, tmp_path):
     changed, _, _ = model
     file = tmp_path / '__model__'
     report = tool('memory_optimize', file, tmp_path / 'less.ir').stdout
@@ -117,7 +117,7 @@ def test_memory_optimize_saves_as_much_with_other_kinds(model, tmp_path):
     assert tool('memory_optimize', file, tmp_path / 'less.ir').stdout == report
 
 
-def test_a_model_is_trained_further_with_other_kinds(fluid, model, tmp_path):
+def test_a_model_with_other_attribute_kinds_can_be_trained(fluid, model, tmp_path):
     changed, _, _ = model
 
     def trained():
@@ -142,7 +142,7 @@ def test_a_model_is_trained_further_with_other_kinds(fluid, model, tmp_path):
         trained()
 
 
-def test_the_loader_names_the_ops_that_are_not_known(fluid, model, tmp_path):
+def test_the_loader_reports_unknown_ops(fluid, model, tmp_path):
     changed, run, _ = model
     changed(r'= (relu|scale)\(', r'= \1_of_tomorrow(')
     with pytest.warns(UserWarning, match=r'has ops that are not known and cannot run: relu_of_tomorrow \(1 op\), '
@@ -162,7 +162,7 @@ def test_the_loader_names_the_ops_that_are_not_known(fluid, model, tmp_path):
     assert program.desc.serialize_to_string() == (tmp_path / '__model__').read_bytes()
 
 
-def test_a_trainer_is_transpiled_with_other_kinds(fluid, tmp_path):
+def test_a_program_with_other_attribute_kinds_can_be_transpiled(fluid, tmp_path):
     words = fluid.data('words', [None, 1], 'int64')
     rows = fluid.embedding(words, [40, 8], is_sparse=True, param_attr=fluid.ParamAttr('table'))
     loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.reshape(rows, [-1, 8]), 1))
@@ -189,7 +189,7 @@ def test_a_trainer_is_transpiled_with_other_kinds(fluid, tmp_path):
 
 
 @pytest.mark.parametrize('value, stored', [(1, True), (0.0, False), (np.bool_(True), True), (np.int64(0), False)])
-def test_a_bool_is_also_given_as_a_number(fluid, value, stored):
+def test_a_bool_attribute_accepts_a_number(fluid, value, stored):
     block = fluid.default_main_program().global_block()
     x, out = fluid.data('x', [2]), block.create_var(name='out', dtype='float32')
     op = block.append_op('dropout', {'X': x}, {'Out': out, 'Mask': block.create_var(name='m')}, {'is_test': value})
@@ -206,7 +206,7 @@ def test_a_number_that_the_attribute_cannot_hold_is_refused(fluid, name, value):
         block.append_op('dropout', {'X': x}, {'Out': out, 'Mask': block.create_var(name='m')}, {name: value})
 
 
-def test_an_int_is_also_given_as_a_float_without_a_fraction(fluid):
+def test_an_int_attribute_accepts_an_integral_float(fluid):
     block = fluid.default_main_program().global_block()
     x, out = fluid.data('x', [2, 3]), block.create_var(name='out', dtype='float32')
     op = block.append_op('reduce_sum', {'X': x}, {'Out': out}, {'dim': [1.0], 'in_dtype': -1.0})

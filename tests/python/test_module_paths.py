@@ -29,7 +29,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize('path', PATHS)
-def test_a_module_of_layers_answers_with_every_layer(fluid, path):
+def test_each_layers_module_provides_every_layer(fluid, path):
     module = importlib.import_module('penstock.fluid.layers.' + path)
     for name in PATHS[path].split():
         if name.endswith('_elsewhere'):
@@ -41,7 +41,7 @@ def test_a_module_of_layers_answers_with_every_layer(fluid, path):
             assert callable(getattr(module, name))
 
 
-def test_a_layer_that_is_added_later_is_found_too(fluid, monkeypatch):
+def test_a_layer_added_later_is_found(fluid, monkeypatch):
     monkeypatch.setattr(fluid.layers, 'brand_new', len, raising=False)
     from penstock.fluid.layers.detection import brand_new
     assert brand_new is len
@@ -57,7 +57,7 @@ def test_an_operator_library_is_refused_with_the_reason(fluid):
         fluid.load_op_library('libmine.so')
 
 
-def test_nested_structures(fluid):
+def test_nested_structures_are_flattened_and_mapped(fluid):
     utils = fluid.layers.utils
     from collections import namedtuple
     state = namedtuple('state', 'h c')
@@ -88,7 +88,7 @@ def test_nested_structures(fluid):
     assert copy == nest and copy['b'] is not nest['b']
 
 
-def test_layers_that_exchange_among_ranks(fluid):
+def test_collective_layers_append_their_ops(fluid):
     from penstock.fluid.layers import collective
     x = fluid.data('x', [4, 3])
     shapes = {
@@ -113,14 +113,14 @@ def test_layers_that_exchange_among_ranks(fluid):
         fluid.layers.device.get_places()
 
 
-def test_a_schedule_of_ones_own(fluid):
+def test_decay_step_counter_advances_in_each_run(fluid):
     step = fluid.layers.learning_rate_scheduler._decay_step_counter(1)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     assert [exe.run(fetch_list=[step])[0].tolist() for _ in range(2)] == [[1.0], [2.0]]
 
 
-def test_layers_made_of_op_types(fluid):
+def test_layers_are_generated_from_op_types(fluid):
     from penstock.fluid.layers import layer_function_generator as generator
     x = fluid.data('x', [2])
     y = generator.generate_activation_fn('sqrt')(x)
@@ -154,7 +154,7 @@ def test_layers_made_of_op_types(fluid):
     (lambda make, x: make('elementwise_add')(x, x.block.create_var(name='y', dtype='int64', shape=[2])),
      'elementwise_add: its inputs must have one element type, but x has FP32 and y has INT64'),
 ])
-def test_a_layer_cannot_be_made_of_every_op(fluid, call, says):
+def test_unsuitable_ops_for_generated_layers_are_refused(fluid, call, says):
     from penstock.fluid.layers.layer_function_generator import generate_layer_fn
     with pytest.raises(ValueError, match=says):
         call(generate_layer_fn, fluid.data('x', [2]))
@@ -175,7 +175,7 @@ def test_loggers_write_by_themselves(fluid, capsys):
     assert capsys.readouterr().err == 'INFO b\n' and not logger.propagate
 
 
-def test_scopes_on_a_stack(fluid):
+def test_scopes_are_stacked(fluid):
     scopes = fluid.default_scope_funcs
     outer = scopes.get_cur_scope()
     scopes.var('x')
@@ -191,7 +191,7 @@ def test_scopes_on_a_stack(fluid):
         scopes.leave_local_scope()
 
 
-def test_decorators(fluid, capsys):
+def test_the_deprecated_decorator_names_the_replacement(fluid, capsys):
 
     @fluid.annotations.deprecated(since='1.0', instead='new', extra_message='Or not.')
     def old(x):
@@ -217,14 +217,14 @@ def test_the_installation_checks_itself(fluid, capsys, monkeypatch):
         fluid.install_check.run_check()
 
 
-def test_a_variable_is_got_by_name(fluid):
+def test_a_variable_is_found_by_name(fluid):
     x = fluid.data('x', [1])
     assert fluid.framework._get_var('x') is x
     with pytest.raises(ValueError, match='y'):
         fluid.framework._get_var('y', fluid.Program())
 
 
-def test_initial_values_on_the_cpu(fluid):
+def test_init_on_cpu_initializes_variables(fluid):
     with fluid.initializer.init_on_cpu():
         var = fluid.layers.create_global_var([1], 2.5, 'float32', persistable=True)
     exe = fluid.Executor()

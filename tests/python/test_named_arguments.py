@@ -29,14 +29,14 @@ from penstock._bad_arguments import guarded
     (lambda fluid, x: penstock.transpile(None, None, 'a:1'),
      r'^transpile: main must be Program \| list\[Program\], not None'),
 ])
-def test_the_error_names_the_function_the_argument_and_what_was_given(fluid, call, text):
+def test_the_error_names_function_argument_and_value(fluid, call, text):
     with pytest.raises(TypeError, match=text) as caught:
         call(fluid, fluid.data('x', [None, 4]))
     assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == 'E-argument-type'
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-def test_none_for_a_required_argument_of_a_layer_never_gives_pythons_own_error(fluid):
+def test_none_for_a_required_layer_argument_has_a_clear_error(fluid):
     x = fluid.data('x', [None, 4])
     own = ("'NoneType'", 'not iterable', 'has no len', 'not subscriptable', 'unsupported operand',
            'not supported between')
@@ -54,7 +54,7 @@ def test_none_for_a_required_argument_of_a_layer_never_gives_pythons_own_error(f
                     assert not any(part in str(error) for part in own), (name, required[i].name, str(error))
 
 
-def test_errors_of_a_users_own_function_stay_as_they_are(fluid):
+def test_errors_of_user_functions_are_unchanged(fluid):
     def mine():
         return len(None)
 
@@ -64,14 +64,14 @@ def test_errors_of_a_users_own_function_stay_as_they_are(fluid):
     assert not isinstance(caught.value, penstock.ProgramError)
 
 
-def test_a_guarded_function_is_still_itself(fluid):
+def test_a_guarded_function_keeps_its_identity_and_signature(fluid):
     fc = fluid.layers.fc
     assert fc is fluid.layers.nn.fc and guarded(fc) is fc
     assert fc.__name__ == 'fc' and list(inspect.signature(fc).parameters)[:2] == ['input', 'size']
     assert pickle.loads(pickle.dumps(fc)) is fc
 
 
-def test_programs_are_programs(fluid):
+def test_program_arguments_must_be_programs(fluid):
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     for wrong in (None, 3):
         for call in (lambda: fluid.program_guard(wrong).__enter__(), lambda: fluid.framework.switch_main_program(wrong),
@@ -83,7 +83,7 @@ def test_programs_are_programs(fluid):
     assert fluid.default_main_program() is main and fluid.default_startup_program() is startup
 
 
-def test_a_scope_is_a_scope(fluid):
+def test_scope_arguments_must_be_scopes(fluid):
     exe, x = fluid.Executor(), fluid.data('x', [None, 2])
     feed = {'x': np.ones((1, 2), 'float32')}
     for wrong in (None, 3, fluid.Program()):

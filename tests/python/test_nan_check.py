@@ -18,7 +18,7 @@ def watched(fluid):
     fluid.set_flags({'FLAGS_check_nan_inf': False})
 
 
-def test_the_first_op_that_makes_one_is_named(watched):
+def test_the_first_op_that_produces_nan_is_named(watched):
     x = watched.data('x', [None, 2])
     root = watched.layers.sqrt(x)
     total = watched.layers.reduce_sum(watched.layers.scale(root, 2.0))
@@ -35,7 +35,7 @@ def test_the_first_op_that_makes_one_is_named(watched):
     assert 'sqrt_0.tmp_0 = sqrt(X=x)' in text and 'test_nan_check.py' in text and 'note' not in text
 
 
-def test_what_was_fed_is_told_apart(watched):
+def test_nan_in_the_inputs_of_an_op_is_noted(watched):
     x = watched.data('x', [None, 2])
     out = watched.layers.scale(x, 2.0)
     with pytest.raises(penstock.ProgramError) as error:
@@ -44,7 +44,7 @@ def test_what_was_fed_is_told_apart(watched):
     assert 'note: its input x holds 1 nan and 1 inf' in str(error.value)
 
 
-def test_parameters_that_run_away_are_named_at_their_update(watched):
+def test_diverging_parameters_are_reported_at_their_update(watched):
     x = watched.data('x', [None, 1])
     loss = watched.layers.mean(watched.layers.fc(x, 1, bias_attr=False,
                                                  param_attr=watched.ParamAttr(name='w')))
@@ -55,13 +55,13 @@ def test_parameters_that_run_away_are_named_at_their_update(watched):
         exe.run(feed={'x': np.full((1, 1), 10, 'float32')}, fetch_list=[loss])
 
 
-def test_nobody_looks_unless_asked(fluid):
+def test_nan_is_not_checked_by_default(fluid):
     out = fluid.layers.sqrt(fluid.data('x', [None]))
     assert np.isnan(fluid.Executor().run(feed={'x': -np.ones(1, 'float32')}, fetch_list=[out])[0][0])
 
 
 @pytest.mark.parametrize('value, says', [('1', 'E-run-nan'), ('0', 'fine')])
-def test_the_environment_asks_too(tmp_path, value, says):
+def test_the_environment_enables_the_nan_check(tmp_path, value, says):
     script = tmp_path / 'train.py'
     script.write_text(textwrap.dedent('''
         import numpy as np

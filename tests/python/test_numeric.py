@@ -30,12 +30,12 @@ def fed(fluid, feeds, key):
     return fluid.create_lod_tensor(feeds[key], [feeds[key + ':lens'].tolist()], fluid.CPUPlace())
 
 
-def test_all_cases_are_there(corpus):
+def test_all_cases_exist(corpus):
     assert len(CASES) >= 33
 
 
 @pytest.mark.parametrize('case', CASES, ids='-'.join)
-def test_ten_steps_give_fluids_numbers(fluid, case):
+def test_ten_steps_match_fluid(fluid, case):
     model, optimizer = case
     folder = NUMERIC / model
     info = json.loads((folder / 'info.json').read_text())

@@ -99,7 +99,7 @@ def load(fluid, exe, folder, kind):
 
 @pytest.mark.parametrize('when', ['before', pytest.param('after', marks=pytest.mark.slow)])
 @pytest.mark.parametrize('kind', ['persistables', 'inference', 'fluid.save'])
-def test_a_killed_save_leaves_the_previous_one_or_all_of_the_new_one(fluid, tmp_path, kind, when):
+def test_a_killed_save_leaves_a_complete_save(fluid, tmp_path, kind, when):
     exe, out = network(fluid)
     put(fluid, 1)
     seen, point = set(), 0
@@ -124,7 +124,7 @@ def test_a_killed_save_leaves_the_previous_one_or_all_of_the_new_one(fluid, tmp_
     assert seen == {1.0, 2.0} and point > 10
 
 
-def test_a_file_of_another_save_is_an_error_that_names_both(fluid, tmp_path):
+def test_a_file_of_another_save_is_reported(fluid, tmp_path):
     exe = saved_twice(fluid, tmp_path / 'save', 'w')
     with pytest.raises(penstock.DataError, match='w is not the file of the last save') as caught:
         fluid.io.load_persistables(exe, str(tmp_path / 'save'))
@@ -157,7 +157,7 @@ def test_single_variables_are_saved_over_a_save(fluid, tmp_path):
     assert held(fluid) == {5.0}
 
 
-def test_a_single_file_has_no_list(fluid, tmp_path):
+def test_a_single_file_save_has_no_manifest(fluid, tmp_path):
     exe, _ = network(fluid)
     fluid.io.save_vars(exe, str(tmp_path), vars=['w'])
     fluid.io.save_persistables(exe, str(tmp_path / 'all'), filename='all')
@@ -175,7 +175,7 @@ def test_a_file_that_a_user_adds_is_loaded(fluid, tmp_path):
     assert set(fluid.load_program_state(str(tmp_path))) == {'w', 'b', 'mine', 'learning_rate_0'}
 
 
-def test_a_folder_that_another_program_writes_again_is_loaded_with_a_warning(fluid, tmp_path):
+def test_a_folder_rewritten_by_another_program_loads_with_a_warning(fluid, tmp_path):
     """As Fluid does, which knows no list: it writes all files; the learning rate is the same as before."""
     exe = saved_twice(fluid, tmp_path / 'save', 'w', 'b', 'learning_rate_0')
     later = (tmp_path / 'save' / '__digests__').stat().st_mtime + 1
@@ -189,7 +189,7 @@ def test_a_folder_that_another_program_writes_again_is_loaded_with_a_warning(flu
 
 @pytest.mark.parametrize('text', ['', '[]', '{"files": {"w": 3}}', '{"files": {"w": ["0", "../w.1-1.partial"]}}',
                                   '{"files": {"../w": ["0", "../w.1-1.partial"]}}', '{"files": {"w": ["0", "b"]}}'])
-def test_a_damaged_list_is_an_error(fluid, tmp_path, text):
+def test_a_damaged_manifest_is_an_error(fluid, tmp_path, text):
     exe, _ = network(fluid)
     fluid.io.save_persistables(exe, str(tmp_path))
     (tmp_path / '__digests__').write_text(text)
@@ -199,7 +199,7 @@ def test_a_damaged_list_is_an_error(fluid, tmp_path, text):
         assert caught.value.id == 'E-save-list' and str(tmp_path / '__digests__') in str(caught.value)
 
 
-def test_a_variable_cannot_have_the_name_of_the_list(fluid, tmp_path):
+def test_a_variable_cannot_have_the_name_of_the_manifest(fluid, tmp_path):
     program = fluid.Program()
     program.global_block().create_var(name='__digests__', shape=[1], dtype='float32', persistable=True)
     fluid.global_scope().var('__digests__').get_tensor().set(np.ones(1, 'float32'), None)
@@ -267,7 +267,7 @@ def refuse(file):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_programs_profiles_and_drawings_are_whole_files_too(fluid, tmp_path, monkeypatch):
+def test_programs_profiles_and_drawings_are_written_atomically(fluid, tmp_path, monkeypatch):
     exe, _ = network(fluid)
     path = str(tmp_path / 'file')
     for save in files_of_other_kinds(fluid, exe, path):

@@ -35,12 +35,12 @@ def expect_none(command, at_least, environment=None):
     assert not onednn_kernels.unlisted(primitives)
 
 
-def test_attention_runs_on_no_reference():
+def test_attention_uses_no_reference_kernel():
     expect_none([sys.executable, '-c', ATTENTION], 15)
 
 
 @pytest.mark.parametrize('model, at_least', [('lenet', 10), ('resnet20', 50), ('transformer', 40), ('lstm', 4),
                                              ('word2vec', 4)])
-def test_models_run_on_no_reference(peers, model, at_least):
+def test_models_use_no_reference_kernel(peers, model, at_least):
     expect_none([sys.executable, str(peers / 'models.py'), model, '1', '0', '1', 'exe'], at_least,
                 {'FLUID_MODULE': 'penstock.fluid'})

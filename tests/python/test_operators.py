@@ -26,7 +26,7 @@ def run(fluid, feed, *fetch):
     (lambda x: x > 2, ['fill_constant', 'greater_than']),
     (lambda x: x != 5, ['fill_constant', 'not_equal']),
 ])
-def test_a_number_becomes_a_scale_or_a_constant(fluid, make, ops):
+def test_a_number_operand_becomes_scale_or_a_constant(fluid, make, ops):
     x = fluid.data('x', [None, 3])
     out = make(x)
     assert ops_of(fluid) == ops
@@ -47,26 +47,26 @@ def test_integers_stay_integers(fluid, make, ops):
 
 
 @pytest.mark.parametrize('make', [lambda x: x * 2.5, lambda x: x < 1.5, lambda x: 0.5 - x])
-def test_what_lies_between_integers_makes_them_floats(fluid, make):
+def test_fractional_operands_convert_integers_to_floats(fluid, make):
     out = make(fluid.data('x', [None, 3], 'int64'))
     np.testing.assert_allclose(run(fluid, {'x': X.astype('int64')}, out)[0], make(X))
 
 
-def test_a_constant_in_front_has_the_shape_that_is_known(fluid):
+def test_a_left_constant_has_the_known_shape(fluid):
     out = 2**fluid.data('x', [2, 3])
     constant = fluid.default_main_program().global_block().ops[0]
     assert constant.type == 'fill_constant' and constant.attr('shape') == [2, 3]
     np.testing.assert_allclose(run(fluid, {'x': X}, out)[0], 2**X)
 
 
-def test_types_are_cast_to_the_left_ones(fluid):
+def test_operands_are_cast_to_the_left_type(fluid):
     x, n = fluid.data('x', [None, 3]), fluid.data('n', [None, 3], 'int64')
     out = n + x
     assert out.dtype.name == 'INT64' and ops_of(fluid) == ['cast', 'elementwise_add'] and out.name == 'tmp_1'
     assert x.astype('float64').name == 'tmp_2'
 
 
-def test_an_array_is_no_operand(fluid):
+def test_array_operands_are_refused(fluid):
     x = fluid.data('x', [None, 3])
     row = np.ones(3, 'float32')
     for make in (lambda: x * row, lambda: row * x, lambda: x + [1], lambda: x + 'a'):
@@ -88,7 +88,7 @@ def test_an_array_is_no_operand(fluid):
     lambda x: x[1:100],
     lambda x: x[np.int64(1)],
 ])
-def test_a_part_is_one_slice(fluid, take):
+def test_a_subscript_is_one_slice_op(fluid, take):
     out = take(fluid.data('x', [None, 3]))
     assert ops_of(fluid) == ['slice'] and out.name == 'x_slice_0'
     np.testing.assert_array_equal(run(fluid, {'x': X}, out)[0].ravel(), np.ravel(take(X)))
@@ -104,7 +104,7 @@ def test_a_part_is_one_slice(fluid, take):
     lambda x: x[:, 2:0:-1],
     lambda x: x[-1:-4:-1, ::2],
 ])
-def test_a_part_with_a_step_is_one_strided_slice(fluid, take):
+def test_a_subscript_with_a_step_is_one_strided_slice_op(fluid, take):
     values = np.arange(15, dtype='float32').reshape(5, 3)
     out = take(fluid.data('x', [5, 3]))
     assert ops_of(fluid) == ['strided_slice'] and out.name == 'x_strided_slice_0'
@@ -119,7 +119,7 @@ def test_a_part_with_a_step_is_one_strided_slice(fluid, take):
     (lambda x: x[1, ::-1], ['slice', 'reverse']),
     (lambda x: x[0:5:2, ::-1], ['strided_slice', 'reverse']),
 ])
-def test_a_whole_axis_is_turned_round_by_reverse(fluid, take, ops):
+def test_reversing_a_whole_axis_uses_reverse(fluid, take, ops):
     values = np.arange(15, dtype='float32').reshape(5, 3)
     out = take(fluid.data('x', [5, 3]))
     assert ops_of(fluid) == ops and out.name == 'x_slice_reverse_0'
@@ -135,7 +135,7 @@ def test_a_step_may_be_a_variable(fluid):
     np.testing.assert_array_equal(got[1], X[::2])
 
 
-def test_the_whole_is_the_variable_itself(fluid):
+def test_a_full_slice_returns_the_variable(fluid):
     x = fluid.data('x', [None, 3])
     assert x[:] is x and x[:, :] is x and x[::1] is x
 
@@ -155,14 +155,14 @@ def test_a_subscript_may_be_a_variable(fluid, dtype):
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'bool'])
-def test_a_subscript_that_counts_nothing_is_refused(fluid, dtype):
+def test_a_zero_step_is_refused(fluid, dtype):
     x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], dtype)
     for take in (lambda: x[i], lambda: x[i:], lambda: x[0:2:i]):
         with pytest.raises(TypeError, match=r'x\[i\]: a Variable .* must be int32 or int64, not %s' % dtype):
             take()
 
 
-def test_a_part_has_a_gradient(fluid):
+def test_a_subscript_has_a_gradient(fluid):
     x = fluid.data('x', [2, 3])
     x.stop_gradient = False
     grad, = fluid.gradients([fluid.layers.reduce_sum(x[1, 1:])], [x])
@@ -177,6 +177,6 @@ def test_a_part_has_a_gradient(fluid):
     ('a', TypeError, 'must be an int, a slice or a Variable'),
     ((0, 0, 0), IndexError, 'x has 2 axes, but the subscript needs axis 2'),
 ])
-def test_a_wrong_subscript_is_named(fluid, subscript, error, says):
+def test_a_wrong_subscript_is_reported(fluid, subscript, error, says):
     with pytest.raises(error, match=says):
         fluid.data('x', [None, 3])[subscript]

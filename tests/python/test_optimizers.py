@@ -10,7 +10,7 @@ def net(fluid):
     return fluid.layers.mean(hidden), hidden
 
 
-def test_lamb_leaves_parameters_out_of_its_decay(fluid):
+def test_lamb_excludes_parameters_from_decay(fluid):
     loss, _ = net(fluid)
     optimizer = fluid.optimizer.Lamb(0.1, lamb_weight_decay=0.3, exclude_from_weight_decay_fn=lambda p: p.name == 'b')
     ops, _ = optimizer.minimize(loss)
@@ -21,7 +21,7 @@ def test_lamb_leaves_parameters_out_of_its_decay(fluid):
     exe.run(feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
 
 
-def test_what_has_no_gradient_is_not_updated(fluid):
+def test_parameters_without_gradient_are_not_updated(fluid):
     loss, _ = net(fluid)
     optimizer = fluid.optimizer.SGD(0.1)
     pairs = optimizer.backward(loss)
@@ -38,7 +38,7 @@ def test_what_has_no_gradient_is_not_updated(fluid):
     (lambda O: O.SGD(0.1).minimize('loss'), "minimize: the loss must be a Variable, not 'loss'"),
     (lambda O: O.SGD(0.1).backward(None), 'backward: the loss must be a Variable, not None'),
 ])
-def test_a_wrong_argument_is_named(fluid, make, says):
+def test_a_wrong_argument_is_reported(fluid, make, says):
     with pytest.raises(TypeError, match=says):
         make(fluid.optimizer)
 
@@ -48,7 +48,7 @@ def test_a_wrong_argument_is_named(fluid, make, says):
     (dict(parameter_list=[1]), 'expected a Variable or its name, not 1'),
     (dict(no_grad_set='w'), "expected a list or a set of Variables or names, not 'w'"),
 ])
-def test_what_is_no_list_of_variables_is_named(fluid, arguments, says):
+def test_invalid_variable_lists_are_reported(fluid, arguments, says):
     loss, _ = net(fluid)
     with pytest.raises(TypeError, match=says):
         fluid.backward.append_backward(loss, **arguments)
@@ -65,16 +65,16 @@ def test_what_is_no_list_of_variables_is_named(fluid, arguments, says):
     (lambda f: f.initializer.Uniform(1.0, 0.0), ValueError, r'low \(1.0\) must not be above high \(0.0\)'),
     (lambda f: f.regularizer.L2Decay('a'), TypeError, "regularization_coeff must be a number, not 'a'"),
 ])
-def test_what_describes_parameters_is_checked_at_once(fluid, make, error, says):
+def test_parameter_descriptions_are_checked_at_construction(fluid, make, error, says):
     with pytest.raises(error, match=says):
         make(fluid)
 
 
-def test_types_print_by_their_names(fluid):
+def test_types_print_their_names(fluid):
     assert str(fluid.data('x', [1]).dtype) == 'VarType.FP32'
 
 
-def test_an_inference_copy_reads_no_reader(fluid):
+def test_test_clones_contain_no_readers(fluid):
     reader = fluid.layers.py_reader(2, [[-1, 4]], ['float32'], use_double_buffer=True)
     out = fluid.layers.dropout(fluid.layers.read_file(reader), 0.5)
     program = fluid.default_main_program()

@@ -17,14 +17,14 @@ def test_name_and_version_are_those_of_the_module():
     assert (PROJECT['name'], PROJECT['version']) == ('penstock', penstock.__version__)
 
 
-def test_readme_and_licence_are_there():
+def test_readme_and_licence_exist():
     assert 'Penstock' in (conftest.ROOT / PROJECT['readme']).read_text(encoding='utf-8')
     licence = (conftest.ROOT / PROJECT['license']['file']).read_text(encoding='utf-8')
     assert 'Apache License' in licence
     assert 'License :: OSI Approved :: Apache Software License' in PROJECT['classifiers']
 
 
-def test_classifiers_have_the_form_of_an_index():
+def test_classifiers_are_well_formed():
     classifiers = PROJECT['classifiers']
     assert classifiers == sorted(set(classifiers))
     assert all(re.fullmatch(r'[^:]+( :: [^:]+)+', classifier) for classifier in classifiers)
@@ -32,7 +32,7 @@ def test_classifiers_have_the_form_of_an_index():
     assert PROJECT['requires-python'].startswith('>=3.')
 
 
-def test_addresses_can_be_followed():
+def test_urls_are_valid():
     assert PROJECT['urls']
     for name, address in PROJECT['urls'].items():
         parts = urllib.parse.urlsplit(address)
@@ -49,6 +49,6 @@ def test_types_are_shipped():
 
 
 @pytest.mark.parametrize('command', PROJECT['scripts'])
-def test_commands_are_functions(command):
+def test_command_entry_points_are_functions(command):
     module, _, name = PROJECT['scripts'][command].partition(':')
     assert callable(getattr(importlib.import_module(module), name))

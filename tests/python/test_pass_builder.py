@@ -12,7 +12,7 @@ def names(builder):
     return [one.type() for one in builder.all_passes()]
 
 
-def test_the_list_follows_the_options_and_can_change(fluid):
+def test_the_pass_list_follows_options_and_is_editable(fluid):
     strategy = fluid.BuildStrategy()
     strategy.fuse_elewise_add_act_ops = True
     builder = strategy._finalize_strategy_and_create_passes()
@@ -44,14 +44,14 @@ START = ['coalesce_grad_tensor', 'add_reader_dependency', 'all_reduce_mode_multi
     ({'debug_graphviz_path': 'x'},
      ['graph_viz', START[0], 'graph_viz', *START[1:4], 'multi_devices_print', *START[4:]]),
 ])
-def test_the_passes_of_options_are_fluids(fluid, options, passes):
+def test_the_passes_of_options_match_fluid(fluid, options, passes):
     strategy = fluid.BuildStrategy()
     for name, value in options.items():
         setattr(strategy, name, fluid.BuildStrategy.ReduceStrategy.Reduce if value == 'Reduce' else value)
     assert names(strategy._finalize_strategy_and_create_passes()) == [name + '_pass' for name in passes]
 
 
-def test_what_cannot_be_is_refused(fluid):
+def test_unknown_and_unsupported_passes_are_refused(fluid):
     strategy = fluid.BuildStrategy()
     builder = strategy._finalize_strategy_and_create_passes()
     with pytest.raises(fluid.core.EnforceNotMet, match="no pass 'graph_vis_pass'; did you mean graph_viz.*E-pass-unkn"):
@@ -110,7 +110,7 @@ def train(fluid, repeats, places=None):
 
 
 @pytest.mark.parametrize('repeats', [1, 3])
-def test_repetitions_of_one_batch_train_as_the_batch(fluid, repeats):
+def test_merged_repetitions_train_like_one_batch(fluid, repeats):
     """The mean of equal gradients is the gradient, and the learning rate decays once a step."""
     losses, right = train(fluid, 0)
     merged_losses, got = train(fluid, repeats)
@@ -199,7 +199,7 @@ def test_repetitions_have_their_own_moments_if_the_program_declares_them(fluid):
     np.testing.assert_array_equal(value[mean + '.repeat.0'], value[mean + '.repeat.1'])
 
 
-def test_a_merge_without_a_count_or_without_updates_is_refused(fluid):
+def test_invalid_batch_merges_are_refused(fluid):
     loss = net(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())

@@ -48,7 +48,7 @@ def run_sections(exe, main, feed, loss):
         values.update(zip(made, out))
 
 
-def test_sections_one_after_the_other_are_the_program(fluid):
+def test_running_the_sections_in_order_equals_the_program(fluid):
 
     def whole(exe, main, feed, loss):
         exe.run(main, feed=feed, fetch_list=[loss])
@@ -58,7 +58,7 @@ def test_sections_one_after_the_other_are_the_program(fluid):
     assert trained(fluid, True, run_sections) == plain
 
 
-def test_what_is_in_each_section(fluid):
+def test_each_section_contains_its_ops(fluid):
     build(fluid, True)
     main = fluid.default_main_program()
     sections = main._pipeline_opt['section_program_list']
@@ -80,7 +80,7 @@ def test_without_cuts_there_is_one_section(fluid):
     assert section['program'] is main and section['output_set'] == set()
 
 
-def test_what_cannot_be_is_refused(fluid, monkeypatch):
+def test_invalid_sections_are_refused(fluid, monkeypatch):
     monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
     make, sgd = fluid.optimizer.PipelineOptimizer, fluid.optimizer.SGD(0.1)

@@ -73,7 +73,7 @@ class HashNameFixed(PSDispatcher):
         return [self.eps[python37_hash(var.name) % len(self.eps)] for var in varlist]
 
 
-def test_siphash_gives_the_numbers_of_its_authors():
+def test_siphash_matches_the_published_vectors():
     # Their first test vectors: key 00..0f, messages of 0, 1 and 8 bytes.
     key = [int.from_bytes(bytes(range(i, i + 8)), 'little') for i in (0, 8)]
     expected = {0: '310e0edd47db6f72', 1: 'fd67dc93c539f874', 8: '6224939a79f5f593', 15: 'e545be4961ca29a1'}
@@ -82,7 +82,7 @@ def test_siphash_gives_the_numbers_of_its_authors():
 
 
 @pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # pservers without a parameter
-def test_a_dispatcher_is_called_as_fluid_calls_it(fluid):
+def test_dispatchers_are_called_as_in_fluid(fluid):
     net(fluid)
     Grandchild.calls = []
     config = fluid.DistributeTranspilerConfig()
@@ -102,7 +102,7 @@ def test_a_dispatcher_is_called_as_fluid_calls_it(fluid):
 
 
 @pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # pservers without a parameter
-def test_both_slices_of_a_parameter_on_one_pserver_train_with_state_of_their_own(fluid):
+def test_two_slices_on_one_pserver_have_separate_optimizer_state(fluid):
     net(fluid, fluid.optimizer.Adam(0.01))
     config = fluid.DistributeTranspilerConfig()
     config.split_method = ByCall
@@ -123,7 +123,7 @@ def test_both_slices_of_a_parameter_on_one_pserver_train_with_state_of_their_own
     (lambda varlist, eps: None, r'Wrong.dispatch must return a list of endpoints, not None'),
     (lambda varlist, eps: [0] * len(varlist), r'Wrong.dispatch returned 0 for fc_0.b_0@GRAD.trainer_0; it must be'),
 ])
-def test_what_a_dispatcher_gets_wrong_is_named(fluid, answer, says):
+def test_invalid_dispatcher_results_are_reported(fluid, answer, says):
     net(fluid)
 
     class Wrong(PSDispatcher):
@@ -136,7 +136,7 @@ def test_what_a_dispatcher_gets_wrong_is_named(fluid, answer, says):
     assert error.value.id == 'E-plan-dispatcher'
 
 
-def test_what_a_dispatcher_raises_comes_through(fluid):
+def test_dispatcher_exceptions_propagate(fluid):
     net(fluid)
 
     class Raises(PSDispatcher):
@@ -156,7 +156,7 @@ def test_what_a_dispatcher_raises_comes_through(fluid):
 
 
 @pytest.mark.parametrize('method', [RoundRobin, HashName, SizeBalanced])
-def test_a_placement_of_ours_is_what_its_class_says(fluid, method):
+def test_builtin_dispatchers_place_as_their_dispatch_method(fluid, method):
     net(fluid)
     t = transpiled(fluid, split_method=method)
     variables = [one.slice for one in t.vars_overview.distributed_vars]
@@ -166,13 +166,13 @@ def test_a_placement_of_ours_is_what_its_class_says(fluid, method):
     assert again.plan == t.plan
 
 
-def test_a_subclass_of_ours_is_the_users(fluid):
+def test_subclasses_of_builtin_dispatchers_are_called(fluid):
     net(fluid)
     ours, theirs = (placed(transpiled(fluid, split_method=method)) for method in (SizeBalanced, SizedGrandchild))
     assert all(ours[name] != theirs[name] for name in ours)
 
 
-def test_round_robin_carries_on_until_it_is_reset():
+def test_round_robin_continues_until_reset():
     robin = RoundRobin(['a:1', 'b:1', 'c:1'])
     assert robin.eps == ['a:1', 'b:1', 'c:1']
     assert robin.dispatch([1, 2]) + robin.dispatch([3, 4]) == ['a:1', 'b:1', 'c:1', 'a:1']
@@ -180,7 +180,7 @@ def test_round_robin_carries_on_until_it_is_reset():
     assert robin.dispatch([1]) == ['a:1']
 
 
-def test_the_manuals_keywords(fluid):
+def test_transpile_accepts_the_manuals_keywords(fluid):
     net(fluid)
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up = False
@@ -195,7 +195,7 @@ def test_the_manuals_keywords(fluid):
         transpiled(fluid, config, split_method=RoundRobin)
 
 
-def test_ways_of_slicing(fluid):
+def test_slicing_options_select_the_slices(fluid):
     net(fluid)
     config = fluid.DistributeTranspilerConfig()
     config.slicing = 'mxnet'
@@ -207,7 +207,7 @@ def test_ways_of_slicing(fluid):
     assert 'rows [0, 50) on pserver' in even.plan
 
 
-def test_slices_are_cut_into_chunks_of_so_many_bytes(fluid):
+def test_slices_are_cut_into_chunks_of_the_given_bytes(fluid):
     net(fluid)
     assert 'in chunks' not in transpiled(fluid).plan
     config = fluid.DistributeTranspilerConfig()
@@ -219,7 +219,7 @@ def test_slices_are_cut_into_chunks_of_so_many_bytes(fluid):
 
 
 @pytest.mark.parametrize('slice_params', [True, False])
-def test_nobody_elses_random_numbers_are_touched(fluid, slice_params):
+def test_transpile_does_not_change_global_random_state(fluid, slice_params):
     net(fluid)
     fluid.default_main_program().random_seed = 7
     numpy.random.seed(3)
@@ -230,7 +230,7 @@ def test_nobody_elses_random_numbers_are_touched(fluid, slice_params):
 
 
 @pytest.mark.parametrize('seed', [0, 1, 90, 2**31 - 1])
-def test_unsliced_jobs_are_shuffled_as_numpy_would(fluid, seed):
+def test_unsliced_jobs_are_shuffled_like_numpy(fluid, seed):
     x = fluid.data('x', [None, 8])
     for i in range(6):
         x = fluid.layers.fc(x, 8)
@@ -242,7 +242,7 @@ def test_unsliced_jobs_are_shuffled_as_numpy_would(fluid, seed):
     assert placed(transpiled(fluid, slice_var_up=False)) == expected
 
 
-def test_the_overview_says_where_everything_is(fluid):
+def test_the_overview_lists_every_slice(fluid):
     net(fluid)
     t = transpiled(fluid)
     overview = t.vars_overview
@@ -258,14 +258,14 @@ def test_the_overview_says_where_everything_is(fluid):
     assert fluid.default_main_program()._parameters_on_pservers is overview
 
 
-def test_the_names_that_fluids_scripts_import(fluid):
+def test_names_imported_by_fluid_scripts_exist(fluid):
     from penstock.fluid.transpiler.distribute_transpiler import DistributedMode, DistributeTranspiler  # noqa: F401
     from penstock.fluid.transpiler.ps_dispatcher import HashName, PSDispatcher, RoundRobin  # noqa: F401
     mode = DistributedMode
     assert (mode.SYNC, mode.ASYNC, mode.HALF_ASYNC, mode.GEO) == (0, 1, 2, 3)
 
 
-def test_slice_variable_is_the_plans_rule(fluid):
+def test_slice_variable_follows_the_plan(fluid):
     net(fluid)
     block = fluid.default_main_program().global_block()
     from penstock.fluid.transpiler.distribute_transpiler import slice_variable
@@ -275,14 +275,14 @@ def test_slice_variable_is_the_plans_rule(fluid):
 
 @pytest.mark.parametrize('arguments, says', [((0, 8192), 'slice_count must be at least 1, not 0'),
                                              ((2, 0), 'min_block_size must be at least 1, not 0')])
-def test_slice_variable_with_nothing_to_slice_for(fluid, arguments, says):
+def test_slice_variable_refuses_invalid_arguments(fluid, arguments, says):
     from penstock.fluid.transpiler.distribute_transpiler import slice_variable
     with pytest.raises(penstock.ProgramError, match=says):
         slice_variable([fluid.data('x', [100, 200])], *arguments)
 
 
 @pytest.mark.parametrize('method', [RoundRobin, HashName, SizeBalanced])
-def test_a_dispatcher_needs_a_pserver(method):
+def test_a_dispatcher_requires_a_pserver(method):
     with pytest.raises(penstock.ProgramError, match='the list of pservers is empty'):
         method([])
 
@@ -308,7 +308,7 @@ class TestHashFixCases:
                                         placement=HashNameFixed, compat=compat)
 
     @pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # Fluid's own defects
-    def test_compat_is_equal(self):
+    def test_compat_programs_equal_fluids(self):
         for folder in self.cases():
             case, roles = self.roles(folder, 'fluid-1.8')
             made = {'trainer.pb': roles.trainers[0].main, 'trainer_startup.pb': roles.trainers[0].startup}
@@ -318,7 +318,7 @@ class TestHashFixCases:
                 ours, theirs = programs.of(made[name]), programs.read_file(folder / entry['file'])
                 programs.assert_same(programs.rename_controls(ours), programs.rename_controls(theirs))
 
-    def test_by_default_gradients_go_where_their_parameters_are(self):
+    def test_gradients_go_to_the_pserver_of_their_parameter(self):
         for folder in self.cases():
             _, roles = self.roles(folder, None)
             ops = roles.trainers[0].main.global_block().ops
@@ -351,7 +351,7 @@ print(digest.hexdigest())
 '''
 
 
-def test_the_bytes_are_the_same_in_every_process():
+def test_transpiling_is_deterministic_across_processes():
     digests = set()
     for seed in ('0', '1', '4242', 'random'):
         environment = dict(os.environ, PYTHONHASHSEED=seed)

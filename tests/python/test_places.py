@@ -53,7 +53,7 @@ def momentum_with_decay_and_clipping():
 @pytest.mark.parametrize('optimizer', [lambda: fluid.optimizer.SGD(0.1), lambda: fluid.optimizer.Adam(0.05),
                                        momentum_with_decay_and_clipping])
 @pytest.mark.parametrize('places', [1, 2, 4])
-def test_places_train_as_one_does_on_the_joint_batch(optimizer, places):
+def test_places_train_like_one_place_on_the_joint_batch(optimizer, places):
     feeds = batches()
     losses, parameters = trained(lambda: network(optimizer), [fluid.CPUPlace()] * places, feeds)
     alone, expected = trained(lambda: network(optimizer), None, feeds)
@@ -64,7 +64,7 @@ def test_places_train_as_one_does_on_the_joint_batch(optimizer, places):
         np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_runs_are_equal_to_the_bit():
+def test_runs_are_reproducible():
     feeds = batches()
     first = trained(lambda: network(lambda: fluid.optimizer.Adam(0.05)), PLACES * 2, feeds)
     for _ in range(10):
@@ -73,7 +73,7 @@ def test_runs_are_equal_to_the_bit():
         assert all(np.array_equal(first[1][name], again[1][name]) for name in first[1])
 
 
-def test_each_place_may_have_a_dict_and_a_value_of_its_own():
+def test_each_place_may_have_its_own_feed():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         loss = network(lambda: fluid.optimizer.SGD(0.0))
@@ -91,7 +91,7 @@ def test_each_place_may_have_a_dict_and_a_value_of_its_own():
             exe.run(compiled, feed=[first, second, first], fetch_list=[loss])
 
 
-def test_moments_are_those_of_a_place_or_of_all_of_them():
+def test_batch_norm_moments_are_per_place_or_synchronized():
     feeds = batches(2)
     halves = [{name: value[:4] for name, value in feed.items()} for feed in feeds]
     make = lambda: network(lambda: fluid.optimizer.SGD(0.1), normalise=True)    # noqa: E731
@@ -127,7 +127,7 @@ def test_sequences_are_split_and_joined_between_sequences():
     (5, 4, [1, 1, 1, 2]), (9, 4, [2, 2, 2, 3]),    # Fluid leaves the last place without examples and raises an error
 ])
 @pytest.mark.parametrize('trains', [True, False])
-def test_an_uneven_batch_is_cut_as_fluid_cuts_it(examples, places, parts, trains):
+def test_an_uneven_batch_is_split_as_in_fluid(examples, places, parts, trains):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.data('x', [None, 1])
@@ -193,7 +193,7 @@ def two_optimizers():
     return two
 
 
-def test_each_of_two_optimizers_updates_between_the_passes_of_all_places():
+def test_two_optimizers_update_between_passes_of_all_places():
     feeds = batches(6)
     expected = trained(two_optimizers, None, feeds)[1]
     for _ in range(5):
@@ -220,7 +220,7 @@ def updated_by_hand():
 
 
 @pytest.mark.parametrize('make', [clipped_by_hand, updated_by_hand])
-def test_the_programs_own_ops_may_use_the_gradients(make):
+def test_program_ops_may_use_the_gradients(make):
     feeds = batches()
     expected = trained(make, None, feeds)[1]
     parameters = trained(make, PLACES * 2, feeds)[1]
@@ -281,7 +281,7 @@ def test_each_place_that_trains_needs_an_example():
         assert exe.run(tested, feed=[one], fetch_list=[loss, 'w'])[1].shape == (4, 8)
 
 
-def test_a_row_fed_to_a_persistable_variable_is_for_all_places():
+def test_a_fed_persistable_value_reaches_all_places():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x, factor = fluid.data('x', [None, 1]), fluid.data('factor', [1])
@@ -350,7 +350,7 @@ def test_gradients_of_inputs_are_those_of_each_place():
     assert np.ravel(value).tolist() == [1, 2, 3, 4]    # 2 x / 2 examples
 
 
-def test_arrays_are_joined_position_by_position():
+def test_tensor_arrays_are_joined_elementwise():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.data('x', [None, 1])
@@ -378,7 +378,7 @@ def test_a_program_with_pservers_runs_the_joint_batch_on_one_place(given, monkey
         exe.run(compiled, feed=[feeds[0], {}], fetch_list=[loss])
 
 
-def test_gradients_are_added_up_where_the_strategy_says_so():
+def test_the_strategy_selects_the_sum_of_gradients():
     strategy = fluid.BuildStrategy()
     strategy.gradient_scale_strategy = fluid.BuildStrategy.GradientScaleStrategy.One
     feeds = batches(1)
@@ -389,7 +389,7 @@ def test_gradients_are_added_up_where_the_strategy_says_so():
             np.testing.assert_allclose(summed[name], expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_what_several_places_cannot_do_is_refused():
+def test_unsupported_programs_on_several_places_are_refused():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         loss = network(lambda: fluid.optimizer.SGD(0.1))
@@ -406,7 +406,7 @@ def test_what_several_places_cannot_do_is_refused():
 
 @pytest.mark.parametrize('given', [lambda feed: feed, lambda feed: [{'rows': feed['rows'][:3], 'at': feed['at'][:3]},
                                                                     {'rows': feed['rows'][3:], 'at': feed['at'][3:]}]])
-def test_integers_fed_where_floats_are_declared_stay_integers_where_an_op_needs_them(given):
+def test_fed_integers_stay_integers_if_an_op_needs_them(given):
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         rows, at = fluid.layers.data('rows', [2]), fluid.layers.data('at', [1])    # float32, its default
@@ -429,7 +429,7 @@ def test_a_closed_executor_runs_nothing_on_places():
         exe.run(compiled, feed={'x': np.ones((2, 1), 'float32')}, fetch_list=[out])
 
 
-def test_a_program_runs_on_its_places_once_at_a_time():
+def test_concurrent_runs_of_one_program_are_refused():
     main, startup = fluid.Program(), fluid.Program()
     refused = []
     with fluid.program_guard(main, startup):

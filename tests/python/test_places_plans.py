@@ -80,7 +80,7 @@ def piecewise():
     return fluid.optimizer.SGD(fluid.layers.piecewise_decay([2], [0.1, 0.01]))
 
 
-def test_what_the_first_place_computes_alone_has_one_value():
+def test_values_computed_only_by_the_first_place_are_fetched_once():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         loss = network(piecewise, normalise=True)

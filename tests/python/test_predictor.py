@@ -18,7 +18,7 @@ def model(fluid, tmp_path):
     return tmp_path, exe.run(feed={'x': XS}, fetch_list=[y])[0]
 
 
-def test_all_ways_to_name_a_model_give_its_result(fluid, model):
+def test_every_way_to_specify_a_model_gives_its_result(fluid, model):
     folder, right = model
     core = fluid.core
     native = core.NativeConfig()
@@ -41,7 +41,7 @@ def test_all_ways_to_name_a_model_give_its_result(fluid, model):
         assert fluid.global_scope().find_var('fc_0.w_0') is None    # the predictor has its own variables
 
 
-def test_zero_copy_tensors(fluid, model):
+def test_zero_copy_tensors_set_inputs_and_read_outputs(fluid, model):
     folder, right = model
     config = fluid.core.AnalysisConfig(str(folder / 'model'))
     config.switch_use_feed_fetch_ops(False)
@@ -66,7 +66,7 @@ def test_a_predictor_saves_its_model(fluid, model):
     np.testing.assert_allclose(output.as_ndarray(), right, rtol=1e-6)
 
 
-def test_lists_of_passes_can_change(fluid):
+def test_pass_lists_are_editable(fluid):
     builder = fluid.core.AnalysisConfig('model').pass_builder()
     builder.set_passes(['a', 'b'])
     builder.insert_pass(1, 'c')
@@ -77,7 +77,7 @@ def test_lists_of_passes_can_change(fluid):
     assert (builder.all_passes(), builder.analysis_passes(), builder.use_gpu()) == (['b', 'd'], ['e'], False)
 
 
-def test_inputs_by_name_and_sequences(fluid, tmp_path):
+def test_inputs_are_set_by_name_with_lod(fluid, tmp_path):
     ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
     scale = fluid.data('scale', [1])
     pooled = fluid.layers.sequence_pool(fluid.layers.embedding(ids, [9, 2]), 'sum') * scale
@@ -114,7 +114,7 @@ def test_buffers_convert_to_lists(fluid):
         tensor.as_ndarray()
 
 
-def test_what_cannot_be_is_refused(fluid, model, monkeypatch):
+def test_invalid_configurations_are_refused(fluid, model, monkeypatch):
     monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
     folder, _ = model
     core = fluid.core

@@ -30,7 +30,7 @@ def run(script):
     return done.stdout.split('\n')[:-1]
 
 
-def test_a_forked_process_runs_what_its_parent_ran():
+def test_a_forked_process_can_run_programs_of_its_parent():
     assert run('''
         x = layers.data('x', [4])
         mean = layers.reduce_mean(layers.fc(x, 3))
@@ -58,7 +58,7 @@ def test_the_interpreter_ends_while_a_daemon_thread_runs_something():
         ''')) == ['over']
 
 
-def test_runs_within_runs_have_an_end():
+def test_the_depth_of_nested_runs_is_bounded():
     assert run('''
         x = layers.data('x', [1])
         out = fluid.default_main_program().current_block().create_var(name='out', shape=[-1, 1], dtype='float32')
@@ -115,7 +115,7 @@ def test_a_process_without_a_role_logs_without_one(tmp_path):
     assert all(re.match(LINE + 'an? ', line) for line in lines), lines
 
 
-def test_the_least_severity_is_glogs(tmp_path):
+def test_glog_variables_set_the_minimum_severity(tmp_path):
     lines = logged(tmp_path, LOG, GLOG_minloglevel='2')
     assert len(lines) == 1 and lines[0].startswith('E') and lines[0].endswith('an error')
 

@@ -150,7 +150,7 @@ def test_names_of_a_program_are_text_and_a_nested_block_counts_once(tmp_path):
     assert sum(shares) == pytest.approx(100, abs=2)
 
 
-def test_what_does_not_fit_is_an_error(tmp_path):
+def test_mismatched_profiles_are_refused(tmp_path):
     (tmp_path / 'alone.py').write_text(textwrap.dedent("""
         import penstock.fluid as fluid
         import numpy

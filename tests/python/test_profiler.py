@@ -57,7 +57,7 @@ def test_every_op_is_counted_and_timed(fluid, step, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('key, column', [('calls', 0), ('total', 1), ('min', 2), ('max', 3), ('ave', 4)])
-def test_the_table_is_sorted_as_asked(fluid, step, capsys, key, column):
+def test_the_table_is_sorted_by_the_given_key(fluid, step, capsys, key, column):
     fluid.profiler.start_profiler('All', tracer_option='OpDetail')
     step()
     fluid.profiler.stop_profiler(key, profile_path='')
@@ -65,7 +65,7 @@ def test_the_table_is_sorted_as_asked(fluid, step, capsys, key, column):
     assert values == sorted(values, reverse=True) and len(values) == len(CALLS)
 
 
-def test_starting_twice_and_resetting(fluid, step, capsys):
+def test_starting_twice_continues_and_reset_clears(fluid, step, capsys):
     fluid.profiler.stop_profiler()    # nothing is timed: nothing is printed
     assert capsys.readouterr().out == ''
     fluid.profiler.start_profiler('GPU')
@@ -81,7 +81,7 @@ def test_starting_twice_and_resetting(fluid, step, capsys):
     assert rows_of(capsys.readouterr().out) == {}
 
 
-def test_runs_of_other_threads_are_timed_too(fluid, tmp_path, capsys):
+def test_runs_of_other_threads_are_timed(fluid, tmp_path, capsys):
     """A program that never waits runs on the calling thread."""
     out, exe = fluid.layers.relu(fluid.data('x', [2])), fluid.Executor()
     main, scope, path = fluid.default_main_program(), fluid.global_scope(), tmp_path / 'timeline.json'
@@ -98,7 +98,7 @@ def test_runs_of_other_threads_are_timed_too(fluid, tmp_path, capsys):
     assert [event['tid'] for event in json.loads(path.read_text())['traceEvents']] == [0, 1]
 
 
-def test_what_is_asked_for_is_checked(fluid, monkeypatch):
+def test_invalid_profiler_arguments_are_refused(fluid, monkeypatch):
     monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
     with pytest.raises(ValueError, match="state must be one of CPU, GPU, All, not 'cpu'"):
         fluid.profiler.start_profiler('cpu')

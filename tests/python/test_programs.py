@@ -57,7 +57,7 @@ NETS = {
 
 
 @pytest.mark.parametrize('name', sorted(NETS))
-def test_a_net_built_in_python_is_fluids_op_for_op(fluids, fluid, name):
+def test_a_network_built_in_python_equals_fluids_op_for_op(fluids, fluid, name):
     folder = fluids('programs', name)
     build, optimizer = NETS[name]
     main, startup = fluid.default_main_program(), fluid.default_startup_program()

@@ -28,7 +28,7 @@ def run(folder, *command, **environment):
 
 
 @pytest.mark.parametrize('fetched, has_loss', [('[loss]', True), ('[]', False)])
-def test_a_loop_tells_its_progress(tmp_path, fetched, has_loss):
+def test_a_loop_reports_its_progress(tmp_path, fetched, has_loss):
     (tmp_path / 'train.py').write_text(TRAIN % fetched)
     result = run(tmp_path, sys.executable, '-m', 'penstock.distributed.launch', '--progress', '1e-9', 'train.py')
     assert result.returncode == 0, result.stderr
@@ -38,13 +38,13 @@ def test_a_loop_tells_its_progress(tmp_path, fetched, has_loss):
 
 
 @pytest.mark.parametrize('seconds, code, message', [('0', 2, '--progress is 0'), ('-1', 2, '--progress is -1')])
-def test_seconds_that_cannot_be_are_refused(tmp_path, seconds, code, message):
+def test_invalid_intervals_are_refused(tmp_path, seconds, code, message):
     (tmp_path / 'train.py').write_text('')
     result = run(tmp_path, sys.executable, '-m', 'penstock.distributed.launch', '--progress', seconds, 'train.py')
     assert result.returncode == code and message in result.stderr
 
 
-def test_a_variable_that_is_no_number_is_refused(tmp_path):
+def test_a_non_scalar_variable_is_refused(tmp_path):
     result = run(tmp_path, sys.executable, '-c', 'import penstock.fluid', PENSTOCK_PROGRESS='often')
     assert result.returncode == 1
     assert 'PENSTOCK_PROGRESS is "often"; it takes a number from 0 to 1e+06' in result.stderr
@@ -63,7 +63,7 @@ def test_a_log_is_drawn_as_bars(tmp_path, capsys):
     assert '         3  50           ' + '#' * 10 in shown and '         1  0.5          ' + '#' * 40 in shown
 
 
-def test_a_picture_is_drawn_where_matplotlib_is(tmp_path, capsys):
+def test_a_picture_is_drawn_with_matplotlib(tmp_path, capsys):
     pytest.importorskip('matplotlib')
     (tmp_path / 'log').write_text('\n'.join(LINES))
     assert main([str(tmp_path / 'log'), '--out', str(tmp_path / 'p.png')]) == 0

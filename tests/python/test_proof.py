@@ -34,7 +34,7 @@ def as_in_fluid(fluid):
 
 
 @pytest.mark.parametrize('transpile', [natively, as_in_fluid])
-def test_a_set_that_cannot_run_is_not_handed_out(fluid, transpile):
+def test_an_invalid_set_is_not_returned(fluid, transpile):
     net(fluid)
     remove_initializer(fluid, 'fc_0.w_0_velocity_0')
     with pytest.raises(penstock.ProgramError, match='gives no value to fc_0.w_0_velocity_0') as error:
@@ -43,7 +43,7 @@ def test_a_set_that_cannot_run_is_not_handed_out(fluid, transpile):
     assert 'momentum' in error.value.details[0], 'the op as printed'
 
 
-def test_programs_are_left_as_they_were_by_a_failed_transpile(fluid):
+def test_a_failed_transpile_does_not_change_the_programs(fluid):
     net(fluid)
     remove_initializer(fluid, 'fc_0.w_0')
     before = fluid.default_main_program().desc.content_id, fluid.default_startup_program().desc.content_id
@@ -53,7 +53,7 @@ def test_programs_are_left_as_they_were_by_a_failed_transpile(fluid):
 
 
 @pytest.mark.parametrize('transpile', [natively, as_in_fluid])
-def test_an_update_that_the_source_does_twice_is_found(fluid, transpile):
+def test_a_duplicate_update_in_the_source_is_detected(fluid, transpile):
     net(fluid)
     block = fluid.default_main_program().global_block()
     update = next(op for op in block.ops if op.type == 'momentum')
@@ -63,7 +63,7 @@ def test_an_update_that_the_source_does_twice_is_found(fluid, transpile):
     assert error.value.id == 'E-plan-updated-twice'
 
 
-def test_fluids_own_defects_are_warnings_at_the_users_line(fluid):
+def test_fluids_defects_are_warnings_at_the_users_line(fluid):
     net(fluid)
     arguments = fluid.default_main_program(), fluid.default_startup_program(), PSERVERS
     with pytest.warns(penstock.ProgramWarning) as told:
@@ -75,7 +75,7 @@ def test_fluids_own_defects_are_warnings_at_the_users_line(fluid):
     assert len(roles.pservers) == 2
 
 
-def test_a_set_without_findings_says_nothing(fluid):
+def test_a_set_without_findings_prints_nothing(fluid):
     net(fluid)
     with warnings.catch_warnings():
         warnings.simplefilter('error')
@@ -83,7 +83,7 @@ def test_a_set_without_findings_says_nothing(fluid):
         penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS)
 
 
-def test_ranks_are_proved_too(fluid):
+def test_programs_of_ranks_are_checked(fluid):
     net(fluid)
     grad = ['fc_0.w_0@GRAD']
     fluid.default_main_program().global_block().append_op('c_allreduce_sum', {'X': grad}, {'Out': grad}, {'ring_id': 7})
@@ -93,7 +93,7 @@ def test_ranks_are_proved_too(fluid):
 
 
 @pytest.mark.parametrize('trainers', [1, 2, 3, 5, 7, 12])
-def test_the_mean_of_any_number_of_trainers_is_the_sources_gradient(fluid, trainers):
+def test_the_mean_over_trainers_equals_the_source_gradient(fluid, trainers):
     net(fluid)
     roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS,
                                trainers=trainers)
@@ -107,7 +107,7 @@ def embedded(fluid, **kwargs):
     return fluid.DistributeTranspiler()
 
 
-def test_a_distributed_table_is_named(fluid):
+def test_the_transpiler_reports_the_distributed_table(fluid):
     t = embedded(fluid, is_sparse=True, is_distributed=True)
     assert (t.has_distributed_lookup_table, t.table_name) == (False, None), 'before transpile()'
     t.transpile(0, pservers=PSERVERS, trainers=2)
@@ -132,7 +132,7 @@ except penstock.ProgramError as error:
 '''
 
 
-def test_a_request_for_rows_alone_does_not_say_whose_it_is():
+def test_lookups_alone_do_not_identify_the_trainer():
     """Runs in a separate process, because a process is one trainer, and that of the tests may have completed."""
     told = subprocess.run([sys.executable, '-c', LOOKS_UP], capture_output=True, text=True, timeout=180)
     assert told.stdout.startswith('E-contract-trainer '), told.stderr
@@ -140,7 +140,7 @@ def test_a_request_for_rows_alone_does_not_say_whose_it_is():
 
 
 @pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])
-def test_other_tables_are_not(fluid, kwargs):
+def test_local_tables_are_not_reported_as_distributed(fluid, kwargs):
     t = embedded(fluid, **kwargs)
     t.transpile(0, pservers=PSERVERS, trainers=2)
     assert (t.has_distributed_lookup_table, t.table_name) == (False, None)

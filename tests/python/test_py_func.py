@@ -39,7 +39,7 @@ def tanh(fluid, x, **options):
 
 
 @pytest.mark.parametrize('skips', [False, True])
-def test_the_gradient_is_a_function_too(fluid, skips):
+def test_the_gradient_is_a_function(fluid, skips):
     fluid.default_startup_program().random_seed = 3
     x = fluid.data('x', [None, 4])
     hidden = fluid.layers.fc(x, 4, param_attr='w', bias_attr=False)
@@ -67,7 +67,7 @@ def test_the_gradient_is_a_function_too(fluid, skips):
     assert given == [2 if skips else 3] * 3
 
 
-def test_an_input_that_needs_no_gradient_may_be_answered_by_none(fluid):
+def test_the_gradient_of_an_unneeded_input_may_be_none(fluid):
     x = fluid.data('x', [2, 2])
     w = fluid.layers.create_parameter([2, 2], 'float32', name='w')
     out = created(fluid, 'out', [2, 2])
@@ -98,7 +98,7 @@ def test_a_function_may_have_no_inputs_or_no_outputs(fluid):
     assert counts == [0, 1, 2] and seen == [0, 1, 2]
 
 
-def test_sequences_go_in_and_out(fluid):
+def test_sequences_are_passed_in_and_out(fluid):
     x = fluid.layers.data('x', [1], lod_level=1)
     block = fluid.default_main_program().current_block()
     out = block.create_var(name='out', shape=[-1, 1], dtype='float32', lod_level=1)
@@ -113,7 +113,7 @@ def test_sequences_go_in_and_out(fluid):
     assert fluid.Executor().run(feed={'x': fed}, fetch_list=[pooled])[0].tolist() == [[4], [3]]
 
 
-def test_what_it_keeps_stays_as_it_was(fluid):
+def test_arrays_kept_by_the_function_do_not_change(fluid):
     """The memory behind a temporary serves others later in the step."""
     x = fluid.data('x', [1000])
     kept = []
@@ -128,7 +128,7 @@ def test_what_it_keeps_stays_as_it_was(fluid):
     assert [np.unique(np.array(one)).tolist() for one in kept] == [[0.5], [1.0]]
 
 
-def test_what_the_function_raises_is_the_cause_of_the_error(fluid):
+def test_an_exception_of_the_function_is_the_cause_of_the_error(fluid):
     x = fluid.data('x', [None, 1])
 
     def fussy(a):
@@ -149,7 +149,7 @@ def test_what_the_function_raises_is_the_cause_of_the_error(fluid):
     (lambda a: None, 'returned no value for out'),
     (lambda a: (a, a), 'returned 2 values for 1 outputs'),
 ])
-def test_what_does_not_fit_the_declaration_is_an_error(fluid, made, says):
+def test_results_that_contradict_the_declaration_are_errors(fluid, made, says):
     x = fluid.data('x', [None, 1])
     out = fluid.layers.py_func(made, x, created(fluid, 'out', [-1, 1]))
     with pytest.raises(penstock.ProgramError) as error:
@@ -157,7 +157,7 @@ def test_what_does_not_fit_the_declaration_is_an_error(fluid, made, says):
     assert says in str(error.value)
 
 
-def test_what_does_not_fit_the_layer_is_an_error(fluid):
+def test_invalid_layer_arguments_are_errors(fluid):
     x = fluid.data('x', [None, 1])
     out = created(fluid, 'out', [-1, 1])
     with pytest.raises(TypeError, match='func must be callable'):
@@ -170,7 +170,7 @@ def test_what_does_not_fit_the_layer_is_an_error(fluid):
         fluid.layers.py_func(np.tanh, x, out, np.tanh, fluid.data('other', [1]))
 
 
-def test_a_process_without_the_function_says_so(fluid, tmp_path):
+def test_a_process_without_the_function_reports_it(fluid, tmp_path):
     out = tanh(fluid, fluid.data('x', [None, 1]))
     assert fluid.layers.py_func.registered_func(fluid.layers.py_func.registered_func_num() - 1) is np.tanh
     path = tmp_path / 'program'

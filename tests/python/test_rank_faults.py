@@ -65,7 +65,7 @@ def until_step(job, step):
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
 @pytest.mark.parametrize('victim', [0, 1])
-def test_a_killed_rank_ends_the_others_which_say_who_and_where(tmp_path, backend, victim):
+def test_other_ranks_end_and_report_a_killed_rank(tmp_path, backend, victim):
     before = shared_memory()
     with Ranks(tmp_path, TRAIN, 3, 10**9, '', environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
         until_step(job, 3)
@@ -86,7 +86,7 @@ def test_a_killed_rank_ends_the_others_which_say_who_and_where(tmp_path, backend
     ('exits', 7, 'rank 1 has left the group: its process ended with exit code 7'),
     ('leaves', 0, 'rank 1 has left the group'),
 ])
-def test_what_ends_one_rank_is_told_by_all_others(tmp_path, fault, code, cause):
+def test_all_other_ranks_report_the_error_of_one(tmp_path, fault, code, cause):
     with Ranks(tmp_path, TRAIN, 3, 10**9, fault) as job:
         ends = job.ends(WAIT_S)
     assert ends[1][0] == code, ends[1][2]
@@ -99,7 +99,7 @@ def test_what_ends_one_rank_is_told_by_all_others(tmp_path, fault, code, cause):
     ('reduces an array', 'accuracy, ' + LINE, r'fc_0\.b_0@GRAD, step 3, ' + LINE),
     ('runs another program', r'begins another program with fc_0\.\w+, step 1', r'fc_0\.b_0@GRAD, step 3, ' + LINE),
 ])
-def test_a_rank_that_does_something_else_is_named_with_its_line_and_theirs(tmp_path, fault, own, others):
+def test_a_mismatched_rank_is_reported_with_both_lines(tmp_path, fault, own, others):
     with Ranks(tmp_path, TRAIN, 3, 10**9, fault) as job:
         ends = job.ends(WAIT_S)
     for code, _, err in ends:
@@ -109,7 +109,7 @@ def test_a_rank_that_does_something_else_is_named_with_its_line_and_theirs(tmp_p
 
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
-def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(tmp_path, backend):
+def test_a_stopped_rank_is_reported_and_can_continue(tmp_path, backend):
     with Ranks(tmp_path, TRAIN, 2, 400, '', environment={
             'PENSTOCK_REPORT_AFTER': '1',
             'PENSTOCK_COLLECTIVE_BACKEND': backend
@@ -138,7 +138,7 @@ DIFFERENT = """
 """
 
 
-def test_ranks_with_different_programs_are_told_what_differs(tmp_path):
+def test_ranks_with_different_programs_report_the_difference(tmp_path):
     with Ranks(tmp_path, DIFFERENT, 2) as job:
         for code, _, err in job.ends(WAIT_S):
             assert code == 1 and 'E-rendezvous-contract' in err and 'fc_0.w_0 f32[13, 2]' in err, err
@@ -167,7 +167,7 @@ APART = """
 
 
 @pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
-def test_ranks_that_wait_for_each_other_in_different_rings_are_ended_and_named(tmp_path, backend):
+def test_a_deadlock_across_rings_is_ended_and_reported(tmp_path, backend):
     environment = {'PENSTOCK_REPORT_AFTER': '1', 'PENSTOCK_COLLECTIVE_BACKEND': backend}
     with Ranks(tmp_path, APART, 3, environment=environment) as job:
         ends = job.ends(WAIT_S)
@@ -179,7 +179,7 @@ def test_ranks_that_wait_for_each_other_in_different_rings_are_ended_and_named(t
         assert re.search('rank 0 and 1 more: %s on ring 0; rank 1: %s on ring 1' % (what, what), err), err
 
 
-def test_the_launcher_names_the_rank_that_was_the_cause(tmp_path):
+def test_the_launcher_names_the_failed_rank(tmp_path):
     (tmp_path / 'train.py').write_text('\n'.join(line[4:] for line in TRAIN.splitlines()))
     command = [sys.executable, '-m', 'penstock.distributed.launch', '--worker_num', '3', 'train.py', '1000000000',
                'is killed']

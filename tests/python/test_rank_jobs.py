@@ -100,18 +100,18 @@ def check_equal_to_one_process(folder, mode, ranks):
 
 @pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2', 'compiled', 'local_sgd'])
 @pytest.mark.parametrize('ranks', [2, 4])
-def test_ranks_equal_one_process_on_the_joined_batch_and_a_rerun_has_the_same_bytes(tmp_path, mode, ranks):
+def test_ranks_equal_one_process_and_are_reproducible(tmp_path, mode, ranks):
     check_equal_to_one_process(tmp_path, mode, ranks)
 
 
 @pytest.mark.parametrize('mode', ['nccl2 rings groups', 'compiled norm groups levels', 'nccl2 rings norm',
                                   'grad_allreduce rings'])
-def test_so_do_ranks_in_groups_with_several_rings_and_with_moments_of_all(tmp_path, mode):
+def test_grouped_multi_ring_and_sync_bn_ranks_equal_one_process(tmp_path, mode):
     check_equal_to_one_process(tmp_path, mode, 4)
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce dgc late', 'nccl2 dgc late'])
-def test_before_gradients_are_compressed_ranks_equal_one_process(tmp_path, mode):
+def test_dgc_ranks_equal_one_process_before_ramp_up(tmp_path, mode):
     check_equal_to_one_process(tmp_path, mode, 2)
 
 
@@ -123,7 +123,7 @@ def test_ranks_average_their_parameters_every_k_steps(tmp_path):
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce dgc', 'nccl2 dgc'])
-def test_what_deep_gradient_compression_lets_pass_is_added_up(tmp_path, mode):
+def test_dgc_sums_the_selected_elements(tmp_path, mode):
     """Each rank selects its own elements."""
     first, again = train(tmp_path, mode, 2), train(tmp_path, mode, 2)
     for name, value in first[0].items():
@@ -142,7 +142,7 @@ def test_twenty_runs_have_the_same_bytes(tmp_path, mode):
             np.testing.assert_array_equal(again[name], value)
 
 
-def test_groups_that_the_start_up_program_did_not_make_are_refused(tmp_path):
+def test_groups_without_initialization_are_refused(tmp_path):
     with Ranks(tmp_path, RANK, 4, 'compiled levels') as job:
         ends = job.ends()
     assert all(code != 0 for code, _, _ in ends)
@@ -150,7 +150,7 @@ def test_groups_that_the_start_up_program_did_not_make_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(os.path.exists('/dev/nvidiactl'), reason='this machine has a GPU')
-def test_nccl_is_refused_in_one_line_on_all_ranks_where_there_is_no_gpu(tmp_path):
+def test_nccl_without_a_gpu_is_refused_in_one_line_on_all_ranks(tmp_path):
     with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'nccl'}) as job:
         ends = job.ends()
     for code, _, errors in ends:
@@ -159,7 +159,7 @@ def test_nccl_is_refused_in_one_line_on_all_ranks_where_there_is_no_gpu(tmp_path
         assert 'PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:' in line, errors
 
 
-def test_mpi_is_refused_in_one_line_where_no_mpirun_has_started_the_ranks(tmp_path):
+def test_mpi_without_mpirun_is_refused_in_one_line(tmp_path):
     with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'mpi'}) as job:
         ends = job.ends()
     for code, _, errors in ends:

@@ -98,7 +98,7 @@ CASES = {
 }
 
 
-def test_every_case_of_ranks_is_among_them(corpus):
+def test_every_rank_case_is_covered(corpus):
     cases = [json.loads(path.read_text()) for path in sorted((corpus / 'open' / 'cases').glob('*/case.json'))]
     of_ranks = {case['id'] for case in cases
                 if case.get('config', {}).get('kind') in ('nccl2', 'collective') and case['files']}

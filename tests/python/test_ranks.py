@@ -35,7 +35,7 @@ def transpiled(fluid, config, rank=1, trainers=RANKS):
     return t
 
 
-def test_nccl2_changes_the_start_up_program_alone(fluid):
+def test_nccl2_changes_only_the_startup_program(fluid):
     net(fluid)
     main = fluid.default_main_program()
     before = types(main)
@@ -50,7 +50,7 @@ def test_nccl2_changes_the_start_up_program_alone(fluid):
     assert (main._use_hierarchical_allreduce, main._hierarchical_allreduce_inter_nranks) == (False, 0)
 
 
-def test_collective_changes_both_handles_at_once_and_keeps_what_was_there(fluid):
+def test_collective_changes_both_programs_in_place(fluid):
     loss = net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     t = transpiled(fluid, config_of(fluid, 'collective', collective_mode='grad_allreduce'))
@@ -76,7 +76,7 @@ def test_a_second_transpile_starts_from_the_snapshot(fluid):
     (lambda collective: collective.LocalSGD(1, k_steps=4, adaptive=True), ['increment', 'equal', 'conditional_block']),
     (lambda collective: collective.SingleProcessMultiThread(), ['scale', 'c_allreduce_sum']),
 ])
-def test_the_classes_are_the_modes(fluid, make, expected):
+def test_each_collective_class_applies_its_mode(fluid, make, expected):
     net(fluid)
     startup, main = fluid.default_startup_program(), fluid.default_main_program()
     transpiler = make(fluid.transpiler.collective)
@@ -106,7 +106,7 @@ def test_snapshots_have_fluids_names(fluid):
     ('nccl2', {}, dict(trainers=None), 'needs the address of each trainer, comma-separated or in a list, not None; '),
     ('pserver', {}, dict(), 'trainers must be an integer'),
 ])
-def test_a_wrong_job_is_named_and_changes_nothing(fluid, mode, fields, arguments, says):
+def test_an_invalid_job_is_reported_and_changes_nothing(fluid, mode, fields, arguments, says):
     net(fluid)
     before = fluid.default_startup_program().desc.serialize_to_string()
     arguments = dict(dict(trainer_id=0, trainers=RANKS, current_endpoint='10.0.0.1:6170'), **arguments)
@@ -121,7 +121,7 @@ def test_an_unknown_collective_mode_is_an_error(fluid):
         fluid.DistributeTranspiler(config_of(fluid, 'collective', collective_mode='ring_allreduce'))
 
 
-def test_a_job_without_pservers_has_none(fluid):
+def test_a_job_without_pservers_has_no_pserver_programs(fluid):
     net(fluid)
     t = transpiled(fluid, config_of(fluid, 'nccl2'))
     with pytest.raises(penstock.ProgramError, match='there is no pserver a:1; the plan has none'):
@@ -143,7 +143,7 @@ def test_the_native_call_changes_nothing_and_gives_all_ranks(fluid):
         penstock.transpile_ranks(main, startup, RANKS, 'ring_allreduce')
 
 
-def test_geo_says_where_everything_is_as_fluid_does(fluids, fluid):
+def test_geo_variable_info_equals_fluids(fluids, fluid):
     net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     t = fluid.transpiler.GeoSgdTranspiler()

@@ -37,7 +37,7 @@ JOB = textwrap.dedent('''
 
 
 @pytest.mark.parametrize('name', rates.BY_FORMULA)
-def test_twenty_rates_are_those_of_the_formula(fluid, name):
+def test_twenty_learning_rates_equal_the_formula(fluid, name):
     make, formula = rates.BY_FORMULA[name]
     rate = make(fluid.layers)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -53,7 +53,7 @@ def job(tmp_path):
     job.kill_all()
 
 
-def test_the_servers_rates_are_those_of_the_formulas(job):
+def test_server_learning_rates_equal_the_formulas(job):
     job.start_all(steps=STEPS)
     job.wait_well()
     expected = np.array([[rates.MULTIPLIERS[name] * rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER]

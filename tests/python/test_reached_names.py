@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 
-def test_a_program_is_cut_down_to_what_targets_need_of_named_feeds(fluid):
+def test_a_program_is_pruned_between_feeds_and_targets(fluid):
     x = fluid.data('x', [None, 2])
     hidden = fluid.layers.fc(x, 3)
     loss = fluid.layers.mean(hidden)
@@ -30,13 +30,13 @@ def test_numbers_and_arrays_become_tensors(fluid):
         make([np.ones(2)], place)
 
 
-def test_names_that_do_nothing_here(fluid):
+def test_inert_and_unsupported_core_names_behave_as_documented(fluid):
     fluid.core._set_eager_deletion_mode(0.0, 1.0, True)
     with pytest.raises(NotImplementedError, match='DynamicRNN'):
         fluid.op.DynamicRecurrentOp()
 
 
-def test_layers_refuse_what_is_no_shape_or_number(fluid):
+def test_layers_refuse_invalid_shapes_and_numbers(fluid):
     layers, x = fluid.layers, fluid.data('x', [2, 2])
     for call, text in ((lambda: layers.randint(5, shape=np.array([2, 3])), 'randint: shape'),
                        (lambda: layers.create_parameter(3, 'float32'), 'create_parameter: shape'),

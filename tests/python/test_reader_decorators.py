@@ -9,7 +9,7 @@ def numbers(n):
     return lambda: iter(range(n))
 
 
-def test_readers_are_made_of_readers():
+def test_reader_decorators_compose():
     assert list(io.batch(numbers(5), 2)()) == [[0, 1], [2, 3], [4]]
     assert list(io.batch(numbers(5), 2, drop_last=True)()) == [[0, 1], [2, 3]]
     assert list(io.chain(numbers(2), numbers(3))()) == [0, 1, 0, 1, 2]
@@ -24,12 +24,12 @@ def test_readers_are_made_of_readers():
     assert list(cached()) == list(cached()) == reads == [0, 1, 2]
 
 
-def test_a_batch_size_that_a_division_gave_is_a_number_of_samples():
+def test_an_integral_float_batch_size_is_accepted():
     assert list(io.batch(numbers(5), 8 / 2)()) == [[0, 1, 2, 3], [4]]
     assert list(io.batch(numbers(4), np.int64(2))()) == [[0, 1], [2, 3]]
 
 
-def test_readers_refuse_what_makes_no_sense():
+def test_invalid_reader_arguments_are_refused():
     for size in (0, -1, 1.5, 0.0, float('nan'), float('inf'), '4', None):
         with pytest.raises(ValueError, match='batch_size must be an int above 0'):
             io.batch(numbers(5), size)
@@ -41,7 +41,7 @@ def test_readers_refuse_what_makes_no_sense():
 
 
 @pytest.mark.parametrize('order', [True, False])
-def test_threads_map_and_read_ahead(order):
+def test_xmap_and_buffered_readers_use_threads(order):
     mapped = list(io.xmap_readers(lambda x: x * x, numbers(40), 3, 4, order)())
     assert (mapped if order else sorted(mapped)) == [x * x for x in range(40)]
     assert list(io.buffered(numbers(9), 2)()) == list(range(9))
@@ -55,7 +55,7 @@ def broken():
     raise KeyError('no such file')
 
 
-def test_errors_of_threads_and_processes_arrive():
+def test_errors_of_threads_and_processes_propagate():
     for reader in (io.buffered(broken, 2), io.xmap_readers(lambda x: x, broken, 2, 2),
                    io.xmap_readers(lambda x: 1 // (x - 3), numbers(9), 2, 2, True)):
         with pytest.raises((KeyError, ZeroDivisionError)):
@@ -79,7 +79,7 @@ def test_each_trainer_reads_its_part(n, parts):
     assert wrapped == [i % max(n, 1) for i in range(-(-n // parts) * parts)]
 
 
-def test_a_part_is_the_launchers_unless_it_is_given(monkeypatch):
+def test_the_shard_defaults_to_the_launchers_rank(monkeypatch):
     monkeypatch.setenv('PADDLE_TRAINERS_NUM', '3')
     monkeypatch.setenv('PADDLE_TRAINER_ID', '1')
     assert list(io.shard(numbers(6))()) == [1, 4]

@@ -48,7 +48,7 @@ def batches_of(n, size):
     lambda loader, place: loader.set_batch_generator(batches_of(8, 4), places=place),
 ])
 @pytest.mark.parametrize('use_double_buffer', [True, False])
-def test_a_loader_gives_feeds_pass_after_pass(fluid, set_source, use_double_buffer):
+def test_a_loader_yields_feeds_in_each_pass(fluid, set_source, use_double_buffer):
     feed_list, out = twice(fluid)
     loader = io.DataLoader.from_generator(feed_list, 2, use_double_buffer)
     set_source(loader, fluid.cpu_places(1))
@@ -57,7 +57,7 @@ def test_a_loader_gives_feeds_pass_after_pass(fluid, set_source, use_double_buff
         assert x.tolist() == [[2 * i, 2 * i] for i in range(8)] and y.ravel().tolist() == [3 * i for i in range(8)]
 
 
-def test_a_loader_gives_lists_and_a_feed_for_each_place(fluid):
+def test_a_loader_yields_lists_and_per_place_feeds(fluid):
     feed_list, _ = twice(fluid)
     for drop_last, count in ((True, 2), (False, 3)):
         loader = io.DataLoader.from_generator(feed_list, 2, return_list=True, drop_last=drop_last)
@@ -66,7 +66,7 @@ def test_a_loader_gives_lists_and_a_feed_for_each_place(fluid):
         assert got == [[0, 1], [2, 3], [4]][:count]
 
 
-def test_sequences_come_with_their_lengths(fluid):
+def test_sequences_are_read_with_their_lengths(fluid):
     words = fluid.data('words', [None, 1], 'int64', lod_level=1)
     reader = io.PyReader([words], 2)
     reader.decorate_sample_generator(lambda: iter([([1, 2],), ([3],), ([4, 5, 6],)]), 2, drop_last=False,
@@ -76,7 +76,7 @@ def test_sequences_come_with_their_lengths(fluid):
     assert np.array(tensors[0]).ravel().tolist() == [1, 2, 3]
 
 
-def test_a_pass_may_be_left_and_begun_again(fluid):
+def test_a_pass_may_be_interrupted_and_restarted(fluid):
     feed_list, _ = twice(fluid)
     left = []
 
@@ -121,7 +121,7 @@ def test_a_readers_error_is_raised_in_the_trainer_with_its_traceback(fluid):
     assert 'in read' in ''.join(traceback.format_tb(error.value.__traceback__))
 
 
-def test_batches_keep_their_order_whatever_the_switch_says(fluid):
+def test_batches_keep_their_order_with_keep_data_loader_order_off(fluid):
     keeps = fluid.reader.keep_data_loader_order
     assert keeps() is True
     try:
@@ -137,7 +137,7 @@ def test_batches_keep_their_order_whatever_the_switch_says(fluid):
         keeps(1)
 
 
-def test_what_a_loader_lacks_is_asked_for(fluid):
+def test_invalid_loader_arguments_are_refused(fluid):
     feed_list, _ = twice(fluid)
     for arguments, says in ((([], 2), 'feed_list'), ((feed_list[0], 2), 'feed_list'), ((['x'], 2), 'feed_list'),
                             ((feed_list, None), 'capacity'), ((feed_list, 0), 'capacity')):
@@ -155,7 +155,7 @@ def test_what_a_loader_lacks_is_asked_for(fluid):
         next(iter(loader))
 
 
-def test_a_feeder_makes_readers_of_feeds(fluid):
+def test_a_feeder_decorates_readers(fluid):
     feed_list, _ = twice(fluid)
     feeder = fluid.DataFeeder(feed_list, fluid.CPUPlace())
     batches = io.batch(samples(5), 2)
@@ -199,7 +199,7 @@ def test_a_dataset_is_loaded_in_batches(fluid, num_workers):
         run_all(fluid, io.DataLoader(Squares(), feed_list, batch_sampler=[[7]], num_workers=num_workers), out)
 
 
-def test_what_makes_no_dataset_is_refused(fluid):
+def test_invalid_datasets_are_refused(fluid):
     feed_list, _ = twice(fluid)
     for arguments, says in ((dict(dataset=iter([])), 'must have __getitem__'), (dict(feed_list=None), 'feed_list'),
                             (dict(batch_sampler=[[0]], shuffle=True), 'exclude batch_sampler'),
@@ -253,7 +253,7 @@ def test_a_py_reader_reads_and_trains(fluid):
     assert losses[0].shape == (4,) and losses[-1].mean() < 0.1 * losses[0].mean()
 
 
-def test_a_run_is_planned_for_the_batch_that_comes_next(fluid):
+def test_a_run_is_planned_for_the_next_batch(fluid):
     """Loss by loss, a program that reads its images equals one that is fed, in every batch size and layout."""
     data = [(np.random.RandomState(i).rand(rows, 8, 12, 12).astype('float32'), np.full((rows, 1), i % 4))
             for i, rows in enumerate([4, 4, 2, 4, 3, 2])]
@@ -284,7 +284,7 @@ def test_a_run_is_planned_for_the_batch_that_comes_next(fluid):
     assert len(read) == len(data) and read == fed
 
 
-def test_a_py_reader_of_variables_gives_others_like_them(fluid):
+def test_create_py_reader_by_data_creates_equal_variables(fluid):
     reader = fluid.layers.create_py_reader_by_data(2, [fluid.data('x', [None, 2])], name='in')
     read = fluid.layers.read_file(reader)
     assert (read.name, read.shape) == ('read_file_0.tmp_0', (-1, 2))
@@ -295,7 +295,7 @@ def test_a_py_reader_of_variables_gives_others_like_them(fluid):
     assert read_all(fluid, exe, out, reader)[0].tolist() == [[2, 2]] * 3
 
 
-def test_programs_that_read_are_made_of_fluids_ops(fluid):
+def test_reader_programs_use_fluids_ops(fluid):
     not_iterable(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     assert startup.global_block().ops == []
@@ -312,7 +312,7 @@ def test_programs_that_read_are_made_of_fluids_ops(fluid):
     assert again.global_block().var(ahead.output('Out')[0]).type.name == 'READER'
 
 
-def test_a_readers_error_is_the_runs(fluid):
+def test_a_readers_error_is_raised_by_the_run(fluid):
     loader, out = not_iterable(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
@@ -334,7 +334,7 @@ def test_a_readers_error_is_the_runs(fluid):
     ([np.zeros((2, 3)), np.zeros((2, 1), 'int64')], 'for x, which is declared f32'),
     ([np.zeros((2, 2))], 'gave 1 values for the 2 variables'),
 ])
-def test_batches_that_do_not_fit_are_told(fluid, batch, says):
+def test_mismatched_batches_are_reported(fluid, batch, says):
     loader, out = not_iterable(fluid)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
@@ -344,7 +344,7 @@ def test_batches_that_do_not_fit_are_told(fluid, batch, says):
         exe.run(fetch_list=out)
 
 
-def test_a_program_whose_reader_is_gone_says_so(fluid):
+def test_a_program_without_its_reader_is_reported(fluid):
     loader, out = not_iterable(fluid)
     exe = fluid.Executor()
     del loader
@@ -356,7 +356,7 @@ def test_a_program_whose_reader_is_gone_says_so(fluid):
         exe.run(fluid.default_main_program()._prune([out]), fetch_list=[out])
 
 
-def test_a_py_readers_batches_are_compared_with_the_program(fluid):
+def test_py_reader_batches_are_checked_against_the_program(fluid):
     reader = fluid.layers.py_reader(2, [[-1, 2], [-1, 1]], ['float32', 'int64'])
     fluid.layers.read_file(reader)
     exe = fluid.Executor()
@@ -378,7 +378,7 @@ def test_a_py_readers_batches_are_compared_with_the_program(fluid):
         exe.run(fluid.default_startup_program())
 
 
-def test_a_trainers_program_reads_as_the_users_did(fluid):
+def test_a_trainer_program_keeps_the_reader(fluid):
     reader = fluid.layers.py_reader(4, [[-1, 13], [-1, 1]], ['float32', 'float32'])
     x, y = fluid.layers.read_file(reader)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
@@ -433,7 +433,7 @@ def test_ctrl_c_ends_the_wait_for_a_reader(tmp_path, kind):
     assert (rest, process.returncode) == ('stopped\n', 0)
 
 
-def test_flags_are_set_and_asked(fluid):
+def test_flags_are_set_and_read(fluid):
     assert fluid.get_flags('FLAGS_check_nan_inf') == {'FLAGS_check_nan_inf': False}
     with pytest.warns(UserWarning, match='FLAGS_eager_delete_tensor_gb has no effect'):
         fluid.set_flags({'FLAGS_eager_delete_tensor_gb': 1.0})

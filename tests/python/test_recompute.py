@@ -63,7 +63,7 @@ def branches(fluid):
     return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(out, 1), y)), [second, third]
 
 
-def test_its_layouts_differ_within_rounding(fluid):
+def test_recompute_layouts_agree_within_rounding(fluid):
     """Ops that run twice weigh twice in the choice of layouts, so sums over images may have another order."""
     losses, values, _, _ = run_steps(fluid, convolutions, checkpoints=False)
     again_losses, again_values, _, _ = run_steps(fluid, convolutions, checkpoints=True)
@@ -73,7 +73,7 @@ def test_its_layouts_differ_within_rounding(fluid):
 
 
 @pytest.mark.parametrize('build', [deep, convolutions, branches])
-def test_it_trains_to_the_same_bytes(fluid, monkeypatch, build):
+def test_recompute_trains_to_the_same_bytes(fluid, monkeypatch, build):
     monkeypatch.setenv('PENSTOCK_LAYOUTS', 'plain')
     losses, values, _, plain = run_steps(fluid, build, checkpoints=False)
     again_losses, again_values, _, again = run_steps(fluid, build, checkpoints=True)
@@ -83,7 +83,7 @@ def test_it_trains_to_the_same_bytes(fluid, monkeypatch, build):
     assert types.count('dropout') == (4 if build is convolutions else 0)    # random: it does not run again
 
 
-def test_it_needs_less_memory(fluid):
+def test_recompute_needs_less_memory(fluid):
     _, _, (plain, _, unit), _ = run_steps(fluid, deep, checkpoints=False, steps=1)
     _, _, (again, _, same_unit), _ = run_steps(fluid, deep, checkpoints=True, steps=1)
     assert unit == same_unit and again < plain
@@ -93,7 +93,7 @@ def ops_of(program):
     return ['%s -> %s' % (op.type, ', '.join(op.output_arg_names)) for op in program.global_block().ops]
 
 
-def test_ops_that_run_again_stand_before_the_gradient_that_needs_them(fluid):
+def test_recomputed_ops_precede_the_gradients_that_need_them(fluid):
     x = fluid.data('x', [None, 4])
     first = fluid.layers.fc(x, 3, act='relu', bias_attr=False)
     second = fluid.layers.fc(first, 2, act='tanh', bias_attr=False)
@@ -113,7 +113,7 @@ def test_ops_that_run_again_stand_before_the_gradient_that_needs_them(fluid):
     assert not any('subprog' in name for name in ops_of(test))
 
 
-def test_names_will_do_and_unknown_ones_are_refused(fluid):
+def test_checkpoints_may_be_names_and_must_exist(fluid):
     x = fluid.data('x', [None, 4])
     hidden = fluid.layers.fc(x, 3, act='relu')
     loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
@@ -134,7 +134,7 @@ def test_names_will_do_and_unknown_ones_are_refused(fluid):
     assert any('subprog' in name for name in ops_of(fluid.default_main_program()))
 
 
-def test_gradients_are_clipped_and_decayed_as_without(fluid):
+def test_clipping_and_decay_are_unaffected_by_recompute(fluid):
 
     def weights(recompute):
         main, startup = fluid.Program(), fluid.Program()

@@ -67,7 +67,7 @@ def assert_same(got, expected, lengths):
 @pytest.mark.parametrize('sequences', LENGTHS)
 @pytest.mark.parametrize('gate, cell, candidate', [('sigmoid', 'tanh', 'tanh'), ('tanh', 'relu', 'identity')])
 @pytest.mark.parametrize('peepholes, reverse, initial', list(itertools.product([False, True], repeat=3)))
-def test_an_lstm(fluid, dtype, sequences, gate, cell, candidate, peepholes, reverse, initial):
+def test_an_lstm_equals_numpy(fluid, dtype, sequences, gate, cell, candidate, peepholes, reverse, initial):
     lengths, random = LENGTHS[sequences], np.random.RandomState(0)
     value = lambda *shape: random.uniform(-1, 1, shape).astype(dtype)    # noqa: E731
     x, weight = value(sum(lengths), 4 * WIDTH), value(WIDTH, 4 * WIDTH)
@@ -90,7 +90,7 @@ def test_an_lstm(fluid, dtype, sequences, gate, cell, candidate, peepholes, reve
 @pytest.mark.parametrize('sequences', LENGTHS)
 @pytest.mark.parametrize('gate, candidate', [('sigmoid', 'tanh'), ('relu', 'identity')])
 @pytest.mark.parametrize('origin_mode, reverse, initial', list(itertools.product([False, True], repeat=3)))
-def test_a_gru(fluid, dtype, sequences, gate, candidate, origin_mode, reverse, initial):
+def test_a_gru_equals_numpy(fluid, dtype, sequences, gate, candidate, origin_mode, reverse, initial):
     lengths, random = LENGTHS[sequences], np.random.RandomState(0)
     value = lambda *shape: random.uniform(-1, 1, shape).astype(dtype)    # noqa: E731
     x, weight, bias = value(sum(lengths), 3 * WIDTH), value(WIDTH, 3 * WIDTH), value(1, 3 * WIDTH)

@@ -103,7 +103,7 @@ def train(fluid, net, lengths):
 @pytest.mark.parametrize('one, other, lengths', [
     (lstm_op, lstm_dynamic, RAGGED), (lstm_op, lstm_static, EVEN), (gru_op, gru_dynamic, RAGGED)
 ])
-def test_two_ways_to_write_a_net_train_alike(fluid, one, other, lengths):
+def test_equivalent_recurrent_networks_train_equally(fluid, one, other, lengths):
     losses, params = train(fluid, one, lengths)
     other_losses, other_params = train(fluid, other, lengths)
     np.testing.assert_allclose(other_losses, losses, rtol=1e-4)

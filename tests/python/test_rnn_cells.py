@@ -99,7 +99,7 @@ def test_a_cell_trains(fluid):
     assert losses[-1] < losses[0] / 10
 
 
-def test_parameters_are_named_as_fluids(fluid):
+def test_parameter_names_match_fluid(fluid):
     x = fluid.data('x', [None, STEPS, WIDTH])
     fluid.layers.rnn(fluid.layers.GRUCell(HIDDEN), x)
     fluid.layers.rnn(fluid.layers.LSTMCell(HIDDEN, name='decoder', param_attr=fluid.ParamAttr(name='dec')), x)
@@ -126,7 +126,7 @@ def test_states_of_a_cell_start_from_a_number_in_any_structure(fluid):
         cell.get_initial_states(x)
 
 
-def test_a_cell_of_ones_own_may_have_structured_states(fluid):
+def test_custom_cells_may_have_structured_states(fluid):
 
     class Counter(fluid.layers.RNNCell):
         state_shape = {'sum': [WIDTH], 'count': [1]}
@@ -162,7 +162,7 @@ def weights_by_layer(weights, per_unit, layers):
 @pytest.mark.parametrize('kind', ['basic_gru', 'basic_lstm'])
 @pytest.mark.parametrize('bidirectional', [True, False])
 @pytest.mark.parametrize('with_length', [True, False])
-def test_layers_of_units_run_over_each_other(fluid, kind, bidirectional, with_length):
+def test_stacked_cells_run_in_order(fluid, kind, bidirectional, with_length):
     layers, directions = 2, 2 if bidirectional else 1
     x = fluid.data('x', [None, STEPS, WIDTH])
     length = fluid.data('length', [None], 'int64') if with_length else None

@@ -35,7 +35,7 @@ SERVER = {'TRAINING_ROLE': 'PSERVER', 'PADDLE_PSERVERS_IP_PORT_LIST': SERVERS, '
 
 
 @pytest.mark.parametrize('make', [PaddleCloudRoleMaker, GeneralRoleMaker])
-def test_the_launchers_environment_says_who_a_process_is(environment, make):
+def test_the_launchers_environment_defines_the_role(environment, make):
     environment(**TRAINER)
     trainer = make()
     assert (trainer.is_worker(), trainer.is_server(), trainer.is_first_worker()) == (True, False, False)
@@ -49,7 +49,7 @@ def test_the_launchers_environment_says_who_a_process_is(environment, make):
     assert (server.server_index(), server.worker_num(), server.get_local_endpoint()) == (1, 2, '10.0.0.2:6174')
 
 
-def test_a_rank_of_a_job_without_servers(environment):
+def test_a_collective_role_maker_reads_its_rank(environment):
     environment(PADDLE_TRAINER_ENDPOINTS=TRAINERS, PADDLE_TRAINER_ID='0')
     rank = PaddleCloudRoleMaker(is_collective=True)
     assert (rank.is_first_worker(), rank.worker_num(), rank.get_pserver_endpoints()) == (True, 2, [])
@@ -71,7 +71,7 @@ def test_a_rank_of_a_job_without_servers(environment):
     (SERVER, {'PADDLE_PORT': '7000'}, 'POD_IP:PADDLE_PORT = 10.0.0.2:7000, which is not in PADDLE_PSERVERS_IP_PORT'),
     (SERVER, {'POD_IP': ''}, 'POD_IP is not set'),
 ])
-def test_what_lacks_in_the_environment_is_named(environment, make, base, change, message):
+def test_missing_environment_variables_are_reported(environment, make, base, change, message):
     environment(**{**base, **change})
     with pytest.raises(ValueError, match=message):
         make().generate_role()
@@ -85,7 +85,7 @@ def test_a_servers_number_may_be_given(environment):
         GeneralRoleMaker().generate_role()
 
 
-def test_roles_that_the_script_says(environment):
+def test_user_defined_role_makers_use_their_arguments(environment):
     worker = UserDefinedRoleMaker(current_id=1, role=Role.WORKER, worker_num=2, server_endpoints=SERVERS.split(','))
     assert (worker.is_worker(), worker.worker_index(), worker.server_num()) == (True, 1, 2)
     rank = UserDefinedCollectiveRoleMaker(1, TRAINERS.split(','))
@@ -105,7 +105,7 @@ def test_roles_that_the_script_says(environment):
     ({'worker_num': 0}, ValueError, 'worker_num must be at least 1, not 0'),
     ({'worker_num': None}, TypeError, 'worker_num must be an int, not None'),
 ])
-def test_what_a_script_cannot_say(environment, arguments, error, message):
+def test_invalid_user_defined_roles_are_refused(environment, arguments, error, message):
     with pytest.raises(error, match=message):
         UserDefinedRoleMaker(**{'worker_num': 2, 'server_endpoints': SERVERS.split(','), **arguments})
 
@@ -115,7 +115,7 @@ def test_a_rank_beyond_the_last_is_refused(environment):
         UserDefinedCollectiveRoleMaker(2, TRAINERS.split(','))
 
 
-def test_trainers_that_do_not_know_each_other(environment):
+def test_trainers_without_peer_addresses_cannot_exchange(environment):
     environment(**dict(TRAINER, PADDLE_TRAINER_ENDPOINTS=''))
     trainer = PaddleCloudRoleMaker()
     with pytest.warns(UserWarning, match='PADDLE_TRAINER_ENDPOINTS is not set'):
@@ -128,7 +128,7 @@ def test_trainers_that_do_not_know_each_other(environment):
         trainer.barrier_all()
 
 
-def test_a_trainer_that_is_alone_exchanges_with_itself(environment):
+def test_a_single_trainer_exchanges_with_itself(environment):
     alone = UserDefinedRoleMaker(0, Role.WORKER, 1, ['a:1'])
     alone.barrier_worker()
     output = [0, 0]
@@ -144,7 +144,7 @@ def test_a_trainer_that_is_alone_exchanges_with_itself(environment):
     assert output == [3, 4.5]
 
 
-def test_a_role_maker_of_your_own(environment):
+def test_custom_role_makers_are_supported(environment):
 
     class Mine(role_maker.RoleMakerBase):
 
@@ -159,7 +159,7 @@ def test_a_role_maker_of_your_own(environment):
         role_maker.RoleMakerBase().is_worker()
 
 
-def test_processes_exchange_numbers_through_files(tmp_path):
+def test_processes_exchange_values_through_files(tmp_path):
     results = {}
 
     def process(rank):
@@ -175,7 +175,7 @@ def test_processes_exchange_numbers_through_files(tmp_path):
     assert results == {rank: ([0, 10, 20], [0.5, 1.5, 2.5]) for rank in range(3)}
 
 
-def test_a_process_that_does_not_come_is_named(tmp_path, environment):
+def test_a_missing_process_is_reported(tmp_path, environment):
     environment(**TRAINER)
     with pytest.raises(_penstock.PeerError, match='0 of 4 has not written .*round1/0 within 0 s.*E-fleet-files'):
         GeneralRoleMaker(path=str(tmp_path), init_timeout_seconds=0).generate_role()
@@ -186,7 +186,7 @@ def test_a_process_that_does_not_come_is_named(tmp_path, environment):
         role.barrier_all()
 
 
-def test_other_stores_are_refused(environment):
+def test_unsupported_stores_are_refused(environment):
     with pytest.raises(NotImplementedError, match='hdfs_name is not built; give path'):
         GeneralRoleMaker(hdfs_name='afs://x')
     with pytest.raises(NotImplementedError, match='http_ip_port is not built'):
@@ -228,7 +228,7 @@ def mpi(monkeypatch):
     return ends
 
 
-def test_a_role_maker_of_ones_own_under_mpi(mpi, monkeypatch):
+def test_custom_role_makers_are_supported_under_mpi(mpi, monkeypatch):
 
     class AllTrain(role_maker.MPIRoleMaker):
 
@@ -248,7 +248,7 @@ def test_a_role_maker_of_ones_own_under_mpi(mpi, monkeypatch):
         role_maker.MPIRoleMaker().is_worker()
 
 
-def test_under_mpi_ranks_are_servers_and_trainers_in_turn(mpi, monkeypatch):
+def test_mpi_ranks_alternate_between_servers_and_trainers(mpi, monkeypatch):
     monkeypatch.setattr(role_maker.MPISymetricRoleMaker, 'get_local_ip', lambda self: 'h2')
     role = role_maker.MPISymetricRoleMaker()
     assert (role.is_server(), role.server_index(), role.worker_num(), role.server_num()) == (True, 1, 2, 2)
@@ -264,7 +264,7 @@ def test_under_mpi_ranks_are_servers_and_trainers_in_turn(mpi, monkeypatch):
         role_maker.MPISymetricRoleMaker().generate_role()
 
 
-def test_without_mpi4py_mpis_role_maker_says_so(monkeypatch):
+def test_the_mpi_role_maker_requires_mpi4py(monkeypatch):
     import sys
     monkeypatch.setitem(sys.modules, 'mpi4py', None)
     with pytest.raises(ImportError, match='needs mpi4py, which is not installed'):

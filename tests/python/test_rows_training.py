@@ -225,7 +225,7 @@ def feed_of(fluid, ids, lengths, labels):
 
 
 @pytest.mark.parametrize('name', OPTIMIZERS)
-def test_ten_steps_are_those_of_numpy(fluid, name):
+def test_ten_steps_equal_numpy(fluid, name):
     loss = model(fluid)
     OPTIMIZERS[name][2](fluid).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())

@@ -5,7 +5,7 @@ import pytest
 from fleet_jobs import launch
 
 
-def test_the_ops_are_those_of_fluid(fluid):
+def test_rpc_layers_append_fluids_ops(fluid):
     from penstock.fluid.layers.io import ListenAndServ, Recv, Send
     block = fluid.default_main_program().global_block()
     x = fluid.data('x', [32, 32])
@@ -37,12 +37,12 @@ def test_a_wrong_argument_is_an_error(fluid, call, says):
         call(fluid.layers.io)
 
 
-def test_each_variable_has_an_address(fluid):
+def test_each_variable_requires_an_address(fluid):
     with pytest.raises(ValueError, match='Send: send_vars has 1 variables, but endpoints has 2 addresses'):
         fluid.layers.io.Send('h:1,h:2', [fluid.data('x', [4])])
 
 
-def test_outside_its_block_a_server_has_no_parameters(fluid):
+def test_server_parameters_are_available_only_in_its_block(fluid):
     with pytest.raises(ValueError, match='the current block is the outermost one'):
         fluid.layers.io.ListenAndServ('h:1', []).get_params_and_grads()
 
@@ -88,6 +88,6 @@ SCRIPT = '''
 '''
 
 
-def test_a_server_that_is_built_by_hand_trains(tmp_path):
+def test_a_hand_built_server_trains(tmp_path):
     code, said, logs = launch(tmp_path, SCRIPT, servers=1, workers=1)
     assert code == 0, said + ''.join(text[-2000:] for text in logs.values())

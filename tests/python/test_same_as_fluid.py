@@ -14,7 +14,7 @@ def types(program):
 
 
 @pytest.mark.parametrize('groups, type', [(None, 'conv2d'), (1, 'depthwise_conv2d')])
-def test_one_channel_is_depthwise_only_where_groups_is_given(fluid, groups, type):
+def test_one_channel_is_depthwise_only_with_explicit_groups(fluid, groups, type):
     image = fluid.data('image', [None, 1, 8, 8])
     fluid.layers.conv2d(image, 2, 3, groups=groups, use_cudnn=False)
     fluid.layers.conv2d_transpose(image, 1, filter_size=3, groups=groups, use_cudnn=False)
@@ -23,7 +23,7 @@ def test_one_channel_is_depthwise_only_where_groups_is_given(fluid, groups, type
     assert names == [type + '_0.w_0', type + '_0.b_0', type + '_transpose_0.w_0', type + '_transpose_0.b_0']
 
 
-def test_the_last_param_attr_of_a_name_counts(fluid):
+def test_the_last_param_attr_of_a_name_takes_effect(fluid):
     x = fluid.data('x', [None, 4])
     decay = fluid.regularizer.L2Decay(0.1)
     decayed = fluid.ParamAttr('w', regularizer=decay, learning_rate=0.1, do_model_average=False)
@@ -35,7 +35,7 @@ def test_the_last_param_attr_of_a_name_counts(fluid):
     assert param.regularizer is decayed.regularizer
 
 
-def test_a_learning_rate_of_a_parameter_is_the_number_that_was_given(fluid):
+def test_a_parameters_learning_rate_is_stored_unchanged(fluid):
     fluid.layers.fc(fluid.data('x', [None, 4]), 1, param_attr=fluid.ParamAttr('w', learning_rate=0.1))
     param = fluid.default_main_program().global_block().var('w')
     assert param.optimize_attr['learning_rate'] == 0.1
@@ -43,13 +43,13 @@ def test_a_learning_rate_of_a_parameter_is_the_number_that_was_given(fluid):
     assert fluid.default_main_program().clone().global_block().var('w').optimize_attr == {'learning_rate': 0.3}
 
 
-def test_label_smooth_lets_no_gradient_through_its_label(fluid):
+def test_label_smooth_has_no_gradient_of_its_label(fluid):
     label = fluid.layers.softmax(fluid.layers.fc(fluid.data('x', [None, 4]), 3))
     smooth = fluid.layers.label_smooth(label)
     assert label.stop_gradient and not smooth.stop_gradient
 
 
-def test_the_loop_of_a_dynamic_rnn_draws_a_name_for_its_condition(fluid):
+def test_a_dynamic_rnn_reserves_a_name_for_its_condition(fluid):
     rnn = fluid.layers.DynamicRNN()
     with rnn.block():
         step = rnn.step_input(fluid.layers.data('x', [4], lod_level=1))
@@ -58,7 +58,7 @@ def test_the_loop_of_a_dynamic_rnn_draws_a_name_for_its_condition(fluid):
     assert fluid.layers.less_than(one, one).name == 'less_than_1.tmp_0'
 
 
-def test_a_test_clone_keeps_data_that_no_op_reads_until_the_program_is_trained(fluid):
+def test_a_test_clone_before_minimize_keeps_unused_data(fluid):
     fluid.data('unread', [None, 1])
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
     main = fluid.default_main_program()
@@ -67,7 +67,7 @@ def test_a_test_clone_keeps_data_that_no_op_reads_until_the_program_is_trained(f
     assert not main.clone(for_test=True).global_block().has_var('unread')
 
 
-def test_parameters_that_the_loss_does_not_need_give_no_pairs(fluid):
+def test_unused_parameters_have_no_param_grad_pairs(fluid):
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
     fluid.layers.fc(fluid.data('y', [None, 4]), 1, param_attr='unused')
     ops, pairs = fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=['unused'])
@@ -75,7 +75,7 @@ def test_parameters_that_the_loss_does_not_need_give_no_pairs(fluid):
     assert types(fluid.default_main_program())[-1] == 'mul_grad'
 
 
-def test_a_gradient_that_is_summed_keeps_its_number_without_its_other_part(fluid):
+def test_a_summed_gradient_keeps_its_numbered_name(fluid):
     """The input from which sequence_expand_as only copies lengths has no gradient; Fluid adds a name for one."""
     sequence = fluid.layers.data('x', [4], lod_level=1)
     h = fluid.layers.fc(sequence, 4, bias_attr=False)
@@ -100,7 +100,7 @@ def test_the_gradient_of_a_static_rnn_names_its_step_scopes_twice(fluid):
 
 
 @pytest.mark.parametrize('seed', range(1, 13))
-def test_the_role_programs_of_a_random_program_pass_their_proof(fluid, seed, monkeypatch):
+def test_role_programs_of_a_random_program_are_valid(fluid, seed, monkeypatch):
     """transpile() raises for a set that fails the proof; this needs no Fluid."""
     monkeypatch.syspath_prepend(str(RANDOM))
     network = pytest.importorskip('network')

@@ -25,7 +25,7 @@ def feed_of():
 
 
 @pytest.mark.parametrize('removes', [True, False])
-def test_the_cost_is_that_of_a_softmax_over_the_samples(fluid, removes):
+def test_the_cost_equals_a_softmax_over_the_samples(fluid, removes):
     feed = feed_of()
     loss, samples, probabilities, slopes = run(fluid, build(fluid, num_samples=6, seed=7,
                                                             remove_accidental_hits=removes), feed)
@@ -44,7 +44,7 @@ def test_the_cost_is_that_of_a_softmax_over_the_samples(fluid, removes):
     np.testing.assert_allclose(slopes, expected, atol=1e-6)
 
 
-def test_probabilities_are_those_of_the_draws(fluid):
+def test_probabilities_match_the_sampled_frequencies(fluid):
     """One class is drawn with probability q, so the mean over many seeds of its count is q; log-uniform falls."""
     feed, counts = feed_of(), np.zeros(CLASSES)
     fetched = build(fluid, num_samples=1, seed=0)
@@ -69,6 +69,6 @@ def test_samples_may_be_given(fluid):
     np.testing.assert_allclose(loss.ravel(), np.logaddexp.reduce(chosen, 1) - chosen[:, 0], rtol=1e-5)
 
 
-def test_as_many_samples_as_classes_take_each_once(fluid):
+def test_sampling_all_classes_takes_each_once(fluid):
     samples = run(fluid, build(fluid, num_samples=CLASSES, seed=1)[1:2], feed_of())[0]
     assert sorted(samples[0, 1:]) == list(range(CLASSES))

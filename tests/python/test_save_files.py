@@ -20,7 +20,7 @@ def one_persistable(fluid, name):
 
 
 @pytest.mark.parametrize('name', ['../x', '../../x', 'a/../../x', './../x', '..', 'ABSOLUTE'])
-def test_a_name_does_not_lead_out_of_the_folder(fluid, tmp_path, name):
+def test_names_cannot_leave_the_folder(fluid, tmp_path, name):
     name = str(tmp_path / 'x') if name == 'ABSOLUTE' else name
     folder = tmp_path / 'deep' / 'model'
     program, var = one_persistable(fluid, name)
@@ -40,7 +40,7 @@ def test_a_name_does_not_lead_out_of_the_folder(fluid, tmp_path, name):
 
 
 @pytest.mark.parametrize('name', ['tower/fc/w', 'a/../w', '..w'])
-def test_a_name_with_slashes_has_its_file_in_the_folder(fluid, tmp_path, name):
+def test_names_with_slashes_stay_in_the_folder(fluid, tmp_path, name):
     program, _ = one_persistable(fluid, name)
     fluid.io.save_persistables(None, str(tmp_path), program)
     assert list(files(tmp_path)) == [os.path.normpath(name)]
@@ -49,7 +49,7 @@ def test_a_name_with_slashes_has_its_file_in_the_folder(fluid, tmp_path, name):
         assert np.array(fluid.global_scope().find_var(name).get_tensor()).tolist() == [1, 2]
 
 
-def test_a_file_and_its_folder_are_forced_to_disk(fluid, tmp_path, monkeypatch):
+def test_a_file_and_its_folder_are_synced(fluid, tmp_path, monkeypatch):
     forced, fsync = [], os.fsync
 
     def recorded(file):

@@ -46,7 +46,7 @@ def files(folder):
 
 
 @pytest.mark.parametrize('filename', [None, 'all'])
-def test_persistables_come_back(fluid, tmp_path, filename):
+def test_persistables_round_trip(fluid, tmp_path, filename):
     exe, _ = trained(fluid)
     values = {var.name: value(fluid, var.name) for var in persistables(fluid)}
     fluid.io.save_persistables(exe, str(tmp_path), filename=filename)
@@ -56,7 +56,7 @@ def test_persistables_come_back(fluid, tmp_path, filename):
             np.testing.assert_array_equal(value(fluid, name), expected)
 
 
-def test_without_a_folder_a_file_of_all_is_bytes(fluid, tmp_path):
+def test_saving_without_a_folder_returns_bytes(fluid, tmp_path):
     exe, prediction = trained(fluid)
     values = {var.name: value(fluid, var.name) for var in persistables(fluid)}
     held = fluid.io.save_persistables(exe, None)
@@ -98,14 +98,14 @@ def test_parameters_and_chosen_variables_are_saved_alone(fluid, tmp_path):
         fluid.io.save_vars(exe, str(tmp_path / 'none'))
 
 
-def test_what_has_no_value_is_named_and_nothing_is_written(fluid, tmp_path):
+def test_saving_a_variable_without_value_writes_nothing(fluid, tmp_path):
     regression(fluid)
     with pytest.raises(RuntimeError, match='variable fc_0.b_0 has no value to save'):
         fluid.io.save_persistables(fluid.Executor(), str(tmp_path), filename='all')
     assert files(tmp_path) == {}
 
 
-def test_files_that_do_not_fit_are_told_what_is_wrong(fluid, tmp_path):
+def test_mismatched_files_are_reported(fluid, tmp_path):
     exe, _ = trained(fluid)
     fluid.io.save_params(exe, str(tmp_path), filename='all')
     data = (tmp_path / 'all').read_bytes()
@@ -128,7 +128,7 @@ def test_files_that_do_not_fit_are_told_what_is_wrong(fluid, tmp_path):
         fluid.io.load_vars(exe, str(tmp_path), vars=['fc_0.b_0'])
 
 
-def test_selected_rows_have_files_of_their_own(fluid, tmp_path):
+def test_selected_rows_are_saved_in_separate_files(fluid, tmp_path):
     var = fluid.default_main_program().global_block().create_var(
         name='rows', shape=[10, 2], dtype='float32', type=fluid.core.VarDesc.VarType.SELECTED_ROWS, persistable=True)
     record = struct.pack('<IQqqqIi', 0, 2, 2, 5, 10, 0, 6) + bytes.fromhex('080510021002')
@@ -190,7 +190,7 @@ def test_fluids_inference_models_are_loaded_and_saved_back(fluid, tmp_path, name
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_the_inference_part_of_fluids_programs_is_fluids(fluids, fluid, tmp_path, name):
+def test_pruned_inference_programs_equal_fluids(fluids, fluid, tmp_path, name):
     """The training program that fluid.save wrote gives the same __model__ as Fluid's."""
     theirs = programs.read((FOLDER / name / 'separate' / '__model__').read_bytes())
     ops = theirs['blocks'][0]['ops']
@@ -248,7 +248,7 @@ def test_a_loaded_inference_model_is_saved_and_loaded_again(fluid, tmp_path):
     np.testing.assert_array_equal(exe.run(again, feed=feed, fetch_list=fetches)[0], expected)
 
 
-def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
+def test_invalid_inference_model_arguments_are_refused(fluid, tmp_path):
     exe, prediction = trained(fluid)
     with pytest.raises(ValueError, match='y is not needed for the targets'):
         fluid.io.save_inference_model(str(tmp_path), ['x', 'y'], [prediction], exe)
@@ -287,7 +287,7 @@ def test_a_folder_is_synced_for_the_list_and_once_for_all_files(fluid, tmp_path,
     assert len(files(tmp_path)) > 2 and synced == [str(tmp_path)] * 2
 
 
-def test_the_statistics_of_an_auc_are_not_saved_without_a_word(fluid, tmp_path):
+def test_saving_an_inference_model_warns_of_auc_statistics(fluid, tmp_path):
     x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
     prediction = fluid.layers.fc(x, 2, act='softmax')
     area, _, _ = fluid.layers.auc(prediction, label)
@@ -299,7 +299,7 @@ def test_the_statistics_of_an_auc_are_not_saved_without_a_word(fluid, tmp_path):
 
 # fluid.save and fluid.load.
 @pytest.mark.parametrize('name', MODELS)
-def test_what_fluid_saved_is_loaded_and_saved_back(fluids, fluid, tmp_path, name):
+def test_fluids_saves_round_trip(fluids, fluid, tmp_path, name):
     folder = fluids('inference', name, 'fluid_save')
     program = fluid.Program.parse_from_string((folder / 'm.pdmodel').read_bytes())
     # A program from a file does not contain which variables are parameters.
@@ -315,7 +315,7 @@ def test_what_fluid_saved_is_loaded_and_saved_back(fluids, fluid, tmp_path, name
         assert penstock.fluid._pickles.dumps(in_their_order) == (folder / ('m' + suffix)).read_bytes()
 
 
-def test_a_saved_program_goes_on_where_it_was(fluid, tmp_path):
+def test_a_saved_program_continues_training(fluid, tmp_path):
     exe, _ = trained(fluid)
     main = fluid.default_main_program()
     values = {var.name: value(fluid, var.name) for var in persistables(fluid)}
@@ -338,7 +338,7 @@ def test_a_saved_program_goes_on_where_it_was(fluid, tmp_path):
 
 
 @pytest.mark.parametrize('filename', [None, 'all'])
-def test_fluid_load_reads_what_save_persistables_wrote(fluid, tmp_path, filename):
+def test_fluid_load_reads_files_of_save_persistables(fluid, tmp_path, filename):
     exe, _ = trained(fluid)
     main, wanted = fluid.default_main_program(), persistables(fluid)
     values = {var.name: value(fluid, var.name) for var in wanted}
@@ -376,7 +376,7 @@ class Evil:
     (lambda path: {'w': {1, 2}}, 'set'),
 ])
 @pytest.mark.parametrize('protocol', range(2, 6))
-def test_a_pickle_runs_nothing(fluid, tmp_path, content, says, protocol):
+def test_loading_a_pickle_executes_no_code(fluid, tmp_path, content, says, protocol):
     path = str(tmp_path / 'made')
     data = pickle.dumps(content(path), protocol)
     with pytest.raises(ValueError, match='x.pdparams holds .*%s' % says):
@@ -385,7 +385,7 @@ def test_a_pickle_runs_nothing(fluid, tmp_path, content, says, protocol):
 
 
 @pytest.mark.parametrize('protocol', range(2, 6))
-def test_pickles_of_arrays_come_back(fluid, protocol):
+def test_pickles_of_arrays_round_trip(fluid, protocol):
     arrays = {'a': np.arange(6, dtype='float32').reshape(2, 3), 'b': np.asfortranarray(np.arange(6.).reshape(2, 3)),
               'c': np.array([1, 2], '>i8'), 'd': np.zeros((0, 4), 'uint8'), 'e': {'f': np.array(True)}}
     got = penstock.fluid._pickles.loads(pickle.dumps(arrays, protocol), 'it')

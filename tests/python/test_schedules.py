@@ -22,7 +22,7 @@ BY_NAME = {
 
 
 @pytest.mark.parametrize('name', BY_NAME)
-def test_a_schedule_makes_fluids_programs(fluids, fluid, name):
+def test_a_schedule_builds_fluids_programs(fluids, fluid, name):
     BY_NAME[name](fluid.layers)
     programs.assert_same(programs.of(fluid.default_main_program()), programs.read_file(fluids('lr', name + '.pb')))
     programs.assert_same(programs.of(fluid.default_startup_program()),
@@ -34,7 +34,7 @@ def test_all_schedules_of_the_corpus_were_compared(corpus):
 
 
 @pytest.mark.parametrize('name', BY_NAME)
-def test_the_rates_are_fluids(fluids, fluid, name):
+def test_learning_rates_match_fluid(fluids, fluid, name):
     facts = json.loads(fluids('lr', name + '.json').read_text())['alone']
     rate = BY_NAME[name](fluid.layers)
     assert rate.name == facts['lr_var']
@@ -55,7 +55,7 @@ def test_two_layers_share_one_counter(fluid):
     assert [op.type for op in fluid.default_main_program().global_block().ops].count('increment') == 1
 
 
-def test_a_switch_is_used_as_it_can_be(fluid):
+def test_invalid_uses_of_switch_are_refused(fluid):
     layers = fluid.layers
     one, two = (layers.fill_constant([1], 'float32', value) for value in (1.0, 2.0))
     switch = layers.Switch()
@@ -70,7 +70,7 @@ def test_a_switch_is_used_as_it_can_be(fluid):
         layers.piecewise_decay([1, 2], [0.1, 0.2])
 
 
-def test_an_error_inside_a_block_leaves_the_program_at_the_block_around(fluid):
+def test_an_error_inside_a_block_restores_the_current_block(fluid):
     layers = fluid.layers
     condition = layers.less_than(layers.fill_constant([1], 'float32', 1.0), layers.fill_constant([1], 'float32', 2.0))
     with pytest.raises(KeyError):
@@ -81,7 +81,7 @@ def test_an_error_inside_a_block_leaves_the_program_at_the_block_around(fluid):
     assert 'conditional_block' not in [op.type for op in fluid.default_main_program().global_block().ops]
 
 
-def test_branches_of_cond_return_the_same(fluid):
+def test_branches_of_cond_must_return_equal_structures(fluid):
     layers = fluid.layers
     x = fluid.data('x', [None, 8])
     condition = layers.less_than(layers.mean(x), layers.fill_constant([1], 'float32', 0.0))
@@ -97,7 +97,7 @@ def test_branches_of_cond_return_the_same(fluid):
 # The example of ExponentialMovingAverage's documentation. transpile proves its results.
 @pytest.mark.parametrize('mode', ['sync', 'async', 'half_async'])
 @pytest.mark.parametrize('trainers', [1, 2])
-def test_a_counter_of_the_users_own_is_advanced_where_the_schedule_is(fluid, trainers, mode):
+def test_a_custom_counter_advances_with_the_schedule(fluid, trainers, mode):
     layers = fluid.layers
     x, y = layers.data('x', [128]), layers.data('y', [1])
     loss = layers.mean(layers.square_error_cost(layers.fc(layers.fc(x, 128), 1), y))

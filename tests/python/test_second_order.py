@@ -53,14 +53,14 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize('function', FUNCTIONS)
-def test_a_second_gradient_is_that_of_differences(fluid, function):
+def test_second_order_gradients_match_differences(fluid, function):
     made, arrays = FUNCTIONS[function]
     got, numeric = second(fluid, made, *arrays)
     for ours, differences in zip(got, numeric):
         np.testing.assert_allclose(ours, differences, rtol=1e-5, atol=1e-6)
 
 
-def test_a_penalty_on_gradients_is_trained(fluid):
+def test_a_gradient_penalty_trains(fluid):
     """As in WGAN-GP: the loss contains the norm of the gradient of a network's output by its input."""
     x = fluid.data('x', [None, 4])
     x.stop_gradient = False
@@ -78,7 +78,7 @@ def test_a_penalty_on_gradients_is_trained(fluid):
     assert losses[-1] < 1e-6
 
 
-def test_a_third_gradient_is_an_error(fluid):
+def test_third_order_gradients_are_refused(fluid):
     x = fluid.data('x', [3], 'float64')
     x.stop_gradient = False
     grad = fluid.layers.square(x)

@@ -49,7 +49,7 @@ def test_a_variable_holds_rows_or_a_tensor(fluid):
         scope.find_var('dense').get_selected_rows().rows()
 
 
-def test_rows_that_stand_twice_are_added_up(fluid):
+def test_duplicate_rows_are_summed(fluid):
     scope = fluid.Scope()
     put(fluid, scope, 'x', ROWS, 8, VALUE)
     run(fluid, scope, 'merge_selected_rows', {'X': ['x']}, {'Out': ['merged']}, {'x', 'merged'})
@@ -58,7 +58,7 @@ def test_rows_that_stand_twice_are_added_up(fluid):
     np.testing.assert_array_equal(np.array(merged.get_tensor()), [[6, 7], [2, 3], [4, 6]])
 
 
-def test_an_update_by_rows_is_that_by_the_dense_gradient(fluid):
+def test_a_row_update_equals_the_dense_update(fluid):
     scope = fluid.Scope()
     param = np.random.RandomState(0).rand(8, 2).astype('float32')
     put(fluid, scope, 'g', ROWS, 8, VALUE)
@@ -72,7 +72,7 @@ def test_an_update_by_rows_is_that_by_the_dense_gradient(fluid):
 @pytest.mark.parametrize('rows, height, value', [
     ([5, 2, 9, 0], 8, VALUE), ([5, 2, -1, 0], 8, VALUE), (ROWS, 7, VALUE), (ROWS, 8, VALUE[:3]),
     (ROWS, 8, VALUE[:, :1])])
-def test_rows_that_do_not_fit_are_refused(fluid, rows, height, value):
+def test_mismatched_rows_are_refused(fluid, rows, height, value):
     scope = fluid.Scope()
     put(fluid, scope, 'g', rows, height, value)
     scope.var('p').get_tensor().set(np.zeros((8, 2), 'float32'), fluid.CPUPlace())

@@ -51,7 +51,7 @@ def crf_costs(scores, tags, lengths, weights):
 
 @pytest.mark.parametrize('as_rows', [True, False])
 @pytest.mark.parametrize('dtype', ['float32', 'float64'])
-def test_the_cost_of_a_chain_is_that_of_all_its_paths(fluid, as_rows, dtype):
+def test_the_crf_cost_sums_over_all_paths(fluid, as_rows, dtype):
     random = np.random.RandomState(1)
     scores = random.uniform(-2, 2, (4, 4, 3)).astype(dtype)
     tags = random.randint(0, 3, (4, 4)).astype('int64')
@@ -87,7 +87,7 @@ def test_the_cost_of_a_chain_is_that_of_all_its_paths(fluid, as_rows, dtype):
                                atol=5e-5)
 
 
-def test_a_chain_learns_tags_that_crf_decoding_then_finds(fluid):
+def test_a_crf_learns_tags_that_crf_decoding_finds(fluid):
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
     words = fluid.data('words', [None, 1], 'int64', lod_level=1)
     tags = fluid.data('tags', [None, 1], 'int64', lod_level=1)
@@ -125,7 +125,7 @@ def ctc_costs(logits, labels, blank):
 @pytest.mark.parametrize('as_rows', [True, False])
 @pytest.mark.parametrize('blank', [0, 2])
 @pytest.mark.parametrize('norm_by_times', [True, False])
-def test_the_cost_of_a_label_is_that_of_all_ways_to_say_it(fluid, as_rows, blank, norm_by_times):
+def test_the_ctc_cost_sums_over_all_alignments(fluid, as_rows, blank, norm_by_times):
     steps, say = [5, 4, 3, 2], [[1, 3], [3, 3], [], [1, 1]]    # the last has too few steps
     logits = np.random.RandomState(2).uniform(-2, 2, (4, 5, 4)).astype('float32')
     labels = np.zeros((4, 2), 'int32')
@@ -182,7 +182,7 @@ def chunks_of(labels, scheme, types):
 @pytest.mark.parametrize('as_rows', [True, False])
 @pytest.mark.parametrize('excluded', [None, [1]])
 @pytest.mark.parametrize('scheme, tags', [('IOB', 2), ('IOE', 2), ('IOBES', 4), ('plain', 1)])
-def test_chunks_that_are_found_are_counted(fluid, as_rows, excluded, scheme, tags):
+def test_chunk_eval_counts_chunks(fluid, as_rows, excluded, scheme, tags):
     random, lengths = np.random.RandomState(4), [9, 0, 12, 1]
     right = random.randint(0, 3 * tags + 1, (4, 12)).astype('int64')
     found = np.where(random.rand(4, 12) < 0.8, right, random.randint(0, 3 * tags + 1, (4, 12))).astype('int64')
@@ -205,7 +205,7 @@ def test_chunks_that_are_found_are_counted(fluid, as_rows, excluded, scheme, tag
                                [precision, recall, 2 * precision * recall / (precision + recall)], rtol=1e-6)
 
 
-def test_labels_out_of_range_are_named(fluid):
+def test_labels_out_of_range_are_reported(fluid):
     x, y = (fluid.data(name, [None, 1], 'int64', lod_level=1) for name in 'xy')
     outputs = fluid.layers.chunk_eval(x, y, 'IOB', 2)
     good = fluid.create_lod_tensor(np.array([[0], [4]], 'int64'), [[2]], fluid.CPUPlace())

@@ -24,7 +24,7 @@ def values(tensor):
     return np.array(tensor).ravel().tolist()
 
 
-def test_tokens_are_cut_enumerated_turned_and_compared(fluid):
+def test_sequence_slice_enumerate_reverse_and_edit_distance_work(fluid):
     x, y = fluid.data('x', [None, 1], 'int64', 1), fluid.data('y', [None, 1], 'int64', 1)
     offset, length = fluid.data('offset', [None, 1], 'int64'), fluid.data('length', [None, 1], 'int64')
     layers = fluid.layers
@@ -57,7 +57,7 @@ def test_sequences_are_padded_masked_and_unpadded(fluid):
     assert np.array(out[3]).tolist() == rows.tolist() and out[3].recursive_sequence_lengths() == [[1, 2]]
 
 
-def test_a_tensor_has_a_row_for_each_sequence(fluid):
+def test_fill_constant_batch_size_like_counts_sequences(fluid):
     x = fluid.data('x', [None, 1], 'int64', 1)
     layers = fluid.layers
     starts = layers.fill_constant_batch_size_like(x, [-1, 2], 'float32', 0.5)
@@ -69,7 +69,7 @@ def test_a_tensor_has_a_row_for_each_sequence(fluid):
         assert (made[0] == 0.5).all() and (made[1] == 3).all() and (made[2] == 1).all()
 
 
-def test_levels_are_set_and_appended(fluid):
+def test_lod_levels_are_set_and_appended(fluid):
     x = fluid.data('x', [None, 1], 'int64', 1)
     reset = fluid.layers.lod_reset(x, target_lod=[0, 1, 3])
     feed = {'x': tokens(fluid, [1, 2, 3])}
@@ -82,7 +82,7 @@ def test_levels_are_set_and_appended(fluid):
         fluid.layers.lod_reset(x)
 
 
-def test_rows_that_are_flattened_together_are_no_sequences(fluid):
+def test_flattening_rows_drops_the_lod(fluid):
     x = fluid.data('x', [None, 2, 4], lod_level=1)
     flat = [fluid.layers.flatten(x, axis) for axis in (0, 1, 2, 3)]
     assert [(out.shape, out.lod_level) for out in flat] == [((1, -1), 0), ((-1, 8), 1), ((-1, 4), 0), ((-1, 1), 0)]
@@ -90,7 +90,7 @@ def test_rows_that_are_flattened_together_are_no_sequences(fluid):
     assert [out.recursive_sequence_lengths() for out in got] == [[], [[1, 2]], [], []]
 
 
-def test_a_level_must_fit_the_one_above_it(fluid):
+def test_a_lod_level_must_match_the_level_above(fluid):
     x = fluid.data('x', [None, 1], 'int64', 1)
     appended = fluid.layers.lod_append(x, [0, 1, 3])
     with pytest.raises(ValueError, match='level 0 of its sequences ends at 3; it must end at 2'):
@@ -118,14 +118,14 @@ def test_a_dynamic_rnn_runs_over_the_sentences_of_paragraphs(fluid):
     assert values(grad) == [32, 32, 32, 28 + 50, 50, 50] and grad.recursive_sequence_lengths() == lengths
 
 
-def test_the_most_likely_labels_are_aligned(fluid):
+def test_ctc_greedy_decoder_aligns_labels(fluid):
     x = fluid.data('x', [None, 3], 'float32', 1)
     rows = np.eye(3, dtype='float32')[[0, 1, 1, 0, 2, 2, 0]]
     out, = run(fluid, {'x': lod_tensor(fluid, rows, [4, 3])}, [fluid.layers.ctc_greedy_decoder(x, blank=0)])
     assert values(out) == [1, 2] and out.recursive_sequence_lengths() == [[1, 1]]
 
 
-def test_the_best_path_of_a_chain_is_found(fluid):
+def test_crf_decoding_finds_the_best_path(fluid):
     x = fluid.data('x', [None, 2], 'float32', 1)
     weights = np.array([[0, 0], [0, 0], [1, 0], [0, 1]], 'float32')    # it is better to stay
     fluid.layers.create_parameter([4, 2], 'float32', attr=fluid.ParamAttr(
@@ -138,7 +138,7 @@ def test_the_best_path_of_a_chain_is_found(fluid):
         fluid.layers.crf_decoding(x, fluid.ParamAttr(name='other'))
 
 
-def test_the_windows_of_an_image_are_a_sequence(fluid):
+def test_im2sequence_makes_a_sequence_of_windows(fluid):
     x = fluid.data('x', [None, 1, 3, 3])
     image = np.arange(9, dtype='float32').reshape(1, 1, 3, 3)
     out, = run(fluid, {'x': image}, [fluid.layers.im2sequence(x, filter_size=2)])
@@ -146,7 +146,7 @@ def test_the_windows_of_an_image_are_a_sequence(fluid):
     assert out.recursive_sequence_lengths() == [[4]]
 
 
-def test_images_of_different_sizes_have_as_many_windows_as_fit(fluid):
+def test_im2sequence_supports_images_of_different_sizes(fluid):
     x, sizes = fluid.data('x', [None, 1, 3, 3]), fluid.data('sizes', [None, 2])
     rows = fluid.layers.im2sequence(x, filter_size=2, input_image_size=sizes, out_stride=2)
     images = np.arange(18, dtype='float32').reshape(2, 1, 3, 3)
@@ -193,7 +193,7 @@ NETS = {
 
 # The label is whether the token 3 occurs: every one of these can learn that.
 @pytest.mark.parametrize('net', NETS)
-def test_a_net_over_sequences_learns(fluid, net):
+def test_a_sequence_network_trains(fluid, net):
     loss = model(fluid, lambda words: NETS[net](fluid, words))
     fluid.default_startup_program().random_seed = 5
     fluid.optimizer.Adam(0.05).minimize(loss)
@@ -210,7 +210,7 @@ def test_a_net_over_sequences_learns(fluid, net):
 
 
 # With the same initial values the gradients are those of central differences, also through the cell alone.
-def test_the_gradient_of_the_cell_is_not_lost(fluid):
+def test_the_gradient_of_the_cell_output_is_used(fluid):
     x = fluid.data('x', [None, 8], 'float32', 1)
     x.stop_gradient = False
     _, cell = fluid.layers.dynamic_lstm(x, 8)

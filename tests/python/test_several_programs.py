@@ -165,7 +165,7 @@ def test_two_trainers_of_two_programs_receive_equal_parameters(tmp_path, optimiz
 
 
 @pytest.mark.parametrize('environment', [{'TWO_STARTUPS': '1'}, {'SERVE_FIRST': '1'}, {'SET': '1'}, {'COPY': '1'}])
-def test_startups_and_values_set_by_hand(tmp_path, environment):
+def test_startup_programs_and_manual_values_are_sent(tmp_path, environment):
     """Each program has a startup program; the pserver runs the program of the first transpiler; values that are set
     before the first step go to the pservers, for both programs."""
     saved, local = run(tmp_path, trainers=1, OPTIMIZER='adam', **environment)
@@ -199,7 +199,7 @@ def test_both_programs_are_saved_and_continued(tmp_path):
     require_equal(saved, local)
 
 
-def test_trainers_that_run_the_programs_in_different_orders_are_told(tmp_path):
+def test_trainers_with_different_program_orders_are_refused(tmp_path):
     job = Job(tmp_path, NET + JOB)
     try:
         job.environment.update(TRAINERS='2', SWAPS='trainer1', PENSTOCK_REPORT_AFTER='0.2')
@@ -330,7 +330,7 @@ def test_a_program_may_be_built_after_the_other_was_transpiled(fluid, net):
     assert len(third.source_startup.global_block().ops) == len(fluid.Program._of(before).global_block().ops) + 3
 
 
-def test_two_alternatives_of_a_program_do_not_become_one_job(fluid, net):
+def test_alternative_programs_are_separate_jobs(fluid, net):
     net['build']()
     copies = [net['d_program'].clone(), net['d_program'].clone()]
     made = []
@@ -346,7 +346,7 @@ def test_two_alternatives_of_a_program_do_not_become_one_job(fluid, net):
     ({'sync_mode': False, 'split': True}, 'not in mode async_runtime_split'),
     ({'trainers': 3}, 'a program of the job has 3 trainers, the first one has 2'),
 ])
-def test_what_cannot_be_one_job_is_refused(fluid, net, settings, said):
+def test_incompatible_programs_are_refused(fluid, net, settings, said):
     net['build'](g_names=settings.get('g_names', ('g_wide', 'g_b')))
     config = fluid.DistributeTranspilerConfig()
     config.runtime_split_send_recv = 'split' in settings
@@ -359,7 +359,7 @@ def test_what_cannot_be_one_job_is_refused(fluid, net, settings, said):
     assert error.value.id == 'E-plan-programs'
 
 
-def test_a_schedule_of_both_programs_needs_both_on_every_pserver(fluid, net, monkeypatch):
+def test_a_shared_schedule_needs_both_programs_on_every_pserver(fluid, net, monkeypatch):
     monkeypatch.setenv('OPTIMIZER', 'decayed')
     net['build'](d_names=['d_b'])
     with pytest.raises(penstock.ProgramError, match='pserver b:1 has parameters of only some of them') as error:
@@ -367,7 +367,7 @@ def test_a_schedule_of_both_programs_needs_both_on_every_pserver(fluid, net, mon
     assert error.value.id == 'E-plan-programs'
 
 
-def test_the_native_call_takes_several_programs(fluid, net):
+def test_native_transpile_accepts_several_programs(fluid, net):
     net['build']()
     programs = [net['d_program'], net['g_program']]
     d, g = penstock.transpile(programs, net['d_startup'], 'a:1,b:1', trainers=2)

@@ -71,7 +71,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('kind', CASES)
-def test_results_and_gradients(fluid, kind):
+def test_single_ops_return_results_and_gradients(fluid, kind):
     inputs, attrs, expected = CASES[kind]
     case = OpCase(fluid, kind, inputs, ['Out'], attrs)
     arrays = {name: array for named in case.inputs.values() for name, array in named}
@@ -80,7 +80,7 @@ def test_results_and_gradients(fluid, kind):
         np.testing.assert_allclose(case.slope(name, 'Out'), case.gradient(name, 'Out'), rtol=1e-6, atol=1e-9)
 
 
-def test_other_shapes_and_types_in_the_same_op(fluid):
+def test_one_op_may_run_with_other_shapes_and_types(fluid):
     case = OpCase(fluid, 'relu', {'X': np.array([-1.0, 2.0], 'float32')}, ['Out'])
     assert case.run('Out').tolist() == [0.0, 2.0]
     case.scope.find_var('X').get_tensor().set(np.array([[3.0], [-4.0], [5.0]], 'float64'), case.place)
@@ -98,7 +98,7 @@ def test_an_optimizer_updates_the_scope_in_place(fluid):
         np.testing.assert_allclose(np.array(scope.find_var('param').get_tensor()), expected, rtol=1e-6)
 
 
-def test_selected_rows_in_the_scope(fluid):
+def test_single_ops_use_selected_rows_of_the_scope(fluid):
     scope, place = fluid.Scope(), fluid.CPUPlace()
     scope.var('param').get_tensor().set(np.ones((4, 2), 'float32'), place)
     scope.var('rate').get_tensor().set(np.array([0.5], 'float32'), place)
@@ -110,7 +110,7 @@ def test_selected_rows_in_the_scope(fluid):
     assert np.array(scope.find_var('param').get_tensor()).tolist() == [[0.5, 0.5], [1, 1], [1, 1], [0, 0]]
 
 
-def test_what_an_op_cannot_be(fluid):
+def test_invalid_operators_are_refused(fluid):
     with pytest.raises(ValueError, match='no_such_op is not registered'):
         fluid.op.Operator('no_such_op', X='x')
     with pytest.raises(ValueError, match='slot X of op relu takes one variable, not 2'):
@@ -124,7 +124,7 @@ def test_what_an_op_cannot_be(fluid):
         op.run(fluid.Scope(), fluid.CPUPlace())    # the scope has no x
 
 
-def test_parts_of_tensors(fluid):
+def test_tensor_elements_can_be_read_and_set(fluid):
     tensor, place = fluid.LoDTensor(), fluid.CPUPlace()
     tensor._set_dims([2, 3])
     tensor._alloc_double(place)
@@ -144,7 +144,7 @@ def test_parts_of_tensors(fluid):
     assert copy._get_double_element(0) == 0.0 and copy.recursive_sequence_lengths() == [[2, 4]]
 
 
-def test_arrays_of_tensors(fluid):
+def test_tensor_arrays_can_be_read_and_set(fluid):
     scope, place = fluid.Scope(), fluid.CPUPlace()
     one = fluid.LoDTensor()
     one.set(np.array([1.0], 'float32'), place)
@@ -160,7 +160,7 @@ def test_arrays_of_tensors(fluid):
         scope.find_var('t').get_lod_tensor_array().append(one)
 
 
-def test_fetch_var(fluid):
+def test_fetch_var_returns_a_scope_value(fluid):
     scope = fluid.Scope()
     scope.var('x').get_tensor().set(np.array([1, 2], 'int64'), fluid.CPUPlace())
     assert fluid.executor._fetch_var('x', scope).tolist() == [1, 2]
@@ -169,7 +169,7 @@ def test_fetch_var(fluid):
         fluid.executor._fetch_var('y', scope)
 
 
-def test_flags_by_name(fluid):
+def test_flags_are_set_by_name(fluid):
     flags = fluid.core.globals()
     assert flags['FLAGS_use_mkldnn'] is False and 'FLAGS_check_nan_inf' in flags
     with pytest.warns(UserWarning, match='no effect'):

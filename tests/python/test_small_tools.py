@@ -36,12 +36,12 @@ def test_servers_are_waited_for(monkeypatch, capfd):
 
 @pytest.mark.parametrize('wrong, error', [('127.0.0.1:1', TypeError), (['127.0.0.1'], ValueError), ([':1'], ValueError),
                                           (['h:x'], ValueError)])
-def test_what_is_no_list_of_addresses_is_refused(wrong, error):
+def test_invalid_address_lists_are_refused(wrong, error):
     with pytest.raises(error, match='wait_server_ready'):
         details.wait_server_ready(wrong)
 
 
-def test_the_distributed_table_of_a_program(fluid):
+def test_find_distributed_lookup_table_names_the_table(fluid):
 
     def look_up(ids, table, distributed, layer=fluid.layers.embedding):
         return layer(ids, [100, 8], is_sparse=True, is_distributed=distributed, param_attr=table)
@@ -63,7 +63,7 @@ def test_the_distributed_table_of_a_program(fluid):
         distribute_lookup_table.find_distributed_lookup_table(main)
 
 
-def test_slices_by_their_names(fluid):
+def test_vars_distributed_finds_slices_by_name(fluid):
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 100]), 200, param_attr='w', bias_attr=False))
     fluid.optimizer.SGD(0.1).minimize(loss)
     t = fluid.DistributeTranspiler()
@@ -76,7 +76,7 @@ def test_slices_by_their_names(fluid):
     assert (block.varname, block.offset, block.size, str(block)) == ('w', 1, 30, 'w:1:30')
 
 
-def test_a_graph_is_text_that_graphviz_reads(tmp_path, monkeypatch):
+def test_graphs_are_valid_graphviz(tmp_path, monkeypatch):
     graph = graphviz.Graph('a "b"', rankdir='LR')
     same = graph.rank_group('same', 1)
     x, y = graph.node('x', 'arg', rank=same), graph.node('<<b>y</b>>', 'arg', color='red', rank=same)

@@ -211,7 +211,7 @@ CASES += [(kind, 'distributed') for kind in ('dynamic', 'dynamic_and_outside', '
 
 
 @pytest.mark.parametrize('kind, table', CASES)
-def test_a_job_ends_with_the_parameters_of_one_machine(tmp_path, fluid, monkeypatch, kind, table):
+def test_a_job_trains_the_parameters_of_one_machine(tmp_path, fluid, monkeypatch, kind, table):
     workers, _ = launch_well(tmp_path, JOB, kind, table)
     losses, after, params, names = alone(fluid, kind, table, monkeypatch)
     close(np.mean([worker['losses'] for worker in workers], 0), losses, 'losses')

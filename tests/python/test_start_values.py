@@ -22,7 +22,7 @@ def start_of(fluid, main, startup):
         return [np.array(fluid.global_scope().find_var(param.name).get_tensor()) for param in main.all_parameters()]
 
 
-def test_a_network_that_is_built_again_starts_equal_under_other_names(fluid):
+def test_a_rebuilt_network_has_equal_initial_values(fluid):
     first, second, other = (build(fluid, seed) for seed in (3, 3, 4))
     names = [[param.name for param in main.all_parameters()] for main, _ in (first, second)]
     assert not set(names[0]) & set(names[1])
@@ -35,7 +35,7 @@ def test_a_network_that_is_built_again_starts_equal_under_other_names(fluid):
 
 
 @pytest.mark.parametrize('mode', ['sliced', 'whole'])
-def test_pservers_start_as_one_machine_does(fluid, mode):
+def test_pservers_have_the_initial_values_of_one_machine(fluid, mode):
     """Biases come between the weights, so positions on a pserver differ from those of one machine."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 3

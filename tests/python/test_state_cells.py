@@ -125,7 +125,7 @@ def test_training_reads_the_given_words(fluid, with_constant):
 
 @pytest.mark.parametrize('with_constant', [False, True])
 @pytest.mark.parametrize('beam', [1, 2, 3])
-def test_beam_search_finds_the_sentences_that_numpy_finds(fluid, beam, with_constant, max_len=6):
+def test_beam_search_equals_numpy(fluid, beam, with_constant, max_len=6):
     network = Network(fluid, with_constant)
     ids, scores = network.search(beam, max_len)
     exe = network.start()
@@ -143,7 +143,7 @@ def test_beam_search_finds_the_sentences_that_numpy_finds(fluid, beam, with_cons
     np.testing.assert_allclose(last, [score for _, score in flat], rtol=1e-4)
 
 
-def test_both_decoders_name_their_parameters_alike(fluid):
+def test_both_decoders_use_the_same_parameter_names(fluid):
     names = []
     for build in (Network.training, lambda network: network.search(2, 5)):
         program = fluid.Program()
@@ -174,7 +174,7 @@ def test_a_constant_initial_state(fluid):
     np.testing.assert_array_equal(got, np.full((4, 2), 0.5))
 
 
-def test_a_state_that_a_step_sets_without_reading_it_reaches_the_next_step(fluid):
+def test_a_state_set_without_being_read_reaches_the_next_step(fluid):
     cell = cell_of(fluid)
     words = fluid.data('words', [None, HIDDEN], lod_level=1)
     decoder = fluid.contrib.decoder.TrainingDecoder(cell)
@@ -206,12 +206,12 @@ def cell_of(fluid, **given):
     (lambda fluid: cell_of(fluid).compute_state({}), 'decorate a function with state_updater'),
     (lambda fluid: cell_of(fluid).update_states(), 'update_states is for the block of a decoder'),
 ])
-def test_wrong_cells(fluid, use, why):
+def test_invalid_cells_are_refused(fluid, use, why):
     with pytest.raises(ValueError, match=why):
         use(fluid)
 
 
-def test_wrong_uses_of_decoders(fluid):
+def test_invalid_uses_of_decoders_are_refused(fluid):
     decoders, cell = fluid.contrib.decoder, cell_of(fluid)
     first = fluid.data('first', [None, 1], 'int64', lod_level=2)
     score = fluid.data('score', [None, 1], lod_level=2)

@@ -15,7 +15,7 @@ def run(*command, **environment):
                           check=False, env=dict(os.environ, **environment))
 
 
-def test_stubs_are_fresh():
+def test_stubs_are_up_to_date():
     done = run(ROOT / 'tools' / 'dev' / 'gen_stubs.py', '--check')
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -49,7 +49,7 @@ SCRIPT = '''
 
 
 @pytest.mark.parametrize('which', ['default', 'trainer'])
-def test_the_table_is_saved_whole(tmp_path, which):
+def test_the_complete_table_is_saved(tmp_path, which):
     import penstock.fluid as fluid
     code, said, logs = launch(tmp_path, SCRIPT, which)
     assert code == 0, said + ''.join(text[-2000:] for text in logs.values())

@@ -103,7 +103,7 @@ def losses_of(job, names):
     return [np.load(job.folder / (name + '.npy')) for name in names]
 
 
-def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
+def test_trainer_0_saves_complete_tables(job):
     job.environment.update(OPTIMIZER='momentum', SAVE='1', IN_SLICES='1')
     job.start_all(steps=3)
     losses_of(job, ['trainer0', 'trainer1'])
@@ -142,7 +142,7 @@ def test_an_inference_model_that_a_trainer_saves_runs_without_servers(job, fluid
     np.testing.assert_allclose(got.reshape(1, 1), expected, rtol=1e-5)
 
 
-def test_trainers_go_on_from_what_they_load_tables_too(job):
+def test_trainers_continue_from_loaded_values_and_tables(job):
     """A parameter of two slices, one for each server."""
     job.environment.update(OPTIMIZER='sgd', IN_SLICES='1', ROWS='4096')
     job.start_all(steps=5)
@@ -157,7 +157,7 @@ def test_trainers_go_on_from_what_they_load_tables_too(job):
 
 
 @pytest.mark.parametrize('optimizer, asked', [('sgd', ()), ('momentum', ()), ('adam', ()), ('adam', ('V2',))])
-def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer, asked):
+def test_a_distributed_embedding_trains_like_one_machine(job, optimizer, asked):
     job.environment.update(dict.fromkeys(asked, '1'), OPTIMIZER=optimizer)
     job.start_all(steps=6)
     trainers = losses_of(job, ['trainer0', 'trainer1'])
@@ -168,7 +168,7 @@ def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer, 
 
 
 @pytest.mark.parametrize('optimizer', ['sgd', 'adam'])
-def test_ids_are_names_and_any_int64_is_one(job, optimizer):
+def test_any_int64_is_an_id(job, optimizer):
     """Such a table trains like one with ids below dict_size, because all rows start equal."""
     job.environment.update(OPTIMIZER=optimizer, ALIKE='1')
     job.start_all(steps=4)
@@ -180,7 +180,7 @@ def test_ids_are_names_and_any_int64_is_one(job, optimizer):
     assert len(set(named[0])) == 4
 
 
-def test_servers_save_their_rows_and_begin_from_them_again(job):
+def test_servers_save_and_reload_their_rows(job):
     job.environment.update(OPTIMIZER='sgd', SAVE='1')
     job.start_all(steps=3)
     before = losses_of(job, ['trainer0', 'trainer1'])
@@ -194,7 +194,7 @@ def test_servers_save_their_rows_and_begin_from_them_again(job):
     assert all(a[0] != b[0] for a, b in zip(after, before)), 'the first step is as before, but for the rows'
 
 
-def test_servers_begin_from_parameters_and_rows_that_a_job_saved(job):
+def test_servers_load_parameters_and_rows_of_a_saved_job(job):
     """After seven steps, in which every row was asked for."""
     job.environment['OPTIMIZER'] = 'sgd'
     job.start_all(steps=9)
@@ -236,7 +236,7 @@ def test_servers_save_no_table_outside_their_folder(job):
     assert not (job.folder / 'saved' / '__lookup_table__').exists() and not list(job.folder.rglob('words_*'))
 
 
-def test_a_table_that_no_machine_could_hold(job):
+def test_a_table_larger_than_memory_trains(job):
     job.environment.update(OPTIMIZER='adam', ROWS=str(10**11))
     job.start_all(steps=2)
     assert np.isfinite(losses_of(job, ['trainer0', 'trainer1'])).all()

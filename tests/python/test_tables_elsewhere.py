@@ -154,7 +154,7 @@ def close(got, want, name):
 
 
 @pytest.mark.parametrize('kind', ['sparse', 'distributed'])
-def test_programs_that_were_not_transpiled_read_the_tables(tmp_path, kind, fluid, monkeypatch):
+def test_untranspiled_programs_read_the_tables(tmp_path, kind, fluid, monkeypatch):
     workers, _ = launch_well(tmp_path, TRAIN, kind)
     start, end, params, names = one_machine(fluid, kind, monkeypatch)
     for worker in workers:
@@ -202,7 +202,7 @@ def test_one_machine_reads_the_folders_of_a_fleet(tmp_path, kind, fluid, monkeyp
             close(np.array(fluid.global_scope().find_var(name).get_tensor()), value, name)
 
 
-def test_a_padding_idx_that_training_does_not_use_is_refused(fluid):
+def test_a_padding_idx_unknown_to_training_is_refused(fluid):
     def net(padding):
         ids = fluid.data('ids', [None, 1], 'int64')
         rows = fluid.layers.embedding(ids, [40, 6], True, True, padding, param_attr='emb')
@@ -223,7 +223,7 @@ def test_a_padding_idx_that_training_does_not_use_is_refused(fluid):
     fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
 
 
-def test_a_table_in_shards_needs_the_startup_program_for_rows_that_were_never_trained(tmp_path, fluid, monkeypatch):
+def test_untrained_rows_of_sharded_tables_need_the_startup_program(tmp_path, fluid, monkeypatch):
     launch_well(tmp_path, TRAIN, 'distributed')
     *_, names = one_machine(fluid, 'distributed', monkeypatch)
     with fluid.scope_guard(fluid.Scope()):

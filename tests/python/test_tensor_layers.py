@@ -139,14 +139,14 @@ def test_a_multiplex_takes_each_row_from_one_of_several(fluid):
     np.testing.assert_array_equal(out, SQUARE + np.array([[9], [0], [0], [9]], 'float32'))
 
 
-def test_a_meshgrid_lays_vectors_along_extents(fluid):
+def test_meshgrid_expands_vectors(fluid):
     outs = fluid.layers.meshgrid([fluid.data('a', [3]), fluid.data('b', [4])])
     got = run(fluid, {'a': SQUARE[0, :3], 'b': SQUARE[1]}, outs)
     for ours, numpys in zip(got, np.meshgrid(SQUARE[0, :3], SQUARE[1], indexing='ij')):
         np.testing.assert_array_equal(ours, numpys)
 
 
-def test_tensors_from_nothing(fluid):
+def test_creation_layers_fill_tensors(fluid):
     L = fluid.layers
     got = run(fluid, {}, [L.eye(2, 3), L.eye(2, batch_shape=[2], dtype='int64'), L.linspace(1.0, 3.0, 5, 'float32'),
                           L.arange(1, 10, 3, 'int64'), L.full([2], 1.5), fluid.one_hot(L.arange(0, 3, 1, 'int64'), 3)])
@@ -155,7 +155,7 @@ def test_tensors_from_nothing(fluid):
         np.testing.assert_allclose(ours, numpys)
 
 
-def test_the_numbers_of_hash_are_fluids(fluid):
+def test_hash_matches_fluid(fluid):
     words = fluid.data('words', [None, 2], 'int64', lod_level=1)
     feed = fluid.create_lod_tensor(np.array([[1, 2], [5, 1 << 20]], 'int64'), [[1, 1]], fluid.CPUPlace())
     out, = fluid.Executor().run(feed={'words': feed}, return_numpy=False,
@@ -164,7 +164,7 @@ def test_the_numbers_of_hash_are_fluids(fluid):
     assert np.array(out).tolist() == [[[524], [896], [680]], [[454], [472], [165]]]
 
 
-def test_what_is_drawn_stays_in_its_bounds_and_has_its_shape(fluid):
+def test_random_layers_respect_bounds_and_shape(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 8, 8])
     shares = L.softmax(fluid.data('logits', [None, 3]))
@@ -179,7 +179,7 @@ def test_what_is_drawn_stays_in_its_bounds_and_has_its_shape(fluid):
     assert sorted(got[5]) == list(range(6)) and got[5].dtype == 'int32'
 
 
-def test_a_crop_of_chance_is_another_one_in_each_run(fluid):
+def test_random_crop_differs_in_each_run(fluid):
     x = fluid.data('x', [1, 1000])
     box = fluid.layers.random_crop(x, [1], seed=5)
     exe = fluid.Executor()
@@ -188,7 +188,7 @@ def test_a_crop_of_chance_is_another_one_in_each_run(fluid):
     assert len({exe.run(feed=feed, fetch_list=[box])[0].item() for _ in range(5)}) == 5
 
 
-def test_centres_move_towards_their_classes(fluid):
+def test_center_loss_moves_centres_towards_their_classes(fluid):
     x, label = fluid.data('x', [None, 2]), fluid.data('label', [None, 1], 'int64')
     attr = fluid.ParamAttr(name='centers', initializer=fluid.initializer.Constant(0.0))
     loss = fluid.layers.center_loss(x, label, num_classes=3, alpha=0.5, param_attr=attr)
@@ -212,7 +212,7 @@ def test_a_data_norm_learns_from_the_sums_of_the_batch(fluid):
                                          [1 - (0.25 + 6.25 + 2e-5), 1 - (2.25 + 12.25 + 2e-5)]], rtol=1e-5)
 
 
-def test_instances_without_the_tags_take_no_part(fluid):
+def test_filter_by_instag_drops_other_instances(fluid):
     ins = fluid.data('ins', [None, 2])
     ins.stop_gradient = False
     tags = fluid.data('tags', [None, 1], 'int64', lod_level=1)
@@ -226,7 +226,7 @@ def test_instances_without_the_tags_take_no_part(fluid):
     np.testing.assert_array_equal(got[2], [[1, 1], [0, 0], [1, 1]])
 
 
-def test_a_bilinear_product_and_the_place_of_words(fluid):
+def test_bilinear_product_and_position_encoding_equal_numpy(fluid):
     x, y = fluid.data('x', [None, 3]), fluid.data('y', [None, 4])
     weight = rand(2, 3, 4, seed=4)
     attr = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(weight))
@@ -247,7 +247,7 @@ def test_similarity_focus_marks_the_largest_of_rows_and_columns(fluid):
     np.testing.assert_array_equal(mask, [[[[0, 1], [1, 0], [0, 0]]] * 2])
 
 
-def test_losses_of_overlaps_and_pairs(fluid):
+def test_dice_and_npair_losses_equal_numpy(fluid):
     shares = np.array([[[0.25, 0.75], [0.5, 0.5]]], 'float32')
     label = np.array([[[1], [0]]])
     a, b = rand(3, 4), rand(3, 4, seed=5)
@@ -264,7 +264,7 @@ def test_losses_of_overlaps_and_pairs(fluid):
     np.testing.assert_allclose(got[1], [lengths + (weights * entropy).sum(0).mean()], rtol=1e-5)
 
 
-def test_wrong_arguments_are_named(fluid):
+def test_wrong_arguments_are_reported(fluid):
     L, x = fluid.layers, fluid.data('x', [None, 3])
     for call, error in [
         (lambda: L.t(fluid.data('deep', [1, 2, 3])), 't: the rank of input .3. must be at most 2'),
@@ -289,7 +289,7 @@ def test_wrong_arguments_are_named(fluid):
 
 
 class TestDistributions:
-    def test_a_uniform_one(self, fluid):
+    def test_uniform_distribution_equals_numpy(self, fluid):
         u = fluid.layers.Uniform(low=[1.0, 2.0], high=[3.0, 4.5])
         value = fluid.data('value', [2])
         got = run(fluid, {'value': np.array([2, 5], 'float32')}, [u.sample([50]), u.entropy(), u.log_prob(value)])
@@ -299,7 +299,7 @@ class TestDistributions:
         np.testing.assert_allclose(got[2], [-np.log(2), -np.inf], rtol=1e-6)
         assert fluid.layers.Uniform(0.0, 1.0).sample([4]).shape == (4,)
 
-    def test_a_normal_one(self, fluid):
+    def test_normal_distribution_equals_numpy(self, fluid):
         a, b = fluid.layers.Normal([0.0, 1.0], [1.0, 2.0]), fluid.layers.Normal([1.0, 1.0], [3.0, 1.0])
         value = fluid.data('value', [2])
         got = run(fluid, {'value': np.array([2, 5], 'float32')},
@@ -311,7 +311,7 @@ class TestDistributions:
         ratio = np.array([1 / 9, 4])
         np.testing.assert_allclose(got[3], 0.5 * (ratio + [1 / 9, 0] - 1 - np.log(ratio)), rtol=1e-5)
 
-    def test_of_variables_samples_have_the_batch(self, fluid):
+    def test_samples_of_variable_parameters_have_the_batch_shape(self, fluid):
         loc, scale = fluid.data('loc', [None, 2]), fluid.data('scale', [None, 2])
         feed = {'loc': np.zeros((3, 2), 'float32'), 'scale': np.ones((3, 2), 'float32')}
         drawn = [one(loc, scale).sample([5]) for one in (fluid.layers.Normal, fluid.layers.Uniform)]
@@ -319,7 +319,7 @@ class TestDistributions:
         assert [one.shape for one in got] == [(5, 3, 2)] * 2
         assert (got[1] >= 0).all() and (got[1] < 1).all()
 
-    def test_a_choice_between_classes(self, fluid):
+    def test_categorical_distribution_equals_numpy(self, fluid):
         p, q = rand(2, 3), rand(2, 3, seed=3)
         a, b = (fluid.layers.Categorical(fluid.data(name, [None, 3])) for name in 'pq')
         got = run(fluid, {'p': p, 'q': q}, [a.entropy(), a.kl_divergence(b)])
@@ -327,7 +327,7 @@ class TestDistributions:
         np.testing.assert_allclose(got[0], -(p * np.log(p)).sum(1, keepdims=True), rtol=1e-5)
         np.testing.assert_allclose(got[1], (p * np.log(p / q)).sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
 
-    def test_of_vectors(self, fluid):
+    def test_multivariate_normal_equals_numpy(self, fluid):
         with pytest.warns(UserWarning, match='float32'):
             a = fluid.layers.MultivariateNormalDiag([0.3, 0.5], [[0.4, 0], [0, 0.5]])
             b = fluid.layers.MultivariateNormalDiag([0.2, 0.4], [[0.3, 0], [0, 0.4]])
@@ -336,7 +336,7 @@ class TestDistributions:
         expected = 0.5 * (0.4 / 0.3 + 0.5 / 0.4 + 0.01 / 0.3 + 0.01 / 0.4 - 2 + np.log(0.12) - np.log(0.2))
         np.testing.assert_allclose(got[1], [expected], rtol=1e-4)
 
-    def test_wrong_arguments_are_named(self, fluid):
+    def test_wrong_arguments_are_reported(self, fluid):
         with pytest.raises(TypeError, match='Normal: loc must be'):
             fluid.layers.Normal('a', 1.0)
         with pytest.raises(ValueError, match='if one of low, high is a Variable, all must be'):

@@ -73,7 +73,7 @@ def flows_to_updates(trace):
     return {flow: event for event in trace.events if event.name.startswith('update ') for flow in event.ended}
 
 
-def test_a_jobs_trace_has_all_roles_and_an_arrow_from_each_send_to_its_update(tmp_path):
+def test_a_job_trace_links_each_send_to_its_update(tmp_path):
     script = write_script(tmp_path, JOB)
     result = launch(tmp_path, '--worker_num', '2', '--server_num', '2', '--trace', 'traces', script, 'sync')
     assert result.returncode == 0, result.stderr
@@ -114,7 +114,7 @@ def test_a_jobs_trace_has_all_roles_and_an_arrow_from_each_send_to_its_update(tm
     assert (tmp_path / 'again.pftrace').read_bytes() == merged
 
 
-def test_on_fluids_wire_each_gradient_leads_to_its_update(tmp_path):
+def test_traces_on_fluids_wire_link_gradients_to_updates(tmp_path):
     script = write_script(tmp_path, JOB)
     result = launch(tmp_path, '--worker_num', '2', '--server_num', '2', '--wire', 'fluid', '--trace', 'traces', script,
                     'sync')
@@ -129,7 +129,7 @@ def test_on_fluids_wire_each_gradient_leads_to_its_update(tmp_path):
         assert send.facts['step'] == update.facts['step']
 
 
-def test_without_a_barrier_each_gradient_leads_to_an_update_too(tmp_path):
+def test_traces_of_asynchronous_jobs_link_gradients_to_updates(tmp_path):
     script = write_script(tmp_path, JOB)
     result = launch(tmp_path, '--worker_num', '2', '--server_num', '1', '--trace', 'traces', script, 'async')
     assert result.returncode == 0, result.stderr
@@ -141,7 +141,7 @@ def test_without_a_barrier_each_gradient_leads_to_an_update_too(tmp_path):
         assert earlier.end <= later.begin, (earlier, later)
 
 
-def test_the_trace_of_a_process_that_was_killed_is_merged_too(tmp_path):
+def test_the_trace_of_a_killed_process_is_merged(tmp_path):
     script = write_script(tmp_path, JOB)
     (tmp_path / 'traces').mkdir()
     (tmp_path / 'traces' / f'trace.{os.uname().nodename}.1').write_text('of an earlier job')
@@ -191,7 +191,7 @@ ALONE = """
 """
 
 
-def test_one_process_is_traced_by_the_environment_and_its_forked_children_are_not(tmp_path):
+def test_the_environment_traces_a_process_but_not_forked_children(tmp_path):
     (tmp_path / 'alone.py').write_text(textwrap.dedent(ALONE))
     subprocess.run([sys.executable, 'alone.py'], cwd=tmp_path, env={**os.environ, 'PENSTOCK_TRACE': str(tmp_path)},
                    timeout=WAIT_S, check=True)
@@ -215,14 +215,14 @@ def test_without_the_variable_nothing_is_written(tmp_path):
     assert not glob.glob(str(tmp_path / 'trace.*'))
 
 
-def test_a_folder_that_cannot_be_written_costs_the_trace_and_not_the_run(tmp_path):
+def test_an_unwritable_folder_loses_the_trace_not_the_run(tmp_path):
     (tmp_path / 'alone.py').write_text(textwrap.dedent(ALONE))
     result = subprocess.run([sys.executable, 'alone.py'], cwd=tmp_path, capture_output=True, text=True, check=True,
                             env={**os.environ, 'PENSTOCK_TRACE': str(tmp_path / 'none')}, timeout=WAIT_S)
     assert 'E-trace-write' in result.stderr and 'No such file' in result.stderr
 
 
-def test_what_is_no_folder_of_traces_is_an_error(tmp_path):
+def test_a_folder_without_traces_is_an_error(tmp_path):
     for arguments, error in (([tmp_path], 'E-trace-folder'), ([tmp_path / 'none'], 'E-trace-folder'),
                              ([], 'E-usage')):
         result = penstock('trace', *arguments)

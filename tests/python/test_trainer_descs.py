@@ -22,14 +22,14 @@ def test_a_plain_program_trains_in_threads(fluid):
     assert proto.hogwild_param.skip_ops == ['feed']
 
 
-def test_settings_are_handed_on(fluid):
+def test_settings_are_passed_to_the_descriptor(fluid):
     trainer = factory(fluid)._create_trainer(
         {'trainer': 'DistMultiTrainer', 'device_worker': 'Hogwild', 'mpi_rank': 3, 'dump_param': ['w'], 'other': 1})
     assert isinstance(trainer, fluid.trainer_desc.DistMultiTrainer)
     assert (trainer.proto_desc.mpi_rank, trainer.proto_desc.dump_param) == (3, ['w'])
 
 
-def test_sections_of_a_pipeline(fluid):
+def test_pipeline_sections_are_described(fluid):
     hidden = fluid.layers.fc(fluid.data('x', [None, 4]), 8, bias_attr=False)
     loss = fluid.layers.mean(hidden)
     main = fluid.default_main_program()
@@ -58,7 +58,7 @@ def test_sections_of_a_pipeline(fluid):
     lambda fluid: factory(fluid)._create_trainer({'trainer': 'MultiTrainer', 'device_worker': 'Hogwild',
                                                   'fleet_desc': None}),
 ])
-def test_pslib_is_not_there_and_says_so(fluid, use):
+def test_pslib_is_refused(fluid, use):
     with pytest.raises(NotImplementedError, match='pslib is not part of Penstock; .* trains with parameter servers'):
         use(fluid)
 
@@ -74,7 +74,7 @@ def test_wrong_names_are_refused(fluid):
     assert not hasattr(fluid.device_worker, 'DownpourX')
 
 
-def test_a_monitor_hands_values_to_its_handler(fluid, capfd):
+def test_a_monitor_passes_values_to_its_handler(fluid, capfd):
     block, scope = fluid.default_main_program().global_block(), fluid.Scope()
     known, unknown = (block.create_var(name=name, dtype='float32') for name in ('known', 'unknown'))
     scope.var('known').get_tensor().set(numpy.ones((2, 3), 'float32'), fluid.CPUPlace())
@@ -101,7 +101,7 @@ def test_a_monitor_hands_values_to_its_handler(fluid, capfd):
     assert 'penstock-fetch-handler' not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_handler_prints_what_has_a_value(fluid, capsys):
+def test_a_handler_prints_variables_with_a_value(fluid, capsys):
     x = fluid.data('x', [1])
     fluid.executor.FetchHandler({'x': x}).handler({'x': numpy.array([2.5]), 'y': None})
     assert capsys.readouterr().out == 'x[0]: 2.5\n'

@@ -29,7 +29,7 @@ def types(program):
     return [op.type for op in program.global_block().ops]
 
 
-def test_the_handles_mean_the_trainers_programs(fluid):
+def test_program_handles_refer_to_the_trainer_programs(fluid):
     loss = net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     before = main.clone()
@@ -52,7 +52,7 @@ def test_an_op_that_the_transpiler_removed_raises(fluid):
         sgd.type
 
 
-def test_getters_may_be_called_in_any_order_and_again(fluid):
+def test_getters_may_be_called_repeatedly_in_any_order(fluid):
     net(fluid)
     t = transpiled(fluid)
     endpoint = PSERVERS.split(',')[1]
@@ -112,7 +112,7 @@ def test_the_native_call_changes_nothing_and_gives_all_roles(fluid):
     (dict(trainer_id=7), 'trainer_id 7 is out of range; there are 2 trainers'),
     (dict(pservers=''), 'pserver'),
 ])
-def test_a_wrong_configuration_is_named(fluid, arguments, says):
+def test_a_wrong_configuration_is_reported(fluid, arguments, says):
     net(fluid)
     arguments = dict(dict(trainer_id=0, pservers=PSERVERS, trainers=2), **arguments)
     before = fluid.default_startup_program().desc.serialize_to_string()
@@ -167,7 +167,7 @@ def serve(t):
     return t.get_pserver_program(PSERVERS.split(',')[0]).global_block().ops[-1]
 
 
-def test_the_manuals_asynchronous_call_tells_the_pservers_so(fluid):
+def test_sync_mode_false_reaches_the_pservers(fluid):
     net(fluid)
     t = asynchronous(fluid)
     assert serve(t).attr('distributed_mode') == 2
@@ -177,7 +177,7 @@ def test_the_manuals_asynchronous_call_tells_the_pservers_so(fluid):
     assert 'recv' in ops and 'send_barrier' not in ops and 'fetch_barrier' not in ops
 
 
-def test_the_fields_of_the_config_choose_among_the_asynchronous_modes(fluid):
+def test_config_fields_select_the_asynchronous_mode(fluid):
     net(fluid)
     assert asynchronous(fluid, runtime_split_send_recv=True).plan.startswith('plan {mode="async_runtime_split"')
     half = asynchronous(fluid, sync_mode=False, runtime_split_send_recv=True, half_async=True)
@@ -188,7 +188,7 @@ def test_the_fields_of_the_config_choose_among_the_asynchronous_modes(fluid):
     assert [name.endswith('.trainer_1') for name in serve(merged).input('X')][:2] == [False, True]
 
 
-def test_the_lambda_of_dc_asgd_is_a_field(fluid):
+def test_the_dc_asgd_lambda_is_a_config_field(fluid):
     net(fluid)
     t = asynchronous(fluid, enable_dc_asgd=True, dc_asgd_lambda=0.25)
     main, startup = t.get_pserver_programs(PSERVERS.split(',')[0])
@@ -202,7 +202,7 @@ def test_the_lambda_of_dc_asgd_is_a_field(fluid):
             asynchronous(fluid, enable_dc_asgd=True, dc_asgd_lambda=value)
 
 
-def test_the_native_call_takes_the_same_settings(fluid):
+def test_native_transpile_accepts_the_same_settings(fluid):
     net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     roles = penstock.transpile(main, startup, PSERVERS, trainers=2, sync=False, dc_asgd=True, dc_asgd_lambda=0.5)
@@ -219,7 +219,7 @@ def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
         transpiled(fluid).get_pserver_program('10.0.0.3:6174')
 
 
-def test_role_programs_of_a_net_built_in_python_are_fluids(fluids, fluid):
+def test_role_programs_of_a_python_network_equal_fluids(fluids, fluid):
     """The corpus's lenet case, from Python layers to role programs, in the compatible dialect."""
     import programs
     import test_programs
@@ -288,7 +288,7 @@ def test_parameters_that_blocks_use_are_trained_by_the_pservers(fluid, net_with_
 
 
 @pytest.mark.parametrize('act', [None, 'relu', 'tanh'])
-def test_what_is_reshaped_in_place_is_trained_by_pservers_too(fluid, act):
+def test_pservers_train_parameters_reshaped_in_place(fluid, act):
     """One name with two shapes, of which the second is declared, as in Fluid's Transformer."""
     x = fluid.data('x', [None, 4, 6])
     hidden = fluid.layers.fc(x, 8, num_flatten_dims=2, act=act)
@@ -302,7 +302,7 @@ def test_what_is_reshaped_in_place_is_trained_by_pservers_too(fluid, act):
     assert 'reshape2_grad' in trainers and trainers.count('send') == 4
 
 
-def test_what_a_script_computes_behind_the_updates_stays_with_the_trainers(fluid):
+def test_ops_after_the_updates_stay_on_the_trainers(fluid):
     """It reads the updated parameters, as on one machine."""
     net(fluid)
     x = fluid.default_main_program().global_block().var('x')

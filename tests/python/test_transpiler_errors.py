@@ -142,12 +142,12 @@ def said(call):
 
 
 @pytest.mark.parametrize('field, value, text', FIELDS)
-def test_a_field(fluid, field, value, text):
+def test_invalid_config_fields_are_refused(fluid, field, value, text):
     config = config_of(fluid, {field: value})
     assert said(lambda: fluid.DistributeTranspiler(config)) == text
 
 
-def test_every_field_is_looked_at(fluid):
+def test_every_config_field_is_checked(fluid):
     fields = {name for name in vars(fluid.DistributeTranspilerConfig) if not name.startswith('_')}
     methods = {'is_set', 'validate'}
     properties = {'sync_mode', 'runtime_split_send_recv'}  # when they are set
@@ -156,7 +156,7 @@ def test_every_field_is_looked_at(fluid):
 
 @pytest.mark.parametrize('field', ['sync_mode', 'runtime_split_send_recv'])
 @pytest.mark.parametrize('value', [None, 'async', 2])
-def test_a_mode_flag_when_it_is_set(fluid, field, value):
+def test_mode_flags_are_checked_on_assignment(fluid, field, value):
     config = fluid.DistributeTranspilerConfig()
     assert said(lambda: setattr(config, field, value)) == \
         'plan: %s must be True or False, not %r   [E-plan-config]' % (field, value)
@@ -164,14 +164,14 @@ def test_a_mode_flag_when_it_is_set(fluid, field, value):
 
 @pytest.mark.parametrize('first, second', [('sync_mode', 'runtime_split_send_recv'),
                                            ('runtime_split_send_recv', 'sync_mode')])
-def test_mode_flags_that_contradict_each_other(fluid, first, second):
+def test_contradicting_mode_flags_are_refused(fluid, first, second):
     config = config_of(fluid, {first: True})
     assert said(lambda: setattr(config, second, True)) == \
         'plan: runtime_split_send_recv=True needs sync_mode=False; it is True   [E-plan-sync-mode]'
 
 
 @pytest.mark.parametrize('arguments, text', ARGUMENTS)
-def test_an_argument(fluid, arguments, text):
+def test_invalid_arguments_are_refused(fluid, arguments, text):
     net(fluid)
     startup = fluid.default_startup_program().desc.serialize_to_string()
     arguments = dict(dict(trainer_id=0, pservers=PSERVERS, trainers=2), **arguments)
@@ -180,13 +180,13 @@ def test_an_argument(fluid, arguments, text):
 
 
 @pytest.mark.parametrize('fields, arguments, text', CONTRADICTIONS)
-def test_a_contradiction(fluid, fields, arguments, text):
+def test_contradicting_options_are_refused(fluid, fields, arguments, text):
     net(fluid)
     t = fluid.DistributeTranspiler(config_of(fluid, fields))
     assert said(lambda: t.transpile(0, pservers=PSERVERS, trainers=2, **arguments)) == text
 
 
-def test_a_smaller_min_block_size_is_had_after_construction(fluid):
+def test_min_block_size_may_be_reduced_after_construction(fluid):
     net(fluid)
     t = fluid.DistributeTranspiler()
     t.config.min_block_size = 5
@@ -194,7 +194,7 @@ def test_a_smaller_min_block_size_is_had_after_construction(fluid):
     assert 'rows [0, 7) on pserver' in t.plan
 
 
-def test_what_is_no_config_and_no_program(fluid):
+def test_wrong_types_of_config_and_program_are_refused(fluid):
     with pytest.raises(TypeError, match='config must be a DistributeTranspilerConfig, not dict'):
         fluid.DistributeTranspiler({'mode': 'pserver'})
     with pytest.raises(TypeError, match='transpile takes Programs, not str'):
@@ -207,14 +207,14 @@ def test_a_program_that_trains_nothing_is_refused(fluid):
         'plan: the program updates no parameter; call minimize before transpile   [E-plan-no-params]'
 
 
-def test_programs_of_more_trainers_than_there_may_be(fluid):
+def test_too_many_trainers_are_refused(fluid):
     net(fluid)
     programs = fluid.default_main_program(), fluid.default_startup_program()
     assert said(lambda: penstock.transpile(*programs, PSERVERS, trainers=2**31 - 1)) == \
         'plan: there may be at most 65536 trainers, not 2147483647   [E-plan-trainers]'
 
 
-def test_an_unknown_pserver(fluid):
+def test_an_unknown_pserver_is_refused(fluid):
     net(fluid)
     t = fluid.DistributeTranspiler()
     t.transpile(0, pservers=PSERVERS, trainers=2)
@@ -223,7 +223,7 @@ def test_an_unknown_pserver(fluid):
             'plan: there is no pserver 10.0.0.3:6174; the plan has 10.0.0.1:6174, 10.0.0.2:6174   [E-plan-pserver]'
 
 
-def test_getters_before_transpile(fluid):
+def test_getters_before_transpile_are_refused(fluid):
     t = fluid.DistributeTranspiler()
     for getter in (t.get_trainer_program, lambda: t.get_pserver_program('a:1'), lambda: t.get_pserver_programs('a:1'),
                    lambda: t.get_startup_program('a:1')):

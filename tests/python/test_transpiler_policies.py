@@ -22,7 +22,7 @@ def transpiled(fluid, sync_mode=True, **fields):
     return t
 
 
-def test_staleness_is_said_by_every_program(fluid):
+def test_every_program_states_the_staleness(fluid):
     t = transpiled(fluid, sync_mode=False, staleness=3)
     programs = [t.get_trainer_program(), fluid.default_startup_program()]
     programs += [program for address in PSERVERS.split(',') for program in t.get_pserver_programs(address)]
@@ -30,13 +30,13 @@ def test_staleness_is_said_by_every_program(fluid):
         assert 'policies=["staleness", "3"]' in str(program)
 
 
-def test_backup_trainers_are_said_by_every_program(fluid):
+def test_every_program_states_the_backup_trainers(fluid):
     t = transpiled(fluid, backup_trainers=1)
     assert 'policies=["backup_trainers", "1"]' in str(t.get_trainer_program())
     assert 'policies=["backup_trainers", "1"]' in str(t.get_pserver_program('10.0.0.2:6174'))
 
 
-def test_what_is_compressed_is_named_by_its_message_on_both_sides(fluid):
+def test_both_sides_name_compressed_messages(fluid):
     t = transpiled(fluid, compression='two_bit 0.25 from 1000, b: none')
     trainer = str(t.get_trainer_program())
     assert 'w@GRAD.block0.trainer_1: two_bit 0.25' in trainer or 'w@GRAD.trainer_1: two_bit 0.25' in trainer
@@ -45,7 +45,7 @@ def test_what_is_compressed_is_named_by_its_message_on_both_sides(fluid):
     assert 'trainer_0: two_bit 0.25' in servers and 'trainer_1: two_bit 0.25' in servers
 
 
-def test_what_compression_leaves_is_the_trainers_own_and_lasts(fluid):
+def test_compression_residuals_are_persistent_trainer_state(fluid):
     t = transpiled(fluid, compression='top_k 0.01, b: fp16')
     program = t.get_trainer_program()
     residual = program.global_block().var('w@RESIDUAL')
@@ -54,7 +54,7 @@ def test_what_compression_leaves_is_the_trainers_own_and_lasts(fluid):
     assert fluid.default_startup_program().global_block().var('w@RESIDUAL').persistable
 
 
-def test_native_transpile_takes_them_too(fluid):
+def test_native_transpile_accepts_staleness_and_compression(fluid):
     network(fluid)
     programs = fluid.default_main_program(), fluid.default_startup_program()
     roles = penstock.transpile(*programs, pservers=PSERVERS, trainers=2, sync=False, staleness=0,
@@ -62,7 +62,7 @@ def test_native_transpile_takes_them_too(fluid):
     assert 'staleness=0' in roles.plan and 'compression="bf16"' in roles.plan
 
 
-def test_native_transpile_takes_uneven_batches_clipping_and_running_statistics(fluid):
+def test_native_transpile_accepts_uneven_batches_clipping_and_statistics(fluid):
     network(fluid)
     programs = fluid.default_main_program(), fluid.default_startup_program()
     ranks = '10.0.1.1:6170,10.0.1.2:6170'
@@ -72,7 +72,7 @@ def test_native_transpile_takes_uneven_batches_clipping_and_running_statistics(f
     assert 'clip="global"' in roles.plan and '["bn_sync", "average"]' in str(roles.trainers[0].main)
 
 
-def test_native_transpile_takes_uneven_batches_with_an_exchange(fluid):
+def test_native_transpile_accepts_uneven_batches_with_an_exchange(fluid):
     ranks = '10.0.1.1:6170,10.0.1.2:6170'
     rows = fluid.layers.embedding(fluid.data('ids', [None, 1], 'int64'), [50, 8], is_sparse=True)
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(rows, 4)))
@@ -93,7 +93,7 @@ def test_native_transpile_takes_uneven_batches_with_an_exchange(fluid):
     (lambda *p: penstock.transpile(*p, PSERVERS, 2, sync=False, on_uneven='join'), 'E-plan-on-uneven'),
     (lambda *p: penstock.transpile(*p, PSERVERS, 2, on_uneven='join'), 'E-plan-rank-addresses'),
 ])
-def test_native_transpile_refuses_what_is_no_choice_or_does_not_go_together(fluid, call, text):
+def test_native_transpile_refuses_invalid_and_conflicting_options(fluid, call, text):
     network(fluid)
     with pytest.raises(penstock.ProgramError) as error:
         call(fluid.default_main_program(), fluid.default_startup_program())
@@ -112,14 +112,14 @@ def test_native_transpile_refuses_what_is_no_choice_or_does_not_go_together(flui
     (dict(compression='v: fp16'), True,
      'plan: compression names v, which is no parameter that pservers update   [E-plan-compression]'),
 ])
-def test_what_does_not_go_together_is_refused(fluid, fields, sync_mode, text):
+def test_conflicting_options_are_refused(fluid, fields, sync_mode, text):
     with pytest.raises(penstock.ProgramError) as error:
         transpiled(fluid, sync_mode, **fields)
     assert str(error.value).splitlines()[0] == text
 
 
 @pytest.mark.parametrize('text, id', [('zip', 'E-text-syntax'), ('two_bit 0', 'E-compression-value')])
-def test_a_text_that_is_no_compression_is_refused_at_once(fluid, text, id):
+def test_an_invalid_compression_is_refused_at_once(fluid, text, id):
     config = fluid.DistributeTranspilerConfig()
     config.compression = text
     with pytest.raises(penstock.ProgramError) as error:

@@ -66,7 +66,7 @@ def train(folder, on_uneven, plan, options='ranks'):
 
 @pytest.mark.parametrize('plan, options', [('4,4,2;4,3', ''), ('5,1;2,2', ''), ('3;2,2,2;', ''), ('2,2,1;;3;1,1', ''),
                                            ('8,8,6;8;', ' norm')])
-def test_ranks_join_until_all_have_ended_and_equal_one_process_on_all_examples(tmp_path, plan, options):
+def test_joined_ranks_equal_one_process_on_all_examples(tmp_path, plan, options):
     ours = train(tmp_path, 'join', plan, 'ranks' + options)
     alone, = train(tmp_path, 'join', plan, 'alone' + options)
     steps = max(len(part.split(',')) if part else 0 for part in plan.split(';'))
@@ -80,7 +80,7 @@ def test_ranks_join_until_all_have_ended_and_equal_one_process_on_all_examples(t
             np.testing.assert_array_equal(rank[name], ours[0][name])
 
 
-def test_a_rank_that_has_ended_pads_with_its_own_batches_from_the_beginning(tmp_path):
+def test_a_finished_rank_pads_with_its_first_batches(tmp_path):
     ours = train(tmp_path, 'pad', '4,4,2,3;1,2')
     assert ours[0]['fetched'].tolist() == [4, 4, 2, 3] and ours[1]['fetched'].tolist() == [1, 2, 1, 2]
     for name, value in ours[0].items():
@@ -88,7 +88,7 @@ def test_a_rank_that_has_ended_pads_with_its_own_batches_from_the_beginning(tmp_
             np.testing.assert_array_equal(ours[1][name], value)
 
 
-def test_all_ranks_are_told_who_has_no_batch(tmp_path):
+def test_all_ranks_report_the_rank_without_a_batch(tmp_path):
     with Ranks(tmp_path, RANK, 3, 'error', '2,2;2,2;2', 'ranks') as job:
         ends = job.ends()
     for code, _, text in ends:
@@ -96,7 +96,7 @@ def test_all_ranks_are_told_who_has_no_batch(tmp_path):
         assert 'in step 1 trainers 0, 1 have a batch and trainers 2 have none   [E-uneven-data]' in text, text
 
 
-def test_what_cannot_be_is_refused(fluid, tmp_path):
+def test_invalid_uneven_settings_are_refused(fluid, tmp_path):
     x = fluid.data('x', [None, 2])
     loss = fluid.layers.reduce_sum(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
@@ -124,7 +124,7 @@ def test_what_cannot_be_is_refused(fluid, tmp_path):
 
 
 @pytest.mark.parametrize('size, ranks', [(10, 3), (9, 3), (1, 4), (0, 2), (7, 1)])
-def test_a_sampler_deals_every_example_to_somebody(fluid, size, ranks):
+def test_a_sampler_assigns_every_example(fluid, size, ranks):
     for shuffle in (False, True):
         samplers = [fluid.io.DistributedSampler(size, ranks, rank, shuffle) for rank in range(ranks)]
         dealt = [list(sampler) for sampler in samplers]
@@ -135,7 +135,7 @@ def test_a_sampler_deals_every_example_to_somebody(fluid, size, ranks):
         assert len(seen) == len(set(seen)) == size // ranks * ranks
 
 
-def test_epochs_of_a_sampler_differ_and_repeat(fluid, monkeypatch):
+def test_epochs_of_a_sampler_differ_and_are_reproducible(fluid, monkeypatch):
     monkeypatch.setenv('PADDLE_TRAINERS_NUM', '2')
     monkeypatch.setenv('PADDLE_TRAINER_ID', '1')
     sampler = fluid.io.DistributedSampler(100)

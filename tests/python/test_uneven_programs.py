@@ -105,7 +105,7 @@ def train(folder, mode, on_uneven, plan):
 
 @pytest.mark.parametrize('mode', OF_RANKS + OF_SERVERS)
 @pytest.mark.parametrize('plan', ['4,4,2;4,3', '2,2,1;;3;1,1'])
-def test_trainers_join_until_all_have_ended_and_equal_one_process_on_all_examples(tmp_path, mode, plan):
+def test_joined_trainers_equal_one_process_on_all_examples(tmp_path, mode, plan):
     ours = train(tmp_path, mode, 'join', plan)
     alone, = train(tmp_path, 'alone', '', plan)
     steps = max(len(part.split(',')) if part else 0 for part in plan.split(';'))
@@ -117,13 +117,13 @@ def test_trainers_join_until_all_have_ended_and_equal_one_process_on_all_example
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce', 'local_sgd', 'sync'])
-def test_a_trainer_that_has_ended_pads_with_its_own_batches(tmp_path, mode):
+def test_a_finished_trainer_pads_with_its_own_batches(tmp_path, mode):
     ours = train(tmp_path, mode, 'pad', '4,4,2,3;1,2')
     assert ours[0]['fetched'].tolist() == [4, 4, 2, 3] and ours[1]['fetched'].tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce', 'sync'])
-def test_all_trainers_are_told_who_has_no_batch(tmp_path, mode):
+def test_all_trainers_report_the_trainer_without_a_batch(tmp_path, mode):
     trainers, ranks = start(tmp_path, mode, 'error', '2,2;2,2;2')
     with ranks as job:
         ends = job.ends()[:trainers]
@@ -153,18 +153,18 @@ def transpiled(fluid, mode='collective', trainers='127.0.0.1:1,127.0.0.1:2', los
     (dict(on_uneven='join', mode='pserver', bn_sync='average'), 'bn_sync=average.*E-plan-on-uneven'),
     (dict(on_uneven='join', mode='pserver', trainers=2), 'needs the address of each trainer.*E-plan-rank-addresses'),
 ])
-def test_what_does_not_go_together_is_refused(fluid, monkeypatch, fields, says):
+def test_conflicting_options_are_refused(fluid, monkeypatch, fields, says):
     monkeypatch.delenv('PADDLE_TRAINER_ENDPOINTS', raising=False)
     with pytest.raises(penstock.ProgramError, match='(?s)' + says):
         transpiled(fluid, **{'collective_mode': 'grad_allreduce', **fields})
 
 
-def test_a_loss_that_is_no_mean_has_no_shares(fluid):
+def test_a_loss_that_is_not_a_mean_is_refused(fluid):
     with pytest.raises(penstock.ProgramError, match='not the gradient of layers.mean.*E-pass-uneven-loss'):
         transpiled(fluid, collective_mode='grad_allreduce', on_uneven='join', loss_of=fluid.layers.reduce_sum)
 
 
-def test_batches_need_a_choice_and_trainers_that_have_met(fluid):
+def test_uneven_batches_require_a_policy_and_connected_trainers(fluid):
     program = transpiled(fluid, collective_mode='grad_allreduce')
     exe = fluid.Executor(fluid.CPUPlace())
     with pytest.raises(ValueError, match='needs a program that was transpiled with on_uneven'):
@@ -188,7 +188,7 @@ except penstock.StateError as error:
 
 
 @pytest.mark.parametrize('choice', ['join', 'pad', 'error'])
-def test_programs_say_what_trainers_do(choice):
+def test_programs_state_the_policy_of_uneven_batches(choice):
     """Runs in a separate process, because that of the tests may have joined ranks."""
     told = subprocess.run([sys.executable, '-c', SAYS, choice], cwd=pathlib.Path(__file__).parent, capture_output=True,
                           text=True, timeout=180)

@@ -6,7 +6,7 @@ import penstock
 import pytest
 
 
-def test_a_tensor_gives_the_parts_that_numpy_gives(fluid):
+def test_tensor_slicing_equals_numpy(fluid):
     tensor, values = fluid.core.LoDTensor(), np.arange(27, dtype='float64').reshape(3, 3, 3)
     tensor.set(values)
     for index in (1, slice(1, None), slice(2, None, -2), (slice(None), slice(0, None, -1), slice(2, None))):
@@ -16,7 +16,7 @@ def test_a_tensor_gives_the_parts_that_numpy_gives(fluid):
         tensor[3]
 
 
-def test_a_tensor_is_made_with_lengths_and_with_room(fluid):
+def test_tensors_are_created_with_lengths_and_capacity(fluid):
     tensor = fluid.core.LoDTensor([[2, 1]])
     assert tensor.recursive_sequence_lengths() == [[2, 1]]
     tensor.set(np.zeros([3, 1], 'float32'))
@@ -32,7 +32,7 @@ def test_places_are_compared(fluid):
     assert fluid.CPUPlace()._type() == tensor._place()._type() != fluid.CUDAPlace(0)._type()
 
 
-def test_a_variable_of_a_scope_holds_a_whole_number(fluid):
+def test_a_scope_variable_holds_an_integer(fluid):
     scope = fluid.core.Scope()
     number, vector = scope.var('number'), scope.var('vector')
     vector.get_tensor().set(np.array([1], 'int32'))
@@ -43,7 +43,7 @@ def test_a_variable_of_a_scope_holds_a_whole_number(fluid):
         vector.get_int()
 
 
-def test_a_scope_is_removed_once(fluid):
+def test_removing_a_scope_twice_is_refused(fluid):
     scope = fluid.core.Scope()
     scope.var('a')
     scope._remove_from_pool()
@@ -52,14 +52,14 @@ def test_a_scope_is_removed_once(fluid):
         scope._remove_from_pool()
 
 
-def test_what_is_asked_for_as_rows_is_filled_as_rows(fluid):
+def test_fill_constant_fills_selected_rows(fluid):
     scope = fluid.core.Scope()
     rows = scope.var('out').get_selected_rows()
     fluid.op.Operator('fill_constant', shape=[4, 2], value=3.5, Out='out').run(scope, fluid.CPUPlace())
     assert np.array(rows.get_tensor()).tolist() == [[3.5, 3.5]] * 4
 
 
-def test_defaults_of_an_op(fluid):
+def test_op_defaults_are_readable(fluid):
     defaults = fluid.core.get_op_attrs_default_value(b'scale')
     assert (defaults['scale'], defaults['bias_after_scale']) == (1.0, True)
     with pytest.raises(ValueError, match='no op'):
@@ -76,7 +76,7 @@ def test_an_iterable_loader_is_reset_in_the_middle(fluid):
         loader._reset()
 
 
-def test_one_of_several_variables_is_written_and_read(fluid):
+def test_select_output_and_select_input_use_one_of_several_variables(fluid):
     control_flow = fluid.layers.control_flow
     x, mask = fluid.data('x', [2]), fluid.data('mask', [1], 'int32')
     x.stop_gradient = False
@@ -96,7 +96,7 @@ def test_one_of_several_variables_is_written_and_read(fluid):
             wrong()
 
 
-def test_the_path_of_gradients_leaves_out_what_does_not_lead_to_the_target(fluid):
+def test_find_op_path_excludes_unrelated_ops(fluid):
     layers, backward = fluid.layers, fluid.backward
     x, label = fluid.data('x', [2, 3]), fluid.data('label', [2, 1])
     hidden = layers.fc(x, 1)
@@ -132,7 +132,7 @@ def test_arguments_of_wrong_types_are_type_errors(fluid):
         layers.expand(flags, [2])
 
 
-def test_a_table_takes_rows_from_the_room_that_it_has(fluid):
+def test_a_table_adds_rows_within_its_capacity(fluid):
     scope, place = fluid.core.Scope(), fluid.CPUPlace()
     table = scope.var('w').get_selected_rows()
     table.set_height(6)
@@ -189,7 +189,7 @@ def test_a_dry_run_does_nothing(fluid):
     assert fluid.Executor().run(compiled) == []
 
 
-def test_a_parallel_executor_says_whether_it_makes_scopes(fluid):
+def test_a_parallel_executor_reports_whether_it_creates_scopes(fluid):
     loss = fluid.layers.mean(fluid.data('x', [None, 2]))
     exe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name)
     exe.run([loss.name], feed={'x': np.ones([1, 2], 'float32')})
@@ -239,7 +239,7 @@ def test_protos_make_descs(fluid):
     assert all(each.IsInitialized() for each in fluid.op.get_all_op_protos())
 
 
-def test_values_and_versions_are_looked_at(fluid):
+def test_input_arrays_and_versions_are_checked(fluid):
     check = fluid.reader.GeneratorLoader._check_input_array
     assert check([np.zeros(2), np.ones(2)]).shape == (2, 2)
     with pytest.raises(TypeError, match='equal length'):
@@ -251,7 +251,7 @@ def test_values_and_versions_are_looked_at(fluid):
         fluid.layers.randint(5, shape=[2], dtype='float32')
 
 
-def test_feeds_and_fetches_lie_in_arrays_of_a_scope(fluid):
+def test_feeds_and_fetches_use_arrays_of_a_scope(fluid):
     core, scope = fluid.core, fluid.core.Scope()
     tensor = core.LoDTensor([[2, 2]])
     tensor.set(np.arange(8, dtype='float32').reshape(4, 2))
@@ -263,7 +263,7 @@ def test_feeds_and_fetches_lie_in_arrays_of_a_scope(fluid):
     assert got.recursive_sequence_lengths() == [[2, 2]] and np.array(got)[3].tolist() == [6, 7]
 
 
-def test_a_reader_of_another_process_fails_as_a_wrong_program_does(fluid):
+def test_errors_of_a_reader_process_are_program_errors(fluid):
 
     def broken():
         raise KeyError('lost')
@@ -274,7 +274,7 @@ def test_a_reader_of_another_process_fails_as_a_wrong_program_does(fluid):
             list(fluid.io.multiprocess_reader([broken])())
 
 
-def test_perm_and_lists_of_sequences_are_lists(fluid):
+def test_perm_and_lod_must_be_lists(fluid):
     x = fluid.data('x', [None, 2], lod_level=1)
     for wrong in (lambda: fluid.layers.transpose(x, '[1, 0]'), lambda: fluid.layers.sequence_concat(x)):
         with pytest.raises(TypeError, match='list'):

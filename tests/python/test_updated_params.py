@@ -115,7 +115,7 @@ def alone(folder, what):
     ('sync', 2, 'sharded table'), ('not_async', 2, 'target'), ('async', 1, 'target'), ('async', 1, 'block'),
     ('async', 1, 'table'), ('half_async', 1, 'target'), ('half_async', 1, 'table'), ('grad_allreduce', 2, 'target'),
     ('local_sgd', 2, 'target'), ('local_sgd', 2, 'block'), ('local_sgd', 2, 'joined')])
-def test_ops_after_the_update_see_it(tmp_path, mode, workers, what):
+def test_ops_after_the_update_see_the_new_value(tmp_path, mode, workers, what):
     want = alone(tmp_path, what)
     servers = 0 if mode in ('grad_allreduce', 'local_sgd') else 2
     trainers, _ = launch_well(tmp_path, SCRIPT, mode, what, workers=workers, servers=servers)
@@ -127,7 +127,7 @@ def test_ops_after_the_update_see_it(tmp_path, mode, workers, what):
     np.testing.assert_allclose(shown, want['shown'], rtol=2e-5)
 
 
-def test_a_gradient_that_depends_on_an_updated_parameter_says_what_to_do(fluid):
+def test_a_gradient_of_an_updated_parameter_is_refused_with_advice(fluid):
     x = fluid.data('x', [None, 4])
     hidden = fluid.layers.fc(x, 3, param_attr='w', bias_attr=False)
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden), parameter_list=['w'])
@@ -138,7 +138,7 @@ def test_a_gradient_that_depends_on_an_updated_parameter_says_what_to_do(fluid):
     assert refused.value.id == 'E-check-source'
 
 
-def test_in_compat_they_run_before_as_in_fluid(fluid):
+def test_in_compat_mode_ops_run_before_the_update_as_in_fluid(fluid):
     x = fluid.data('x', [None, 4])
     loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr='w', bias_attr=False))
     fluid.optimizer.SGD(0.1).minimize(loss)

@@ -231,7 +231,7 @@ def op_types(program):
     return [op.type for block in program.blocks[1:] for op in block.ops]
 
 
-def test_copies_from_before_the_update_leave_the_trainer(fluid):
+def test_copies_read_only_by_updates_leave_the_trainer(fluid):
     roles = built(fluid, 'bert')
     ops = roles.trainers[0].main.global_block().ops
     copied = [op.input('X') for op in ops if op.type == 'scale' and op.attr('op_role') == 0 and op.attr('scale') == 1.0]
@@ -241,7 +241,7 @@ def test_copies_from_before_the_update_leave_the_trainer(fluid):
 
 
 @pytest.mark.parametrize('kind, slices', [('clipped', 2), ('max_norm', 1)])
-def test_a_parameter_is_sliced_unless_its_update_needs_all_of_it(fluid, kind, slices):
+def test_parameters_are_sliced_unless_updates_need_the_whole(fluid, kind, slices):
     lines = built(fluid, kind).plan.split('param ')
     wide = next(text for text in lines if text.startswith('wide :'))
     assert wide.count('rows [') == slices
@@ -255,7 +255,7 @@ def test_a_parameter_is_sliced_unless_its_update_needs_all_of_it(fluid, kind, sl
     ('a second optimizer', 'E-plan-updated-twice'),
     ('lookahead in async mode', 'E-plan-update-op'),
 ])
-def test_what_pservers_cannot_compute_is_refused(fluid, what, id):
+def test_updates_that_pservers_cannot_compute_are_refused(fluid, what, id):
     layers = fluid.layers
     x = fluid.data('x', [None, 4])
     rows = fluid.layers.reshape(fluid.embedding(fluid.data('ids', [None, 1], 'int64'), [6, 4], is_sparse=True,
@@ -301,7 +301,7 @@ def two_losses(fluid, first, second, early):
 
 @pytest.mark.parametrize('early, why', [(True, 'pservers receive one gradient of a parameter'),
                                         (False, 'is computed after the first update')])
-def test_two_optimizers_of_one_parameter_are_refused_with_an_advice_that_works(fluid, early, why):
+def test_two_optimizers_of_one_parameter_are_refused_with_advice(fluid, early, why):
     def transpiled(first):
         with fluid.program_guard(fluid.Program(), fluid.Program()):
             two_losses(fluid, first, ['w', 'b'], early)

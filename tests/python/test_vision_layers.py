@@ -56,7 +56,7 @@ def matrix(method, size, out, corners, mode):
 
 @pytest.mark.parametrize('method', ['BILINEAR', 'NEAREST', 'BICUBIC'])
 @pytest.mark.parametrize('corners, mode', [(True, 1), (False, 0), (False, 1)])
-def test_interpolation_weighs_neighbours_along_each_axis(fluid, method, corners, mode):
+def test_interpolation_weights_neighbours_along_each_axis(fluid, method, corners, mode):
     high, wide = matrix(method, 5, 9, corners, mode), matrix(method, 6, 4, corners, mode)
     got = run(fluid, lambda L, x: L.interpolate(x, [9, 4], resample=method, align_corners=corners, align_mode=mode),
               x=IMAGE)
@@ -74,7 +74,7 @@ def interpolated(fluid, x, out, **attrs):
 
 
 @pytest.mark.parametrize('method', ['bilinear', 'nearest'])
-def test_bytes_are_interpolated_as_floats_and_cut_down(fluid, method):
+def test_bytes_are_interpolated_as_floats_and_truncated(fluid, method):
     x = RANDOM.randint(0, 256, (2, 3, 5, 6)).astype('uint8')
     x[0, 0] = 255
     high, wide = matrix(method.upper(), 5, 9, True, 1), matrix(method.upper(), 6, 4, True, 1)
@@ -84,14 +84,14 @@ def test_bytes_are_interpolated_as_floats_and_cut_down(fluid, method):
     assert (got.astype('float64') - expected < 1e-3).all() and (expected - got < 1 + 1e-3).all()
 
 
-def test_weights_of_doubles_are_doubles(fluid):
+def test_interpolation_of_doubles_uses_double_weights(fluid):
     x = RANDOM.uniform(-1, 1, (2, 3, 9, 9))
     high = matrix('BICUBIC', 9, 17, True, 1)    # the places are whole halves, so that only weights can be rounded
     got = interpolated(fluid, x, (17, 17), interp_method='bicubic')
     np.testing.assert_allclose(got, np.einsum('ih,jw,nchw->ncij', high, high, x), rtol=0, atol=1e-14)
 
 
-def test_volumes_are_interpolated_along_three_axes(fluid):
+def test_trilinear_interpolation_equals_numpy(fluid):
     parts = [matrix('TRILINEAR', size, out, False, 0) for size, out in ((4, 6), (5, 3), (3, 7))]
     got = run(fluid, lambda L, x: L.resize_trilinear(x, [6, 3, 7], align_corners=False, align_mode=0), x=VOLUME)
     agree(got, np.einsum('id,jh,kw,ncdhw->ncijk', *parts, VOLUME))
@@ -112,7 +112,7 @@ def test_the_size_of_an_interpolation_may_come_from_variables(fluid, size):
     agree(got, np.einsum('ih,jw,nchw->ncij', *parts, IMAGE))
 
 
-def test_channels_behind_the_pixels_and_the_shorter_side(fluid):
+def test_nhwc_and_resize_short_are_supported(fluid):
     last = IMAGE.transpose(0, 2, 3, 1).copy()
     got = run(fluid, lambda L, x: L.resize_bilinear(x, [3, 8], data_format='NHWC'), x=last)
     parts = matrix('BILINEAR', 5, 3, True, 1), matrix('BILINEAR', 6, 8, True, 1)
@@ -120,7 +120,7 @@ def test_channels_behind_the_pixels_and_the_shorter_side(fluid):
     assert run(fluid, lambda L, y: L.image_resize_short(y, 10), y=IMAGE).shape == (2, 4, 10, 12)
 
 
-def test_pixels_in_another_order(fluid):
+def test_pixel_rearrangements_equal_numpy(fluid):
     x = IMAGE[:, :, :4].copy()
     agree(run(fluid, lambda L, a: L.pixel_shuffle(a, 2), a=x),
           x.reshape(2, 1, 2, 2, 4, 6).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 8, 12))
@@ -136,7 +136,7 @@ def test_pixels_in_another_order(fluid):
     agree(got, frames.reshape(6, 4, 2, 2))
 
 
-def test_unfold_lays_windows_as_columns(fluid):
+def test_unfold_returns_windows_as_columns(fluid):
     got = run(fluid, lambda L, x: L.unfold(x, [2, 3], [2, 1], [1, 0, 0, 1], [1, 2]), x=IMAGE)
     padded = np.pad(IMAGE, ((0, 0), (0, 0), (1, 0), (0, 1)))
     windows = [padded[:, :, y:y + 2, x:x + 5:2].reshape(2, -1) for y in (0, 2, 4) for x in (0, 1, 2)]
@@ -152,7 +152,7 @@ def bilinear(plane, y, x):
     return total
 
 
-def test_transformed_images(fluid):
+def test_affine_and_grid_sampling_equal_numpy(fluid):
     theta = np.array([[[0.8, 0.3, 0.1], [-0.2, 1.1, 0.05]], [[1, 0, 0], [0, 1, 0]]], 'float32')
     grid = run(fluid, lambda L, t: L.affine_grid(t, [2, 4, 3, 4]), t=theta)
     y, x = np.meshgrid(np.linspace(-1, 1, 3), np.linspace(-1, 1, 4), indexing='ij')
@@ -163,7 +163,7 @@ def test_transformed_images(fluid):
         assert abs(got[n, c, h, w] - bilinear(IMAGE[n, c], *place)) < 1e-4
 
 
-def test_normalisation_of_groups_instances_and_weights(fluid):
+def test_group_instance_and_spectral_norm_equal_numpy(fluid):
     constant = fluid.initializer.Constant
     scaled = {'param_attr': fluid.ParamAttr(initializer=constant(0.7)), 'bias_attr':
     fluid.ParamAttr(initializer=constant(0.1))}
@@ -186,7 +186,7 @@ def test_normalisation_of_groups_instances_and_weights(fluid):
 
 @pytest.mark.parametrize('act', [None, 'leaky_relu', 'elu'])
 @pytest.mark.parametrize('layout, frozen', [('NCHW', False), ('NHWC', True)])
-def test_normalisation_that_replaces_its_input(fluid, act, layout, frozen):
+def test_inplace_abn_overwrites_its_input(fluid, act, layout, frozen):
     """Results and gradients equal those of batch_norm and the activation, which keep their inputs."""
     results = []
     for in_place in (False, True):
@@ -220,7 +220,7 @@ def windows_of(x, ksize, strides, pads, fill):
     return view[:, :, ::strides[0], ::strides[1], ::strides[2]]
 
 
-def test_windows_of_volumes(fluid):
+def test_pool3d_and_conv3d_equal_numpy(fluid):
     weight = RANDOM.uniform(-1, 1, (3, 2, 2, 3, 2)).astype('float32')
     attr = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(weight))
     got = run(fluid, lambda L, x: L.conv3d(x, 3, [2, 3, 2], [2, 1, 1], [1, 0, 1], param_attr=attr, bias_attr=False),
@@ -240,7 +240,7 @@ def test_windows_of_volumes(fluid):
     agree(got, expected)
 
 
-def test_a_given_number_of_windows(fluid):
+def test_adaptive_pooling_has_the_given_size(fluid):
     def bounds(size, count):
         return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
@@ -276,7 +276,7 @@ def test_roi_align_takes_the_mean_of_points(fluid):
         assert abs(got[r, c, i, j] - total) < 1e-4
 
 
-def test_the_largest_and_the_mean_pixel_of_regions(fluid):
+def test_roi_pooling_takes_maxima_and_means(fluid):
     most = run_regions(fluid, lambda L, x, rois: L.roi_pool(x, rois, 2, 2))
     mean = run_regions(fluid, lambda L, x, rois: L.psroi_pool(x, rois, 1, 1.0, 2, 2))
     for r, i, j in np.ndindex(3, 2, 2):
@@ -292,7 +292,7 @@ def test_the_largest_and_the_mean_pixel_of_regions(fluid):
                 agree(one[r, 0, i, j], part[2 * i + j].mean())
 
 
-def test_precise_pooling_integrates_the_plane_through_the_pixels(fluid):
+def test_prroi_pool_integrates_bilinear_interpolation(fluid):
     got = run_regions(fluid, lambda L, x, rois: L.prroi_pool(x, rois, 1.0, 1, 2))
     steps = (np.arange(60) + 0.5) / 60
     for r, j in np.ndindex(3, 2):
@@ -303,7 +303,7 @@ def test_precise_pooling_integrates_the_plane_through_the_pixels(fluid):
         np.testing.assert_allclose(got[r, :, 0, j], np.einsum('h,w,chw->c', high, wide, IMAGE[OF_IMAGE[r]]), atol=2e-3)
 
 
-def test_deformable_convolution_reads_from_places_of_its_own(fluid):
+def test_deformable_convolution_uses_its_offsets(fluid):
     offset = RANDOM.uniform(-1.5, 1.5, (2, 16, 4, 5)).astype('float32')
     mask = RANDOM.uniform(0, 1, (2, 8, 4, 5)).astype('float32')
     weight = RANDOM.uniform(-1, 1, (2, 4, 2, 2)).astype('float32')
@@ -318,7 +318,7 @@ def test_deformable_convolution_reads_from_places_of_its_own(fluid):
     agree(got, expected)
 
 
-def test_deformable_pooling_shifts_bins(fluid):
+def test_deformable_pooling_uses_its_offsets(fluid):
     trans = RANDOM.uniform(-0.5, 0.5, (3, 2, 1, 2)).astype('float32')
 
     def layer(L, x, rois):
@@ -355,6 +355,6 @@ def test_deformable_pooling_shifts_bins(fluid):
     (lambda L, x: L.unfold(x, [3, 3, 3]), 'kernel_sizes takes one number or two'),
     (lambda L, x: L.affine_grid(x, 4), 'out_shape must be a list'),
 ])
-def test_wrong_arguments_are_named(fluid, make, error):
+def test_wrong_arguments_are_reported(fluid, make, error):
     with pytest.raises(ValueError, match=error):
         make(fluid.layers, fluid.data('x', [2, 4, 5, 6]))

@@ -9,7 +9,7 @@ def value(fluid, name):
 
 
 @pytest.mark.parametrize('dim', [None, 0, 1])
-def test_direction_and_length_learn_by_their_own_gradients(fluid, dim):
+def test_weight_norm_trains_direction_and_length(fluid, dim):
     start = np.random.RandomState(0).randn(3, 2).astype('float32')
     attr = fluid.WeightNormParamAttr(dim, 'w', fluid.initializer.NumpyArrayInitializer(start))
     x = fluid.data('x', [None, 3])

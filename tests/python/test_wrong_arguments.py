@@ -93,7 +93,7 @@ def called(function, arguments):
     return lambda: function(*arguments)
 
 
-def test_none_in_place_of_an_object_is_refused_by_every_bound_function():
+def test_every_bound_function_refuses_none_for_an_object():
     made, calls = instances(), []
     for name, function, signature in bound_functions():
         given = parameters(signature)
@@ -107,7 +107,7 @@ def test_none_in_place_of_an_object_is_refused_by_every_bound_function():
         assert 'ProgramError' in text and 'E-argument-type' in text, (label, text)
 
 
-def test_no_bound_function_crashes_or_gives_the_error_of_pybind11():
+def test_bound_functions_never_crash_or_raise_pybind11_errors():
     odd, calls = object(), []
     for name, function, signature in bound_functions():
         count = len(parameters(signature))
@@ -130,7 +130,7 @@ def test_no_bound_function_crashes_or_gives_the_error_of_pybind11():
     (lambda fluid: fluid.LoDTensorArray().append(None), r'^LoDTensorArray\.append: tensor must be LoDTensor, not None'),
     (lambda fluid: fluid.core.Scope.var(None, 'a'), r'a method of a class was called with None'),
 ])
-def test_errors_name_the_function_the_argument_and_what_was_given(fluid, call, text):
+def test_errors_name_function_argument_and_value(fluid, call, text):
     with pytest.raises(TypeError, match=text) as caught:
         call(fluid)
     assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == 'E-argument-type'
@@ -149,7 +149,7 @@ def public_functions():
     return found
 
 
-def test_none_in_place_of_what_python_functions_need_is_explained():
+def test_none_for_required_python_arguments_is_explained():
     import penstock.fluid.incubate.fleet.utils.http_server  # noqa: F401
     calls = []
     for name, function in public_functions().items():
@@ -168,7 +168,7 @@ def test_none_in_place_of_what_python_functions_need_is_explained():
 
 
 @pytest.mark.parametrize('folder, is_library', [('', True), ('site-packages', False), ('dist-packages', False)])
-def test_packages_in_the_folder_of_pythons_library_are_not_of_the_library(folder, is_library):
+def test_site_packages_are_not_part_of_the_standard_library(folder, is_library):
     path = os.path.join(os.path.dirname(os.__file__), folder, 'x.py')
     code = compile('def inside():\n    raise TypeError', path, 'exec')
     names = {}

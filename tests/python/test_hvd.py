@@ -7,8 +7,9 @@ import sys
 import pytest
 from rank_processes import Ranks
 
-# Each rank computes the expected results from the numbers of all ranks, and compares.
-ARRAYS = """
+# The topics are parts of one script, because starting processes takes seconds. Each rank computes the expected
+# results from the numbers of all ranks, compares, and prints a topic at its end.
+START = """
     import sys, threading
     import numpy as np
     import penstock
@@ -26,7 +27,34 @@ ARRAYS = """
 
     def of_all(*arguments):
         return [of(r, *arguments) for r in range(size)]
+"""
 
+
+@pytest.fixture(scope='module', params=[(ranks, backend) for ranks in (2, 4)
+                                        for backend in ('shared_memory', 'gloo', 'hierarchical')],
+                ids=lambda param: '%d-%s' % param)
+def ends(request, tmp_path_factory):
+    """The exit code, standard output and standard error of each rank of the script of all topics."""
+    ranks, backend = request.param
+    script = START + ''.join(text + "    print('%s')\n" % topic for topic, text in TOPICS.items())
+    with Ranks(tmp_path_factory.mktemp('ranks'), script, ranks, ranks, backend,
+               environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+        ends = job.ends()
+    if any('this build has no Gloo' in err for _, _, err in ends):
+        pytest.skip('this build has no Gloo')
+    return ends
+
+
+def expect_end_of(topic, ends):
+    """Fails with the errors of a rank that ended in the topic, and names the topic if it ended in an earlier one."""
+    for _, out, err in ends:
+        done = out.splitlines()
+        if topic not in done:
+            last = next(one for one in TOPICS if one not in done)
+            pytest.fail(err if last == topic else 'a rank ended in the topic %r' % last, pytrace=False)
+
+
+REDUCTIONS = """
     # Reductions; on one host in the order of the ranks.
     in_order = sys.argv[2] == 'shared_memory'
     for dtype in ('float16', 'float32', 'float64', 'int32', 'int64', 'int8', 'uint8'):
@@ -51,7 +79,14 @@ ARRAYS = """
     close(hvd.allreduce(transposed, op=hvd.Sum), np.sum(of_all(), axis=0).T, rtol=1e-6, atol=1e-6)
     big = hvd.allreduce(np.full(300000, rank, 'float32'), op=hvd.Sum)
     assert (big == size * (size - 1) / 2).all()
+"""
 
+
+def test_reductions_and_broadcasts_equal_numpy(ends):
+    expect_end_of('reductions', ends)
+
+
+IN_PLACE = """
     # In place, and compressed.
     mine = of(rank)
     assert hvd.allreduce_(mine, op=hvd.Sum) is mine
@@ -63,13 +98,27 @@ ARRAYS = """
     expected = np.sum([each.astype('float16').astype('float32') for each in of_all()], axis=0).astype('float16')
     assert halves.dtype == 'float32'
     close(halves, expected.astype('float32'), rtol=0 if in_order else 1e-2, atol=0 if in_order else 1e-2)
+"""
 
+
+def test_in_place_and_compressed_operations_equal_numpy(ends):
+    expect_end_of('in place', ends)
+
+
+ALLGATHER = """
     # Rows of all: different numbers, none, other types.
     rows = [of(r, 'float32', (r, 2)) for r in range(size)]
     same(hvd.allgather(rows[rank]), np.concatenate(rows))
     same(hvd.allgather(np.array([rank == 1])), [r == 1 for r in range(size)])
     assert hvd.allgather(np.zeros((0, 3))).shape == (0, 3)
+"""
 
+
+def test_allgather_concatenates_the_rows_of_all_ranks(ends):
+    expect_end_of('allgather', ends)
+
+
+ASYNCHRONOUS = """
     # Beside the program.
     mine = of(rank)
     handles = [hvd.allreduce_async(mine, op=hvd.Sum, name='a'), hvd.allgather_async(rows[rank]),
@@ -82,7 +131,14 @@ ARRAYS = """
     while not hvd.poll(handle):
         pass
     hvd.synchronize(handle)
+"""
 
+
+def test_asynchronous_operations_return_their_results(ends):
+    expect_end_of('asynchronous', ends)
+
+
+ADASUM = """
     # Adasum, by its definition.
     def pair(a, b):
         a, b = a.astype('float64'), b.astype('float64')
@@ -97,7 +153,14 @@ ARRAYS = """
     same(hvd.allreduce(np.zeros(3), op=hvd.Adasum), np.zeros(3))
     right = np.eye(size)[rank]                                      # of orthogonal ones: their sum
     same(hvd.allreduce(right, op=hvd.Adasum), np.ones(size))
+"""
 
+
+def test_adasum_follows_its_definition(ends):
+    expect_end_of('adasum', ends)
+
+
+THREADS = """
     # From several threads, one after the other by agreement.
     turn, sums = threading.Condition(), []
     def add(i):
@@ -109,7 +172,14 @@ ARRAYS = """
     threads = [threading.Thread(target=add, args=(i,)) for i in range(4)]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
+"""
 
+
+def test_threads_start_operations_in_an_agreed_order(ends):
+    expect_end_of('threads', ends)
+
+
+ERRORS = """
     # Errors that are detected before other ranks are involved.
     def refuses(error, id, call):
         try:
@@ -130,24 +200,37 @@ ARRAYS = """
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allreduce_(np.ones((2, 3)).T))
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.allgather(np.float32(1)))
     refuses(penstock.ProgramError, 'E-hvd-root', lambda: hvd.broadcast(np.ones(2), size))
+"""
+
+
+def test_invalid_arguments_are_refused_without_the_other_ranks(ends):
+    expect_end_of('errors', ends)
+
+
+SHUTDOWN = """
     hvd.barrier()
     hvd.shutdown()
     assert not hvd.is_initialized()
     refuses(penstock.StateError, 'E-hvd-init', lambda: hvd.allreduce(np.ones(2)))
     refuses(penstock.StateError, 'E-collective-left', hvd.init)
-    print('all is well')
 """
 
 
-@pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
-@pytest.mark.parametrize('ranks', [2, 4])
-def test_every_function_on_arrays_equals_numpy(tmp_path, ranks, backend):
-    with Ranks(tmp_path, ARRAYS, ranks, ranks, backend,
-               environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
-        ends = job.ends()
-        if any('this build has no Gloo' in err for _, _, err in ends):
-            pytest.skip('this build has no Gloo')
-        assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * ranks, ends
+def test_operations_after_shutdown_are_refused(ends):
+    expect_end_of('shutdown', ends)
+    assert [(code, out.splitlines()) for code, out, _ in ends] == [(0, list(TOPICS))] * len(ends), ends
+
+
+TOPICS = {
+    'reductions': REDUCTIONS,
+    'in place': IN_PLACE,
+    'allgather': ALLGATHER,
+    'asynchronous': ASYNCHRONOUS,
+    'adasum': ADASUM,
+    'threads': THREADS,
+    'errors': ERRORS,
+    'shutdown': SHUTDOWN,
+}
 
 
 DIFFERENT = """
@@ -176,7 +259,7 @@ DIFFERENT = """
     ("hvd.allgather(np.ones((1, 2)), name='w')", "hvd.allgather(np.ones((1, 2), 'float32'), name='w')",
      'E-hvd-allgather'),
 ])
-def test_ranks_that_do_different_things_are_all_told_which(tmp_path, first, second, says):
+def test_all_ranks_report_mismatched_operations(tmp_path, first, second, says):
     with Ranks(tmp_path, DIFFERENT.format(first=first, second=second), 2) as job:
         for code, out, err in job.ends():
             assert code == 3, err
@@ -208,7 +291,7 @@ ALONE = """
 """
 
 
-def test_a_process_without_a_launcher_is_a_job_of_its_own(tmp_path):
+def test_a_process_without_a_launcher_is_a_job_of_one_rank(tmp_path):
     path = tmp_path / 'alone.py'
     path.write_text('\n'.join(line[4:] for line in ALONE.splitlines()))
     environment = {name: value for name, value in os.environ.items() if not name.startswith('PADDLE_')}
@@ -232,5 +315,5 @@ def test_the_launcher_starts_ranks_without_pservers(tmp_path):
         assert '3 3 3' in (tmp_path / 'mylog' / ('workerlog.%d' % rank)).read_text()
 
 
-def test_importing_penstock_does_not_import_it():
+def test_importing_penstock_does_not_import_hvd():
     subprocess.run([sys.executable, '-c', 'import sys, penstock; assert "penstock.hvd" not in sys.modules'], check=True)

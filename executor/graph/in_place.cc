@@ -7,6 +7,30 @@
 namespace penstock::exec {
 namespace {
 
+// The slot of the op whose only argument is this one; null if other arguments are the same variable.
+const std::string* OnlySlotOf(const std::vector<Slot>& slots, const std::vector<std::vector<int>>& arguments,
+                              int wanted) {
+  const std::string* found = nullptr;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto times = std::ranges::count(arguments[i], wanted);
+    if (times == 0) continue;
+    if (times > 1 || found != nullptr) return nullptr;
+    found = &slots[i].name.str();
+  }
+  return found;
+}
+
+// Whether the op is elementwise and has no other output.
+bool IsOneElementwise(const Instruction& instruction, const std::string& out) {
+  const OpDef& def = *instruction.def;
+  if (!def.keeps_layout() || def.optimizer().has_value()) return false;
+  if (def.FindOutput(out)->aliasing == Aliasing::kNever) return false;
+  std::ptrdiff_t outputs = 0;
+  for (const std::vector<int>& row : instruction.outputs)
+    outputs += std::ranges::count_if(row, [](int slot) { return slot >= 0; });
+  return outputs == 1;
+}
+
 class TakeOvers {
  public:
   TakeOvers(const Specialisation& specialisation, const std::vector<int>& place_of)
@@ -64,7 +88,6 @@ class TakeOvers {
   int InputFor(int step, const OutputSlot& output, int to) const {
     const Instruction& instruction = block().instructions[static_cast<std::size_t>(step)];
     const TensorDesc& written = specialisation_.type(output.type);
-    const std::string* const out = OnlySlotOf(instruction.op->outputs(), instruction.outputs, output.slot);
     for (const InputSlot& input : specialisation_.InputsOf(static_cast<std::size_t>(step))) {
       const int from = PlaceOf(input.slot);
       if (from < 0 || from == to || taken_[static_cast<std::size_t>(from)]) continue;
@@ -72,38 +95,11 @@ class TakeOvers {
       const bool alike = read.kind == VarKind::kTensor && read.dtype == written.dtype &&
                          read.shape.Count() == written.shape.Count() && Bytes(from) == Bytes(to);
       if (!alike || slot(input.slot).last_use != step) continue;
-      const std::string* const in = OnlySlotOf(instruction.op->inputs(), instruction.inputs, input.slot);
-      if (out == nullptr || in == nullptr) continue;
-      if (instruction.def->computes_in_place(*out, *in)) return from;
-      if (IsOneElementwise(instruction, *out) && read.shape == written.shape) return from;
+      if (ComputesInPlace(instruction, output.slot, input.slot, read.shape == written.shape)) return from;
     }
     return -1;
   }
   std::size_t Bytes(int place) const { return specialisation_.places[static_cast<std::size_t>(place)].bytes; }
-
-  // Whether the op is elementwise and has no other output.
-  static bool IsOneElementwise(const Instruction& instruction, const std::string& out) {
-    const OpDef& def = *instruction.def;
-    if (!def.keeps_layout() || def.optimizer().has_value()) return false;
-    if (def.FindOutput(out)->aliasing == Aliasing::kNever) return false;
-    std::ptrdiff_t outputs = 0;
-    for (const std::vector<int>& row : instruction.outputs)
-      outputs += std::ranges::count_if(row, [](int slot) { return slot >= 0; });
-    return outputs == 1;
-  }
-
-  // The slot of the op whose only argument is this one; null if other arguments are the same variable.
-  static const std::string* OnlySlotOf(const std::vector<Slot>& slots,
-                                       const std::vector<std::vector<int>>& arguments, int wanted) {
-    const std::string* found = nullptr;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const auto times = std::ranges::count(arguments[i], wanted);
-      if (times == 0) continue;
-      if (times > 1 || found != nullptr) return nullptr;
-      found = &slots[i].name.str();
-    }
-    return found;
-  }
 
   const Specialisation& specialisation_;
   const std::vector<int>& place_of_;
@@ -113,6 +109,13 @@ class TakeOvers {
 };
 
 }  // namespace
+
+bool ComputesInPlace(const Instruction& instruction, int output, int input, bool alike) {
+  const std::string* const out = OnlySlotOf(instruction.op->outputs(), instruction.outputs, output);
+  const std::string* const in = OnlySlotOf(instruction.op->inputs(), instruction.inputs, input);
+  if (out == nullptr || in == nullptr) return false;
+  return instruction.def->computes_in_place(*out, *in) || (alike && IsOneElementwise(instruction, *out));
+}
 
 std::vector<int> PlacesToTakeOver(const Specialisation& specialisation, const std::vector<int>& place_of) {
   return TakeOvers(specialisation, place_of).Find();

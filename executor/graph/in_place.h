@@ -11,6 +11,10 @@
 
 namespace penstock::exec {
 
+// Whether the instruction computes the output, a slot, in the memory of the input, a slot of as many elements
+// of its type that nothing reads afterwards. `alike`: both have one shape.
+bool ComputesInPlace(const Instruction& instruction, int output, int input, bool alike);
+
 // For each place, the place whose memory it takes over; -1: none. `place_of`: the place of each slot, or -1.
 // An output takes over an input's place if
 //   * both are temporaries in the arena, of one element type and size, and the op first writes the output and

@@ -15,6 +15,7 @@
 #include "executor/graph/first_place.h"
 #include "executor/plan/plan.h"
 #include "executor/schedule/frame_pool.h"
+#include "executor/schedule/nan_check.h"
 #include "executor/schedule/peeked.h"
 #include "executor/schedule/plan_cache.h"
 #include "executor/schedule/running.h"
@@ -31,9 +32,11 @@ namespace penstock::exec {
 
 // A compiled block with its plans, and the frames of each place.
 struct Executor::Entry {
-  Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, std::size_t kept_max, int places)
+  Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, bool checked, std::size_t kept_max,
+        int places)
       : block(std::move(compiled)),
         content_id(id),
+        checks_results(checked),
         may_wait(std::any_of(block->instructions.begin(), block->instructions.end(), OpMayWait)),
         lands(std::any_of(block->instructions.begin(), block->instructions.end(), OpLands)),
         every_fetch(block->fetches.size()),
@@ -44,6 +47,8 @@ struct Executor::Entry {
   }
   const std::shared_ptr<const CompiledBlock> block;
   const std::uint64_t content_id;
+  // Made for runs that check the results of each op (nan_check.h): plans keep the ops apart.
+  const bool checks_results;
   const bool may_wait;
   const bool lands;  // an op takes parameters from the trainer's communicator
   // The fetches as the caller gave them; if it gave none, the block's fetches come from the program.
@@ -69,6 +74,7 @@ using EntryRef = Executor::Compiled;
 struct BlockKey {
   std::uint64_t content_id = 0;
   int block = 0;
+  bool checks_results = false;
   std::vector<std::string> keeps;
   friend bool operator==(const BlockKey&, const BlockKey&) = default;
 };
@@ -135,8 +141,8 @@ struct Executor::Impl {
                               CompileBlock(ops, verified, std::move(request)));
     PENSTOCK_RETURN_IF_ERROR(Attach(*block));
     compiled_count.fetch_add(1, std::memory_order_relaxed);
-    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), options.specialisations_max,
-                                         static_cast<int>(lanes.size()));
+    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), CheckNanInf(),
+                                         options.specialisations_max, static_cast<int>(lanes.size()));
     entry->fetches_asked = std::move(fetches);
     return entry;
   }
@@ -148,6 +154,7 @@ struct Executor::Impl {
     for (auto it = main_entries.begin(); it != main_entries.end(); ++it) {
       const Entry& entry = **it;
       if (entry.content_id != program.content_id() || !SameFeeds(entry, feeds)) continue;
+      if (entry.checks_results != CheckNanInf()) continue;
       if (!std::equal(fetches.begin(), fetches.end(), entry.fetches_asked.begin(), entry.fetches_asked.end()))
         continue;
       if (it != main_entries.begin()) main_entries.splice(main_entries.begin(), main_entries, it);
@@ -181,7 +188,7 @@ struct Executor::Impl {
   }
 
   Result<EntryRef> BlockEntry(const Program& program, int block, std::vector<std::string> keeps) {
-    const BlockKey key = {program.content_id(), block, std::move(keeps)};
+    const BlockKey key = {program.content_id(), block, CheckNanInf(), std::move(keeps)};
     if (EntryRef found = FindBlock(key)) return found;
     PENSTOCK_ASSIGN_OR_RETURN(
         EntryRef entry,
@@ -231,10 +238,12 @@ struct Executor::Impl {
   Result<std::unique_ptr<Frame>> MakeFrame(Lane& lane, Entry& entry, const Supplied& supplied,
                                            const ScopeBinding& binding) {
     PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
+    PlanOptions of_plan = passes;
+    of_plan.fusion = passes.fusion && !entry.checks_results;
     const auto make = [&]() -> Result<Specialised> {
       PENSTOCK_ASSIGN_OR_RETURN(
           Specialised made,
-          MakePlan(ops, entry.block, KnownTypes(*entry.block, supplied, binding), lane.services, passes));
+          MakePlan(ops, entry.block, KnownTypes(*entry.block, supplied, binding), lane.services, of_plan));
       specialised_count.fetch_add(1, std::memory_order_relaxed);
       late_step_count.fetch_add(made.plan->steps_without_kernel, std::memory_order_relaxed);
       return made;

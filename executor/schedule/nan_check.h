@@ -2,7 +2,8 @@
 //
 //   FLAGS_check_nan_inf=1 in the environment, or SetCheckNanInf(true)
 //
-// Each run reads the flag once. Off, the check costs nothing; on, it costs a pass over each output.
+// Each run reads the flag once. Off, the check costs nothing; on, it costs a pass over each output, and plans
+// are made without fusion, so that each op has outputs of its own.
 #pragma once
 
 #include "executor/schedule/frame.h"

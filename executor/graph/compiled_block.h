@@ -41,6 +41,8 @@ struct SlotInfo {
   int view_of = -1;
 };
 
+struct RowChain;
+
 // An op with its arguments as slots, in the order of op->inputs() and op->outputs(); -1 stands for a missing
 // variable.
 struct Instruction {
@@ -55,6 +57,8 @@ struct Instruction {
   bool starts_blocks = false;
   std::vector<std::vector<int>> inputs;
   std::vector<std::vector<int>> outputs;
+  // The ops that the instruction runs on a few rows at a time (row_chain.h); null: it runs `op`.
+  std::shared_ptr<const RowChain> chain = {};
 };
 
 // An instruction that cuts or joins rows. Some or all of its parts are views of the whole

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/row_kernel.h"
 #include "framework/op/operand_kinds.h"
 
 namespace penstock::exec {
@@ -122,6 +123,7 @@ Result<InferContext> InferenceOf(const CompiledBlock& block, const Instruction& 
                          return slots[static_cast<std::size_t>(slot)];
                        });
   if (Status status = instruction.def->Infer(context); !status.ok()) {
+    if (instruction.chain != nullptr) return status;  // it names the op
     return ExplainOp(std::move(status), block.program, block.block, instruction.position,
                      FactsOf(block, instruction, slots));
   }
@@ -233,6 +235,15 @@ int ThreadsFor(const std::vector<KernelSetup::Arguments>& inputs,
   return elements < kFewElements ? 1 : threads;
 }
 
+Result<std::unique_ptr<Kernel>> NewKernel(const Instruction& instruction, DType type) {
+  if (instruction.chain != nullptr) return NewRowKernel(instruction.chain);
+  const OpDef& def = *instruction.def;
+  if (const KernelFactory factory = def.FindKernel(DeviceKind::kCpu, type)) return factory();
+  if (!def.not_built().empty())
+    return Unimplemented("E-kernel-missing", def.type(), ": it is declared, not run: ", def.not_built());
+  return Unimplemented("E-kernel-missing", def.type(), ": there is no CPU kernel for ", DTypeName(type));
+}
+
 }  // namespace
 
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
@@ -243,15 +254,8 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
                      FactsOf(block, instruction, slots));
   };
   const Op& op = *instruction.op;
-  const KernelFactory factory = instruction.def->FindKernel(DeviceKind::kCpu, inferred.kernel_type);
-  if (factory == nullptr && !instruction.def->not_built().empty()) {
-    return explain(Unimplemented("E-kernel-missing", op.type(),
-                                 ": it is declared, not run: ", instruction.def->not_built()));
-  }
-  if (factory == nullptr) {
-    return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
-                                 DTypeName(inferred.kernel_type)));
-  }
+  Result<std::unique_ptr<Kernel>> kernel = NewKernel(instruction, inferred.kernel_type);
+  if (!kernel.ok()) return explain(std::move(kernel).status());
   std::vector<KernelSetup::Arguments> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs().size(); ++i) {
     auto& arguments = inputs.emplace_back(KernelSetup::Arguments{op.inputs()[i].name, {}});
@@ -273,10 +277,11 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
                     {.program = &block.program, .block = block.block, .awaited = true});
   PreparedKernel prepared;
-  prepared.kernel = factory();
+  prepared.kernel = *std::move(kernel);
   if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())
     return explain(std::move(status));
-  if (Status status = prepared.kernel->Prepare(setup); !status.ok()) return explain(std::move(status));
+  if (Status status = prepared.kernel->Prepare(setup); !status.ok())
+    return instruction.chain != nullptr ? std::move(status) : explain(std::move(status));
   prepared.workspaces = setup.workspaces();
   return prepared;
 }

@@ -5,6 +5,7 @@
 
 #include "executor/graph/explain.h"
 #include "executor/graph/place_temporaries.h"
+#include "executor/graph/row_chain.h"
 #include "executor/graph/sent_values.h"
 #include "executor/graph/type_table.h"
 
@@ -202,7 +203,7 @@ class Specialiser {
       return ExplainOp(
           FailedPrecondition("E-run-memory", "block ", out_->block->block,
                              ": not enough memory for these shapes: ", written.name, " : ", TypeText(info)),
-          out_->block->program, out_->block->block, instruction.position);
+          out_->block->program, out_->block->block, OpAbout(instruction, slot).position);
     }
     if (out_->block->slots[static_cast<std::size_t>(slot)].home == Home::kFrame) temporary_bytes_ += bytes;
     out_->outputs.push_back({.slot = slot,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/graph/first_place.h"
+#include "executor/plan/by_rows.h"
 #include "executor/plan/channels_last.h"
 #include "executor/plan/fuse.h"
 #include "executor/plan/receive_early.h"
@@ -26,7 +27,10 @@ Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const Compil
   // The slots that a pass has added are temporaries.
   for (std::size_t s = known.size(); s < block->slots.size(); ++s)
     known.push_back(DescOf(*block->slots[s].var));
-  if (options.fusion) block = FuseOps(ops, block, known);
+  if (options.fusion) {
+    block = FuseOps(ops, block, known);
+    block = RunByRows(block, known);
+  }
   auto made = Specialise(MarkedOfFirstPlace(std::move(block)), std::move(known), services, options.in_place);
   if (made.ok()) PENSTOCK_RETURN_IF_ERROR(VerifyPlan(*made->plan));
   return made;

@@ -1,8 +1,8 @@
 // From a compiled block and the types of a run to the plan that the run follows: ReceiveEarly
-// (receive_early.h), StoreChannelsLast (channels_last.h) and FuseOps (fuse.h) rewrite the block, then
-// Specialise (executor/graph) infers shapes, prepares kernels and places temporaries, outputs in the memory
-// of inputs where that is possible (executor/graph/in_place.h). In the end VerifyPlan (verify.h) checks the
-// result.
+// (receive_early.h), StoreChannelsLast (channels_last.h), FuseOps (fuse.h) and RunByRows (by_rows.h) rewrite
+// the block, then Specialise (executor/graph) infers shapes, prepares kernels and places temporaries, outputs
+// in the memory of inputs where that is possible (executor/graph/in_place.h). In the end VerifyPlan
+// (verify.h) checks the result.
 //
 //   penstock plan --exec main.pb --batch 64    prints the plan of a program
 #pragma once
@@ -16,7 +16,7 @@ namespace penstock::exec {
 
 struct PlanOptions {
   bool channels_last = true;
-  bool fusion = true;    // bytes are the same
+  bool fusion = true;    // FuseOps and RunByRows; bytes are the same
   bool in_place = true;  // outputs take over the memory of inputs; bytes are the same
 };
 

@@ -1,6 +1,7 @@
 #include "executor/plan/plan_text.h"
 
 #include "executor/graph/explain.h"
+#include "executor/graph/row_chain.h"
 #include "framework/base/strings.h"
 #include "framework/text/printer.h"
 
@@ -30,6 +31,15 @@ std::string AwaitsText(const Specialisation& plan, std::size_t step) {
   return text;
 }
 
+// The ops that an instruction runs by rows.
+std::string ChainText(const RowChain& chain) {
+  std::string text;
+  const std::string dimensions = chain.dimensions == 1 ? "" : StrCat(" of ", chain.dimensions, " dimensions");
+  for (const Instruction& member : chain.block.instructions)
+    text += StrCat("     by rows", dimensions, ": ", PrintOp(*member.op), "\n");
+  return text;
+}
+
 }  // namespace
 
 std::string PlanText(const Specialisation& plan) {
@@ -39,6 +49,7 @@ std::string PlanText(const Specialisation& plan) {
     if (plan.steps[i].awaits) text += AwaitsText(plan, i);
     text += StrCat(i, "  ", PrintOp(*plan.block->instructions[i].op),
                    !plan.steps[i].has_kernel ? "  late\n" : "\n");
+    if (plan.block->instructions[i].chain != nullptr) text += ChainText(*plan.block->instructions[i].chain);
     for (const OutputSlot& output : plan.OutputsOf(i)) {
       text += StrCat("     ", plan.block->slots[static_cast<std::size_t>(output.slot)].name, " : ",
                      TypeText(plan.type(output.type)), " ", PlaceText(plan, output), "\n");

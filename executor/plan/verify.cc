@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/graph/explain.h"
+#include "executor/plan/verify_chain.h"
 #include "framework/base/strings.h"
 
 namespace penstock::exec {
@@ -25,6 +26,9 @@ class Verifier {
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       PENSTOCK_RETURN_IF_ERROR(CheckWritten(s));
       PENSTOCK_RETURN_IF_ERROR(CheckTypes(s));
+      if (block_.instructions[s].chain != nullptr) {
+        if (const std::string fault = FaultOfChain(plan_, s); !fault.empty()) return Broken(s, fault);
+      }
       PENSTOCK_RETURN_IF_ERROR(CheckInProgress(s));
     }
     TakeAwaits(plan_.steps.size());
@@ -141,6 +145,13 @@ class Verifier {
     return CheckSizes();
   }
 
+  // Whether a step can compute an output in the memory of a temporary that it reads.
+  bool TakesOver(std::size_t step, int output, int input) const {
+    const Instruction& instruction = block_.instructions[step];
+    if (!Reads(instruction, input)) return false;
+    return instruction.chain == nullptr || ChainComputesInPlace(plan_, step, output, input);
+  }
+
   // alive_ holds ranges that are disjoint, each with the place that is alive there.
   Status PutIntoArena(std::size_t p, std::size_t step) {
     const Place& place = plan_.places[p];
@@ -157,7 +168,7 @@ class Verifier {
       }
       const int first = SlotOf(p).first_write;
       const bool takes_over =
-          slot.last_use == first && other.offset == begin && Reads(block_.instructions[step], other.slot);
+          slot.last_use == first && other.offset == begin && TakesOver(step, place.slot, other.slot);
       if (slot.last_use >= first && !takes_over)
         return Broken(step, Name(place.slot), " lies in the memory of ", Name(other.slot),
                       ", which is in use");

@@ -6,6 +6,7 @@
 //     before, and nothing is in progress when the run has ended.
 //   * Temporaries that are alive at once lie apart in the arena, unless the step that first writes the one is
 //     the last that uses the other. Each lies within the arena and holds all its writers' values.
+//   * An instruction that runs a chain of ops does what these do one after the other (verify_chain.h).
 //
 // Takes time proportional to the arguments of the steps.
 #pragma once

@@ -399,6 +399,9 @@ void Frame::Remake(const OutputSlot& output, const TensorDesc& info) {
 }
 
 Status Frame::Explain(Status status, const Instruction& instruction) const {
+  // The op at the place of a chain is its last one, which has other inputs.
+  if (instruction.chain != nullptr)
+    return ExplainOp(std::move(status), block().program, block().block, instruction.position);
   std::vector<TensorDesc> known(block().slots.size());
   for (const auto& args : instruction.inputs) {
     for (const int slot : args) {

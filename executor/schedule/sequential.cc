@@ -53,8 +53,8 @@ Status RunStep(Frame& frame, std::size_t i, const StepRun& step, Scope& scope) {
   Scope& seen = frame.specialisation().steps[i].starts_blocks ? frame.ImportScope(scope) : scope;
   KernelRun run(frame.variables(), step.workspaces, &seen);
   Status status = step.kernel->Run(run);
-  if (!status.ok()) [[unlikely]]
-    return frame.Explain(std::move(status), instruction);
+  if (!status.ok()) [[unlikely]]  // a chain's error names the op
+    return instruction.chain != nullptr ? status : frame.Explain(std::move(status), instruction);
   CopyLods(step.lod_copies, frame.variables());
   return status;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/row_chain.h"
 
 namespace penstock::exec {
 namespace {
@@ -40,7 +41,7 @@ Result<std::vector<TensorDesc>> InputTypes(const CompiledBlock& block, const Ins
       if (!may_be_empty && !variable.initialized() && (info.var->type || needs_type)) {
         return ExplainOp(FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                                             " has no value: the op that should have made it did not"),
-                         block.program, block.block, instruction.position);
+                         block.program, block.block, OpAbout(instruction, slot).position);
       }
       types.push_back(DescOf(variable, *info.var));
     }

@@ -46,6 +46,36 @@ TEST(SteadyState, AThousandSmallOpsAllocateNothing) {
   EXPECT_LE(AllocationsOfOneRun(executor, p.program, scope, feeds, fetches), 4);
 }
 
+constexpr char kChain[] = R"(program
+block 0 {
+  data x : f32[?, 1024]
+  param b : f32[1024]
+  t : f32[?, 1024] = elementwise_add(X=x, Y=b)
+  r : f32[?, 1024] = tanh(X=t)
+  s : f32[?, 1024] = scale(X=r) {scale=2.0}
+  u : f32[?, 1024] = elementwise_mul(X=s, Y=x)
+  (X@GRAD=v : f32[?, 1024]) = tanh_grad(Out=r, Out@GRAD=u)
+}
+)";
+
+TEST(SteadyState, ChainsByRowsAllocateNothing) {
+  const Program program = ParseText(kChain, "test").value();
+  for (const int threads : {1, 2}) {
+    exec::Executor executor(AllOps(), {.threads = threads});
+    Scope scope;
+    test::SetTensor(scope, "b", test::Ramp(DType::kFp32, {1024}, 0, 1));
+    for (const Dim rows : {Dim{512}, Dim{301}, Dim{1024}}) {
+      const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {rows, 1024}, 0, 1e-6)}};
+      EXPECT_EQ(AllocationsOfOneRun(executor, program, scope, feeds, {}), 0) << rows << " rows";
+    }
+    // Shapes that come again find their plan and their memory.
+    for (const Dim rows : {Dim{301}, Dim{512}}) {
+      const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {rows, 1024}, 0, 1e-6)}};
+      EXPECT_EQ(AllocationsOfOneRun(executor, program, scope, feeds, {}), 0) << rows << " rows, again";
+    }
+  }
+}
+
 constexpr char kLoop[] = R"(program
 block 0 {
   data x : f32[2, 3]

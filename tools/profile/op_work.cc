@@ -5,7 +5,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "executor/graph/row_chain.h"
 #include "framework/base/strings.h"
 #include "framework/op/op_def.h"
 
@@ -67,6 +70,7 @@ class Arguments {
   }
   const Op& op() const { return *instruction_.op; }
   const OpDef& def() const { return *instruction_.def; }
+  const exec::RowChain& chain() const { return *instruction_.chain; }
 
   // Null: it is absent, or not a tensor of known extents.
   const TensorDesc* Input(std::string_view name) const {
@@ -170,6 +174,25 @@ std::optional<double> FlopsOf(const Arguments& arguments) {
   return known ? std::optional(most) : std::nullopt;
 }
 
+// Of the elementwise ops that an instruction runs by rows.
+std::optional<double> FlopsOfChain(const Arguments& arguments) {
+  std::vector<TensorDesc> read;
+  if (!arguments.EachInput([&](const std::string&, const TensorDesc& info) { read.push_back(info); }))
+    return std::nullopt;
+  const exec::RowChain& chain = arguments.chain();
+  const Result<exec::ChainTypes> types = exec::TypesOfChain(chain, std::move(read));
+  if (!types.ok()) return std::nullopt;
+  double flops = 0;
+  for (const exec::Instruction& member : chain.block.instructions) {
+    double most = 0;
+    exec::EachSlot(member.outputs, [&](int slot) {
+      most = std::max(most, CountOf(types->types[static_cast<std::size_t>(slot)]));
+    });
+    flops += most;
+  }
+  return flops;
+}
+
 std::optional<double> BytesOf(const Arguments& arguments) {
   std::string_view table, rows;
   for (const auto& [type, whole, read] : kTables) {
@@ -191,7 +214,8 @@ std::optional<double> BytesOf(const Arguments& arguments) {
 OpWork WorkOf(const exec::Specialisation& plan, std::size_t instruction) {
   if (!plan.steps[instruction].has_kernel || plan.block->instructions[instruction].starts_blocks) return {};
   const Arguments arguments(plan, instruction);
-  return {FlopsOf(arguments), BytesOf(arguments)};
+  const bool is_chain = plan.block->instructions[instruction].chain != nullptr;
+  return {is_chain ? FlopsOfChain(arguments) : FlopsOf(arguments), BytesOf(arguments)};
 }
 
 }  // namespace penstock::profile

@@ -4,15 +4,30 @@
     roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
 """
 
-from penstock import _bad_arguments
 from penstock._penstock import DataError, EOFException, InternalError, PeerError, ProgramError, StateError, __version__
-from penstock._role_set import ProgramWarning, Role, RoleSet
-from penstock._transpile import transpile
-from penstock._transpile_ranks import transpile_ranks
 
 __all__ = [
     'DataError', 'EOFException', 'InternalError', 'PeerError', 'ProgramError', 'ProgramWarning', 'Role', 'RoleSet',
     'StateError', '__version__', 'transpile', 'transpile_ranks',
 ]
 
-_bad_arguments.guard_package(__name__)
+# Names that are loaded when they are first used, because they load the whole package, and their modules.
+_LOADED_LATER = {
+    'ProgramWarning': 'penstock._src.transpile.role_set',
+    'Role': 'penstock._src.transpile.role_set',
+    'RoleSet': 'penstock._src.transpile.role_set',
+    'transpile': 'penstock._src.transpile.pservers',
+    'transpile_ranks': 'penstock._src.transpile.ranks',
+}
+
+
+def __getattr__(name):
+    if name not in _LOADED_LATER:
+        raise AttributeError('module %r has no attribute %r' % (__name__, name))
+    from penstock._src.names import facade
+    globals()[name] = facade.load(_LOADED_LATER[name], name, __name__)
+    return globals()[name]
+
+
+def __dir__():
+    return sorted({*globals(), *_LOADED_LATER})

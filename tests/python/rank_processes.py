@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 WAIT_S = 120
 

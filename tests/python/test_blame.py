@@ -1,8 +1,8 @@
 """Which role caused the failure of a job, from the failures of all roles."""
 
 import pytest
-from penstock.distributed.launch.blame import find_cause, named_in
-from penstock.distributed.launch.outcome import ENDED, OWN, REACTED, Failure
+from penstock._src.launch.blame import find_cause, named_in
+from penstock._src.launch.outcome import ENDED, OWN, REACTED, Failure
 
 PSERVERS = ["127.0.0.1:6170", "127.0.0.1:6171"]
 P0, P1 = (f"pserver {address}" for address in PSERVERS)

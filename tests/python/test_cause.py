@@ -5,9 +5,9 @@ import os
 import random
 
 import pytest
-from penstock.distributed.launch.cause import explain_failure, explain_hang
-from penstock.distributed.launch.flight import Event, Flight, Recording
-from penstock.distributed.launch.receipts import table
+from penstock._src.launch.cause import explain_failure, explain_hang
+from penstock._src.launch.flight import Event, Flight, Recording
+from penstock._src.launch.receipts import table
 
 SERVER = "pserver 127.0.0.1:6170"
 

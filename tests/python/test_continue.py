@@ -9,7 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from fleet_jobs import launch, launch_well
-from penstock.fluid import _pserver_values
+from penstock._src.io import pserver_values as _pserver_values
 
 # argv: what to do ('alone', 'job', 'fleet'), the first step, the step after the last.
 # environment: LOAD, how pservers load 'saved'; BY_TRAINERS, how trainers load it; SAVE, where to save at the end.

@@ -1,7 +1,7 @@
 """DataFeedDesc: protobuf's text format, read and written without protobuf."""
 
 import pytest
-from penstock.fluid._text_format import parse, print_message
+from penstock._src.dataset.text_format import parse, print_message
 
 TEXT = '''
 # of a click model

@@ -28,7 +28,7 @@ assert losses == sorted(losses, reverse=True) and len(set(losses)) == 6, losses
 @pytest.fixture
 def fallback(monkeypatch):
     """Sets PENSTOCK_CUDA_FALLBACK=1 after the process's one warning."""
-    from penstock.fluid import _devices
+    from penstock._src.base import devices as _devices
     monkeypatch.setenv('PENSTOCK_CUDA_FALLBACK', '1')
     monkeypatch.setattr(_devices, '_warned', True)
 

@@ -9,8 +9,8 @@ import urllib.request
 
 import penstock
 import pytest
-from penstock.distributed.launch.job import make_job, make_plan
-from penstock.distributed.launch.options import parse_options
+from penstock._src.launch.job import make_job, make_plan
+from penstock._src.launch.options import parse_options
 
 
 def roles(tmp_path, monkeypatch, *arguments, **environment):

@@ -11,7 +11,7 @@ import urllib.parse
 
 import pytest
 from penstock import _penstock
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig
+from penstock._src.transpile.config import DistributeTranspilerConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'python' / 'docs'

@@ -7,17 +7,18 @@ import subprocess
 import sys
 
 import pytest
-from penstock import ProgramError, _environment, _penstock
-from penstock.distributed.launch.errors import JobError
-from penstock.distributed.launch.job import make_plan
-from penstock.distributed.launch.options import parse_options
+from penstock import ProgramError, _penstock
+from penstock._src.base import environment as _environment
+from penstock._src.launch.errors import JobError
+from penstock._src.launch.job import make_plan
+from penstock._src.launch.options import parse_options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Files that pass a whole environment on, or that set a variable, and read none.
 PASS_ON = {
     "python/penstock/compat/__init__.py", "python/penstock/compat/__main__.py",
-    "python/penstock/compat/alias/paddle/distributed/utils.py", "python/penstock/distributed/launch/job.py",
-    "python/penstock/distributed/launch/main.py", "python/penstock/distributed/launch/role_process.py",
+    "python/penstock/compat/alias/paddle/distributed/utils.py", "python/penstock/_src/launch/job.py",
+    "python/penstock/_src/launch/main.py", "python/penstock/_src/launch/role_process.py",
 }
 
 
@@ -34,7 +35,7 @@ def test_only_the_environment_module_reads_variables():
         text = file.read_text()
         if re.search(r"\bos\.(environb?|getenvb?)\b|from os import .*\b(environ|getenv)", text):
             readers.add(file.relative_to(ROOT).as_posix())
-    assert readers == PASS_ON | {"python/penstock/_environment.py"}
+    assert readers == PASS_ON | {"python/penstock/_src/base/environment.py"}
     for name in PASS_ON:
         assert not re.search(r"os\.environ(\.get|\[[^]]*\](?! =))", (ROOT / name).read_text()), name
 
@@ -49,7 +50,7 @@ def test_every_variable_that_the_sources_name_is_in_the_table():
                 continue
             for name in re.findall(r"""["'](PENSTOCK_[A-Z0-9_]+|PADDLE_[A-Z0-9_]+|FLAGS_[a-z0-9_]*[a-z0-9])["']""",
                                    file.read_text()):
-                of_fluid = file.name in ("_flags.py", "_registry.py")    # flags that are only stored
+                of_fluid = file.name in ("flags.py", "registry.py")    # flags that are only stored
                 assert name in table | others or of_fluid, (file, name)
 
 

@@ -46,7 +46,7 @@ def _modules():
 def _documented():
     """(name, object) of each function, class and method of ours that has a docstring of its own, once."""
     seen = set()
-    for module in _modules():
+    for module in list(_modules()):    # all are imported before the first one is read
         for name, thing in vars(module).items():
             if name.startswith('_') or getattr(thing, '__module__', None) != module.__name__:
                 continue

@@ -62,7 +62,7 @@ REFUSED = [
 
 
 def converted(value, dtype):
-    from penstock.fluid._array_conversion import to_array
+    from penstock._src.ir.array_conversion import to_array
     return to_array(value, dtype, 'x')
 
 

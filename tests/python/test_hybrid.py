@@ -9,7 +9,7 @@ import numpy as np
 import penstock
 import penstock.fluid as fluid
 import pytest
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 from test_jobs import Job
 
 SCRIPT = textwrap.dedent('''

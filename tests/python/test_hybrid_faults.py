@@ -10,7 +10,7 @@ import signal
 import textwrap
 
 import pytest
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 from test_jobs import Job
 
 SCRIPT = textwrap.dedent('''

@@ -8,7 +8,7 @@ import textwrap
 import time
 
 import pytest
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 WAIT_S = 180
 

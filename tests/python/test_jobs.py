@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 WAIT_S = 180
 

@@ -2,7 +2,7 @@
 
 import pytest
 from penstock import ProgramError
-from penstock.fluid._last_words import LINE_MAX, _first_line
+from penstock._src.executor.failure_report import LINE_MAX, _first_line
 
 
 class Silent(Exception):

@@ -191,7 +191,7 @@ def test_process_groups_of_reaped_leaders_are_not_signalled(tmp_path):
 
 
 def test_reaped_children_are_not_signalled(monkeypatch):
-    from penstock.distributed.launch import guard
+    from penstock._src.launch import guard
     signalled = []
     monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append((group, number)))
     child = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)

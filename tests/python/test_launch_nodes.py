@@ -15,7 +15,7 @@ import time
 
 import pytest
 from launched import TRAIN
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
@@ -148,8 +148,8 @@ def test_two_launchers_form_one_job(nodes, order, token):
 
 
 def test_default_ports_are_fluids(tmp_path):
-    from penstock.distributed.launch.job import make_plan
-    from penstock.distributed.launch.options import parse_options
+    from penstock._src.launch.job import make_plan
+    from penstock._src.launch.options import parse_options
     script = tmp_path / "job.py"
     script.write_text("")
     options = parse_options(["--cluster_node_ips", "10.0.0.1,10.0.0.2", "--node_ip", "10.0.0.2", "--server_num", "2",
@@ -268,7 +268,7 @@ def test_foreign_connections_do_not_disturb_waiting_launchers(nodes):
 
 def test_a_replayed_hello_is_refused(nodes):
     """Node 1's hello, read off the network and sent again."""
-    from penstock.distributed.launch.channel import proof
+    from penstock._src.launch.channel import proof
     job = nodes(DUMP)
     job.start(0, PENSTOCK_JOB_TOKEN="right")
     end = time.monotonic() + WAIT_S

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from penstock.distributed.launch.errors import JobError
-from penstock.distributed.launch.job import free_ports, make_job, make_plan
-from penstock.distributed.launch.options import parse_options
-from penstock.distributed.launch.topology import expand_nodelist, find_topology
+from penstock._src.launch.errors import JobError
+from penstock._src.launch.job import free_ports, make_job, make_plan
+from penstock._src.launch.options import parse_options
+from penstock._src.launch.topology import expand_nodelist, find_topology
 
 LAUNCH = [sys.executable, '-m', 'penstock.distributed.launch']
 WAIT_S = 180

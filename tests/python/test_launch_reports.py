@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 from launched import TRAIN
-from penstock.distributed.launch.logs import last_lines, open_log, write_new
-from penstock.distributed.launch.errors import JobError
+from penstock._src.launch.logs import last_lines, open_log, write_new
+from penstock._src.launch.errors import JobError
 from test_launch import LAUNCH, WAIT_S, launch, write_script
 
 FAIL = """
@@ -114,7 +114,7 @@ def test_a_terminal_on_a_full_disk_does_not_end_the_job(tmp_path):
 # Runs the launcher with a grace period that never ends, unless the failed role had met no other.
 GRACES = """
 import sys
-import penstock.distributed.launch.supervisor as supervisor
+import penstock._src.launch.supervisor as supervisor
 from penstock.distributed.launch.main import main
 supervisor.GRACE_S, supervisor.GRACE_ALONE_S = 1e6, 0.1
 sys.exit(main(sys.argv[1:]))

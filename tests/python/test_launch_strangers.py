@@ -5,11 +5,11 @@ import socket
 import threading
 
 import pytest
-from penstock.distributed.launch.channel import Channel, ChannelError, new_nonce, proof, wait_for
-from penstock.distributed.launch.cluster import Cluster, JoinError, join
-from penstock.distributed.launch.job import make_plan
-from penstock.distributed.launch.messages import read_event, read_facts, read_member
-from penstock.distributed.launch.options import parse_options
+from penstock._src.launch.channel import Channel, ChannelError, new_nonce, proof, wait_for
+from penstock._src.launch.cluster import Cluster, JoinError, join
+from penstock._src.launch.job import make_plan
+from penstock._src.launch.messages import read_event, read_facts, read_member
+from penstock._src.launch.options import parse_options
 from test_launch_nodes import DUMP, HOSTS, WAIT_S, nodes  # noqa: F401
 
 TOKEN = "right"

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import penstock
 import pytest
-from penstock._bad_arguments import guarded
+from penstock._src.base.bad_arguments import guarded
 
 
 @pytest.mark.parametrize('call, text', [

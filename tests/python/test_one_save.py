@@ -234,7 +234,7 @@ def test_a_full_disk_is_an_error_with_the_path_and_keeps_the_previous_save(fluid
         def __getattr__(self, name):
             return getattr(self.file, name)
 
-    from penstock.fluid import _file_writing
+    from penstock._src.base import file_writing as _file_writing
     if call == 'write':
         monkeypatch.setattr(_file_writing, 'open', lambda *args: Full(open(*args)), raising=False)
     else:

@@ -92,7 +92,7 @@ def logged(folder, script, **environment):
 
 LOG = '''
 import penstock
-from penstock import _log
+from penstock._src.base import log as _log
 _log.name_process()
 def work():
     _log.info('an info')

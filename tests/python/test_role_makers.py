@@ -5,7 +5,7 @@ import threading
 import pytest
 from penstock import _penstock
 from penstock.fluid.incubate.fleet.base import role_maker
-from penstock.fluid.incubate.fleet.base._file_group import FileGroup
+from penstock._src.fleet.file_group import FileGroup
 from penstock.fluid.incubate.fleet.base.role_maker import (GeneralRoleMaker, PaddleCloudRoleMaker, Role,
                                                            UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker)
 

@@ -279,7 +279,7 @@ def test_a_whole_program_is_saved_without_feeds_and_targets(fluid, tmp_path):
 
 
 def test_a_folder_is_synced_for_the_list_and_once_for_all_files(fluid, tmp_path, monkeypatch):
-    from penstock.fluid import _file_writing
+    from penstock._src.base import file_writing as _file_writing
     exe, _ = trained(fluid)
     synced = []
     monkeypatch.setattr(_file_writing, 'sync_folder', synced.append)
@@ -312,7 +312,7 @@ def test_fluids_saves_round_trip(fluids, fluid, tmp_path, name):
         ours, theirs = (pickle.loads((path / ('m' + suffix)).read_bytes()) for path in (tmp_path, folder))
         assert sorted(ours) == sorted(theirs)
         in_their_order = {key: ours[key] for key in theirs}
-        assert penstock.fluid._pickles.dumps(in_their_order) == (folder / ('m' + suffix)).read_bytes()
+        assert penstock._src.io.pickles.dumps(in_their_order) == (folder / ('m' + suffix)).read_bytes()
 
 
 def test_a_saved_program_continues_training(fluid, tmp_path):
@@ -380,7 +380,7 @@ def test_loading_a_pickle_executes_no_code(fluid, tmp_path, content, says, proto
     path = str(tmp_path / 'made')
     data = pickle.dumps(content(path), protocol)
     with pytest.raises(ValueError, match='x.pdparams holds .*%s' % says):
-        penstock.fluid._pickles.loads(data, 'x.pdparams')
+        penstock._src.io.pickles.loads(data, 'x.pdparams')
     assert not os.path.exists(path)
 
 
@@ -388,11 +388,11 @@ def test_loading_a_pickle_executes_no_code(fluid, tmp_path, content, says, proto
 def test_pickles_of_arrays_round_trip(fluid, protocol):
     arrays = {'a': np.arange(6, dtype='float32').reshape(2, 3), 'b': np.asfortranarray(np.arange(6.).reshape(2, 3)),
               'c': np.array([1, 2], '>i8'), 'd': np.zeros((0, 4), 'uint8'), 'e': {'f': np.array(True)}}
-    got = penstock.fluid._pickles.loads(pickle.dumps(arrays, protocol), 'it')
+    got = penstock._src.io.pickles.loads(pickle.dumps(arrays, protocol), 'it')
     np.testing.assert_equal(got, arrays)
     cycle = {}
     cycle['self'] = cycle
-    assert penstock.fluid._pickles.loads(b'\x80\x02}r\xff\xff\xff\xff.', 'it') == {}    # no gigabytes for its memo
+    assert penstock._src.io.pickles.loads(b'\x80\x02}r\xff\xff\xff\xff.', 'it') == {}    # no gigabytes for its memo
     for bad in (b'', b'abc', pickle.dumps(cycle), pickle.dumps(arrays)[:-5], b'\x80\x02cnumpy\nndarray\n.'):
         with pytest.raises(ValueError, match='^it '):
-            penstock.fluid._pickles.loads(bad, 'it')
+            penstock._src.io.pickles.loads(bad, 'it')

@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import penstock
 import pytest
-from penstock.fluid import _pserver_values
+from penstock._src.io import pserver_values as _pserver_values
 from test_jobs import Job
 
 NET = textwrap.dedent('''

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import penstock
 import pytest
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 from rank_processes import Ranks
 
 # argv is the mode ('alone': one process with the batches of all), on_uneven, and how many examples each trainer's

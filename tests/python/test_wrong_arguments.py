@@ -9,7 +9,8 @@ import sys
 
 import penstock
 import pytest
-from penstock import _bad_arguments, _penstock
+from penstock import _penstock
+from penstock._src.base import bad_arguments as _bad_arguments
 
 CLASS = re.compile(r'penstock\._penstock\.(\w+)')
 

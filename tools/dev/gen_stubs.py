@@ -30,9 +30,9 @@ TYPES = {
     'callable': 'Callable[..., Any]', 'numpy.ndarray': 'Any', 'Iterable': 'Iterable[Any]', 'Iterator': 'Iterator[Any]',
 }
 OURS = {
-    'Variable': 'penstock.fluid.variable', 'Parameter': 'penstock.fluid.variable',
-    'Program': 'penstock.fluid.framework',
-    'Block': 'penstock.fluid.block', 'Operator': 'penstock.fluid.operator', 'Executor': 'penstock.fluid.executor',
+    'Variable': 'penstock.fluid.framework', 'Parameter': 'penstock.fluid.framework',
+    'Program': 'penstock.fluid.framework', 'Block': 'penstock.fluid.framework',
+    'Operator': 'penstock.fluid.framework', 'Executor': 'penstock.fluid.executor',
     'ParamAttr': 'penstock.fluid.param_attr', 'CompiledProgram': 'penstock.fluid.compiler',
 }
 SPECIAL = ('__call__', '__iter__', '__len__', '__enter__', '__exit__', '__next__', '__getitem__', '__contains__')
@@ -55,7 +55,7 @@ class Stub:
         self.imports, self.lines = set(), []
 
     def text(self):
-        for name in sorted(vars(self.module)):
+        for name in sorted({*vars(self.module), *getattr(self.module, '__all__', ())}):
             if name.startswith('_') and name != '__version__':
                 continue
             self._declare(name, getattr(self.module, name))

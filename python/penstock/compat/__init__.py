@@ -11,7 +11,7 @@ PaddlePaddle.
 import os
 import sys
 
-from penstock._errors import state_error
+from penstock._src.base.errors import state_error
 
 __all__ = ['install', 'path']
 

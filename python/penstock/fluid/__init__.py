@@ -11,60 +11,99 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock import _bad_arguments
-from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
-                            data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, device_worker,
-                            distribute_lookup_table, dygraph, evaluator, executor, framework, graphviz, incubate,
-                            initializer, input, install_check, io, layer_helper, layer_helper_base, layers, lod_tensor,
-                            log_helper, metrics, net_drawer, nets, op, optimizer, parallel_executor, param_attr,
-                            profiler, reader, regularizer, trainer_desc, trainer_factory, transpiler, unique_name,
-                            wrapped_decorator)
-from penstock.fluid import _predictor    # noqa: F401, isort: skip
-from penstock.fluid._not_built import getattr_of
-from penstock.fluid.backward import gradients
-from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
-from penstock.fluid.core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, LoDTensorArray, Scope,
-                                 is_compiled_with_cuda)
-from penstock.fluid.data import data
-from penstock.fluid.data_feed_desc import DataFeedDesc
-from penstock.fluid.data_feeder import DataFeeder
-from penstock.fluid.dataset import DatasetFactory, InMemoryDataset, QueueDataset
-from penstock.fluid.dygraph import disable_dygraph, disable_imperative, enable_dygraph, enable_imperative
-from penstock.fluid.executor import Executor, global_scope, scope_guard
-from penstock.fluid.framework import (ComplexVariable, Parameter, Program, Variable, cpu_places, cuda_pinned_places,
-                                      cuda_places, default_main_program, default_startup_program, device_guard,
-                                      get_flags, in_dygraph_mode, load_op_library, name_scope, program_guard,
-                                      require_version, set_flags)
-from penstock.fluid.initializer import NumpyArrayInitializer
-from penstock.fluid.input import embedding, one_hot
-from penstock.fluid.io import load, load_program_state, save, set_program_state
-from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
-from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
-from penstock.fluid.parallel_executor import ParallelExecutor
-from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
-                                       release_memory)
+# Written by tools/dev/gen_names.py.
+from penstock._penstock import LoDTensor as LoDTensor, LoDTensorArray as LoDTensorArray, Scope as Scope
+from penstock._src.base.flags import get_flags as get_flags, set_flags as set_flags
+from penstock._src.data.feeder import DataFeeder as DataFeeder
+from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
+from penstock._src.dataset.dataset import (
+    DatasetFactory as DatasetFactory, InMemoryDataset as InMemoryDataset, QueueDataset as QueueDataset,
+)
+from penstock._src.executor.compiler import (
+    BuildStrategy as BuildStrategy, CompiledProgram as CompiledProgram, ExecutionStrategy as ExecutionStrategy,
+)
+from penstock._src.executor.executor import (
+    Executor as Executor, global_scope as global_scope, scope_guard as scope_guard,
+)
+from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
+from penstock._src.imperative.framework_names import ComplexVariable as ComplexVariable
+from penstock._src.imperative.package import (
+    disable_dygraph as disable_dygraph, disable_imperative as disable_imperative, enable_dygraph as enable_dygraph,
+    enable_imperative as enable_imperative,
+)
+from penstock._src.io.program_state import (
+    load as load, load_program_state as load_program_state, save as save, set_program_state as set_program_state,
+)
+from penstock._src.ir.core import Tensor as Tensor
+from penstock._src.ir.framework import (
+    Program as Program, default_main_program as default_main_program,
+    default_startup_program as default_startup_program, device_guard as device_guard,
+    in_dygraph_mode as in_dygraph_mode, load_op_library as load_op_library, name_scope as name_scope,
+    program_guard as program_guard, require_version as require_version,
+)
+from penstock._src.ir.lod_tensor import (
+    create_lod_tensor as create_lod_tensor, create_random_int_lodtensor as create_random_int_lodtensor,
+)
+from penstock._src.ir.places import (
+    cpu_places as cpu_places, cuda_pinned_places as cuda_pinned_places, cuda_places as cuda_places,
+)
+from penstock._src.ir.types import (
+    CPUPlace as CPUPlace, CUDAPinnedPlace as CUDAPinnedPlace, CUDAPlace as CUDAPlace,
+    is_compiled_with_cuda as is_compiled_with_cuda,
+)
+from penstock._src.ir.variable import Parameter as Parameter, Variable as Variable
+from penstock._src.layers.input import embedding as embedding, one_hot as one_hot
+from penstock._src.names import facade
+from penstock._src.optimizer.backward import gradients as gradients
+from penstock._src.parameters.initializer import NumpyArrayInitializer as NumpyArrayInitializer
+from penstock._src.parameters.param_attr import ParamAttr as ParamAttr, WeightNormParamAttr as WeightNormParamAttr
+from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
+from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
+from penstock._src.transpile.memory_optimization import (
+    memory_optimize as memory_optimize, release_memory as release_memory,
+)
+from penstock.fluid import (
+    annotations as annotations, average as average, backward as backward, clip as clip, communicator as communicator,
+    compiler as compiler, contrib as contrib, core as core, data_feed_desc as data_feed_desc,
+    data_feeder as data_feeder, dataset as dataset, debugger as debugger, default_scope_funcs as default_scope_funcs,
+    device_worker as device_worker, distribute_lookup_table as distribute_lookup_table, dygraph as dygraph,
+    evaluator as evaluator, executor as executor, framework as framework, graphviz as graphviz, incubate as incubate,
+    initializer as initializer, input as input, install_check as install_check, io as io,
+    layer_helper as layer_helper, layer_helper_base as layer_helper_base, layers as layers, lod_tensor as lod_tensor,
+    log_helper as log_helper, metrics as metrics, net_drawer as net_drawer, nets as nets, op as op,
+    optimizer as optimizer, parallel_executor as parallel_executor, param_attr as param_attr, profiler as profiler,
+    proto as proto, reader as reader, regularizer as regularizer, trainer_desc as trainer_desc,
+    trainer_factory as trainer_factory, transpiler as transpiler, unique_name as unique_name,
+    wrapped_decorator as wrapped_decorator,
+)
+from penstock.fluid.data import data as data
 
 __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',
-    'DataFeeder',
-    'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor',
-    'InMemoryDataset', 'LoDTensor', 'LoDTensorArray', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr',
-    'Parameter', 'Program', 'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations',
-    'average', 'backward', 'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
-    'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc', 'data_feeder',
-    'dataset', 'debugger', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
-    'device_worker', 'disable_dygraph', 'disable_imperative', 'distribute_lookup_table', 'dygraph', 'embedding',
-    'enable_dygraph', 'enable_imperative', 'evaluator', 'executor', 'framework', 'get_flags', 'global_scope',
-    'gradients', 'graphviz', 'in_dygraph_mode', 'incubate', 'initializer', 'input', 'install_check', 'io',
-    'is_compiled_with_cuda', 'layer_helper', 'layer_helper_base', 'layers', 'load', 'load_op_library',
-    'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope', 'net_drawer', 'nets',
-    'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
+    'DataFeeder', 'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy',
+    'Executor', 'InMemoryDataset', 'LoDTensor', 'LoDTensorArray', 'NumpyArrayInitializer', 'ParallelExecutor',
+    'ParamAttr', 'Parameter', 'Program', 'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr',
+    'annotations', 'average', 'backward', 'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places',
+    'create_lod_tensor', 'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc',
+    'data_feeder', 'dataset', 'debugger', 'default_main_program', 'default_scope_funcs', 'default_startup_program',
+    'device_guard', 'device_worker', 'disable_dygraph', 'disable_imperative', 'distribute_lookup_table', 'dygraph',
+    'embedding', 'enable_dygraph', 'enable_imperative', 'evaluator', 'executor', 'framework', 'get_flags',
+    'global_scope', 'gradients', 'graphviz', 'in_dygraph_mode', 'incubate', 'initializer', 'input', 'install_check',
+    'io', 'is_compiled_with_cuda', 'layer_helper', 'layer_helper_base', 'layers', 'load', 'load_op_library',
+    'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope', 'net_drawer',
+    'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
     'trainer_desc', 'trainer_factory', 'transpiler', 'unique_name', 'wrapped_decorator',
 ]
 
-Tensor = LoDTensor    # both names are Fluid's
-
-__getattr__ = getattr_of(__name__)
-
-_bad_arguments.guard_package(__name__)
+facade.make(__name__, elsewhere=(
+    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',
+    'DataFeeder', 'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy',
+    'Executor', 'InMemoryDataset', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program',
+    'QueueDataset', 'Tensor', 'Variable', 'WeightNormParamAttr', 'cpu_places', 'create_lod_tensor',
+    'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'default_main_program',
+    'default_startup_program', 'device_guard', 'disable_dygraph', 'disable_imperative', 'embedding', 'enable_dygraph',
+    'enable_imperative', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'is_compiled_with_cuda', 'load',
+    'load_op_library', 'load_program_state', 'memory_optimize', 'name_scope', 'one_hot', 'program_guard',
+    'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
+))

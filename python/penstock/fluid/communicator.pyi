@@ -3,7 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.transpiler.config import DistributedMode as DistributedMode
+from penstock.fluid.transpiler.distribute_transpiler import DistributedMode as DistributedMode
 
 class Communicator:
     def __init__(self, program: Program, mode: int, kwargs: dict[Any, Any] | None = ..., envs: dict[Any, Any] | None = ...) -> None: ...

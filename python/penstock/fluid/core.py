@@ -1,50 +1,66 @@
 """The names of fluid.core that scripts use: places, types, kinds of variables, tensors, scopes, descs, the registry."""
 
-from penstock._penstock import (EOFException, LoDTensor, LoDTensorArray, ProgramDesc, ProgramError, Scope,
-                                SelectedRows)
-from penstock.fluid import _value_docs
-from penstock.fluid._basics import (CPUPlace, CUDAPinnedPlace, CUDAPlace, device_of, dtype_name, dtype_size,
-                                    get_cuda_device_count, is_compiled_with_cuda, op_proto_and_checker_maker, _Place,
-                                    require_decays, require_finite, require_numbers, to_dtype, to_extents, VAR_TYPES,
-                                    VarDesc, VarType)
-from penstock.fluid._descs import AttrType, BlockDesc, OpDesc
-from penstock.fluid._graph_order import (build_adjacency_list, graph_num, graph_safe_remove_nodes,    # noqa: F401
-                                         has_circle, topology_sort)
-from penstock.fluid._ir_graph import Graph, Node
-from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _get_all_register_op_kernels,
-                                      empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,
-                                      globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
-from penstock.fluid._tensor_parts import from_dlpack, get_fetch_variable, set_feed_variable    # noqa: F401
-from penstock.fluid.dygraph import _imperative
+# Written by tools/dev/gen_names.py.
+from penstock._penstock import (
+    EOFException as EOFException, LoDTensor as LoDTensor, LoDTensorArray as LoDTensorArray,
+    ProgramDesc as ProgramDesc, Scope as Scope, SelectedRows as SelectedRows,
+)
+from penstock._src.executor.passes import Pass as Pass, PassBuilder as PassBuilder
+from penstock._src.inference.config import AnalysisConfig as AnalysisConfig, NativeConfig as NativeConfig
+from penstock._src.inference.paddle_tensor import (
+    PaddleBuf as PaddleBuf, PaddleDType as PaddleDType, PaddlePlace as PaddlePlace, PaddleTensor as PaddleTensor,
+    ZeroCopyTensor as ZeroCopyTensor, paddle_dtype_size as paddle_dtype_size,
+)
+from penstock._src.inference.passes import (
+    CpuPassStrategy as CpuPassStrategy, GpuPassStrategy as GpuPassStrategy, PaddlePassBuilder as PaddlePassBuilder,
+    PassStrategy as PassStrategy,
+)
+from penstock._src.inference.predictor import (
+    AnalysisPredictor as AnalysisPredictor, NativePaddlePredictor as NativePaddlePredictor,
+    PaddlePredictor as PaddlePredictor, create_paddle_predictor as create_paddle_predictor,
+    get_version as get_version,
+)
+from penstock._src.ir.core import (
+    BackwardStrategy as BackwardStrategy, EnforceNotMet as EnforceNotMet, Layer as Layer,
+    NCCLParallelContext as NCCLParallelContext, ParallelStrategy as ParallelStrategy, Tensor as Tensor,
+    Tracer as Tracer, VarBase as VarBase, __unittest_throw_exception__ as __unittest_throw_exception__,
+    _set_eager_deletion_mode as _set_eager_deletion_mode, kEmptyVarName as kEmptyVarName,
+    kGradVarSuffix as kGradVarSuffix,
+)
+from penstock._src.ir.descs import AttrType as AttrType, BlockDesc as BlockDesc, OpDesc as OpDesc
+from penstock._src.ir.graph import Graph as Graph, Node as Node
+from penstock._src.ir.graph_order import (
+    build_adjacency_list as build_adjacency_list, graph_num as graph_num,
+    graph_safe_remove_nodes as graph_safe_remove_nodes, has_circle as has_circle, topology_sort as topology_sort,
+)
+from penstock._src.ir.registry import (
+    Place as Place, _get_all_register_op_kernels as _get_all_register_op_kernels, empty_var_name as empty_var_name,
+    get_all_op_protos as get_all_op_protos, get_grad_op_desc as get_grad_op_desc,
+    get_op_attrs_default_value as get_op_attrs_default_value, globals as globals, grad_var_suffix as grad_var_suffix,
+    has_grad_op_maker as has_grad_op_maker, has_infer_inplace as has_infer_inplace, op_support_gpu as op_support_gpu,
+)
+from penstock._src.ir.tensors import (
+    from_dlpack as from_dlpack, get_fetch_variable as get_fetch_variable, set_feed_variable as set_feed_variable,
+)
+from penstock._src.ir.types import (
+    CPUPlace as CPUPlace, CUDAPinnedPlace as CUDAPinnedPlace, CUDAPlace as CUDAPlace, VarDesc as VarDesc,
+    VarType as VarType, device_of as device_of, dtype_name as dtype_name, dtype_size as dtype_size,
+    get_cuda_device_count as get_cuda_device_count, is_compiled_with_cuda as is_compiled_with_cuda,
+    op_proto_and_checker_maker as op_proto_and_checker_maker, require_decays as require_decays,
+    require_finite as require_finite, require_numbers as require_numbers, to_dtype as to_dtype,
+    to_extents as to_extents,
+)
+from penstock._src.names import facade
 
 __all__ = [
-    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
-    'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
-    'from_dlpack', 'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value',
+    'AnalysisConfig', 'AnalysisPredictor', 'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace',
+    'CpuPassStrategy', 'EOFException', 'EnforceNotMet', 'GpuPassStrategy', 'LoDTensor', 'LoDTensorArray',
+    'NativeConfig', 'NativePaddlePredictor', 'OpDesc', 'PaddleBuf', 'PaddleDType', 'PaddlePassBuilder', 'PaddlePlace',
+    'PaddlePredictor', 'PaddleTensor', 'Pass', 'PassBuilder', 'PassStrategy', 'Place', 'ProgramDesc', 'Scope',
+    'SelectedRows', 'VarDesc', 'ZeroCopyTensor', 'create_paddle_predictor', 'empty_var_name', 'from_dlpack',
+    'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'get_version',
     'globals', 'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName',
-    'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu',
+    'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu', 'paddle_dtype_size',
 ]
 
-EnforceNotMet = ProgramError    # Fluid's names
-# Of imperative mode; static scripts name them in isinstance().
-VarBase, Layer, Tracer, BackwardStrategy, ParallelStrategy, NCCLParallelContext = (
-    _imperative.class_of('fluid.core.' + _name) for _name in
-    ('VarBase', 'Layer', 'Tracer', 'BackwardStrategy', 'ParallelStrategy', 'NCCLParallelContext'))
-Tensor = LoDTensor
-
-
-def __unittest_throw_exception__():
-    """Raises EnforceNotMet, for tests of callers."""
-    raise ProgramError('this is a test exception')
-
-
-def _set_eager_deletion_mode(threshold, fraction, fast):
-    """Does nothing: a value is always freed after its last reader."""
-
-
-kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX
-
-for _class, _doc in ((LoDTensor, _value_docs.LOD_TENSOR), (LoDTensorArray, _value_docs.LOD_TENSOR_ARRAY),
-                     (SelectedRows, _value_docs.SELECTED_ROWS), (Scope, _value_docs.SCOPE),
-                     (ProgramDesc, _value_docs.PROGRAM_DESC)):
-    _class.__doc__ = _doc
+facade.make(__name__)

@@ -6,7 +6,6 @@ from enum import Enum as Enum
 from enum import IntEnum as IntEnum
 from penstock import EOFException as EOFException
 from penstock import ProgramError as EnforceNotMet
-from penstock import ProgramError as ProgramError
 
 class AnalysisConfig:
     Float32: Any
@@ -99,8 +98,6 @@ class CUDAPlace:
     def __init__(self, id: int) -> None: ...
 class CpuPassStrategy(PassStrategy):
     def __getattr__(self, name: str) -> Any: ...
-EMPTY_VAR_NAME: str
-GRAD_VAR_SUFFIX: str
 class GpuPassStrategy(PassStrategy):
     def use_gpu(self) -> bool: ...
 class Graph:
@@ -275,7 +272,6 @@ class Tensor:
     def __getattr__(self, name: str) -> Any: ...
 class Tracer:
     def __getattr__(self, name: str) -> Any: ...
-VAR_TYPES: Any
 class VarBase:
     def __getattr__(self, name: str) -> Any: ...
 class VarDesc:

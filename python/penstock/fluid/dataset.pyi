@@ -2,8 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from enum import IntEnum as IntEnum
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 class DatasetBase:
     def __init__(self) -> None: ...
@@ -53,29 +52,4 @@ class InMemoryDataset(DatasetBase):
     def wait_preload_done(self) -> Any: ...
 class QueueDataset(DatasetBase):
     def __getattr__(self, name: str) -> Any: ...
-class VarType(IntEnum):
-    BOOL = 0
-    FEED_MINIBATCH = 9
-    FETCH_LIST = 10
-    FP16 = 4
-    FP32 = 5
-    FP64 = 6
-    INT16 = 1
-    INT32 = 2
-    INT64 = 3
-    INT8 = 21
-    LOD_RANK_TABLE = 12
-    LOD_TENSOR = 7
-    LOD_TENSOR_ARRAY = 13
-    PLACE_LIST = 14
-    RAW = 17
-    READER = 15
-    SELECTED_ROWS = 8
-    SIZE_T = 19
-    STEP_SCOPES = 11
-    TUPLE = 18
-    UINT8 = 20
-def print_message(message: Any, fields: Any, indent: Any = ...) -> Any: ...
-def program_error(id: Any, message: Any, *details: Any) -> Any: ...
-def state_error(id: Any, message: Any, *details: Any) -> Any: ...
 __all__: list[str]

@@ -1,93 +1,13 @@
 """Prints programs as text, and draws them as graphs for Graphviz."""
 
-import json
-import re
-
-from penstock.fluid._file_writing import save_file
-from penstock.fluid.transpiler.details.program_utils import op_to_code, variable_to_code
+# Written by tools/dev/gen_names.py.
+from penstock._src.debug.debugger import (
+    draw_block_graphviz as draw_block_graphviz, pprint_block_codes as pprint_block_codes,
+    pprint_program_codes as pprint_program_codes,
+)
+from penstock._src.ir.program_text import op_to_code as op_to_code, variable_to_code as variable_to_code
+from penstock._src.names import facade
 
 __all__ = ['draw_block_graphviz', 'pprint_block_codes', 'pprint_program_codes']
 
-
-def pprint_program_codes(program_desc):
-    """Prints a program.
-
-    Args:
-        program_desc (Program | ProgramDesc): the program.
-
-    Returns:
-        str: the printed text.
-
-    Example:
-        fluid.layers.relu(fluid.data('x', [2]))
-        assert 'relu(X=x)' in fluid.debugger.pprint_program_codes(fluid.default_main_program())
-    """
-    blocks = getattr(program_desc, 'blocks', None)
-    text = str(program_desc) if blocks is None else '\n'.join(_text_of(block, True) for block in blocks)
-    print(text)
-    return text
-
-
-def pprint_block_codes(block_desc, show_backward=False):
-    """Prints a block.
-
-    Args:
-        block_desc (Block): the block.
-        show_backward (bool): whether to print the backward pass too.
-
-    Returns:
-        str: the printed text.
-
-    Example:
-        fluid.layers.relu(fluid.data('x', [2]))
-        assert 'relu' in fluid.debugger.pprint_block_codes(fluid.default_main_program().global_block())
-    """
-    text = _text_of(block_desc, show_backward)
-    print(text)
-    return text
-
-
-def _text_of(block, show_backward):
-    ops = [op for op in block.ops if show_backward or not op.type.endswith('_grad')]
-    lines = [variable_to_code(var) for var in block.vars.values()] + [op_to_code(op) for op in ops]
-    return '\n'.join(['block %d {' % block.idx] + ['  ' + line for line in lines] + ['}'])
-
-
-def draw_block_graphviz(block, highlights=None, path='./temp.dot'):
-    """Writes a block as a graph in Graphviz's language: ops as boxes, variables as ovals, parameters filled.
-
-    Args:
-        block (Block): the block.
-        highlights (list[str] | None): regular expressions; nodes whose labels match one from the start are red.
-        path (str): the file, which `dot -Tpng` draws.
-
-    Example:
-        import os, tempfile
-        fluid.layers.relu(fluid.data('x', [2]))
-        path = os.path.join(tempfile.mkdtemp(), 'relu.dot')
-        fluid.debugger.draw_block_graphviz(fluid.default_main_program().global_block(), path=path)
-        assert '"x" -> "op_0"' in open(path).read()
-
-    Reference:
-        Gansner, Koutsofios, North: "Drawing graphs with dot", 2015.
-    """
-
-    def node(name, label, shape, filled=False):
-        marked = any(re.match(pattern, label) for pattern in highlights or ())
-        look = {'label': label, 'shape': shape}
-        if marked:
-            look['color'] = 'red'
-        if filled:
-            look['style'] = 'filled'
-        return '  %s [%s];' % (json.dumps(name), ', '.join('%s=%s' % (key, json.dumps(look[key])) for key in look))
-
-    names = dict.fromkeys(name for op in block.ops for name in op.input_arg_names + op.output_arg_names)
-    lines = []
-    for name in names:
-        var = block._find_var_recursive(name)
-        lines.append(node(name, name, 'oval', var is not None and var.persistable))
-    for number, op in enumerate(block.ops):
-        lines.append(node('op_%d' % number, op.type, 'box'))
-        lines += ['  %s -> "op_%d";' % (json.dumps(name), number) for name in op.input_arg_names]
-        lines += ['  "op_%d" -> %s;' % (number, json.dumps(name)) for name in op.output_arg_names]
-    save_file(path, '\n'.join(['digraph G {'] + lines + ['}', '']).encode())
+facade.make(__name__, elsewhere=('op_to_code', 'variable_to_code'))

@@ -1,119 +1,14 @@
 """Workers that a TrainerDesc names: how the threads run that train from a dataset. Executor.train_from_dataset decides
 this by the program itself; here the settings are kept to be read again."""
 
-from penstock.fluid._absent import absent_names
-from penstock.fluid.framework import Program
+# Written by tools/dev/gen_names.py.
+from penstock._src.executor.device_worker import (
+    DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB, DeviceWorker as DeviceWorker,
+    DeviceWorkerFactory as DeviceWorkerFactory, Hogwild as Hogwild, Section as Section, __getattr__ as __getattr__,
+)
+from penstock._src.ir.framework import Program as Program
+from penstock._src.names import facade
 
 __all__ = ['DeviceWorker', 'DeviceWorkerFactory', 'Hogwild', 'Section']
 
-DOWNPOUR = ('DownpourSGD', 'DownpourSGDOPT')
-NO_PSLIB = ('pslib is not part of Penstock; fluid.incubate.fleet.parameter_server.distribute_transpiler trains with '
-            'parameter servers')
-
-
-class DeviceWorker:
-    """Base of the workers.
-
-    Example:
-        desc = fluid.trainer_desc.MultiTrainer()
-        desc._set_program(fluid.default_main_program())
-        desc._set_device_worker(fluid.device_worker.Hogwild())
-        desc._gen_trainer_desc()
-        assert desc.proto_desc.device_worker_name == 'HogwildWorker'
-    """
-
-    def __init__(self):
-        self._infer, self._program = False, None
-
-    def _set_infer(self, infer=False):
-        self._infer = infer
-
-    def _set_program(self, program):
-        self._program = program
-
-    def _gen_worker_desc(self, trainer_desc):
-        """Adds this worker's settings to a proto_desc."""
-        raise NotImplementedError('%s does not define _gen_worker_desc(); Hogwild and Section do' % type(self).__name__)
-
-    def _its_program(self):
-        if not isinstance(self._program, Program):
-            raise ValueError('%s has no program: call _set_program(program) first' % type(self).__name__)
-        return self._program
-
-
-class Hogwild(DeviceWorker):
-    """Threads that each run the whole program and update the same parameters without waiting for each other.
-
-    Example:
-        trainer = fluid.trainer_factory.TrainerFactory()._create_trainer()
-        assert isinstance(trainer._device_worker, fluid.device_worker.Hogwild)
-    """
-
-    def _gen_worker_desc(self, trainer_desc):
-        self._its_program()
-        trainer_desc.device_worker_name = 'HogwildWorker'
-        if self._infer:
-            trainer_desc.hogwild_param.skip_ops.append('feed')
-
-
-class Section(DeviceWorker):
-    """Threads that each run one section of a program that PipelineOptimizer has cut.
-
-    Example:
-        hidden = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
-        loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
-        fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), cut_list=[[hidden], [loss]]).minimize(loss)
-        main = fluid.default_main_program()
-        trainer = fluid.trainer_factory.TrainerFactory()._create_trainer(main._pipeline_opt)
-        trainer._set_program(main)
-        trainer._gen_trainer_desc()
-        assert len(trainer.proto_desc.section_param.section_config) == 3
-    """
-
-    def _gen_worker_desc(self, trainer_desc):
-        facts = getattr(self._its_program(), '_pipeline_opt', None)
-        if facts is None:
-            raise ValueError('Section: the program has no sections; PipelineOptimizer.minimize() makes them')
-        trainer_desc.device_worker_name = 'SectionWorker'
-        param = trainer_desc.section_param
-        for name in ('queue_size', 'sync_steps', 'start_cpu_core_id'):
-            setattr(param, name, facts[name])
-        param.param_need_sync = list(facts['param_need_sync'])
-        param.section_config = [
-            _SectionConfig(section, concurrency)
-            for section, concurrency in zip(facts['section_program_list'], facts['concurrency_list'])
-        ]
-
-
-class _SectionConfig:
-    """A section: its program as a ProgramDesc, the names that it takes from others and gives to them."""
-
-    CPUPlace = 0    # a number of Fluid's protobuf; all sections run there
-    place = CPUPlace
-
-    def __init__(self, section, concurrency):
-        self.program_desc = section['program'].desc
-        self.concurrency = concurrency
-        self.section_in_var_names = sorted(section['input_set'])
-        self.section_out_var_names = sorted(section['output_set'])
-
-
-class DeviceWorkerFactory:
-    """Creates a worker by its name: 'hogwild' or 'section'.
-
-    Example:
-        worker = fluid.device_worker.DeviceWorkerFactory()._create_device_worker('hogwild')
-        assert isinstance(worker, fluid.device_worker.Hogwild)
-    """
-
-    def _create_device_worker(self, worker_type):
-        name = worker_type.lower()
-        if name in [absent.lower() for absent in DOWNPOUR]:
-            raise NotImplementedError('DeviceWorkerFactory: ' + NO_PSLIB)
-        kinds = {'hogwild': Hogwild, 'section': Section}
-        if name not in kinds:
-            raise ValueError('DeviceWorkerFactory: a worker is one of %s, not %r' % (', '.join(kinds), worker_type))
-        return kinds[name]()
-
-
-__getattr__ = absent_names(__name__, DOWNPOUR, NO_PSLIB)
+facade.make(__name__, elsewhere=('Program',))

@@ -3,7 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 def find_distributed_lookup_table(program: Program) -> str: ...
 def find_distributed_lookup_table_inputs(program: Program, table_name: str) -> list[Variable]: ...

@@ -2,8 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from enum import IntEnum as IntEnum
-
 class Bilinear(Initializer):
     def __call__(self, var: Any, block: Any) -> Any: ...
 class BilinearInitializer(Initializer):
@@ -44,28 +42,6 @@ class UniformInitializer(Initializer):
     def __call__(self, var: Any, block: Any) -> Any: ...
     def __init__(self, low: float = ..., high: float = ..., seed: int = ..., diag_num: int = ..., diag_step: int = ..., diag_val: float = ...) -> None: ...
 VALUES_MAX: int
-class VarType(IntEnum):
-    BOOL = 0
-    FEED_MINIBATCH = 9
-    FETCH_LIST = 10
-    FP16 = 4
-    FP32 = 5
-    FP64 = 6
-    INT16 = 1
-    INT32 = 2
-    INT64 = 3
-    INT8 = 21
-    LOD_RANK_TABLE = 12
-    LOD_TENSOR = 7
-    LOD_TENSOR_ARRAY = 13
-    PLACE_LIST = 14
-    RAW = 17
-    READER = 15
-    SELECTED_ROWS = 8
-    SIZE_T = 19
-    STEP_SCOPES = 11
-    TUPLE = 18
-    UINT8 = 20
 class Xavier(Initializer):
     def __call__(self, var: Any, block: Any) -> Any: ...
     def __init__(self, uniform: bool = ..., fan_in: int | None = ..., fan_out: int | None = ..., seed: int = ...) -> None: ...
@@ -73,9 +49,4 @@ class XavierInitializer(Initializer):
     def __call__(self, var: Any, block: Any) -> Any: ...
     def __init__(self, uniform: bool = ..., fan_in: int | None = ..., fan_out: int | None = ..., seed: int = ...) -> None: ...
 def init_on_cpu() -> Any: ...
-def nearest_float32(number: Any) -> Any: ...
-def require_equal_in(dtype: Any, value: Any, what: Any) -> Any: ...
-def require_finite(kind: Any, **values: Any) -> Any: ...
-def require_numbers(kind: Any, **values: Any) -> Any: ...
-def to_array(value: Any, dtype: Any, name: Any, what: Any = ...) -> Any: ...
 __all__: list[str]

@@ -1,46 +1,16 @@
 """run_check tests whether an installation can train."""
 
-import numpy
-
-from penstock.fluid import layers, optimizer, unique_name
-from penstock.fluid.compiler import CompiledProgram
-from penstock.fluid.core import Scope
-from penstock.fluid.executor import Executor, scope_guard
-from penstock.fluid.framework import Program, program_guard
-from penstock.fluid.initializer import Constant
-from penstock.fluid.param_attr import ParamAttr
+# Written by tools/dev/gen_names.py.
+from penstock._src.contrib.install_check import _train_a_step as _train_a_step, run_check as run_check
+from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
+from penstock._src.executor.executor import Executor as Executor, scope_guard as scope_guard
+from penstock._src.ir.framework import Program as Program, program_guard as program_guard
+from penstock._src.names import facade
+from penstock._src.parameters.initializer import Constant as Constant
+from penstock._src.parameters.param_attr import ParamAttr as ParamAttr
 
 __all__ = ['run_check']
 
-
-def run_check():
-    """Trains a small network for one step, alone and data-parallel, and compares the results with the expected numbers.
-
-    Raises:
-        RuntimeError: a result is wrong.
-
-    Example:
-        fluid.install_check.run_check()
-    """
-    for data_parallel in (False, True):
-        loss, weight = _train_a_step(data_parallel)
-        # x = [[1, 2], [3, 4]], w = 0.1 everywhere: the loss is the mean of x . w, its gradient [2, 3] / 3 a column.
-        expected = numpy.array([[0.1 - 0.3 * 2 / 3] * 3, [0.1 - 0.3] * 3])
-        if not numpy.allclose(loss, 0.5, atol=1e-5) or not numpy.allclose(weight, expected, atol=1e-5):
-            raise RuntimeError('run_check: a step computed loss %s and weights %s instead of 0.5 and %s' %
-                               (loss, weight.tolist(), expected.tolist()))
-    print('Penstock works: one training step gave the right numbers, by itself and data-parallel.')
-
-
-def _train_a_step(data_parallel):
-    main, startup = Program(), Program()
-    with scope_guard(Scope()), program_guard(main, startup), unique_name.guard():
-        x = layers.data('x', [2, 2], append_batch_size=False)
-        attr = ParamAttr(name='w', initializer=Constant(0.1))
-        loss = layers.mean(layers.fc(x, 3, param_attr=attr, bias_attr=False))
-        optimizer.SGD(0.3).minimize(loss)
-        executor = Executor()
-        executor.run(startup)
-        program = CompiledProgram(main).with_data_parallel(loss.name) if data_parallel else main
-        feed = {'x': numpy.array([[1, 2], [3, 4]], 'float32')}
-        return executor.run(program, feed=feed, fetch_list=[loss, 'w'])
+facade.make(__name__, elsewhere=(
+    'CompiledProgram', 'Constant', 'Executor', 'ParamAttr', 'Program', 'program_guard', 'scope_guard',
+))

@@ -1,18 +1,33 @@
 """The functions and classes of fluid.io: saving, loading and input."""
 
-from penstock.fluid._inference_model import (append_fetch_ops, load_inference_model, prepend_feed_ops,
-                                             save_inference_model)
-from penstock.fluid._program_state import (get_parameter_value, get_parameter_value_by_name, get_program_parameter,
-                                           get_program_persistable_vars, load, load_program_state, save,
-                                           set_program_state)
-from penstock.fluid._reader_decorators import (ComposeNotAligned, batch, buffered, cache, chain, compose, firstn,
-                                               map_readers, multiprocess_reader, shard, shuffle, xmap_readers)
-from penstock.fluid._sampler import DistributedSampler
-from penstock.fluid._var_files import (load_params, load_persistables, load_vars, save_params, save_persistables,
-                                       save_vars)
-from penstock.fluid._var_files import program_or_default as _get_valid_program
-from penstock.fluid._var_records import is_belong_to_optimizer, is_parameter, is_persistable
-from penstock.fluid.reader import DataLoader, PyReader, default_collate_fn
+# Written by tools/dev/gen_names.py.
+from penstock._src.data.reader import (
+    DataLoader as DataLoader, PyReader as PyReader, default_collate_fn as default_collate_fn,
+)
+from penstock._src.data.reader_decorators import (
+    ComposeNotAligned as ComposeNotAligned, batch as batch, buffered as buffered, cache as cache, chain as chain,
+    compose as compose, firstn as firstn, map_readers as map_readers, multiprocess_reader as multiprocess_reader,
+    shard as shard, shuffle as shuffle, xmap_readers as xmap_readers,
+)
+from penstock._src.data.sampler import DistributedSampler as DistributedSampler
+from penstock._src.io.inference_model import (
+    append_fetch_ops as append_fetch_ops, load_inference_model as load_inference_model,
+    prepend_feed_ops as prepend_feed_ops, save_inference_model as save_inference_model,
+)
+from penstock._src.io.program_state import (
+    get_parameter_value as get_parameter_value, get_parameter_value_by_name as get_parameter_value_by_name,
+    get_program_parameter as get_program_parameter, get_program_persistable_vars as get_program_persistable_vars,
+    load as load, load_program_state as load_program_state, save as save, set_program_state as set_program_state,
+)
+from penstock._src.io.var_files import (
+    program_or_default as _get_valid_program, load_params as load_params, load_persistables as load_persistables,
+    load_vars as load_vars, save_params as save_params, save_persistables as save_persistables,
+    save_vars as save_vars,
+)
+from penstock._src.io.var_records import (
+    is_belong_to_optimizer as is_belong_to_optimizer, is_parameter as is_parameter, is_persistable as is_persistable,
+)
+from penstock._src.names import facade
 
 __all__ = [
     'ComposeNotAligned', 'DataLoader', 'DistributedSampler', 'PyReader', 'append_fetch_ops', 'batch', 'buffered',
@@ -22,3 +37,5 @@ __all__ = [
     'load_vars', 'map_readers', 'multiprocess_reader', 'prepend_feed_ops', 'save', 'save_inference_model',
     'save_params', 'save_persistables', 'save_vars', 'set_program_state', 'shard', 'shuffle', 'xmap_readers',
 ]
+
+facade.make(__name__, elsewhere=('DataLoader', 'PyReader', 'default_collate_fn'))

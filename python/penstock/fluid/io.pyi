@@ -3,12 +3,12 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.executor import Executor as Executor
+from penstock.fluid.framework import Parameter as Parameter
 from penstock.fluid.framework import Program as Program
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.reader import DataLoader as DataLoader
 from penstock.fluid.reader import PyReader as PyReader
 from penstock.fluid.reader import default_collate_fn as default_collate_fn
-from penstock.fluid.variable import Parameter as Parameter
-from penstock.fluid.variable import Variable as Variable
 
 class ComposeNotAligned(ValueError):
     def __getattr__(self, name: str) -> Any: ...

@@ -2,10 +2,10 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock.fluid.framework import Parameter as Parameter
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.param_attr import WeightNormParamAttr as WeightNormParamAttr
-from penstock.fluid.variable import Parameter as Parameter
-from penstock.fluid.variable import Variable as Variable
 
 class LayerHelperBase:
     def __init__(self, name: str, layer_type: str) -> None: ...
@@ -20,6 +20,4 @@ class LayerHelperBase:
     def set_variable_initializer(self, var: Variable, initializer: Any) -> Variable: ...
     @property
     def startup_program(self) -> Any: ...
-def create_weight_normalized(helper: Any, attr: Any, shape: Any, dtype: Any) -> Any: ...
-def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

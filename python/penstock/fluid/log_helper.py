@@ -1,38 +1,9 @@
 """Loggers of Python's logging module, created like those of Fluid's own modules."""
 
-import logging
+# Written by tools/dev/gen_names.py.
+from penstock._src.base.log_helper import get_logger as get_logger
+from penstock._src.names import facade
 
 __all__ = ['get_logger']
 
-
-def get_logger(name, level, fmt=None):
-    """Returns a logger that writes to stderr.
-
-    Args:
-        name (str): name of the logger.
-        level (int): the least severe level that is written, such as logging.INFO.
-        fmt (str): format of a line, as in logging.Formatter.
-
-    Returns:
-        logging.Logger: a logger that does not propagate to its parents. A second call with the same name changes level
-        and format.
-
-    Example:
-        import logging
-        logger = fluid.log_helper.get_logger('train', logging.INFO, fmt='%(asctime)s %(message)s')
-        logger.info('begins')
-    """
-    logger = logging.getLogger(name)
-    logger.setLevel(level)
-    for handler in [one for one in logger.handlers if isinstance(one, _Handler)]:
-        logger.removeHandler(handler)
-    handler = _Handler()
-    if fmt:
-        handler.setFormatter(logging.Formatter(fmt=fmt))
-    logger.addHandler(handler)
-    logger.propagate = False
-    return logger
-
-
-class _Handler(logging.StreamHandler):
-    """A handler that get_logger recognises, so that each logger gets only one."""
+facade.make(__name__)

@@ -3,10 +3,10 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.executor import Executor as Executor
+from penstock.fluid.framework import Operator as Operator
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.operator import Operator as Operator
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.regularizer import append_regularization_ops as append_regularization_ops
-from penstock.fluid.variable import Variable as Variable
 
 class Adadelta(Optimizer):
     def __init__(self, learning_rate: float | Variable, epsilon: float = ..., rho: float = ..., parameter_list: list[Any] | None = ..., regularization: Any = ..., grad_clip: Any = ..., name: str | None = ...) -> None: ...
@@ -115,7 +115,4 @@ class SGD(Optimizer):
 class SGDOptimizer(Optimizer):
     def __init__(self, learning_rate: float | Variable, parameter_list: list[Any] | None = ..., regularization: Any = ..., grad_clip: Any = ..., name: str | None = ...) -> None: ...
     type: Any
-def getattr_of(module: Any) -> Any: ...
-def require_decays(kind: Any, **values: Any) -> Any: ...
-def require_finite(kind: Any, **values: Any) -> Any: ...
 __all__: list[str]

@@ -3,7 +3,6 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.compiler import BuildStrategy as BuildStrategy
-from penstock.fluid.compiler import CompiledProgram as CompiledProgram
 from penstock.fluid.compiler import ExecutionStrategy as ExecutionStrategy
 from penstock.fluid.framework import Program as Program
 

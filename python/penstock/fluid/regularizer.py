@@ -1,88 +1,14 @@
 """Weight decay: a term that is added to the gradient of each parameter before its optimizer op."""
 
-from penstock import _penstock
-from penstock.fluid import framework, unique_name
-from penstock.fluid.core import require_finite
+# Written by tools/dev/gen_names.py.
+from penstock._src.names import facade
+from penstock._src.parameters.regularizer import (
+    L1Decay as L1Decay, L1DecayRegularizer as L1DecayRegularizer, L2Decay as L2Decay,
+    L2DecayRegularizer as L2DecayRegularizer, WeightDecayRegularizer as WeightDecayRegularizer,
+    append_regularization_ops as append_regularization_ops, regularizers_in as regularizers_in,
+)
+from penstock.fluid import framework as framework
 
-__all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
+__all__ = ['L1Decay', 'L1DecayRegularizer', 'L2Decay', 'L2DecayRegularizer']
 
-
-class WeightDecayRegularizer:
-    """Base class of the regularizers. C++ adds the ops according to `kind` and `coefficient`."""
-
-    kind = None
-
-    def __init__(self, regularization_coeff=0.0):
-        require_finite(type(self).__name__, regularization_coeff=regularization_coeff)
-        self._regularization_coeff = regularization_coeff
-
-    @property
-    def coefficient(self):
-        """The coefficient, a float."""
-        return float(self._regularization_coeff)
-
-    def __str__(self):
-        return '%sDecay, regularization_coeff=%f' % (self.kind.upper(), self.coefficient)
-
-
-class L2DecayRegularizer(WeightDecayRegularizer):
-    """L2 weight decay: gradient + coefficient * parameter.
-
-    Args:
-        regularization_coeff (float): the coefficient.
-
-    Example:
-        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(1e-4))
-    """
-    kind = 'l2'
-
-
-class L1DecayRegularizer(WeightDecayRegularizer):
-    """L1 weight decay: gradient + coefficient * sign(parameter).
-
-    Args:
-        regularization_coeff (float): the coefficient.
-
-    Example:
-        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L1Decay(1e-4))
-    """
-    kind = 'l1'
-
-
-L1Decay = L1DecayRegularizer
-L2Decay = L2DecayRegularizer
-
-
-def regularizers_in(program):
-    """Returns {parameter name: regularizer} for the parameters that have a regularizer."""
-    return {name: attrs['regularizer'] for name, attrs in program._parameter_attrs.items()
-            if attrs.get('regularizer') is not None}
-
-
-def append_regularization_ops(parameters_and_grads, regularization=None):
-    """Appends the ops that add weight decay to gradients; minimize() does so between clipping and updates.
-
-    Args:
-        parameters_and_grads (list[tuple]): (Parameter, gradient Variable or None), as append_backward returns them.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-
-    Returns:
-        list[tuple]: the pairs, with the regularized gradient where there is a regularizer.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        pairs = fluid.backward.append_backward(loss)
-        pairs = fluid.regularizer.append_regularization_ops(pairs, fluid.regularizer.L2Decay(1e-4))
-        fluid.optimizer.SGD(0.1).apply_optimize(loss, None, pairs)
-    """
-    given = [(param, grad) for param, grad in parameters_and_grads if grad is not None]
-    if not given:
-        return parameters_and_grads
-    program = given[0][0].block.program
-    spec = _penstock.OptimizerSpec('sgd', {}, 0.0, '', regularization, regularizers_in(program))
-    block = program.current_block()
-    names = [(param.name, grad.name) for param, grad in given]
-    regularized = dict(_penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(),
-                                            spec, names))
-    return [(param, grad if grad is None else block._var_recursive(regularized[param.name]))
-            for param, grad in parameters_and_grads]
+facade.make(__name__, elsewhere=('framework',))

@@ -1,95 +1,13 @@
 """TrainerDesc: Fluid's settings for training from a dataset. train_from_dataset takes these settings as arguments; the
 classes here only store them."""
 
-import os
-import types
+# Written by tools/dev/gen_names.py.
+from penstock._src.executor.trainer_desc import (
+    DistMultiTrainer as DistMultiTrainer, MultiTrainer as MultiTrainer, PipelineTrainer as PipelineTrainer,
+    TrainerDesc as TrainerDesc,
+)
+from penstock._src.names import facade
 
 __all__ = ['TrainerDesc']
 
-
-class TrainerDesc:
-    """Settings for training from a dataset; `proto_desc` holds them under Fluid's names.
-
-    Example:
-        desc = fluid.trainer_desc.TrainerDesc()
-        desc._set_thread(2)
-        assert desc.proto_desc.thread_num == 2
-    """
-
-    def __init__(self):
-        self.proto_desc = types.SimpleNamespace(
-            class_name='', device_worker_name='', thread_num=os.cpu_count() or 1, debug=False, mpi_rank=-1, mpi_size=-1,
-            use_cvm=False, no_cvm=False, scale_datanorm=-1.0, dump_slot=False, dump_fields=[], dump_fields_path='',
-            dump_file_num=16, dump_converter='', dump_param=[], thread_barrier=False, check_nan_var_names=[],
-            hogwild_param=types.SimpleNamespace(skip_ops=[], stat_var_names=[]), section_param=types.SimpleNamespace(),
-            fetch_config=types.SimpleNamespace(fetch_var_names=[], fetch_var_str_format=[], print_period=100))
-        self._fleet_desc = self._device_worker = self._program = None
-        self._infer = False
-
-    def _set_fetch_var_and_info(self, fetch_vars, fetch_info, print_period):
-        config = self.proto_desc.fetch_config
-        config.fetch_var_names.extend(var.name for var in fetch_vars)
-        config.fetch_var_str_format.extend(list(fetch_info)[:len(fetch_vars)])
-        config.print_period = print_period
-
-    def _set_device_worker(self, device_worker):
-        self._device_worker = device_worker
-
-    def _set_infer(self, infer):
-        self._infer = infer
-
-    def _set_fleet_desc(self, fleet_desc):
-        self._fleet_desc = fleet_desc
-
-    def _set_program(self, program):
-        self._program = program
-
-    def _gen_trainer_desc(self):
-        """Sets the names of the classes, and the settings of the device worker."""
-        self.proto_desc.class_name = '' if type(self) is TrainerDesc else type(self).__name__
-        if self._device_worker is not None:
-            self._device_worker._set_infer(self._infer)
-            self._device_worker._set_program(self._program)
-            self._device_worker._gen_worker_desc(self.proto_desc)
-
-    def _desc(self):
-        return str(self.proto_desc)
-
-    def __str__(self):
-        return self._desc()
-
-
-def _setter(name):
-
-    def set_one(self, value):
-        setattr(self.proto_desc, name, value)
-
-    return set_one
-
-
-def _extender(name):
-
-    def extend(self, values):
-        getattr(self.proto_desc, name).extend(values)
-
-    return extend
-
-
-for _name in ('debug', 'use_cvm', 'no_cvm', 'scale_datanorm', 'dump_slot', 'mpi_rank', 'mpi_size', 'dump_fields_path',
-              'dump_file_num', 'dump_converter', 'thread_barrier'):
-    setattr(TrainerDesc, '_set_' + _name, _setter(_name))
-TrainerDesc._set_thread = _setter('thread_num')
-for _name in ('dump_fields', 'dump_param', 'check_nan_var_names'):
-    setattr(TrainerDesc, '_set_' + _name, _extender(_name))
-
-
-class MultiTrainer(TrainerDesc):
-    """Settings for several threads that train from one dataset."""
-
-
-class DistMultiTrainer(TrainerDesc):
-    """Settings for several threads of trainers with pservers."""
-
-
-class PipelineTrainer(TrainerDesc):
-    """Threads that train the parts of a network one behind the other."""
+facade.make(__name__)

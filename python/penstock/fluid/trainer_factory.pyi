@@ -3,7 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.executor import FetchHandler as FetchHandler
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 class FetchHandlerMonitor:
     def __init__(self, scope: Any, handler: Any) -> None: ...

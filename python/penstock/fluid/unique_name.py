@@ -1,85 +1,14 @@
 """Unique names. The generator is C++ state, because append_backward, clips and optimizers use it too, in Fluid's order.
 """
 
-import contextlib
-
-from penstock._penstock import UniqueNames
+# Written by tools/dev/gen_names.py.
+from penstock._src.ir.unique_name import (
+    UniqueNameGenerator as UniqueNameGenerator, generate as generate,
+    generate_with_ignorable_key as generate_with_ignorable_key, generator as generator, guard as guard,
+    switch as switch,
+)
+from penstock._src.names import facade
 
 __all__ = ['generate', 'guard', 'switch']
 
-UniqueNameGenerator = UniqueNames
-generator = UniqueNames()
-
-
-def generate(key):
-    """Returns a new unique name.
-
-    Args:
-        key (str): its prefix.
-
-    Returns:
-        str: key_0, key_1 and so on.
-
-    Example:
-        assert fluid.unique_name.generate('fc') == 'fc_0'
-    """
-    return generator(key)
-
-
-def generate_with_ignorable_key(key):
-    """Returns a new unique name, like `generate`.
-
-    Args:
-        key (str): its prefix.
-
-    Returns:
-        str: key_0, key_1 and so on.
-
-    Example:
-        name = fluid.unique_name.generate_with_ignorable_key('tmp')
-    """
-    return generate(key)
-
-
-def switch(new_generator=None):
-    """Replaces the generator of names.
-
-    Args:
-        new_generator (UniqueNameGenerator | None): the new generator; None: a newly created one.
-
-    Returns:
-        UniqueNameGenerator: the previous generator.
-
-    Example:
-        old = fluid.unique_name.switch()
-        fluid.unique_name.switch(old)
-    """
-    global generator
-    old = generator
-    generator = UniqueNames() if new_generator is None else new_generator
-    return old
-
-
-@contextlib.contextmanager
-def guard(new_generator=None):
-    """Uses a new generator of names inside a with statement.
-
-    Args:
-        new_generator (str | bytes | UniqueNameGenerator | None): a prefix of all names, or a generator.
-
-    Returns:
-        A context manager.
-
-    Example:
-        with fluid.unique_name.guard('a_'):
-            assert fluid.unique_name.generate('fc') == 'a_fc_0'
-    """
-    if isinstance(new_generator, bytes):
-        new_generator = new_generator.decode()
-    if isinstance(new_generator, str):
-        new_generator = UniqueNames(new_generator)
-    old = switch(new_generator)
-    try:
-        yield
-    finally:
-        switch(old)
+facade.make(__name__)

@@ -1,27 +1,11 @@
 """Decorators that keep a function's signature."""
 
-import contextlib
-import functools
+# Written by tools/dev/gen_names.py.
+from penstock._src.base.wrapped_decorator import (
+    signature_safe_contextmanager as signature_safe_contextmanager, wrap_decorator as wrap_decorator,
+)
+from penstock._src.names import facade
 
 __all__ = ['signature_safe_contextmanager', 'wrap_decorator']
 
-
-def wrap_decorator(decorator_func):
-    """Returns a decorator like `decorator_func` whose results have the name, docstring and signature of the wrapped
-    function.
-
-    Args:
-        decorator_func (callable): takes a function and returns another.
-
-    Returns:
-        function: the decorator.
-
-    Example:
-        from penstock.fluid.wrapped_decorator import wrap_decorator
-        twice = wrap_decorator(lambda f: lambda x: 2 * f(x))
-        assert twice(abs)(-3) == 6 and twice(abs).__name__ == 'abs'
-    """
-    return lambda func: functools.wraps(func)(decorator_func(func))
-
-
-signature_safe_contextmanager = contextlib.contextmanager
+facade.make(__name__)

@@ -30,46 +30,68 @@ rank has ended; with its reason, if it reported one). Thread-safe, but the order
 ranks.
 """
 
-from penstock import _bad_arguments
+# Written by tools/dev/gen_names.py.
 from penstock._penstock import PeerError as HorovodInternalError
-from penstock.fluid._absent import absent_names
-from penstock.hvd import elastic
-from penstock.hvd._arrays import (allgather, allgather_async, allreduce, allreduce_, allreduce_async, allreduce_async_,
-                                  barrier, broadcast, broadcast_, broadcast_async, broadcast_async_, poll, synchronize)
-from penstock.hvd._built import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled,
-                                 mpi_threads_supported, nccl_built, rocm_built)
-from penstock.hvd._groups import (grouped_allgather, grouped_allgather_async, grouped_allreduce, grouped_allreduce_,
-                                  grouped_allreduce_async, grouped_allreduce_async_, grouped_reducescatter,
-                                  grouped_reducescatter_async)
-from penstock.hvd._job import (cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank,
-                               size)
-from penstock.hvd._joining import join
-from penstock.hvd._members import init, shutdown
-from penstock.hvd._objects import allgather_object, broadcast_object
-from penstock.hvd._parts import alltoall, alltoall_async, reducescatter, reducescatter_async
-from penstock.hvd._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from penstock.hvd._programs import DistributedOptimizer, broadcast_optimizer_state, broadcast_parameters
-from penstock.hvd._rates import scale_learning_rate, warmup_learning_rate
-from penstock.hvd._running import Adasum, Average, Max, Min, Product, Sum
-from penstock.hvd._timeline import start_timeline, stop_timeline
-from penstock.hvd.compression import Compression
+from penstock._src.hvd.absent import __getattr__ as __getattr__
+from penstock._src.hvd.alltoall import (
+    alltoall as alltoall, alltoall_async as alltoall_async, reducescatter as reducescatter,
+    reducescatter_async as reducescatter_async,
+)
+from penstock._src.hvd.arrays import (
+    allgather as allgather, allgather_async as allgather_async, allreduce as allreduce, allreduce_ as allreduce_,
+    allreduce_async as allreduce_async, allreduce_async_ as allreduce_async_, barrier as barrier,
+    broadcast as broadcast, broadcast_ as broadcast_, broadcast_async as broadcast_async,
+    broadcast_async_ as broadcast_async_, poll as poll, synchronize as synchronize,
+)
+from penstock._src.hvd.built import (
+    ccl_built as ccl_built, cuda_built as cuda_built, ddl_built as ddl_built, gloo_built as gloo_built,
+    gloo_enabled as gloo_enabled, mpi_built as mpi_built, mpi_enabled as mpi_enabled,
+    mpi_threads_supported as mpi_threads_supported, nccl_built as nccl_built, rocm_built as rocm_built,
+)
+from penstock._src.hvd.compression import Compression as Compression
+from penstock._src.hvd.grouped import (
+    grouped_allgather as grouped_allgather, grouped_allgather_async as grouped_allgather_async,
+    grouped_allreduce as grouped_allreduce, grouped_allreduce_ as grouped_allreduce_,
+    grouped_allreduce_async as grouped_allreduce_async, grouped_allreduce_async_ as grouped_allreduce_async_,
+    grouped_reducescatter as grouped_reducescatter, grouped_reducescatter_async as grouped_reducescatter_async,
+)
+from penstock._src.hvd.job import (
+    cross_rank as cross_rank, cross_size as cross_size, is_homogeneous as is_homogeneous,
+    is_initialized as is_initialized, local_rank as local_rank, local_size as local_size, rank as rank, size as size,
+)
+from penstock._src.hvd.joining import join as join
+from penstock._src.hvd.learning_rate import (
+    scale_learning_rate as scale_learning_rate, warmup_learning_rate as warmup_learning_rate,
+)
+from penstock._src.hvd.membership import init as init, shutdown as shutdown
+from penstock._src.hvd.objects import allgather_object as allgather_object, broadcast_object as broadcast_object
+from penstock._src.hvd.operations import (
+    Adasum as Adasum, Average as Average, Max as Max, Min as Min, Product as Product, Sum as Sum,
+)
+from penstock._src.hvd.process_sets import (
+    ProcessSet as ProcessSet, add_process_set as add_process_set, global_process_set as global_process_set,
+    remove_process_set as remove_process_set,
+)
+from penstock._src.hvd.programs import (
+    DistributedOptimizer as DistributedOptimizer, broadcast_optimizer_state as broadcast_optimizer_state,
+    broadcast_parameters as broadcast_parameters,
+)
+from penstock._src.hvd.timeline import start_timeline as start_timeline, stop_timeline as stop_timeline
+from penstock._src.names import facade
+from penstock.hvd import elastic as elastic
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',
-    'Product', 'Sum', 'add_process_set', 'allgather', 'allgather_async', 'allgather_object', 'allreduce', 'allreduce_',
-    'allreduce_async', 'allreduce_async_', 'alltoall', 'alltoall_async', 'barrier', 'broadcast', 'broadcast_',
-    'broadcast_async', 'broadcast_async_', 'broadcast_object', 'broadcast_optimizer_state', 'broadcast_parameters',
-    'ccl_built', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built', 'elastic', 'global_process_set', 'gloo_built',
-    'gloo_enabled', 'grouped_allgather', 'grouped_allgather_async', 'grouped_allreduce', 'grouped_allreduce_',
-    'grouped_allreduce_async', 'grouped_allreduce_async_', 'grouped_reducescatter', 'grouped_reducescatter_async',
-    'init', 'is_homogeneous', 'is_initialized', 'join', 'local_rank', 'local_size', 'mpi_built', 'mpi_enabled',
-    'mpi_threads_supported', 'nccl_built', 'poll', 'rank', 'reducescatter', 'reducescatter_async', 'remove_process_set',
-    'rocm_built', 'scale_learning_rate', 'shutdown', 'size', 'start_timeline', 'stop_timeline', 'synchronize',
-    'warmup_learning_rate',
+    'Product', 'Sum', 'add_process_set', 'allgather', 'allgather_async', 'allgather_object', 'allreduce',
+    'allreduce_', 'allreduce_async', 'allreduce_async_', 'alltoall', 'alltoall_async', 'barrier', 'broadcast',
+    'broadcast_', 'broadcast_async', 'broadcast_async_', 'broadcast_object', 'broadcast_optimizer_state',
+    'broadcast_parameters', 'ccl_built', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built', 'elastic',
+    'global_process_set', 'gloo_built', 'gloo_enabled', 'grouped_allgather', 'grouped_allgather_async',
+    'grouped_allreduce', 'grouped_allreduce_', 'grouped_allreduce_async', 'grouped_allreduce_async_',
+    'grouped_reducescatter', 'grouped_reducescatter_async', 'init', 'is_homogeneous', 'is_initialized', 'join',
+    'local_rank', 'local_size', 'mpi_built', 'mpi_enabled', 'mpi_threads_supported', 'nccl_built', 'poll', 'rank',
+    'reducescatter', 'reducescatter_async', 'remove_process_set', 'rocm_built', 'scale_learning_rate', 'shutdown',
+    'size', 'start_timeline', 'stop_timeline', 'synchronize', 'warmup_learning_rate',
 ]
 
-__getattr__ = absent_names(__name__, ('SyncBatchNorm', 'sparse_allreduce_async'),
-                           'PyTorch has it; in a program, use BuildStrategy.sync_batch_norm, and gradients of sparse '
-                           'tables are exchanged as rows')
-
-_bad_arguments.guard_package(__name__)
+facade.make(__name__, elsewhere=('Compression',))

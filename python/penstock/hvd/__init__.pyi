@@ -4,13 +4,14 @@ from typing import Any, Callable, Iterable, Iterator
 
 from penstock import PeerError as HorovodInternalError
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.variable import Variable as Variable
-from penstock.hvd import compression as compression
+from penstock.fluid.framework import Variable as Variable
 from penstock.hvd import elastic as elastic
-from penstock.hvd.compression import Compression as Compression
 
 Adasum: Any
 Average: Any
+class Compression:
+    fp16: type[Any]
+    none: type[Any]
 def DistributedOptimizer(optimizer: Any, compression: Any = ..., op: Any = ..., backward_passes_per_step: int = ..., named_parameters: Any = ..., gradient_predivide_factor: float = ..., num_groups: int = ..., groups: list[Any] | None = ..., sparse_as_dense: bool = ..., process_set: Any = ...) -> Any: ...
 Max: Any
 Min: Any
@@ -24,7 +25,6 @@ class ProcessSet:
     def size(self) -> int | None: ...
 Product: Any
 Sum: Any
-def absent_names(module: Any, names: Any, why: Any) -> Any: ...
 def add_process_set(process_set: Any) -> Any: ...
 def allgather(tensor: Any, name: str | None = ..., process_set: Any = ...) -> Any: ...
 def allgather_async(tensor: Any, name: str | None = ..., process_set: Any = ...) -> int: ...

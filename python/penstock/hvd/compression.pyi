@@ -5,3 +5,4 @@ from typing import Any, Callable, Iterable, Iterator
 class Compression:
     fp16: type[Any]
     none: type[Any]
+__all__: list[str]

@@ -3,7 +3,10 @@
 The module can be imported, because scripts import it beside the rest; any use raises an error.
 """
 
-from penstock.fluid._absent import absent
+# Written by tools/dev/gen_names.py.
+from penstock._src.hvd.elastic import __getattr__ as __getattr__, __path__ as __path__
+from penstock._src.names import facade
 
-__path__, __getattr__ = absent('hvd.elastic', 'ranks do not join or leave a running job; let the launcher restart it '
-                               '(--max_restart) and continue from a checkpoint')
+__all__ = []
+
+facade.make(__name__)

@@ -2,4 +2,4 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-def absent(module: Any, why: Any) -> Any: ...
+__all__: list[str]

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 ROLE = pathlib.Path(__file__).resolve().parent / 'role.py'
 END_S = 10    # seconds that a server has to exit after its trainers

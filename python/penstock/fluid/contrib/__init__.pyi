@@ -14,8 +14,6 @@ from penstock.fluid.contrib import reader as reader
 from penstock.fluid.contrib import slim as slim
 from penstock.fluid.contrib import utils as utils
 from penstock.fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay import extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay
-from penstock.fluid.contrib.layers.convolutions import tree_conv as tree_conv
-from penstock.fluid.contrib.layers.convolutions import var_conv_2d as var_conv_2d
 from penstock.fluid.contrib.layers.metric_op import ctr_metric_bundle as ctr_metric_bundle
 from penstock.fluid.contrib.layers.nn import fused_elemwise_activation as fused_elemwise_activation
 from penstock.fluid.contrib.layers.nn import fused_embedding_seq_pool as fused_embedding_seq_pool
@@ -27,6 +25,10 @@ from penstock.fluid.contrib.layers.nn import sequence_topk_avg_pooling as sequen
 from penstock.fluid.contrib.layers.nn import shuffle_batch as shuffle_batch
 from penstock.fluid.contrib.layers.nn import tdm_child as tdm_child
 from penstock.fluid.contrib.layers.nn import tdm_sampler as tdm_sampler
+from penstock.fluid.contrib.layers.nn import tree_conv as tree_conv
+from penstock.fluid.contrib.layers.nn import var_conv_2d as var_conv_2d
+from penstock.fluid.contrib.layers.rnn_impl import BasicGRUUnit as BasicGRUUnit
+from penstock.fluid.contrib.layers.rnn_impl import BasicLSTMUnit as BasicLSTMUnit
 from penstock.fluid.contrib.layers.rnn_impl import basic_gru as basic_gru
 from penstock.fluid.contrib.layers.rnn_impl import basic_lstm as basic_lstm
 from penstock.fluid.contrib.memory_usage_calc import memory_usage as memory_usage
@@ -34,8 +36,5 @@ from penstock.fluid.contrib.model_stat import summary as summary
 from penstock.fluid.contrib.op_frequence import op_freq_statistic as op_freq_statistic
 from penstock.fluid.contrib.quantize import QuantizeTranspiler as QuantizeTranspiler
 from penstock.fluid.contrib.reader.distributed_reader import distributed_batch_reader as distributed_batch_reader
-from penstock.fluid.layers.rnn_units import BasicGRUUnit as BasicGRUUnit
-from penstock.fluid.layers.rnn_units import BasicLSTMUnit as BasicLSTMUnit
 
-def getattr_of(module: Any) -> Any: ...
 __all__: list[str]

@@ -1,35 +1,10 @@
 """Estimates the memory that a program needs."""
 
-from penstock import _penstock
-from penstock.fluid.framework import Program
+# Written by tools/dev/gen_names.py.
+from penstock._src.contrib.memory_usage import memory_usage as memory_usage
+from penstock._src.ir.framework import Program as Program
+from penstock._src.names import facade
 
 __all__ = ['memory_usage']
 
-
-def memory_usage(program, batch_size):
-    """Returns the memory that a run of the program needs, according to the memory plan of the run.
-
-    Args:
-        program (Program): the program, whose first block is planned but not run.
-        batch_size (int): replaces the unknown extent of the feeds.
-
-    Returns:
-        tuple: (low, high, unit): the planned memory, the memory without sharing between temporaries, and the unit of
-        both: 'B', 'KB' or 'MB'. Both include parameters, feeds and the workspace of kernels.
-
-    Raises:
-        TypeError: `program` is not a Program.
-        penstock.ProgramError: `batch_size` is not positive, or a fed variable has two unknown extents.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 784]), 10))
-        low, high, unit = fluid.contrib.memory_usage(fluid.default_main_program(), batch_size=64)
-        assert low <= high and unit in ('B', 'KB', 'MB')
-    """
-    if not isinstance(program, Program):
-        raise TypeError('memory_usage takes a Program, not %s' % type(program).__name__)
-    low, high, _ = _penstock.memory_need(program.desc, int(batch_size))
-    for unit in ('B', 'KB', 'MB'):
-        if low <= 1024 or unit == 'MB':
-            return float(low), float(high), unit
-        low, high = low / 1024, high / 1024
+facade.make(__name__, elsewhere=('Program',))

@@ -1,27 +1,11 @@
 """fluid.contrib.quantize, which is not part of Penstock: it can be imported, but any use raises an error."""
 
-from penstock.fluid._absent import absent
+# Written by tools/dev/gen_names.py.
+from penstock._src.contrib.quantize import (
+    QuantizeTranspiler as QuantizeTranspiler, __getattr__ as __getattr__, __path__ as __path__,
+)
+from penstock._src.names import facade
 
-_WHY = 'quantization is not part of Penstock; it trains and distributes programs'
-__path__, __getattr__ = absent('fluid.contrib.quantize', _WHY)
+__all__ = ['QuantizeTranspiler']
 
-
-class QuantizeTranspiler:
-    """Raises NotImplementedError: Penstock does not quantize programs.
-
-    Args:
-        *args (object): ignored; accepted for compatibility with Fluid.
-        **kwargs (object): ignored; accepted for compatibility with Fluid.
-
-    Raises:
-        NotImplementedError: always.
-
-    Example:
-        try:
-            fluid.contrib.QuantizeTranspiler()
-        except NotImplementedError as error:
-            assert 'quantization is not part of Penstock' in str(error)
-    """
-
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError('fluid.contrib.QuantizeTranspiler: ' + _WHY)
+facade.make(__name__)

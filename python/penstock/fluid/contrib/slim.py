@@ -1,7 +1,9 @@
 """fluid.contrib.slim, which is not part of Penstock: it can be imported, but any use raises an error."""
 
-from penstock.fluid._absent import absent
+# Written by tools/dev/gen_names.py.
+from penstock._src.contrib.slim import __getattr__ as __getattr__, __path__ as __path__
+from penstock._src.names import facade
 
-_WHY = ('compression (pruning, distillation, quantization, search) is not part of Penstock; it trains and distributes '
-        'programs')
-__path__, __getattr__ = absent('fluid.contrib.slim', _WHY)
+__all__ = []
+
+facade.make(__name__)

@@ -1,5 +1,9 @@
 """Fleet: jobs of several roles from one script; and generators of MultiSlot text."""
 
-from penstock.fluid.incubate import data_generator, fleet
+# Written by tools/dev/gen_names.py.
+from penstock._src.names import facade
+from penstock.fluid.incubate import data_generator as data_generator, fleet as fleet
 
 __all__ = ['data_generator', 'fleet']
+
+facade.make(__name__)

@@ -4,4 +4,4 @@ from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 
-def getattr_of(module: Any) -> Any: ...
+__all__: list[str]

@@ -1,26 +1,9 @@
 """get_places, an op for ParallelDo. Fluid 1.8 has removed both."""
 
-from penstock.fluid._not_built import getattr_of
+# Written by tools/dev/gen_names.py.
+from penstock._src.layers.device import get_places as get_places
+from penstock._src.names import facade
 
+__all__ = ['get_places']
 
-def get_places(device_count=None, device_type=None):
-    """Raises NotImplementedError: Fluid 1.8 has removed the op get_places too.
-
-    Args:
-        device_count (int): the number of devices.
-        device_type (str): 'CPU' or 'CUDA'.
-
-    Raises:
-        NotImplementedError: always.
-
-    Example:
-        try:
-            fluid.layers.device.get_places()
-        except NotImplementedError as error:
-            print(error)
-    """
-    raise NotImplementedError('get_places: Fluid 1.8 has no op get_places; '
-                              'CompiledProgram.with_data_parallel takes places')
-
-
-__getattr__ = getattr_of(__name__)
+facade.make(__name__)

@@ -2,27 +2,27 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.layers.arithmetic import elementwise_pow as elementwise_pow
-from penstock.fluid.layers.arithmetic import reduce_max as reduce_max
-from penstock.fluid.layers.arithmetic import reduce_prod as reduce_prod
-from penstock.fluid.layers.arithmetic import reduce_sum as reduce_sum
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.layers.control_flow import less_than as less_than
-from penstock.fluid.layers.draws import uniform_random_batch_size_like as uniform_random_batch_size_like
-from penstock.fluid.layers.matrices import diag as diag
+from penstock.fluid.layers.nn import elementwise_pow as elementwise_pow
 from penstock.fluid.layers.nn import matmul as matmul
+from penstock.fluid.layers.nn import reduce_max as reduce_max
+from penstock.fluid.layers.nn import reduce_prod as reduce_prod
+from penstock.fluid.layers.nn import reduce_sum as reduce_sum
 from penstock.fluid.layers.nn import reshape as reshape
+from penstock.fluid.layers.nn import shape as shape_layer
+from penstock.fluid.layers.nn import uniform_random_batch_size_like as uniform_random_batch_size_like
 from penstock.fluid.layers.ops import exp as exp
 from penstock.fluid.layers.ops import log as log
-from penstock.fluid.layers.shaping import shape as shape_layer
 from penstock.fluid.layers.tensor import assign as assign
 from penstock.fluid.layers.tensor import cast as cast
 from penstock.fluid.layers.tensor import create_tensor as create_tensor
+from penstock.fluid.layers.tensor import diag as diag
 from penstock.fluid.layers.tensor import fill_constant_batch_size_like as fill_constant_batch_size_like
 from penstock.fluid.layers.tensor import gaussian_random as gaussian_random
 from penstock.fluid.layers.tensor import ones as ones
 from penstock.fluid.layers.tensor import uniform_random as uniform_random
 from penstock.fluid.layers.tensor import zeros as zeros
-from penstock.fluid.variable import Variable as Variable
 
 class Categorical(Distribution):
     def __init__(self, logits: Any) -> None: ...
@@ -48,7 +48,4 @@ class Uniform(Distribution):
     def entropy(self) -> Variable: ...
     def log_prob(self, value: Variable) -> Variable: ...
     def sample(self, shape: list[Any], seed: int = ...) -> Variable: ...
-def getattr_of(module: Any) -> Any: ...
-def stack_level() -> Any: ...
-def to_array(value: Any, dtype: Any, name: Any, what: Any = ...) -> Any: ...
 __all__: list[str]

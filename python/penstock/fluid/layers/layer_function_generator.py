@@ -1,94 +1,26 @@
 """Generates layers from op types, as Fluid generates its simplest layers."""
 
-import functools
-import warnings
+# Written by tools/dev/gen_names.py.
+from penstock._src.layers.layer_function_generator import (
+    autodoc as autodoc, deprecated as deprecated, generate_activation_fn as generate_activation_fn,
+    templatedoc as templatedoc,
+)
+from penstock._src.layers.op_layers import generate_layer_fn as generate_layer_fn
+from penstock._src.layers.unary import (
+    abs as abs, acos as acos, asin as asin, atan as atan, ceil as ceil, cos as cos, exp as exp, floor as floor,
+    logsigmoid as logsigmoid, reciprocal as reciprocal, round as round, rsqrt as rsqrt, sigmoid as sigmoid,
+    sin as sin, softplus as softplus, softsign as softsign, sqrt as sqrt, square as square, tanh as tanh,
+    tanh_shrink as tanh_shrink,
+)
+from penstock._src.names import facade
 
-from penstock._call_site import stack_level
-from penstock.fluid._not_built import getattr_of
-from penstock.fluid.layers.op_layers import generate_layer_fn
-from penstock.fluid.layers.ops import _unary
+__all__ = [
+    'abs', 'acos', 'asin', 'atan', 'autodoc', 'ceil', 'cos', 'deprecated', 'exp', 'floor', 'generate_activation_fn',
+    'generate_layer_fn', 'logsigmoid', 'reciprocal', 'round', 'rsqrt', 'sigmoid', 'sin', 'softplus', 'softsign',
+    'sqrt', 'square', 'tanh', 'tanh_shrink', 'templatedoc',
+]
 
-__all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'generate_layer_fn', 'templatedoc']
-
-
-def generate_activation_fn(op_type):
-    """Returns a layer for an op with one input X and one output Out.
-
-    Args:
-        op_type (str): the type of the op.
-
-    Returns:
-        function: takes x (Variable) and a name; returns a Variable.
-
-    Example:
-        from penstock.fluid.layers.layer_function_generator import generate_activation_fn
-        y = generate_activation_fn('sqrt')(fluid.data('x', [2, 3]))
-        assert y.shape == (2, 3)
-    """
-    return _unary(op_type)
-
-
-def deprecated(func_or_class):
-    """Decorates a function so that each call warns (DeprecationWarning).
-
-    Args:
-        func_or_class (callable): the function.
-
-    Returns:
-        callable: the decorated function.
-
-    Example:
-        import warnings
-        from penstock.fluid.layers.layer_function_generator import deprecated
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter('always')
-            assert deprecated(abs)(-1) == 1
-        assert 'abs is deprecated' in str(caught[0].message)
-    """
-
-    @functools.wraps(func_or_class)
-    def called(*args, **kwargs):
-        warnings.warn('%s is deprecated' % func_or_class.__name__, DeprecationWarning, stacklevel=stack_level())
-        return func_or_class(*args, **kwargs)
-
-    return called
-
-
-def autodoc(comment=''):
-    """Returns a decorator that appends `comment` to the docstring of a layer. Fluid also adds the op's text.
-
-    Args:
-        comment (str): the text to append.
-
-    Returns:
-        callable: the decorator.
-
-    Example:
-        from penstock.fluid.layers.layer_function_generator import autodoc
-        assert autodoc('More.')(lambda x: x).__doc__ == 'More.'
-    """
-
-    def documented(func):
-        func.__doc__ = (func.__doc__ or '') + comment
-        return func
-
-    return documented
-
-
-def templatedoc(op_type=None):
-    """Returns a decorator that returns the layer unchanged. Fluid's inserts the op's description into the docstring.
-
-    Args:
-        op_type (str | None): ignored; accepted for compatibility with Fluid.
-
-    Returns:
-        callable: the decorator.
-
-    Example:
-        from penstock.fluid.layers.layer_function_generator import templatedoc
-        assert templatedoc('relu')(abs) is abs
-    """
-    return lambda func: func
-
-
-__getattr__ = getattr_of(__name__)
+facade.make(__name__, elsewhere=(
+    'abs', 'acos', 'asin', 'atan', 'ceil', 'cos', 'exp', 'floor', 'logsigmoid', 'reciprocal', 'round', 'rsqrt',
+    'sigmoid', 'sin', 'softplus', 'softsign', 'sqrt', 'square', 'tanh', 'tanh_shrink',
+))

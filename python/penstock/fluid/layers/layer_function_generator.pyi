@@ -2,12 +2,30 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.layers.op_layers import generate_layer_fn as generate_layer_fn
+from penstock.fluid.layers.ops import abs as abs
+from penstock.fluid.layers.ops import acos as acos
+from penstock.fluid.layers.ops import asin as asin
+from penstock.fluid.layers.ops import atan as atan
+from penstock.fluid.layers.ops import ceil as ceil
+from penstock.fluid.layers.ops import cos as cos
+from penstock.fluid.layers.ops import exp as exp
+from penstock.fluid.layers.ops import floor as floor
+from penstock.fluid.layers.ops import logsigmoid as logsigmoid
+from penstock.fluid.layers.ops import reciprocal as reciprocal
+from penstock.fluid.layers.ops import round as round
+from penstock.fluid.layers.ops import rsqrt as rsqrt
+from penstock.fluid.layers.ops import sigmoid as sigmoid
+from penstock.fluid.layers.ops import sin as sin
+from penstock.fluid.layers.ops import softplus as softplus
+from penstock.fluid.layers.ops import softsign as softsign
+from penstock.fluid.layers.ops import sqrt as sqrt
+from penstock.fluid.layers.ops import square as square
+from penstock.fluid.layers.ops import tanh as tanh
+from penstock.fluid.layers.ops import tanh_shrink as tanh_shrink
 
 def autodoc(comment: str = ...) -> Callable[..., Any]: ...
 def deprecated(func_or_class: Callable[..., Any]) -> Callable[..., Any]: ...
 def generate_activation_fn(op_type: str) -> Any: ...
-def getattr_of(module: Any) -> Any: ...
-def stack_level() -> Any: ...
+def generate_layer_fn(op_type: str) -> Any: ...
 def templatedoc(op_type: str | None = ...) -> Callable[..., Any]: ...
 __all__: list[str]

@@ -2,11 +2,10 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
-from penstock.fluid.variable import Variable as Variable
 
 def accuracy(input: Variable, label: Variable, k: int = ..., correct: Variable | None = ..., total: Variable | None = ...) -> Variable: ...
 def auc(input: Variable, label: Variable, curve: str = ..., num_thresholds: int = ..., topk: int = ..., slide_steps: int = ...) -> tuple[Any, ...]: ...
-def element_types(**types: Any) -> Any: ...
 __all__: list[str]

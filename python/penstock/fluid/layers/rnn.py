@@ -1,5 +1,26 @@
 """Recurrent cells and decoders under their name in Fluid: fluid.layers.rnn.NAME is fluid.layers.NAME."""
 
-from penstock.fluid._not_built import getattr_of
+# Written by tools/dev/gen_names.py.
+from penstock._src.layers.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
+from penstock._src.layers.beam_search_ops import beam_search_decode as beam_search_decode
+from penstock._src.layers.decode_helpers import (
+    DecodeHelper as DecodeHelper, GreedyEmbeddingHelper as GreedyEmbeddingHelper,
+    SampleEmbeddingHelper as SampleEmbeddingHelper, TrainingHelper as TrainingHelper,
+)
+from penstock._src.layers.decoders import (
+    BasicDecoder as BasicDecoder, Decoder as Decoder, dynamic_decode as dynamic_decode,
+)
+from penstock._src.layers.recurrent import (
+    beam_search as beam_search, dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm,
+    dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit, lstm as lstm, lstm_unit as lstm_unit,
+)
+from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell, rnn as rnn
+from penstock._src.names import facade
 
-__getattr__ = getattr_of(__name__)
+__all__ = [
+    'BasicDecoder', 'BeamSearchDecoder', 'DecodeHelper', 'Decoder', 'GRUCell', 'GreedyEmbeddingHelper', 'LSTMCell',
+    'RNNCell', 'SampleEmbeddingHelper', 'TrainingHelper', 'beam_search', 'beam_search_decode', 'dynamic_decode',
+    'dynamic_gru', 'dynamic_lstm', 'dynamic_lstmp', 'gru_unit', 'lstm', 'lstm_unit', 'rnn',
+]
+
+facade.make(__name__)

@@ -4,4 +4,4 @@ from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.proto import framework_pb2 as framework_pb2
 
-
+__all__: list[str]

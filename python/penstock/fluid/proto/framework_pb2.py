@@ -1,125 +1,14 @@
 """OpProto and OpDesc as plain objects: what scripts fill in and compare. They have no wire form; ProgramDesc has."""
 
-from penstock.fluid._descs import AttrType
+# Written by tools/dev/gen_names.py.
+from penstock._src.ir.descs import AttrType as AttrType
+from penstock._src.ir.framework_pb2 import (
+    BLOCK as BLOCK, BLOCKS as BLOCKS, BOOL as BOOL, BOOLS as BOOLS, FLOAT as FLOAT, FLOATS as FLOATS, INT as INT,
+    INTS as INTS, LONG as LONG, LONGS as LONGS, STRING as STRING, STRINGS as STRINGS, OpDesc as OpDesc,
+    OpProto as OpProto,
+)
+from penstock._src.names import facade
 
 __all__ = ['OpDesc', 'OpProto']
 
-for _kind in AttrType:
-    globals()[_kind.name] = _kind
-
-
-class _Repeated(list):
-    """A list of messages of one type."""
-
-    def __init__(self, make):
-        super().__init__()
-        self._make = make
-
-    def add(self):
-        """Appends a message and returns it."""
-        self.append(self._make())
-        return self[-1]
-
-
-class _Message:
-    """Fields by name. _FIELDS gives their defaults, where a message type stands for a list of such messages; _REQUIRED
-    names those that must be set."""
-
-    _FIELDS, _REQUIRED = {}, ()
-
-    def __init__(self, **fields):
-        values = {name: _Repeated(default) if isinstance(default, type) else [] if default == [] else default
-                  for name, default in self._FIELDS.items()}
-        object.__setattr__(self, '_values', values)
-        object.__setattr__(self, '_set', set())
-        for name, value in fields.items():
-            setattr(self, name, value)
-
-    def __getattr__(self, name):
-        if name.startswith('_') or name not in self._values:
-            raise AttributeError('%s has no field %s' % (type(self).__name__, name))
-        return self._values[name]
-
-    def __setattr__(self, name, value):
-        if name not in self._values or isinstance(self._values[name], list):
-            raise AttributeError('%s has no field %s that can be set' % (type(self).__name__, name))
-        self._values[name] = value
-        self._set.add(name)
-
-    def HasField(self, name):
-        """Returns whether a field was set.
-
-        Args:
-            name (str): the field.
-
-        Returns:
-            bool: True if it was.
-        """
-        return name in self._set
-
-    def IsInitialized(self):
-        """Returns whether all required fields are set, here and in nested messages.
-
-        Returns:
-            bool: True if they are.
-        """
-        inner = [each for value in self._values.values() if isinstance(value, _Repeated) for each in value]
-        return set(self._REQUIRED) <= self._set and all(each.IsInitialized() for each in inner)
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self._values == other._values
-
-    def __repr__(self):
-        return '%s(%s)' % (type(self).__name__, ', '.join('%s=%r' % pair for pair in self._values.items()))
-
-
-class _SlotProto(_Message):
-    _FIELDS = {'name': '', 'comment': '', 'duplicable': False, 'intermediate': False, 'dispensable': False}
-    _REQUIRED = ('name', 'comment')
-
-
-class _AttrProto(_Message):
-    _FIELDS = {'name': '', 'type': AttrType.INT, 'comment': '', 'generated': False}
-    _REQUIRED = ('name', 'type', 'comment')
-
-
-class OpProto(_Message):
-    """The declaration of an op: type, inputs, outputs, attrs, comment.
-
-    Example:
-        proto = fluid.proto.framework_pb2.OpProto(type='cos', comment='the cosine')
-        slot = proto.inputs.add()
-        slot.name, slot.comment = 'X', 'any shape'
-        assert proto.IsInitialized()
-    """
-
-    Var, Attr = _SlotProto, _AttrProto
-    _FIELDS = {'type': '', 'inputs': _SlotProto, 'outputs': _SlotProto, 'attrs': _AttrProto, 'comment': ''}
-    _REQUIRED = ('type', 'comment')
-
-
-class _Slot(_Message):
-    _FIELDS = {'parameter': '', 'arguments': []}
-    _REQUIRED = ('parameter',)
-
-
-class _Attr(_Message):
-    _FIELDS = {'name': '', 'type': AttrType.INT, 'i': 0, 'f': 0.0, 's': '', 'ints': [], 'floats': [], 'strings': [],
-               'b': False, 'bools': [], 'block_idx': 0, 'l': 0, 'blocks_idx': [], 'longs': []}
-    _REQUIRED = ('name', 'type')
-
-
-class OpDesc(_Message):
-    """An op: type, what it reads and writes, and its attributes.
-
-    Example:
-        desc = fluid.proto.framework_pb2.OpDesc(type='cos')
-        slot = desc.inputs.add()
-        slot.parameter = 'X'
-        slot.arguments.extend(['x'])
-        assert desc.IsInitialized() and desc.inputs[0].arguments == ['x']
-    """
-
-    Var, Attr = _Slot, _Attr
-    _FIELDS = {'type': '', 'inputs': _Slot, 'outputs': _Slot, 'attrs': _Attr, 'is_target': False}
-    _REQUIRED = ('type',)
+facade.make(__name__, elsewhere=('AttrType',))

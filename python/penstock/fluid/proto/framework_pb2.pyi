@@ -2,21 +2,8 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from enum import Enum as Enum
+from penstock.fluid.core import AttrType as AttrType
 
-class AttrType(str, Enum):
-    BLOCK = 'BLOCK'
-    BLOCKS = 'BLOCKS'
-    BOOL = 'BOOLEAN'
-    BOOLS = 'BOOLEANS'
-    FLOAT = 'FLOAT'
-    FLOATS = 'FLOATS'
-    INT = 'INT'
-    INTS = 'INTS'
-    LONG = 'LONG'
-    LONGS = 'LONGS'
-    STRING = 'STRING'
-    STRINGS = 'STRINGS'
 BLOCK: AttrType
 BLOCKS: AttrType
 BOOL: AttrType

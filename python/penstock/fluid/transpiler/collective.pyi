@@ -3,10 +3,6 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-from penstock.fluid.transpiler.config import check_count as check_count
-from penstock.fluid.transpiler.config import check_flag as check_flag
-from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
 
 class Collective:
     def __init__(self, nrings: Any) -> None: ...

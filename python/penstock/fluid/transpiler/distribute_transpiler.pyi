@@ -3,14 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-from penstock.fluid.transpiler.config import DistributedMode as DistributedMode
-from penstock.fluid.transpiler.config import check_count as check_count
-from penstock.fluid.transpiler.config import check_flag as check_flag
-from penstock.fluid.transpiler.config import dense_exchange as dense_exchange
-from penstock.fluid.transpiler.config import set_policies as set_policies
-from penstock.fluid.transpiler.server_config import ServerRuntimeConfig as ServerRuntimeConfig
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 class DistributeTranspiler:
     def __init__(self, config: Any = ...) -> None: ...
@@ -25,13 +18,57 @@ class DistributeTranspiler:
     @property
     def table_name(self) -> Any: ...
     def transpile(self, trainer_id: int, program: Program | None = ..., pservers: str | list[str] = ..., trainers: int | str | list[str] = ..., sync_mode: bool | None = ..., startup_program: Program | None = ..., current_endpoint: str = ..., slice_var_up: bool | None = ..., split_method: type[Any] | None = ..., beside: Any = ...) -> Any: ...
-MOST_ELEMENTS: int
+class DistributeTranspilerConfig:
+    backup_trainers: Any
+    big_array_bound: Any
+    bn_sync: Any
+    chunk_bytes: Any
+    clip: Any
+    collective_mode: Any
+    completely_not_async: Any
+    compression: Any
+    dc_asgd_lambda: Any
+    enable_dc_asgd: Any
+    exchange: Any
+    exchange_gbit: Any
+    exchange_message_us: Any
+    geo_sgd_mode: Any
+    geo_sgd_need_push_nums: Any
+    half_async: Any
+    hierarchical_allreduce_inter_nranks: Any
+    def is_set(self, field: str) -> bool: ...
+    local_sgd_adaptive: Any
+    local_sgd_k_steps: Any
+    min_block_size: Any
+    mode: Any
+    nccl_comm_num: Any
+    on_uneven: Any
+    print_log: Any
+    @property
+    def runtime_split_send_recv(self) -> Any: ...
+    @runtime_split_send_recv.setter
+    def runtime_split_send_recv(self, value: Any) -> None: ...
+    slice_var_up: Any
+    slicing: Any
+    split_method: Any
+    staleness: Any
+    @property
+    def sync_mode(self) -> Any: ...
+    @sync_mode.setter
+    def sync_mode(self, value: Any) -> None: ...
+    use_hierarchical_allreduce: Any
+    def validate(self) -> Any: ...
+    wait_port: Any
+class DistributedMode:
+    ASYNC: Any
+    GEO: Any
+    HALF_ASYNC: Any
+    SYNC: Any
+class ServerRuntimeConfig:
+    def __init__(self) -> None: ...
 class VarBlock:
     def __init__(self, varname: str, offset: int, size: int) -> None: ...
 def addresses_of(given: Any, field: Any = ...) -> Any: ...
-def native_roles(main: Any, startup: Any, config: Any) -> Any: ...
-def note_tables(program: Program, tables: list[str] = ..., trainer_id: int = ..., pservers: list[Any] = ...) -> Any: ...
-def program_error(id: Any, message: Any, *details: Any) -> Any: ...
 def same_or_split_var(p_name: str, var_name: str) -> bool: ...
 def slice_variable(var_list: list[Variable], slice_count: int, min_block_size: int) -> list[str]: ...
 __all__: list[str]

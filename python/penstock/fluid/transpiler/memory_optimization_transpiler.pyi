@@ -3,7 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 def memory_optimize(input_program: Program, skip_opt_set: list[Variable | str] | None = ..., print_log: bool = ..., level: int = ..., skip_grads: bool = ...) -> Any: ...
 def release_memory(input_program: Program, skip_opt_set: list[Variable | str] | None = ...) -> Any: ...

@@ -1,6 +1,13 @@
 """Decoders whose step is described once, by a StateCell, for training and for beam search."""
 
-from penstock.fluid.contrib.decoder import beam_search_decoder
-from penstock.fluid.contrib.decoder.beam_search_decoder import *
+# Written by tools/dev/gen_names.py.
+from penstock._src.contrib.beam_search_decoder import (
+    BeamSearchDecoder as BeamSearchDecoder, TrainingDecoder as TrainingDecoder,
+)
+from penstock._src.contrib.state_cell import InitState as InitState, StateCell as StateCell
+from penstock._src.names import facade
+from penstock.fluid.contrib.decoder import beam_search_decoder as beam_search_decoder
 
-__all__ = beam_search_decoder.__all__
+__all__ = ['BeamSearchDecoder', 'InitState', 'StateCell', 'TrainingDecoder']
+
+facade.make(__name__, elsewhere=__all__)

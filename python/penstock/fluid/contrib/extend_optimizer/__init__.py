@@ -1,6 +1,14 @@
 """Functions that extend optimizers."""
 
-from penstock.fluid.contrib.extend_optimizer import extend_optimizer_with_weight_decay
-from penstock.fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay import *
+# Written by tools/dev/gen_names.py.
+from penstock._src.names import facade
+from penstock._src.optimizer.decoupled_weight_decay import (
+    extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay,
+)
+from penstock.fluid.contrib.extend_optimizer import (
+    extend_optimizer_with_weight_decay as extend_optimizer_with_weight_decay,
+)
 
-__all__ = extend_optimizer_with_weight_decay.__all__
+__all__ = ['extend_with_decoupled_weight_decay']
+
+facade.make(__name__, elsewhere=__all__)

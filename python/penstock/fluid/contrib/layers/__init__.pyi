@@ -2,12 +2,9 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.contrib.layers import convolutions as convolutions
 from penstock.fluid.contrib.layers import metric_op as metric_op
 from penstock.fluid.contrib.layers import nn as nn
 from penstock.fluid.contrib.layers import rnn_impl as rnn_impl
-from penstock.fluid.contrib.layers.convolutions import tree_conv as tree_conv
-from penstock.fluid.contrib.layers.convolutions import var_conv_2d as var_conv_2d
 from penstock.fluid.contrib.layers.metric_op import ctr_metric_bundle as ctr_metric_bundle
 from penstock.fluid.contrib.layers.nn import fused_elemwise_activation as fused_elemwise_activation
 from penstock.fluid.contrib.layers.nn import fused_embedding_seq_pool as fused_embedding_seq_pool
@@ -19,9 +16,11 @@ from penstock.fluid.contrib.layers.nn import sequence_topk_avg_pooling as sequen
 from penstock.fluid.contrib.layers.nn import shuffle_batch as shuffle_batch
 from penstock.fluid.contrib.layers.nn import tdm_child as tdm_child
 from penstock.fluid.contrib.layers.nn import tdm_sampler as tdm_sampler
+from penstock.fluid.contrib.layers.nn import tree_conv as tree_conv
+from penstock.fluid.contrib.layers.nn import var_conv_2d as var_conv_2d
+from penstock.fluid.contrib.layers.rnn_impl import BasicGRUUnit as BasicGRUUnit
+from penstock.fluid.contrib.layers.rnn_impl import BasicLSTMUnit as BasicLSTMUnit
 from penstock.fluid.contrib.layers.rnn_impl import basic_gru as basic_gru
 from penstock.fluid.contrib.layers.rnn_impl import basic_lstm as basic_lstm
-from penstock.fluid.layers.rnn_units import BasicGRUUnit as BasicGRUUnit
-from penstock.fluid.layers.rnn_units import BasicLSTMUnit as BasicLSTMUnit
 
 __all__: list[str]

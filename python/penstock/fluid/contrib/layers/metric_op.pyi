@@ -2,9 +2,9 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
-from penstock.fluid.variable import Variable as Variable
 
 def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Any, ...]: ...
 __all__: list[str]

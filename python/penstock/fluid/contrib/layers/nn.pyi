@@ -2,16 +2,12 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.contrib.layers.convolutions import tree_conv as tree_conv
-from penstock.fluid.contrib.layers.convolutions import var_conv_2d as var_conv_2d
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
-from penstock.fluid.layers.draws import seed_variable as seed_variable
-from penstock.fluid.layers.nn import padding_row as padding_row
 from penstock.fluid.layers.nn import reshape as reshape
-from penstock.fluid.layers.shaping import slice as slice_layer
+from penstock.fluid.layers.nn import slice as slice_layer
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
-from penstock.fluid.variable import Variable as Variable
 
 def fused_elemwise_activation(x: Variable, y: Variable, functor_list: list[str] | str, axis: int = ..., scale: float = ..., save_intermediate_out: bool = ...) -> Variable: ...
 def fused_embedding_seq_pool(input: Variable, size: list[int], is_sparse: bool = ..., padding_idx: int | None = ..., combiner: str = ..., param_attr: ParamAttr | None = ..., dtype: str = ...) -> Variable: ...
@@ -23,5 +19,6 @@ def sequence_topk_avg_pooling(input: Variable, row: Variable, col: Variable, top
 def shuffle_batch(x: Variable, seed: int | Variable | None = ...) -> Variable: ...
 def tdm_child(x: Variable, node_nums: int, child_nums: int, param_attr: ParamAttr | None = ..., dtype: str = ...) -> tuple[Any, ...]: ...
 def tdm_sampler(x: Variable, neg_samples_num_list: list[int], layer_node_num_list: list[int], leaf_node_num: int, tree_travel_attr: ParamAttr | None = ..., tree_layer_attr: ParamAttr | None = ..., output_positive: bool = ..., output_list: bool = ..., seed: int = ..., tree_dtype: str = ..., dtype: str = ...) -> tuple[Any, ...]: ...
-def to_dtype(dtype: Any) -> Any: ...
+def tree_conv(nodes_vector: Variable, edge_set: Variable, output_size: int, num_filters: int = ..., max_depth: int = ..., act: str | None = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | bool | None = ..., name: str | None = ...) -> Variable: ...
+def var_conv_2d(input: Variable, row: Variable, col: Variable, input_channel: int, output_channel: int, filter_size: int | list[int], stride: int | list[int] = ..., param_attr: ParamAttr | None = ..., act: str | None = ..., dtype: str = ..., name: str | None = ...) -> Variable: ...
 __all__: list[str]

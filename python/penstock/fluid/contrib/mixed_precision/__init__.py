@@ -1,7 +1,13 @@
 """Training in mixed precision: decorate an optimizer, and choose the ops that are computed in float16."""
 
-from penstock.fluid.contrib.mixed_precision import decorator, fp16_lists, fp16_utils
-from penstock.fluid.contrib.mixed_precision.decorator import decorate
-from penstock.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
+# Written by tools/dev/gen_names.py.
+from penstock._src.mixed_precision.decorator import decorate as decorate
+from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists as AutoMixedPrecisionLists
+from penstock._src.names import facade
+from penstock.fluid.contrib.mixed_precision import (
+    decorator as decorator, fp16_lists as fp16_lists, fp16_utils as fp16_utils,
+)
 
 __all__ = ['AutoMixedPrecisionLists', 'decorate']
+
+facade.make(__name__, elsewhere=__all__)

@@ -1,179 +1,22 @@
 """Training in mixed precision: OptimizerWithMixedPrecision and decorate."""
 
-from penstock.fluid import layers, unique_name
-from penstock.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
-from penstock.fluid.contrib.mixed_precision.fp16_utils import (rewrite_program, update_loss_scaling,
-                                                               update_role_var_grad)
-from penstock.fluid.framework import default_main_program, default_startup_program
+# Written by tools/dev/gen_names.py.
+from penstock._src.ir.framework import (
+    default_main_program as default_main_program, default_startup_program as default_startup_program,
+)
+from penstock._src.mixed_precision.decorator import (
+    OptimizerWithMixedPrecision as OptimizerWithMixedPrecision, decorate as decorate,
+)
+from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists as AutoMixedPrecisionLists
+from penstock._src.mixed_precision.fp16_utils import (
+    rewrite_program as rewrite_program, update_loss_scaling as update_loss_scaling,
+    update_role_var_grad as update_role_var_grad,
+)
+from penstock._src.names import facade
 
 __all__ = ['decorate']
 
-
-class OptimizerWithMixedPrecision:
-    """An optimizer that trains in mixed precision: matrix products and convolutions in float16, the rest in float32.
-
-    Parameters stay in float32. The loss is multiplied by a factor before the backward pass, so that small gradients do
-    not vanish in float16, and the gradients are divided by it before the updates. The rewriting is that of Fluid. On
-    CPUs, ops of float16 compute in float32 and round their results to float16.
-
-    `decorate` makes one.
-
-    Args:
-        optimizer (Optimizer): the optimizer of the training in float32.
-        amp_lists (AutoMixedPrecisionLists): which ops are computed in float16.
-        init_loss_scaling (float): the first factor.
-        use_dynamic_loss_scaling (bool): adapt the factor to whether all gradients are finite.
-        incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
-        decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.
-        incr_ratio (float): multiplies the factor when it grows.
-        decr_ratio (float): multiplies the factor when it falls.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0)
-        ops, scaled_params_grads = optimizer.minimize(loss)
-    """
-
-    def __init__(self, optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling, incr_every_n_steps,
-                 decr_every_n_nan_or_inf, incr_ratio, decr_ratio):
-        self._optimizer, self._amp_lists = optimizer, amp_lists
-        self._params_grads = None
-        self._train_program, self._startup_prog = default_main_program(), default_startup_program()
-        self._scaled_loss = None
-        self._loss_scaling = _persistent('loss_scaling', init_loss_scaling, 'float32')
-        self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
-        if use_dynamic_loss_scaling:
-            self._incr_every_n_steps = layers.fill_constant(shape=[1], dtype='int32', value=incr_every_n_steps)
-            self._decr_every_n_nan_or_inf = layers.fill_constant(shape=[1], dtype='int32',
-                                                                 value=decr_every_n_nan_or_inf)
-            self._incr_ratio, self._decr_ratio = incr_ratio, decr_ratio
-            self._num_good_steps = _persistent('num_good_steps', 0, 'int32')
-            self._num_bad_steps = _persistent('num_bad_steps', 0, 'int32')
-        if isinstance(getattr(optimizer, '_learning_rate', None), float):    # in float32, whatever the type of the loss
-            optimizer._learning_rate_map[self._train_program] = _persistent('learning_rate', optimizer._learning_rate,
-                                                                            'float32')
-
-    def get_loss_scaling(self):
-        """Returns the variable that holds the factor of the loss.
-
-        Returns:
-            Variable: float32, shape [1].
-        """
-        return self._loss_scaling
-
-    def get_scaled_loss(self):
-        """Returns the loss multiplied by the factor.
-
-        Returns:
-            Variable | None: None before `backward`.
-        """
-        return self._scaled_loss
-
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Rewrites the program to mixed precision and adds the backward pass of the scaled loss.
-
-        Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
-
-        Returns:
-            list: [parameter, gradient divided by the factor].
-        """
-        program = self._train_program
-        rewrite_program(program, self._amp_lists)
-        self._scaled_loss = loss * self._loss_scaling
-        self._params_grads = self._optimizer.backward(self._scaled_loss, startup_program, parameter_list, no_grad_set,
-                                                      callbacks)
-        update_role_var_grad(program, self._params_grads)
-        divided = []
-        for param, grad in self._params_grads:
-            with program._optimized_guard([param, grad]):
-                divided.append([param, grad / self._loss_scaling])
-        return divided
-
-    def apply_gradients(self, scaled_params_grads):
-        """Adds the updates of the parameters, and of the factor if it is dynamic.
-
-        A step whose gradients are not all finite updates the parameters with zeros.
-
-        Args:
-            scaled_params_grads (list): the result of `backward`.
-
-        Returns:
-            list[Operator]: the update ops.
-        """
-        if self._use_dynamic_loss_scaling:
-            self._adapt_scaling(scaled_params_grads)
-            self._train_program._scales_loss_dynamically = True    # DistributeTranspiler asks
-        return self._optimizer.apply_gradients(scaled_params_grads)
-
-    def _adapt_scaling(self, scaled_params_grads):
-        total = layers.reduce_sum(layers.concat([layers.reduce_sum(grad) for _, grad in scaled_params_grads]))
-        finite = layers.isfinite(total)
-        update_loss_scaling(finite, self._loss_scaling, self._num_good_steps, self._num_bad_steps,
-                            self._incr_every_n_steps, self._decr_every_n_nan_or_inf, self._incr_ratio,
-                            self._decr_ratio)
-        with layers.Switch() as switch:
-            with switch.case(finite):
-                pass
-            with switch.default():
-                for _, grad in scaled_params_grads:
-                    layers.assign(layers.zeros_like(grad), grad)
-
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds the backward pass and the updates.
-
-        Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-
-        Returns:
-            tuple: (update ops, [[parameter, gradient divided by the factor]]).
-        """
-        divided = self.backward(loss, startup_program=startup_program, parameter_list=parameter_list,
-                                no_grad_set=no_grad_set)
-        return self.apply_gradients(divided), divided
-
-
-def _persistent(name, value, dtype):
-    return layers.create_global_var(name=unique_name.generate(name), shape=[1], value=value, dtype=dtype,
-                                    persistable=True)
-
-
-def decorate(optimizer, amp_lists=None, init_loss_scaling=2**15, incr_every_n_steps=1000, decr_every_n_nan_or_inf=2,
-             incr_ratio=2.0, decr_ratio=0.8, use_dynamic_loss_scaling=True):
-    """Returns an optimizer that trains in mixed precision: see OptimizerWithMixedPrecision.
-
-    On CPUs this saves no time: ops of float16 compute in float32. It gives the numbers of such a training.
-
-    Args:
-        optimizer (Optimizer): the optimizer of the training in float32.
-        amp_lists (AutoMixedPrecisionLists | None): which ops are computed in float16; None: Fluid's lists.
-        init_loss_scaling (float): the first factor of the loss.
-        incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
-        decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.
-        incr_ratio (float): multiplies the factor when it grows.
-        decr_ratio (float): multiplies the factor when it falls.
-        use_dynamic_loss_scaling (bool): adapt the factor; otherwise it is constant.
-
-    Returns:
-        OptimizerWithMixedPrecision: an optimizer with minimize, backward and apply_gradients.
-
-    Raises:
-        TypeError: `optimizer` is not an Optimizer.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0)
-        optimizer.minimize(loss)
-    """
-    if not hasattr(optimizer, 'backward') or not hasattr(optimizer, 'apply_gradients'):
-        raise TypeError('mixed_precision.decorate takes an optimizer, not %s' % type(optimizer).__name__)
-    amp_lists = AutoMixedPrecisionLists() if amp_lists is None else amp_lists
-    return OptimizerWithMixedPrecision(optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling,
-                                       incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio)
+facade.make(__name__, elsewhere=(
+    'AutoMixedPrecisionLists', 'default_main_program', 'default_startup_program', 'rewrite_program',
+    'update_loss_scaling', 'update_role_var_grad',
+))

@@ -6,11 +6,11 @@ from penstock.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecision
 from penstock.fluid.contrib.mixed_precision.fp16_utils import rewrite_program as rewrite_program
 from penstock.fluid.contrib.mixed_precision.fp16_utils import update_loss_scaling as update_loss_scaling
 from penstock.fluid.contrib.mixed_precision.fp16_utils import update_role_var_grad as update_role_var_grad
+from penstock.fluid.framework import Operator as Operator
 from penstock.fluid.framework import Program as Program
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.framework import default_main_program as default_main_program
 from penstock.fluid.framework import default_startup_program as default_startup_program
-from penstock.fluid.operator import Operator as Operator
-from penstock.fluid.variable import Variable as Variable
 
 class OptimizerWithMixedPrecision:
     def __init__(self, optimizer: Any, amp_lists: Any, init_loss_scaling: float, use_dynamic_loss_scaling: bool, incr_every_n_steps: int, decr_every_n_nan_or_inf: int, incr_ratio: float, decr_ratio: float) -> None: ...

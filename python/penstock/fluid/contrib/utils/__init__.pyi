@@ -11,5 +11,4 @@ from penstock.fluid.contrib.utils.lookup_table_utils import load_persistables_fo
 from penstock.fluid.contrib.utils.lookup_table_utils import load_persistables_for_inference as load_persistables_for_inference
 from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient as HDFSClient
 
-def getattr_of(module: Any) -> Any: ...
 __all__: list[str]

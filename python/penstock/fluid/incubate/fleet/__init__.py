@@ -16,3 +16,11 @@
 
 Submodules are imported by their names: base.role_maker, parameter_server.distribute_transpiler, collective, utils.
 """
+
+# Written by tools/dev/gen_names.py.
+from penstock._src.names import facade
+from penstock.fluid.incubate.fleet import base as base, utils as utils
+
+__all__ = []
+
+facade.make(__name__)

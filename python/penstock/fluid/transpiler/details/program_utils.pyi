@@ -2,10 +2,10 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.block import Block as Block
+from penstock.fluid.framework import Block as Block
+from penstock.fluid.framework import Operator as Operator
 from penstock.fluid.framework import Program as Program
-from penstock.fluid.operator import Operator as Operator
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.framework import Variable as Variable
 
 def block_to_code(block: Block, block_idx: int, fout: Any = ..., skip_op_callstack: bool = ...) -> Any: ...
 def delete_ops(block: Block, ops: list[Operator]) -> Any: ...

@@ -2,8 +2,8 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-class VarDesc:
-    VarType: type[Any]
+from penstock.fluid.core import VarDesc as VarDesc
+
 class VarDistributed:
     def __init__(self, origin_var: Any, slice_var: Any, is_slice: bool | None = ..., block_id: int | None = ..., offset: int | None = ..., vtype: str | None = ..., endpoint: str | None = ...) -> None: ...
     @staticmethod
@@ -23,5 +23,4 @@ class VarsDistributed:
     def get_distributed_vars_by_vtypes(self, vtypes: list[str], groupby: bool = ...) -> list[Any] | dict[Any, Any]: ...
     def overview(self) -> str: ...
 def overview_of(params: Any) -> Any: ...
-def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

@@ -6,7 +6,7 @@ import tarfile
 import numpy
 
 from paddle.dataset import common
-from penstock.fluid import _pickles
+from penstock._src.io import pickles
 
 __all__ = ['test10', 'test100', 'train10', 'train100']
 
@@ -22,7 +22,7 @@ def reader_creator(filename, sub_name, cycle=False):
         with tarfile.open(filename) as tar:
             for member in tar:
                 if member.isfile() and sub_name in member.name:
-                    batch = _pickles.loads(tar.extractfile(member).read(), '%s in %s' % (member.name, filename))
+                    batch = pickles.loads(tar.extractfile(member).read(), '%s in %s' % (member.name, filename))
                     batch = {_text(name): value for name, value in batch.items()}
                     labels = batch['labels'] if 'labels' in batch else batch['fine_labels']
                     for pixels, label in zip(batch['data'], labels):

@@ -10,8 +10,8 @@ import os
 import pickle
 import warnings
 
-from penstock._call_site import stack_level
-from penstock.fluid import _pickles
+from penstock._src.base.call_site import stack_level
+from penstock._src.io import pickles
 
 __all__ = ['DATA_HOME', 'cluster_files_reader', 'download', 'md5file', 'split']
 
@@ -85,7 +85,7 @@ def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
 
 def _samples(file):
     """Reads what pickle.dump wrote, without executing code that the file names."""
-    return _pickles.loads(file.read(), file.name)
+    return pickles.loads(file.read(), file.name)
 
 
 def cluster_files_reader(files_pattern, trainer_count, trainer_id, loader=_samples):

@@ -7,7 +7,7 @@ import os
 
 from paddle.dataset import common, image
 from paddle.reader import map_readers, xmap_readers
-from penstock.fluid import _pickles
+from penstock._src.io import pickles
 
 __all__ = ['test', 'train', 'valid']
 
@@ -45,7 +45,7 @@ def reader_creator(data_file, label_file, setid_file, dataset_name, mapper, buff
             with open(listed) as paths:
                 for path in paths:
                     with open(path.strip(), 'rb') as file:
-                        batch = _pickles.loads(file.read(), path.strip())    # batch_images_from_tar wrote it
+                        batch = pickles.loads(file.read(), path.strip())    # batch_images_from_tar wrote it
                     for data, label in zip(batch['data'], batch['label']):
                         yield data, int(label) - 1
 

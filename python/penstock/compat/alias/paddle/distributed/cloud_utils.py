@@ -1,18 +1,18 @@
 """paddle.distributed.cloud_utils: the machines of a job from the variables of Fluid's cloud."""
 
 from paddle.distributed.utils import get_cluster, logger
-from penstock import _environment
+from penstock._src.base import environment
 
 
 def _required(name):
-    value = _environment.text(name, None)
+    value = environment.text(name, None)
     assert value is not None, '%s should not be None' % name
     return value
 
 
 def _number(name):
     _required(name)
-    return _environment.value(name)
+    return environment.value(name)
 
 
 def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
@@ -23,10 +23,10 @@ def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
     for given, used, name in ((args_node_ip, here, 'POD_IP'), (args_node_ips, ','.join(nodes), 'PADDLE_TRAINERS')):
         if given not in ('127.0.0.1', used):
             logger.warning('%s=%s of the cloud takes the place of %s', name, used, given)
-    listed = _environment.text('DISTRIBUTED_TRAINER_ENDPOINTS', None)
+    listed = environment.text('DISTRIBUTED_TRAINER_ENDPOINTS', None)
     if listed is None:
         port = args_port
-        cloud_port = _environment.value('PADDLE_PORT')
+        cloud_port = environment.value('PADDLE_PORT')
         if len(nodes) > 1 and cloud_port is not None and ports_num >= len(selected_gpus):
             port = cloud_port
         port = 6170 if port is None else port
@@ -42,4 +42,4 @@ def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
 
 def get_trainers_num():
     """Returns PADDLE_TRAINERS_NUM, 1 by default."""
-    return _environment.value('PADDLE_TRAINERS_NUM', 1)
+    return environment.value('PADDLE_TRAINERS_NUM', 1)

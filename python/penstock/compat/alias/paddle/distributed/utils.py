@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-from penstock.distributed.launch.job import free_ports
+from penstock._src.launch.job import free_ports
 
 logger = logging.getLogger('root')
 logger.propagate = False

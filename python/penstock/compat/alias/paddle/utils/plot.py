@@ -1,6 +1,6 @@
 """Plots the curves of a training with matplotlib."""
 
-from penstock import _environment
+from penstock._src.base import environment
 
 __all__ = ['PlotData', 'Ploter']
 
@@ -35,7 +35,7 @@ class Ploter:
 
     def __init__(self, *args):
         self._curves = {title: PlotData() for title in args}
-        self._disabled = _environment.value('DISABLE_PLOT', False)
+        self._disabled = environment.value('DISABLE_PLOT', False)
         if self._disabled:
             return
         try:

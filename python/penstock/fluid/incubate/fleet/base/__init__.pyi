@@ -6,4 +6,4 @@ from penstock.fluid.incubate.fleet.base import fleet_base as fleet_base
 from penstock.fluid.incubate.fleet.base import mode as mode
 from penstock.fluid.incubate.fleet.base import role_maker as role_maker
 
-
+__all__: list[str]

@@ -1,15 +1,9 @@
 """The implementations of Fleet."""
 
+# Written by tools/dev/gen_names.py.
+from penstock._src.fleet.mode import Mode as Mode
+from penstock._src.names import facade
+
 __all__ = ['Mode']
 
-
-class Mode:
-    """The numbers of Fluid's implementations of Fleet.
-
-    Example:
-        from penstock.fluid.incubate.fleet.base.mode import Mode
-        assert Mode.COLLECTIVE == 3
-    """
-    TRANSPILER = 1    # DistributeTranspiler: pservers and trainers
-    PSLIB = 2         # a library that is not public; not supported
-    COLLECTIVE = 3    # equal ranks
+facade.make(__name__)

@@ -1,3 +1,9 @@
 """Fleets with pservers."""
 
-from penstock.fluid.incubate.fleet.parameter_server import version
+# Written by tools/dev/gen_names.py.
+from penstock._src.names import facade
+from penstock.fluid.incubate.fleet.parameter_server import version as version
+
+__all__ = []
+
+facade.make(__name__)

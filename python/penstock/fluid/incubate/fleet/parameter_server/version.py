@@ -1,20 +1,10 @@
 """Which implementation of Fleet with pservers this is: DistributeTranspiler's."""
 
-from penstock.fluid.incubate.fleet.base.mode import Mode
+# Written by tools/dev/gen_names.py.
+from penstock._src.fleet.version import BUILD_MODE as BUILD_MODE, is_transpiler as is_transpiler
+from penstock._src.names import facade
+from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
 
 __all__ = ['is_transpiler']
 
-BUILD_MODE = Mode.TRANSPILER
-
-
-def is_transpiler():
-    """Tells whether Fleet with pservers uses DistributeTranspiler; Fluid's other one, pslib, is not public.
-
-    Returns:
-        bool: True.
-
-    Example:
-        from penstock.fluid.incubate.fleet.parameter_server import version
-        assert version.is_transpiler()
-    """
-    return BUILD_MODE == Mode.TRANSPILER
+facade.make(__name__, elsewhere=('Mode',))

@@ -5,4 +5,4 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.incubate.fleet.utils import fs as fs
 from penstock.fluid.incubate.fleet.utils import hdfs as hdfs
 
-
+__all__: list[str]

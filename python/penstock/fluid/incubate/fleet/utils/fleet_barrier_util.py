@@ -1,43 +1,10 @@
 """check_all_trainers_ready: a barrier of trainers that uses files of a Hadoop file system."""
 
-import os
-import time
+# Written by tools/dev/gen_names.py.
+from penstock._src.fleet.barrier import check_all_trainers_ready as check_all_trainers_ready
+from penstock._src.names import facade
+from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient as HDFSClient
 
-from penstock import _environment
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
-from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
+__all__ = ['check_all_trainers_ready']
 
-_LOOK_S = 10
-
-
-def check_all_trainers_ready(ready_path, epoch):
-    """Waits until all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
-
-    Args:
-        ready_path (str): a folder of the file system given by HADOOP_HOME, FS_NAME and FS_UGI.
-        epoch (int): a number that no earlier call has used.
-
-    Raises:
-        KeyError: HADOOP_HOME is not set.
-
-    Example:
-        from penstock.fluid.incubate.fleet.utils.fleet_barrier_util import check_all_trainers_ready
-        try:
-            check_all_trainers_ready('/jobs/7/ready', epoch=3)
-        except KeyError as error:
-            assert str(error) == "'HADOOP_HOME'"
-    """
-    home = _environment.text('HADOOP_HOME', None)
-    if home is None:
-        raise KeyError('HADOOP_HOME')
-    client = HDFSClient(home, {'fs.default.name': _environment.text('FS_NAME', None),
-                               'hadoop.job.ugi': _environment.text('FS_UGI', None)})
-    name = 'ready.%s.%d.done' % (epoch, fleet.worker_index())
-    with open(name, 'w'):
-        pass
-    if not client.is_dir(ready_path):
-        client.makedirs(ready_path)
-    client.upload(ready_path, name, retry_times=0)
-    mark = 'ready.%s.' % epoch
-    while sum(os.path.basename(path).startswith(mark) for path in client.ls(ready_path)) < fleet.worker_num():
-        time.sleep(_LOOK_S)
+facade.make(__name__, elsewhere=('HDFSClient',))

@@ -5,4 +5,4 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient as HDFSClient
 
 def check_all_trainers_ready(ready_path: str, epoch: int) -> Any: ...
-fleet: Any
+__all__: list[str]

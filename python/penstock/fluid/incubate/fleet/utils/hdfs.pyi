@@ -2,8 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.incubate.fleet.base.fleet_base import part_of as part_of
-
 class HDFSClient:
     def __init__(self, hadoop_home: str, configs: dict[Any, Any]) -> None: ...
     def cat(self, hdfs_path: str | None = ...) -> str: ...

@@ -6,6 +6,7 @@ from penstock.fluid.communicator import Communicator as Communicator
 from penstock.fluid.compiler import CompiledProgram as CompiledProgram
 from penstock.fluid.executor import Executor as Executor
 from penstock.fluid.framework import Program as Program
+from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.framework import default_main_program as default_main_program
 from penstock.fluid.framework import default_startup_program as default_startup_program
 from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer as DistributedOptimizer
@@ -19,14 +20,12 @@ from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distri
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory as StrategyFactory
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import SyncStrategy as SyncStrategy
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import TrainerRuntimeConfig as TrainerRuntimeConfig
-from penstock.fluid.operator import Operator as Operator
+from penstock.fluid.optimizer import Optimizer as Optimizer
 from penstock.fluid.parallel_executor import ParallelExecutor as ParallelExecutor
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-from penstock.fluid.transpiler.config import DistributedMode as DistributedMode
 from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler as OriginTranspiler
-from penstock.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler
-from penstock.fluid.transpiler.server_config import ServerRuntimeConfig as ServerRuntimeConfig
-from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig as DistributeTranspilerConfig
+from penstock.fluid.transpiler.distribute_transpiler import DistributedMode as DistributedMode
+from penstock.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig as ServerRuntimeConfig
 
 class DistributedTranspiler(Fleet):
     def __init__(self) -> None: ...
@@ -38,15 +37,8 @@ class DistributedTranspiler(Fleet):
     def save_inference_model(self, executor: Executor, dirname: str, feeded_var_names: Any, target_vars: Any, main_program: Program | None = ..., export_for_deployment: bool = ...) -> Any: ...
     def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = ...) -> Any: ...
     def stop_worker(self) -> Any: ...
-class Optimizer:
-    def __init__(self, learning_rate: float | Variable, parameter_list: list[Any] | None = ..., regularization: Any = ..., grad_clip: Any = ..., name: str | None = ...) -> None: ...
-    def apply_gradients(self, params_grads: list[Any]) -> list[Operator]: ...
-    def apply_optimize(self, loss: Variable, startup_program: Program | None, params_grads: list[Any]) -> list[Operator]: ...
-    def backward(self, loss: Variable, startup_program: Program | None = ..., parameter_list: list[Any] | None = ..., no_grad_set: set[Any] | None = ..., callbacks: list[Any] | None = ...) -> list[Any]: ...
-    def get_opti_var_name_list(self) -> list[str]: ...
-    def minimize(self, loss: Variable, startup_program: Program | None = ..., parameter_list: list[Any] | None = ..., no_grad_set: set[Any] | None = ...) -> tuple[Any, ...]: ...
 class TranspilerOptimizer(DistributedOptimizer):
     def __init__(self, optimizer: Any, strategy: Any = ...) -> None: ...
     def minimize(self, loss: Variable, scopes: None = ..., startup_program: Program | None = ..., parameter_list: list[Any] | None = ..., no_grad_set: set[Any] | None = ...) -> tuple[Any, ...]: ...
 fleet: Any
-def program_error(id: Any, message: Any, *details: Any) -> Any: ...
+__all__: list[str]

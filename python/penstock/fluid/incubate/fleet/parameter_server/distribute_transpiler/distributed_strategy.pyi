@@ -2,11 +2,9 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.compiler import BuildStrategy as BuildStrategy
-from penstock.fluid.compiler import ExecutionStrategy as ExecutionStrategy
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-from penstock.fluid.transpiler.config import DistributedMode as DistributedMode
-from penstock.fluid.transpiler.server_config import ServerRuntimeConfig as ServerRuntimeConfig
+from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig as DistributeTranspilerConfig
+from penstock.fluid.transpiler.distribute_transpiler import DistributedMode as DistributedMode
+from penstock.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig as ServerRuntimeConfig
 
 class AsyncStrategy(DistributedStrategy):
     def __getattr__(self, name: str) -> Any: ...
@@ -48,5 +46,4 @@ class TrainerRuntimeConfig:
     def __init__(self) -> None: ...
     def display(self, configs: dict[Any, Any]) -> str: ...
     def get_communicator_flags(self) -> dict[Any, Any]: ...
-def stack_level() -> Any: ...
 __all__: list[str]

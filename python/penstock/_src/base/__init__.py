@@ -1,0 +1,1 @@
+"""What all parts use: errors, log lines, the environment, files."""

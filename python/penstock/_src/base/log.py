@@ -1,0 +1,42 @@
+"""Log lines of Python code, in the format of those from C++: time, severity, file and line, role."""
+
+import sys
+
+from penstock import _penstock
+from penstock._src.base import environment as _environment
+
+
+def role_of(environment=None):
+    """Returns the role of this process as the environment states it, such as "trainer 0" or "pserver 1"; otherwise
+    ""."""
+    def given(name):
+        return _environment.text(name, '', environment)
+
+    kind = given('TRAINING_ROLE') or given('PADDLE_TRAINING_ROLE')
+    name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
+                      'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))
+    index = given(variable) if variable else ''
+    return '%s %s' % (name, index) if name and index else ''
+
+
+def info(text):
+    _log(0, text)
+
+
+def warning(text):
+    _log(1, text)
+
+
+def error(text):
+    _log(2, text)
+
+
+def _log(severity, text):
+    caller = sys._getframe(2)
+    _penstock.log(severity, str(text), caller.f_code.co_filename, caller.f_lineno)
+
+
+def name_process():
+    """Makes all further log lines of this process contain its role, if the environment states it."""
+    if role_of():
+        _penstock.set_log_role(role_of())

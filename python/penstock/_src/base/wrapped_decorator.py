@@ -1,0 +1,27 @@
+"""Decorators that keep a function's signature."""
+
+import contextlib
+import functools
+
+__all__ = ['signature_safe_contextmanager', 'wrap_decorator']
+
+
+def wrap_decorator(decorator_func):
+    """Returns a decorator like `decorator_func` whose results have the name, docstring and signature of the wrapped
+    function.
+
+    Args:
+        decorator_func (callable): takes a function and returns another.
+
+    Returns:
+        function: the decorator.
+
+    Example:
+        from penstock.fluid.wrapped_decorator import wrap_decorator
+        twice = wrap_decorator(lambda f: lambda x: 2 * f(x))
+        assert twice(abs)(-3) == 6 and twice(abs).__name__ == 'abs'
+    """
+    return lambda func: functools.wraps(func)(decorator_func(func))
+
+
+signature_safe_contextmanager = contextlib.contextmanager

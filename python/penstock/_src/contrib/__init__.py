@@ -1,0 +1,1 @@
+"""The supported part of Fluid's contrib."""

@@ -1,0 +1,397 @@
+"""Layers of fluid.contrib: parts of matrices, text matching, trees of items, fused ops."""
+
+import numpy
+
+from penstock._src.ir.types import to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.detection_results import _suppress
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.nn import padding_row, reshape
+from penstock._src.layers.random import seed_variable
+from penstock._src.layers.slicing import slice as slice_layer
+from penstock._src.parameters.initializer import Constant
+
+__all__ = [
+    'fused_elemwise_activation', 'fused_embedding_seq_pool', 'match_matrix_tensor', 'multiclass_nms2',
+    'partial_concat', 'partial_sum', 'sequence_topk_avg_pooling', 'shuffle_batch', 'tdm_child', 'tdm_sampler',
+]
+
+
+def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_intermediate_out=True):
+    """Computes a sum or product of two tensors and an elementwise function in one op.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        y (Variable): same type as `x`; broadcast as in elementwise_add.
+        functor_list (list[str] | str): the names of the outer and the inner function, as a list or joined by a comma.
+            One is elementwise_add or elementwise_mul, the other scale, relu, tanh or sigmoid: ['relu',
+            'elementwise_add'] is relu(x + y), ['elementwise_add', 'relu'] is x + relu(y).
+        axis (int): the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
+        scale (float): the factor of the function scale.
+        save_intermediate_out (bool): whether the result of the inner function is kept for the gradient.
+
+    Returns:
+        Variable: the shape of the larger of `x` and `y`, same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        ValueError: `functor_list` does not hold two names.
+        penstock.ProgramError: a function is not supported, or the shapes are incompatible.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
+        z = fluid.contrib.layers.fused_elemwise_activation(x, y, ['relu', 'elementwise_add'])
+    """
+    helper = LayerHelper('fused_elemwise_activation').takes(x=x, y=y)
+    names = functor_list.split(',') if isinstance(functor_list, str) else functor_list
+    if not isinstance(names, list) or len(names) != 2:
+        raise ValueError('fused_elemwise_activation: functor_list must hold two names, not %r' % (functor_list,))
+    out = helper.create_variable_for_type_inference(x.dtype)
+    between = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fused_elemwise_activation', {'X': x, 'Y': y}, {'Out': out, 'IntermediateOut': between}, {
+        'axis': axis,
+        'scale': scale,
+        'save_intermediate_out': save_intermediate_out,
+        'functor_list': names
+    })
+    return out
+
+
+def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner='sum', param_attr=None,
+                             dtype='float32'):
+    """Looks up rows of a table and sums them over each sequence of ids.
+
+    Args:
+        input (Variable): the ids, which are row numbers, shape [n, 1] with sequences, int64.
+        size (list[int]): [number of rows, width] of the table.
+        is_sparse (bool): whether the table's gradient is selected rows.
+        padding_idx (int | None): id whose row counts as zeros; negative: counted from the end.
+        combiner (str): 'sum', the only supported value.
+        param_attr (ParamAttr | None): attributes of the table.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape [number of sequences, width], type `dtype`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+        penstock.ProgramError: `combiner` has another value, or `input` has another shape.
+
+    Example:
+        ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
+        y = fluid.contrib.layers.fused_embedding_seq_pool(ids, size=[20, 16])
+    """
+    helper = LayerHelper('fused_embedding_seq_pool', param_attr=param_attr).takes(input=input)
+    padding_idx = padding_row('fused_embedding_seq_pool', padding_idx, size)
+    table = helper.create_parameter(helper.param_attr, size, dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('fused_embedding_seq_pool', {'Ids': input, 'W': table}, {'Out': out}, {
+        'is_sparse': is_sparse,
+        'combiner': combiner,
+        'padding_idx': padding_idx
+    })
+    return out
+
+
+def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='float32', name=None):
+    """Computes bilinear matches of each word of a text with each word of another text, by several learned matrices.
+
+    Args:
+        x (Variable): shape [words, h] with sequences, float32 or float64.
+        y (Variable): shape [words, h] with the same number of sequences, same type as `x`.
+        channel_num (int): the number of matrices.
+        act (str | None): name of an activation.
+        param_attr (ParamAttr | None): attributes of the matrices, of shape [h, channel_num, h].
+        dtype (str): the type of `x`.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (out, tmp). `out` has shape [n, 1] with a sequence for each pair of texts, same type as `x`: channel_num
+        matrices with a row for each word of x and a column for each word of y. `tmp` holds a product for the gradient.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        ValueError: `x` and `y` are not matrices of the same width.
+
+    Example:
+        x, y = (fluid.data(n, [None, 8], lod_level=1) for n in 'xy')
+        out, tmp = fluid.contrib.layers.match_matrix_tensor(x, y, channel_num=3)
+    """
+    helper = LayerHelper('match_matrix_tensor', act=act, param_attr=param_attr, name=name).takes(x=x, y=y)
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[1]:
+        raise ValueError('match_matrix_tensor: x (%s) and y (%s) must be matrices of the same width' %
+                         (x.shape, y.shape))
+    weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    tmp = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op('match_matrix_tensor', {'X': x, 'Y': y, 'W': weight}, {'Out': out, 'Tmp': tmp},
+                     {'dim_t': channel_num})
+    return helper.append_activation(out), tmp
+
+
+def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
+                    nms_eta=1., background_label=0, return_index=False, name=None):
+    """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
+
+    Args:
+        bboxes (Variable): the boxes, in one of the shapes of multiclass_nms, float32 or float64.
+        scores (Variable): their scores, in one of the shapes of multiclass_nms, same type as `bboxes`.
+        score_threshold (float): only boxes whose score is above this are considered.
+        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
+        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
+        background_label (int): the class that is ignored; -1: none.
+        return_index (bool): whether to return the indices of the boxes too.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable | tuple: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each
+        image, same type as `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all
+        images, int32, shape [kept boxes, 1].
+
+    Raises:
+        TypeError: `bboxes` or `scores` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        boxes, scores = fluid.data('boxes', [None, 20, 4]), fluid.data('scores', [None, 3, 20])
+        out, index = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, 10, keep_top_k=5, return_index=True)
+    """
+    attrs = {
+        'background_label': background_label,
+        'score_threshold': score_threshold,
+        'nms_top_k': nms_top_k,
+        'nms_threshold': nms_threshold,
+        'nms_eta': nms_eta,
+        'keep_top_k': keep_top_k,
+        'normalized': normalized
+    }
+    out, index = _suppress('multiclass_nms2', bboxes, scores, attrs, name, index=True)
+    index.stop_gradient = True
+    return (out, index) if return_index else out
+
+
+def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
+    """Computes means of the largest elements of each row of matrices of different sizes.
+
+    Args:
+        input (Variable): the matrices, as returned by match_matrix_tensor, shape [n, 1] with sequences, float32 or
+            float64.
+        row (Variable): the lengths of its sequences are the numbers of rows of the matrices.
+        col (Variable): the lengths of its sequences are the numbers of columns of the matrices.
+        topks (list[int]): the numbers of elements that are averaged; the sum is divided by this number even if a row
+            has fewer elements.
+        channel_num (int): the number of matrices of a sequence.
+
+    Returns:
+        Variable: shape [rows of `row`, channel_num * len(topks)] with the sequences of `row`, same type as `input`.
+
+    Raises:
+        TypeError: `input`, `row` or `col` is not a Variable.
+        penstock.ProgramError: a number is below 1; when the program runs: the sequences are incompatible.
+
+    Example:
+        x = fluid.data('x', [None, 1], lod_level=1)
+        row, col = (fluid.data(n, [None, 4], lod_level=1) for n in ('row', 'col'))
+        y = fluid.contrib.layers.sequence_topk_avg_pooling(x, row, col, topks=[1, 3], channel_num=5)
+    """
+    helper = LayerHelper('sequence_topk_avg_pooling').takes(input=input, row=row, col=col)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    pos = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    helper.append_op('sequence_topk_avg_pooling', {'X': input, 'ROW': row, 'COLUMN': col}, {'Out': out, 'pos': pos}, {
+        'topks': list(topks),
+        'channel_num': channel_num
+    })
+    return out
+
+
+def shuffle_batch(x, seed=None):
+    """Shuffles rows randomly.
+
+    Args:
+        x (Variable): shape [..., D], any type; the last axis runs along a row.
+        seed (int | Variable | None): the initial seed, or an int64 Variable of one element that holds the seed; None:
+            the main program's random_seed, or a seed drawn from NumPy.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+
+    Example:
+        y = fluid.contrib.layers.shuffle_batch(fluid.data('x', [None, 4]))
+    """
+    helper = LayerHelper('shuffle_batch').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference('int64')
+    if seed is None:
+        seed = helper.main_program.random_seed or int(numpy.random.randint(-65536, 65535))
+    attrs = {}
+    if not isinstance(seed, Variable):
+        attrs['startup_seed'] = seed
+        seed = seed_variable(helper, 'shuffle_batch_seed', seed)
+    helper.append_op('shuffle_batch', {'X': x, 'Seed': seed}, {'Out': out, 'ShuffleIdx': index, 'SeedOut': seed}, attrs)
+    return out
+
+
+def _partial(op_type, input, start_index, length):
+    helper = LayerHelper(op_type, input=input)
+    inputs = helper.multiple_input()
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op(op_type, {'X': inputs}, {'Out': out}, {'start_index': start_index, 'length': length})
+    return out
+
+
+def partial_concat(input, start_index=0, length=-1):
+    """Concatenates a range of columns of several matrices.
+
+    Args:
+        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
+        start_index (int): the first column; negative: counted from the end.
+        length (int): the number of columns; -1: all columns to the end.
+
+    Returns:
+        Variable: shape [rows, number of matrices * length], same type as `input`.
+
+    Raises:
+        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
+        z = fluid.contrib.layers.partial_concat([x, y], start_index=1, length=2)    # shape [-1, 4]
+    """
+    return _partial('partial_concat', input, start_index, length)
+
+
+def partial_sum(input, start_index=0, length=-1):
+    """Sums a range of columns over several matrices.
+
+    Args:
+        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
+        start_index (int): the first column; negative: counted from the end.
+        length (int): the number of columns; -1: all columns to the end.
+
+    Returns:
+        Variable: shape [rows, length], same type as `input`.
+
+    Raises:
+        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
+        z = fluid.contrib.layers.partial_sum([x, y], start_index=1, length=2)       # shape [-1, 2]
+    """
+    return _partial('partial_sum', input, start_index, length)
+
+
+def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
+    """Finds the children of nodes of a tree of items.
+
+    Args:
+        x (Variable): the nodes, any shape, int32 or int64.
+        node_nums (int): the number of nodes of the tree, including node 0, which means no node.
+        child_nums (int): the maximum number of children of a node.
+        param_attr (ParamAttr | None): attributes of the tree, of shape [node_nums, 3 + child_nums]: the item, the
+            layer, the parent and the children of each node.
+        dtype (str): int32 or int64, the type of the tree and of the results.
+
+    Returns:
+        tuple: (child, leaf_mask), both of shape [shape of `x`..., child_nums] and type `dtype`; `leaf_mask` is 1 where
+        the child has an item.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+        penstock.ProgramError: `x` has another type than the tree; when the program runs: an element is not a node.
+
+    Example:
+        tree = fluid.ParamAttr(name='tree', initializer=fluid.initializer.Constant(0))
+        child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], 'int32'), 7, 2, param_attr=tree)
+    """
+    helper = LayerHelper('tdm_child', param_attr=param_attr).takes(x=x)
+    tree = helper.create_parameter(helper.param_attr, [node_nums, 3 + child_nums], dtype,
+                                   default_initializer=Constant(0))
+    tree.stop_gradient = True
+    child = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    mask = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op('tdm_child', {'X': x, 'TreeInfo': tree}, {'Child': child, 'LeafMask': mask}, {
+        'child_nums': child_nums,
+        'dtype': int(to_dtype(dtype))
+    })
+    return child, mask
+
+
+def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tree_travel_attr=None,
+                tree_layer_attr=None, output_positive=True, output_list=True, seed=0, tree_dtype='int32',
+                dtype='int32'):
+    """Samples, for each layer of a tree, the node on the path to an item (positive) and other nodes (negative).
+
+    Args:
+        x (Variable): the items, shape [n, 1], int32 or int64.
+        neg_samples_num_list (list[int]): the number of negative nodes that are drawn from each layer.
+        layer_node_num_list (list[int]): the number of nodes of each layer.
+        leaf_node_num (int): the number of items.
+        tree_travel_attr (ParamAttr | None): attributes of the paths to the items, of shape [leaf_node_num, layers].
+        tree_layer_attr (ParamAttr | None): attributes of the nodes of all layers, of shape [nodes, 1].
+        output_positive (bool): whether the result includes the positive nodes.
+        output_list (bool): whether to return a separate result for each layer.
+        seed (int): seed of the drawn nodes; 0: different nodes in each run.
+        tree_dtype (str): int32 or int64, the type of the paths and nodes.
+        dtype (str): int32 or int64, the type of the results.
+
+    Returns:
+        tuple: (nodes, labels, mask) of type `dtype`. Labels are 1 for positive and 0 for negative nodes; the mask is 0
+        where the path has ended. Each is a list with a Variable of shape [n, sampled nodes, 1] for each layer, or
+        without `output_list` one Variable of shape [n, sampled nodes of all layers].
+
+    Raises:
+        TypeError: `x` is not a Variable.
+        ValueError: the lists differ in length, a layer has too few nodes, or `leaf_node_num` is too large.
+
+    Example:
+        x = fluid.data('x', [None, 1], 'int32')
+        nodes, labels, mask = fluid.contrib.layers.tdm_sampler(x, [0, 1], [2, 4], leaf_node_num=4)
+    """
+    helper = LayerHelper('tdm_sampler').takes(x=x)
+    if len(neg_samples_num_list) != len(layer_node_num_list):
+        raise ValueError('tdm_sampler: neg_samples_num_list has %d layers, but layer_node_num_list has %d' %
+                         (len(neg_samples_num_list), len(layer_node_num_list)))
+    offsets = [0]
+    for layer, (samples, nodes) in enumerate(zip(neg_samples_num_list, layer_node_num_list)):
+        offsets.append(offsets[-1] + nodes)
+        if samples >= nodes:
+            raise ValueError('tdm_sampler: %d negative nodes cannot be drawn from layer %d, which has %d nodes' %
+                             (samples, layer, nodes))
+    if leaf_node_num >= offsets[-1]:
+        raise ValueError('tdm_sampler: leaf_node_num (%d) must be below the number of nodes (%d)' %
+                         (leaf_node_num, offsets[-1]))
+    travel = helper.create_parameter(tree_travel_attr, [leaf_node_num, len(layer_node_num_list)], tree_dtype,
+                                     default_initializer=Constant(0))
+    layers = helper.create_parameter(tree_layer_attr, [offsets[-1], 1], tree_dtype, default_initializer=Constant(0))
+    made = [helper.create_variable_for_type_inference(dtype, stop_gradient=True) for _ in range(3)]
+    helper.append_op('tdm_sampler', {'X': x, 'Travel': travel, 'Layer': layers},
+                     dict(zip(('Out', 'Labels', 'Mask'), made)), {
+                         'neg_samples_num_list': list(neg_samples_num_list),
+                         'output_positive': output_positive,
+                         'layer_offset_lod': offsets,
+                         'seed': seed,
+                         'dtype': int(to_dtype(dtype))
+                     })
+    if not output_list:
+        return tuple(made)
+    widths = [samples + int(output_positive) for samples in neg_samples_num_list]
+    return tuple(map(list, zip(*_by_layer(made, widths))))
+
+
+def _by_layer(made, widths):
+    """Yields, for each layer, its columns of all results."""
+    start = 0
+    for width in widths:
+        parts = [slice_layer(one, axes=[1], starts=[start], ends=[start + width]) for one in made]
+        parts = [reshape(part, [-1, width, 1]) for part in parts]
+        for part in parts:
+            part.stop_gradient = True
+        yield parts
+        start += width

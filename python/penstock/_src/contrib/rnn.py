@@ -1,0 +1,171 @@
+"""GRUs and LSTMs with several layers over padded sequences, built from ordinary layers."""
+
+from penstock._src.layers import nn, sequence, slicing
+from penstock._src.layers.arithmetic import elementwise_mul
+from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_with_suffix
+from penstock._src.layers.static_rnn import StaticRNN
+from penstock._src.layers.tensor import concat
+
+__all__ = ['basic_gru', 'basic_lstm']
+
+
+def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
+              bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
+              activation=None, dtype='float32', name='basic_gru'):
+    """Runs a GRU with several layers over padded sequences.
+
+    Args:
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
+            or float64.
+        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if `bidirectional`; None: zeros.
+        hidden_size (int): width of the hidden states.
+        num_layers (int): number of layers.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
+            all steps.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
+        bidirectional (bool): whether a second network runs from the last step to the first.
+        batch_first (bool): whether the sequences are the first axis.
+        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
+        dtype (str): 'float32' or 'float64'.
+        name (str): prefix of the names of the parameters.
+
+    Returns:
+        tuple: (outputs of the last layer, last hidden states). The outputs have the shape of `input` with width
+        hidden_size, or 2 * hidden_size if `bidirectional`; the states have the shape of `init_hidden`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 7, 4])
+        out, last = fluid.contrib.layers.basic_gru(x, None, hidden_size=8, num_layers=2, bidirectional=True)
+    """
+
+    def unit(name, param_attr, bias_attr):
+        return BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
+
+    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden],
+                hidden_size, sequence_length, batch_first, dict(dropout_prob=dropout_prob))
+
+
+def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
+               bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
+               activation=None, forget_bias=1.0, dtype='float32', name='basic_lstm'):
+    """Runs an LSTM with several layers over padded sequences.
+
+    Args:
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
+            or float64.
+        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if `bidirectional`; None: zeros.
+        init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
+        hidden_size (int): width of the states.
+        num_layers (int): number of layers.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
+            all steps.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
+        bidirectional (bool): whether a second network runs from the last step to the first.
+        batch_first (bool): whether the sequences are the first axis.
+        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
+        forget_bias (float): added to the forget gate before its activation.
+        dtype (str): 'float32' or 'float64'.
+        name (str): prefix of the names of the parameters.
+
+    Returns:
+        tuple: (outputs of the last layer, last hidden states, last cell states). The outputs have the shape of `input`
+        with width hidden_size, or 2 * hidden_size if `bidirectional`; the states have the shape of `init_hidden`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x, length = fluid.data('x', [None, 7, 4]), fluid.data('length', [None], 'int64')
+        out, h, c = fluid.contrib.layers.basic_lstm(x, None, None, hidden_size=8, sequence_length=length)
+    """
+
+    def unit(name, param_attr, bias_attr):
+        return BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype)
+
+    dropout = dict(dropout_prob=dropout_prob, dropout_implementation='upscale_in_train')
+    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden, init_cell],
+                hidden_size, sequence_length, batch_first, dropout)
+
+
+def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
+    """Returns one list of units, one for each layer, for each direction."""
+    directions = [('_layers_', 'fw')] + ([('_reverse_layers_', 'bw')] if bidirectional else [])
+    return [[make(name + infix + str(i), attr_with_suffix(param_attr, '_%s_w_%d' % (short, i)),
+                  attr_with_suffix(bias_attr, '_%s_b_%d' % (short, i))) for i in range(num_layers)]
+            for infix, short in directions]
+
+
+def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
+    """Returns (outputs, each last state) of both directions, concatenated."""
+    if batch_first:
+        input = nn.transpose(input, [1, 0, 2])
+    mask = None
+    if sequence_length is not None:
+        mask = sequence.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype='float32')
+        mask = nn.transpose(mask, [1, 0])
+    layers, directions = len(units[0]), len(units)
+    if inits[0] is not None:
+        inits = [nn.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
+    outs, lasts = [], []
+    for direction, of_direction in enumerate(units):
+        rows, rows_mask = input, mask
+        if direction == 1:
+            rows = slicing.reverse(input, axis=[0])
+            rows_mask = None if mask is None else slicing.reverse(mask, axis=[0])
+        out, last = _run_direction(of_direction, rows, rows_mask, inits, direction, hidden_size, dropout)
+        outs.append(out if direction == 0 else slicing.reverse(out, axis=[0]))
+        lasts.append(last)
+    if directions == 1:
+        out, last = outs[0], lasts[0]
+    else:
+        out = concat(outs, axis=2)
+        last = [concat(list(both), axis=1) for both in zip(*lasts)]
+        last = [nn.reshape(state, [layers * directions, -1, hidden_size]) for state in last]
+    return tuple([nn.transpose(out, [1, 0, 2]) if batch_first else out] + last)
+
+
+def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
+    """Returns (outputs of the last layer, [each last state of all layers])."""
+    network = StaticRNN()
+    with network.step():
+        row = network.step_input(input)
+        goes_on = None if mask is None else network.step_input(mask)
+        for i, unit in enumerate(units):
+            before = [_memory(network, init, i, direction, input, hidden_size) for init in inits]
+            after = unit(row, *before)
+            after = list(after) if isinstance(after, tuple) else [after]
+            if goes_on is not None:
+                after = [elementwise_mul(new, goes_on, axis=0) - elementwise_mul(old, goes_on - 1, axis=0)
+                         for old, new in zip(before, after)]
+            for old, new in zip(before, after):
+                network.update_memory(old, new)
+            for new in after:
+                network.step_output(new)
+            row = after[0]
+            if dropout['dropout_prob'] is not None and dropout['dropout_prob'] > 0:
+                row = nn.dropout(row, **dropout)
+        network.step_output(row)
+    made = network()
+    lasts = []
+    for at in range(len(inits)):
+        ends = [made[i * len(inits) + at][-1] for i in range(len(units))]
+        lasts.append(ends)
+    joined = [nn.reshape(concat(ends, axis=0), [len(units), -1, hidden_size]) for ends in lasts]
+    return made[-1], joined
+
+
+def _memory(network, init, layer, direction, input, hidden_size):
+    if init is not None:
+        return network.memory(init=init[layer, direction])
+    return network.memory(batch_ref=input, shape=[-1, hidden_size])

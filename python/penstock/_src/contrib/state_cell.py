@@ -1,0 +1,210 @@
+"""The step of a decoder: named inputs, named states, and a function that computes the next states."""
+
+from penstock._src.layers.tensor import fill_constant_batch_size_like
+
+
+class InitState:
+    """The initial value of a state of a StateCell.
+
+    Args:
+        init (Variable | None): the value, shape [sequences, ...]; None: a constant.
+        shape (list[int] | None): shape of the constant; its first extent is replaced by that of `init_boot`.
+        value (float): value of the constant.
+        init_boot (Variable | None): a variable with a row for each sequence, required for a constant.
+        need_reorder (bool): whether a TrainingDecoder must sort the rows of the value like its input's sequences, by
+            length. Set it for what an encoder computed; a constant does not need it.
+        dtype (str): type of the constant.
+
+    Raises:
+        ValueError: neither `init` nor `init_boot` is given.
+
+    Example:
+        encoded = fluid.data('encoded', [None, 32])
+        hidden = fluid.contrib.decoder.InitState(init=encoded, need_reorder=True)
+        cell = fluid.contrib.decoder.InitState(init_boot=encoded, shape=[-1, 32])
+    """
+
+    def __init__(self, init=None, shape=None, value=0.0, init_boot=None, need_reorder=False, dtype='float32'):
+        if init is None and init_boot is None:
+            raise ValueError('InitState: give init, or init_boot, which says how many rows the constant has')
+        self._value = init if init is not None else fill_constant_batch_size_like(init_boot, shape, dtype, value)
+        self._need_reorder = need_reorder
+
+    @property
+    def value(self):
+        """Variable: the initial value."""
+        return self._value
+
+    @property
+    def need_reorder(self):
+        """bool: whether a TrainingDecoder sorts the rows of the value."""
+        return self._need_reorder
+
+
+class StateCell:
+    """The step of a decoder, for a TrainingDecoder or a BeamSearchDecoder; one decoder uses it at a time.
+
+    Args:
+        inputs (dict): the names of the inputs of a step; the values are ignored, usually None.
+        states (dict): InitState of each state by name.
+        out_state (str): the name of the state from which a BeamSearchDecoder computes the scores of the next word.
+        name (str | None): not used.
+
+    Raises:
+        ValueError: a state is not an InitState, or `out_state` is not one of `states`.
+
+    Example:
+        decoder = fluid.contrib.decoder
+        encoded = fluid.data('encoded', [None, 32])
+        cell = decoder.StateCell(inputs={'word': None}, out_state='h',
+                                 states={'h': decoder.InitState(init=encoded, need_reorder=True)})
+
+        @cell.state_updater
+        def update(cell):
+            h = fluid.layers.fc([cell.get_state('h'), cell.get_input('word')], 32, act='tanh')
+            cell.set_state('h', h)
+    """
+
+    def __init__(self, inputs, states, out_state, name=None):
+        for state, init in states.items():
+            if not isinstance(init, InitState):
+                raise ValueError('StateCell: state %s must be an InitState, not %s' % (state, type(init).__name__))
+        if out_state not in states:
+            raise ValueError('StateCell: out_state %r must be one of %s' % (out_state, ', '.join(sorted(states))))
+        self._inputs = dict(inputs)
+        self._initial = dict(states)
+        self._out_state = out_state
+        self._updater = None
+        self._decoder = None
+        self._memories = {}  # of the decoder, by name; empty until its first step reads a state
+        self._values = dict(states)
+
+    def _enter(self, decoder):
+        if self._decoder is not None:
+            raise ValueError('StateCell: %s uses it until its block ends' % type(self._decoder).__name__)
+        self._decoder, self._memories = decoder, {}
+
+    def _leave(self):
+        self._decoder = None
+
+    # Not when the decoder enters: a DynamicRNN has memories only after its first step_input.
+    def _read_states(self):
+        if self._decoder is None or self._memories:
+            return
+        for name, init in self._initial.items():
+            memory = self._decoder._memory_of(init)
+            self._memories[name] = memory
+            self._values[name] = memory.before
+
+    @property
+    def input_names(self):
+        """list[str]: the names of the inputs."""
+        return list(self._inputs)
+
+    @property
+    def state_names(self):
+        """list[str]: the names of the states."""
+        return list(self._initial)
+
+    def get_state(self, state_name):
+        """Returns a state in the current step.
+
+        Args:
+            state_name (str): its name.
+
+        Returns:
+            Variable: shape [sequences in the step, ...]. Before any decoder uses the cell: the InitState.
+
+        Raises:
+            ValueError: there is no state of this name.
+        """
+        self._read_states()
+        self._require_state(state_name)
+        return self._values[state_name]
+
+    def set_state(self, state_name, state_value):
+        """Sets a state in the current step; `update_states` passes it to the next one.
+
+        Args:
+            state_name (str): its name.
+            state_value (Variable): the new value.
+
+        Raises:
+            ValueError: there is no state of this name.
+        """
+        self._read_states()
+        self._require_state(state_name)
+        self._values[state_name] = state_value
+
+    def get_input(self, input_name):
+        """Returns an input of the current step.
+
+        Args:
+            input_name (str): its name.
+
+        Returns:
+            Variable: the value that `compute_state` was given.
+
+        Raises:
+            ValueError: there is no input of this name, or it has no value yet.
+        """
+        value = self._inputs.get(input_name)
+        if value is None:
+            raise ValueError('StateCell: no value for input %r; compute_state gives values to %s' %
+                             (input_name, ', '.join(sorted(self._inputs))))
+        return value
+
+    def state_updater(self, updater):
+        """Decorates the function that computes a step.
+
+        Args:
+            updater (callable): takes the cell; reads inputs and states, and sets states.
+
+        Returns:
+            callable: `updater`.
+        """
+        self._updater = updater
+        return updater
+
+    def compute_state(self, inputs):
+        """Computes a step: calls the function that `state_updater` decorated.
+
+        Args:
+            inputs (dict): Variables by the names of the cell's inputs.
+
+        Raises:
+            ValueError: there is no input of such a name, or no function was decorated.
+        """
+        self._read_states()
+        for name, value in inputs.items():
+            if name not in self._inputs:
+                raise ValueError('StateCell: no input %r; the inputs are %s' %
+                                 (name, ', '.join(sorted(self._inputs))))
+            self._inputs[name] = value
+        if self._updater is None:
+            raise ValueError('StateCell: decorate a function with state_updater before compute_state')
+        self._updater(self)
+
+    def update_states(self):
+        """Passes the states to the next step.
+
+        Raises:
+            ValueError: no decoder uses the cell.
+        """
+        if self._decoder is None:
+            raise ValueError('StateCell: update_states is for the block of a decoder')
+        self._read_states()
+        for name, memory in self._memories.items():
+            memory.pass_on(self._values[name])
+
+    def out_state(self):
+        """Returns the state of the name `out_state` in the current step.
+
+        Returns:
+            Variable: shape [sequences in the step, ...].
+        """
+        return self._values[self._out_state]
+
+    def _require_state(self, name):
+        if name not in self._initial:
+            raise ValueError('StateCell: no state %r; the states are %s' % (name, ', '.join(sorted(self._initial))))

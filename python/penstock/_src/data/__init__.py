@@ -1,0 +1,1 @@
+"""Readers, loaders, and the variables that they feed."""

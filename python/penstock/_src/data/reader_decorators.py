@@ -1,0 +1,472 @@
+"""Functions that create readers from readers. A reader is a function without arguments that returns an iterable of
+samples."""
+
+import functools
+import itertools
+import multiprocessing
+import numbers
+import queue
+import random
+import threading
+import traceback
+
+from penstock._penstock import ProgramError
+from penstock._src.base import environment
+
+__all__ = [
+    'ComposeNotAligned', 'batch', 'buffered', 'cache', 'chain', 'compose', 'firstn', 'map_readers',
+    'multiprocess_reader', 'shard', 'shuffle', 'xmap_readers',
+]
+
+
+class ComposeNotAligned(ValueError):
+    """The error of composed readers that end at different samples."""
+
+
+def batch(reader, batch_size, drop_last=False):
+    """Creates a reader of lists of samples.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        batch_size (int): number of samples in a list; a float without a fraction is accepted.
+        drop_last (bool): skip a last list that is shorter.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: `batch_size` is not a whole number above 0.
+
+    Example:
+        batches = fluid.io.batch(lambda: range(5), 2)
+        assert list(batches()) == [[0, 1], [2, 3], [4]]
+    """
+    size = int(batch_size) if isinstance(batch_size, (numbers.Integral, float)) and batch_size == batch_size // 1 else 0
+    if size <= 0:
+        raise ValueError('batch_size must be an int above 0, not %r' % (batch_size,))
+    batch_size = size
+
+    def batches():
+        samples = iter(reader())
+        while True:
+            rows = list(itertools.islice(samples, batch_size))
+            if len(rows) == batch_size or (rows and not drop_last):
+                yield rows
+            if len(rows) < batch_size:
+                return
+
+    return batches
+
+
+def shard(reader, num_parts=None, part_index=None, padding='wrap'):
+    """Creates a reader of every num_parts-th sample, so that each trainer of a job reads a different part.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        num_parts (int | None): number of parts; None: the number of trainers, from the launcher's environment.
+        part_index (int | None): the position of the first sample; None: this trainer's number.
+        padding (str): 'wrap': repeat samples from the beginning until all parts have the same number; 'drop': skip
+            remaining samples that are not enough for all parts; 'none': the first parts may have one more sample.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        part = fluid.io.shard(lambda: range(5), num_parts=2, part_index=1)
+        assert list(part()) == [1, 3, 0]
+    """
+    num_parts = environment.value('PADDLE_TRAINERS_NUM', 1) if num_parts is None else num_parts
+    part_index = environment.value('PADDLE_TRAINER_ID', 0) if part_index is None else part_index
+    if num_parts < 1 or not 0 <= part_index < num_parts:
+        raise ValueError('part_index must be in [0, num_parts), but they are %r and %r' % (part_index, num_parts))
+    if padding not in ('wrap', 'drop', 'none'):
+        raise ValueError("padding must be 'wrap', 'drop' or 'none', not %r" % (padding,))
+
+    def part():
+        samples = iter(reader())
+        first = None
+        while True:
+            row = list(itertools.islice(samples, num_parts))
+            first = row if first is None else first
+            if len(row) == num_parts or (padding == 'none' and part_index < len(row)):
+                yield row[part_index]
+            elif row and padding == 'wrap':
+                # `first` is one sample for each part, or all samples if there are fewer.
+                yield (row + list(itertools.islice(itertools.cycle(first), num_parts)))[part_index]
+            if len(row) < num_parts:
+                return
+
+    return part
+
+
+def map_readers(func, *readers):
+    """Creates a reader of the results of a function that takes one sample of each reader, until the shortest ends.
+
+    Args:
+        func (callable): takes one sample of each reader.
+        readers (callable): return iterables of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        sums = fluid.io.map_readers(lambda a, b: a + b, lambda: range(3), lambda: range(3))
+        assert list(sums()) == [0, 2, 4]
+    """
+
+    def mapped():
+        yield from map(func, *(reader() for reader in readers))
+
+    return mapped
+
+
+def shuffle(reader, buf_size):
+    """Creates a reader that shuffles samples within a buffer.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        buf_size (int): number of samples in the buffer.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        shuffled = fluid.io.shuffle(lambda: range(5), buf_size=5)
+        assert sorted(shuffled()) == [0, 1, 2, 3, 4]
+    """
+
+    def shuffled():
+        samples = iter(reader())
+        while True:
+            buffer = list(itertools.islice(samples, buf_size))
+            if not buffer:
+                return
+            random.shuffle(buffer)
+            yield from buffer
+
+    return shuffled
+
+
+def chain(*readers):
+    """Creates a reader of the samples of one reader after another.
+
+    Args:
+        readers (callable): return iterables of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.chain(lambda: [1, 2], lambda: [3])()) == [1, 2, 3]
+    """
+
+    def chained():
+        for reader in readers:
+            yield from reader()
+
+    return chained
+
+
+_END = object()
+
+
+def compose(*readers, **kwargs):
+    """Creates a reader of tuples with one sample of each reader; samples that are tuples are concatenated.
+
+    Args:
+        *readers (callable): return iterables of samples.
+        **kwargs (bool): `check_alignment` (default True): raise an error if the readers do not end together; False:
+            skip the remaining samples.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        TypeError: an argument is not known.
+        ComposeNotAligned: during reading, with `check_alignment`: a reader has ended before the others.
+
+    Example:
+        both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])
+        assert list(both()) == [(1, 3, 4), (2, 5, 6)]
+    """
+    check_alignment = kwargs.pop('check_alignment', True)
+    if kwargs:
+        raise TypeError('compose takes check_alignment only, not %s' % ', '.join(kwargs))
+
+    def composed():
+        iterators = [iter(reader()) for reader in readers]
+        while True:
+            samples = [next(iterator, _END) for iterator in iterators]
+            ended = [sample is _END for sample in samples]
+            if any(ended):
+                if check_alignment and not all(ended):
+                    raise ComposeNotAligned('some of the composed readers have ended before the others')
+                return
+            yield tuple(itertools.chain(*(one if isinstance(one, tuple) else (one,) for one in samples)))
+
+    return composed
+
+
+def firstn(reader, n):
+    """Creates a reader of the first samples.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        n (int): number of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.firstn(lambda: range(5), 2)()) == [0, 1]
+    """
+
+    def first():
+        yield from itertools.islice(reader(), n)
+
+    return first
+
+
+def cache(reader):
+    """Reads all samples at once, and creates a reader that returns them from memory.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.cache(lambda: range(2))()) == [0, 1]
+    """
+    samples = tuple(reader())
+
+    def cached():
+        yield from samples
+
+    return cached
+
+
+class _Failure:
+    """An exception of a thread, which the consumer of its samples re-raises."""
+
+    def __init__(self, error):
+        self.error = error
+
+
+class _Stopped(Exception):
+    pass
+
+
+def _put(out, item, stop):
+    """Waits for room in the queue, unless the consumer has stopped."""
+    while not stop.is_set():
+        try:
+            return out.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+    raise _Stopped
+
+
+def _in_thread(work, out, stop):
+    """Runs work(put) on a thread; an exception is put into `out`."""
+    put = functools.partial(_put, out, stop=stop)
+
+    def run():
+        try:
+            try:
+                work(put)
+            except _Stopped:
+                raise
+            except BaseException as error:
+                put(_Failure(error))
+        except _Stopped:
+            pass
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _checked(item):
+    if isinstance(item, _Failure):
+        raise item.error
+    return item
+
+
+def buffered(reader, size):
+    """Creates a reader with a thread that reads samples ahead.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        size (int): the maximum number of samples in the queue.
+
+    Returns:
+        callable: the reader; it raises the exceptions of `reader`.
+
+    Example:
+        assert list(fluid.io.buffered(lambda: range(3), 2)()) == [0, 1, 2]
+    """
+
+    def ahead():
+        out, stop = queue.Queue(size), threading.Event()
+
+        def work(put):
+            for sample in reader():
+                put(sample)
+            put(_END)
+
+        _in_thread(work, out, stop)
+        try:
+            while (sample := _checked(out.get())) is not _END:
+                yield sample
+        finally:
+            stop.set()
+
+    return ahead
+
+
+def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
+    """Creates a reader of the results of a function for each sample, computed by threads.
+
+    Args:
+        mapper (callable): takes a sample.
+        reader (callable): returns an iterable of samples.
+        process_num (int): number of threads.
+        buffer_size (int): the maximum number of samples in the queue.
+        order (bool): keep the order of the samples.
+
+    Returns:
+        callable: the reader; it raises the exceptions of `reader` and `mapper`.
+
+    Example:
+        squares = fluid.io.xmap_readers(lambda x: x * x, lambda: range(4), 2, 4, order=True)
+        assert list(squares()) == [0, 1, 4, 9]
+    """
+
+    def mapped():
+        tasks, results, stop = queue.Queue(buffer_size), queue.Queue(buffer_size), threading.Event()
+
+        def read(put):
+            for task in enumerate(reader()):
+                _put(tasks, task, stop)
+            for _ in range(process_num):
+                _put(tasks, _END, stop)
+
+        def work(put):
+            while not stop.is_set():
+                try:
+                    task = tasks.get(timeout=0.1)
+                except queue.Empty:
+                    continue
+                if task is _END:
+                    return put(_END)
+                put((task[0], mapper(task[1])))
+
+        _in_thread(read, results, stop)
+        for _ in range(process_num):
+            _in_thread(work, results, stop)
+        try:
+            yield from _in_order(results, process_num) if order else _as_they_come(results, process_num)
+        finally:
+            stop.set()
+
+    return mapped
+
+
+def _as_they_come(results, workers):
+    while workers:
+        item = _checked(results.get())
+        if item is _END:
+            workers -= 1
+        else:
+            yield item[1]
+
+
+def _in_order(results, workers):
+    early, next_index = {}, 0
+    while workers:
+        item = _checked(results.get())
+        if item is _END:
+            workers -= 1
+            continue
+        early[item[0]] = item[1]
+        while next_index in early:
+            yield early.pop(next_index)
+            next_index += 1
+
+
+def _read_in_process(reader, out):
+    try:
+        for sample in reader():
+            if sample is None:
+                raise ValueError('sample has None')
+            out.put((sample, None))
+        out.put((None, None))
+    except BaseException:
+        out.put((None, traceback.format_exc()))
+
+
+class ReaderError(RuntimeError, ProgramError):
+    """A reader in another process has failed. Fluid's scripts catch its EnforceNotMet, which is ProgramError."""
+
+    id, details = '', ()
+
+
+def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
+    """Creates a reader of the samples of several readers, each in its own process, in the order of arrival.
+
+    Args:
+        readers (list[callable]): return iterables of samples.
+        use_pipe (bool): accepted for compatibility with Fluid; samples always go through one bounded queue.
+        queue_size (int): the maximum number of samples in the queue.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: `readers` is empty.
+        RuntimeError: during reading: a reader raised, or its process ended.
+
+    Example:
+        both = fluid.io.multiprocess_reader([lambda: range(2), lambda: range(2)])
+        assert sorted(both()) == [0, 0, 1, 1]
+    """
+    if not readers:
+        raise ValueError('readers must not be empty')
+
+    def read():
+        context = multiprocessing.get_context('fork')
+        out = context.Queue(queue_size)
+        processes = [context.Process(target=_read_in_process, args=(reader, out), daemon=True) for reader in readers]
+        for process in processes:
+            process.start()
+        try:
+            left = len(processes)
+            while left:
+                sample, error = _get_from(out, processes)
+                if error is not None:
+                    raise ReaderError('a reader of multiprocess_reader raised:\n' + error)
+                if sample is None:
+                    left -= 1
+                else:
+                    yield sample
+        finally:
+            for process in processes:
+                process.terminate()
+                process.join()
+
+    return read
+
+
+def _get_from(out, processes):
+    """Returns the next item. Raises an error, instead of waiting forever, if a process has died."""
+    while True:
+        try:
+            return out.get(timeout=0.5)
+        except queue.Empty:
+            for process in processes:
+                if process.exitcode:
+                    raise ReaderError('a process of multiprocess_reader ended with code %d' %
+                                       process.exitcode) from None

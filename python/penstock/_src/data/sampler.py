@@ -1,0 +1,67 @@
+"""DistributedSampler: selects the examples of a data set for each rank."""
+
+import numbers
+
+import numpy
+
+from penstock._src.base import environment
+
+__all__ = ['DistributedSampler']
+
+
+class DistributedSampler:
+    """Yields the indices of one rank's examples. All ranks have the same number of examples.
+
+    Rank r has the entries r, r + num_ranks, ... of the order; len() is their number.
+
+    Args:
+        size (int): number of examples.
+        num_ranks (int | None): number of ranks; None: PADDLE_TRAINERS_NUM, or 1.
+        rank (int | None): this rank; None: PADDLE_TRAINER_ID, or 0.
+        shuffle (bool): True: each epoch has a new order, the same on all ranks; False: the order is 0, 1, 2, ...
+        seed (int): seed of the orders.
+        drop_last (bool): used if `size` is not a multiple of num_ranks: False appends examples from the beginning of
+            the order, so that every example is used; True skips the last examples.
+
+    Raises:
+        ValueError: `size` is below 0, or `rank` is not below `num_ranks`.
+
+    Example:
+        sampler = fluid.io.DistributedSampler(5, num_ranks=2, rank=1, shuffle=False)
+        assert list(sampler) == [1, 3, 0]
+    """
+
+    def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        self._size = _count('size', size, 0)
+        said = environment.value
+        self._ranks = _count('num_ranks', said('PADDLE_TRAINERS_NUM', 1) if num_ranks is None else num_ranks, 1)
+        self._rank = _count('rank', said('PADDLE_TRAINER_ID', 0) if rank is None else rank, 0)
+        if self._rank >= self._ranks:
+            raise ValueError('DistributedSampler: rank %d must be below the number of ranks, %d' %
+                             (self._rank, self._ranks))
+        self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
+
+    def set_epoch(self, epoch):
+        """Selects the order of the next iteration.
+
+        Args:
+            epoch (int): the epoch, from 0.
+        """
+        self._epoch = _count('epoch', epoch, 0)
+
+    def __len__(self):
+        return self._size // self._ranks if self._drop_last else -(-self._size // self._ranks)
+
+    def __iter__(self):
+        order = numpy.arange(self._size)
+        if self._shuffle:
+            order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
+        order = numpy.resize(order, len(self) * self._ranks)    # truncates, or repeats from the beginning
+        return iter(order[self._rank::self._ranks].tolist())
+
+
+def _count(name, value, least):
+    whole = int(value) if isinstance(value, (numbers.Integral, str)) and not isinstance(value, bool) else None
+    if whole is None or whole < least:
+        raise ValueError('DistributedSampler: %s must be an integer of at least %d, not %r' % (name, least, value))
+    return whole

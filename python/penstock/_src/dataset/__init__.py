@@ -1,0 +1,1 @@
+"""Datasets of files, and threads that read ahead."""

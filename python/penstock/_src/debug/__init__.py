@@ -1,0 +1,1 @@
+"""Drawing and timing programs."""

@@ -1,0 +1,438 @@
+"""CompiledProgram and its options, for Fluid's scripts. The Executor compiles every program at its first run, so a
+CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the exchange of gradients
+between trainers."""
+
+import copy
+import enum
+import weakref
+
+import numpy
+
+from penstock import _penstock
+from penstock._src.base import environment
+from penstock._src.base.errors import state_error, suggestion
+from penstock._src.executor import data_parallel, joined_trainers, passes, uneven_batches
+from penstock._src.ir import framework, places as _places
+from penstock._src.ir.graph import Graph
+from penstock._src.ir.types import CPUPlace, device_of
+
+__all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
+
+
+class _Options:
+    """Accepts the options in _DEFAULTS and checks their types. Most options concern several devices, or how Fluid
+    schedules ops, and have no effect."""
+
+    _DEFAULTS = {}
+
+    def __init__(self):
+        for name, value in self._DEFAULTS.items():
+            object.__setattr__(self, name, copy.copy(value))
+
+    def __setattr__(self, name, value):
+        kind = type(self).__name__
+        if name not in self._DEFAULTS:
+            raise AttributeError('%s has no option %s%s' % (kind, name, suggestion(name, self._DEFAULTS)))
+        default = self._DEFAULTS[name]
+        if default is None or isinstance(default, bool):
+            fits = value is default or value in (False, True)
+        else:
+            fits = isinstance(value, type(default))
+        if not fits:
+            raise TypeError('%s.%s is %r by default, so it cannot be %r' % (kind, name, default, value))
+        object.__setattr__(self, name, bool(value) if isinstance(default, bool) else value)
+
+
+class BuildStrategy(_Options):
+    """Fluid's options for building a program for several devices or trainers.
+
+    Most options concern several devices of a process, or how Fluid schedules ops, and have no effect. These do:
+    `num_trainers`, `trainer_id` and `trainers_endpoints` (the trainers that exchange gradients), `nccl_comm_num`
+    (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one machine sum first),
+    `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have: '', 'join', 'pad' or
+    'error' decides what trainers do if their batches differ in size or number; see CompiledProgram.batches.
+
+    Raises:
+        AttributeError: an option has another name.
+        TypeError: a value has another type.
+
+    Example:
+        strategy = fluid.BuildStrategy()
+        strategy.num_trainers, strategy.trainer_id = 2, 0
+        strategy.on_uneven = 'join'
+    """
+
+    class ReduceStrategy(enum.IntEnum):
+        AllReduce = 0
+        Reduce = 1
+
+    class GradientScaleStrategy(enum.IntEnum):
+        CoeffNumDevice = 0
+        One = 1
+        Customized = 2
+
+    _DEFAULTS = {
+        'async_mode': False,
+        'cache_runtime_context': False,
+        'debug_graphviz_path': '',
+        'enable_auto_fusion': False,
+        'enable_backward_optimizer_op_deps': True,
+        'enable_inplace': True,
+        'enable_sequential_execution': False,
+        'fuse_all_optimizer_ops': False,
+        'fuse_all_reduce_ops': True,
+        'fuse_bn_act_ops': False,
+        'fuse_broadcast_ops': True,
+        'fuse_elewise_add_act_ops': False,
+        'fuse_relu_depthwise_conv': False,
+        'gradient_scale_strategy': GradientScaleStrategy.CoeffNumDevice,
+        'hierarchical_allreduce_inter_nranks': 0,
+        'is_distribution': False,
+        'memory_optimize': None,
+        'mkldnn_enabled_op_types': set(),
+        'nccl_comm_num': 1,
+        'on_uneven': '',
+        'num_trainers': 1,
+        'reduce_strategy': ReduceStrategy.AllReduce,
+        'remove_unnecessary_lock': True,
+        'sync_batch_norm': False,
+        'trainer_id': 0,
+        'trainers_endpoints': [],
+        'use_hierarchical_allreduce': False,
+    }
+
+    # Options that other passes would result from; Fluid does not let them change once the passes exist.
+    _FIXED_WITH_PASSES = frozenset([
+        'debug_graphviz_path', 'enable_auto_fusion', 'enable_sequential_execution', 'fuse_all_optimizer_ops',
+        'fuse_bn_act_ops', 'fuse_broadcast_ops', 'fuse_elewise_add_act_ops', 'fuse_relu_depthwise_conv',
+        'gradient_scale_strategy', 'reduce_strategy', 'remove_unnecessary_lock', 'sync_batch_norm'])
+
+    def __init__(self):
+        super().__init__()
+        object.__setattr__(self, '_builder', None)
+
+    def __setattr__(self, name, value):
+        if self._builder is not None and name in self._FIXED_WITH_PASSES:
+            raise state_error('E-pass-finalized', 'BuildStrategy.%s cannot change after '
+                              '_finalize_strategy_and_create_passes()' % name)
+        super().__setattr__(name, value)
+
+    def _finalize_strategy_and_create_passes(self):
+        """Returns the passes that the options stand for, which the caller may change until the program first runs.
+
+        Returns:
+            PassBuilder: the same one at each call.
+
+        Example:
+            strategy = fluid.BuildStrategy()
+            builder = strategy._finalize_strategy_and_create_passes()
+            builder.append_pass('multi_batch_merge_pass').set('num_repeats', 2)
+        """
+        if self._builder is None:
+            object.__setattr__(self, '_builder', passes.builder_of(self))
+        return self._builder
+
+    def _syncs_batch_norm(self):
+        return self.sync_batch_norm or (self._builder is not None and passes.syncs_batch_norm(self._builder))
+
+
+class ExecutionStrategy(_Options):
+    """Fluid's options for the scheduling of ops. They are accepted and have no effect.
+
+    Example:
+        strategy = fluid.ExecutionStrategy()
+        strategy.num_threads = 2
+    """
+
+    _DEFAULTS = {
+        'allow_op_delay': False,
+        'num_iteration_per_drop_scope': 100,
+        'num_iteration_per_run': 1,
+        'num_threads': 0,
+        'use_cuda': False,
+        'use_experimental_executor': True,
+        'use_thread_barrier': False,
+        '_dry_run': False,    # runs do nothing
+    }
+
+
+class CompiledProgram:
+    """A program with Fluid's run options, for Executor.run.
+
+    Args:
+        program_or_graph (Program): the program.
+        build_strategy (BuildStrategy | None): options.
+
+    Raises:
+        TypeError: `program_or_graph` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        exe.run(compiled, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
+    """
+
+    def __init__(self, program_or_graph, build_strategy=None):
+        if not isinstance(program_or_graph, (framework.Program, Graph)):
+            raise TypeError('CompiledProgram takes a Program, not %s' % type(program_or_graph).__name__)
+        # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
+        self._program = program_or_graph if isinstance(program_or_graph, framework.Program) else None
+        self._build_strategy = build_strategy or BuildStrategy()
+        self._is_data_parallel = self._has_run = False
+        self._ranked = None     # the program for several trainers, and its source
+        self._places = self._placed = None    # places of this process; program for several, and its source
+        self._begun_in = weakref.WeakSet()
+        self._share_vars_from = None
+        self._compiled_for = None    # set by _compile
+        self._does_nothing = self._passes_applied = False
+        self._with_backward = None    # the program's content, and whether it has a backward part
+        self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
+
+    def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
+                           places=None):
+        """Prepares the program for data parallel training.
+
+        Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
+        fetched value is the concatenation of the values of all places. One place runs the whole batch with
+        OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers, or
+        looks up rows of a table that they hold, or that reads values that its updates compute (dynamic loss scaling),
+        always runs on one place, because a step of all places equals a step of one place with their joint batch.
+
+        If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
+        program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
+        0 to all of them, and in each run every gradient is the mean over all trainers. Without num_trainers, these are
+        the trainers for which DistributeTranspiler transpiled the program in mode nccl2, if it did.
+
+        With on_uneven of `build_strategy`, the places of a process weight their gradients by their numbers of examples,
+        so the gradient is that of the mean over all examples. If a batch has fewer examples than places, the places
+        without examples repeat the first example, which does not count ('join') or counts ('pad'), or the run raises an
+        error ('error').
+
+        Args:
+            loss_name (str | None): the loss; required if the program has a backward pass.
+            build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
+            exec_strategy (ExecutionStrategy | None): ignored; accepted for compatibility with Fluid.
+            share_vars_from (CompiledProgram | None): a program that has run; has no effect, because variables are
+                always those of the scope.
+            places (list[Place] | Place | None): CPU places; None: the result of fluid.cpu_places(), as many as CPU_NUM.
+
+        Returns:
+            CompiledProgram: itself.
+
+        Raises:
+            RuntimeError: called twice.
+            ValueError: `loss_name` is missing.
+            TypeError: an argument has the wrong type.
+            NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
+        """
+        if self._is_data_parallel:
+            raise RuntimeError('with_data_parallel was called already')
+        if loss_name is None and self._has_backward():
+            raise ValueError('with_data_parallel needs loss_name: the program has a backward part')
+        for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy),
+                            (share_vars_from, CompiledProgram)):
+            if value is not None and not isinstance(value, kind):
+                raise TypeError('with_data_parallel takes a %s, not %r' % (kind.__name__, value))
+        self._places = self._cpu_places(places)
+        self._build_strategy = build_strategy or self._build_strategy
+        self._share_vars_from = share_vars_from
+        self._does_nothing = exec_strategy is not None and exec_strategy._dry_run
+        self._is_data_parallel = True
+        return self
+
+    def batches(self, feeds):
+        """Yields this trainer's feeds until the feeds of all trainers have ended.
+
+        With on_uneven, the gradient of each step is that of the mean over the examples of all trainers, whatever the
+        sizes of their batches; the elements that layers.mean averages to the loss are counted as examples. A trainer
+        whose feeds have ended
+
+        * runs its last batch, or one example of zeros if it had no batch; this batch does not count ('join').
+          Optimizers that update the rows of a sparse gradient update those of this batch, and the batch changes the
+          running statistics of batch_norm, except with sync_batch_norm,
+        * starts its feeds again from the beginning, and they count again ('pad'),
+        * raises an error, and so do all other trainers ('error').
+
+        Args:
+            feeds (callable): returns an iterator of dicts, as Executor.run takes them.
+
+        Returns:
+            Iterator[dict]: the feeds.
+
+        Raises:
+            ValueError: on_uneven is '', or there are no feeds to pad with.
+            penstock.ProgramError: trainers have different numbers of batches, with 'error' (E-uneven-data).
+        """
+        return uneven_batches.batches_of_compiled(self, feeds)
+
+    def _on_uneven(self):
+        """Returns on_uneven of the strategy, or else of the transpiler's config."""
+        uneven_batches.check(self._build_strategy.on_uneven)
+        return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
+
+    def _has_backward(self):
+        content = None if self._program is None else self._program.desc.content_id
+        if self._with_backward is None or self._with_backward[0] != content:
+            self._with_backward = content, self._find_backward()
+        return self._with_backward[1]
+
+    def _find_backward(self):
+        backward = framework.OpRole.Backward
+        return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
+
+    @staticmethod
+    def _cpu_places(places):
+        """Returns places on the CPU; None if CPU_NUM decides at the first run."""
+        if places is None:
+            return None
+        places = list(places) if isinstance(places, (list, tuple)) else [places]
+        if not places:
+            raise ValueError('with_data_parallel: places is empty')
+        return [device_of(place, 'with_data_parallel') for place in places]
+
+    def _asked_places(self):
+        """Returns the number of places of with_data_parallel, or else the value of CPU_NUM at the first call."""
+        if self._places is None:
+            self._places = _places.cpu_places()
+        return len(self._places)
+
+    def _place_count(self):
+        """Returns the number of places of this process that run the program."""
+        if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
+            return 1
+        joint = data_parallel.asks_servers(self._program) or data_parallel.uses_updates(self._program)
+        return 1 if joint else self._asked_places()
+
+    def _apply_passes(self):
+        """Applies the strategy's passes, before the first run."""
+        builder = self._build_strategy._builder
+        if builder is not None and not self._passes_applied and self._program is not None:
+            self._program = passes.apply(self._program, builder)
+            self._passes_applied = True
+
+    def _on_places(self):
+        """Returns the program for several places; None if it runs on one."""
+        self._apply_passes()
+        if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
+            return None
+        content = self._program.desc.content_id
+        if self._placed is None or self._placed[0] != content:
+            self._placed = content, self._place() if self._place_count() > 1 else None
+        return self._placed[1]
+
+    def _place(self):
+        self._check_runnable()
+        count, (trainers, _) = self._asked_places(), self._trainers()
+        if trainers != 1:
+            raise NotImplementedError(
+                'with_data_parallel: %d places of one process, and num_trainers=%d; a program runs either on several '
+                'places of one process or by several trainers with one place each' % (count, trainers))
+        self._has_run = True
+        return data_parallel.PlacesOfProgram(self._program, count, self._reduction(),
+                                             self._build_strategy._syncs_batch_norm(), self._on_uneven())
+
+    def _require_shared(self):
+        shared = self._share_vars_from
+        if shared is not None and not shared._is_data_parallel:
+            raise ValueError('share_vars_from: with_data_parallel was not called for that program')
+        if shared is not None and not shared._has_run:
+            raise ValueError('share_vars_from: that program has not run yet')
+
+    def _compile(self, scope, place):
+        """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
+        place."""
+        if self._compiled_for not in (None, (scope, type(place))):
+            raise ValueError('a program that was compiled for one scope and place cannot be compiled for others')
+        self._require_shared()
+        self._compiled_for = (scope, type(place))
+        return self._program
+
+    def _check_runnable(self):
+        if self._program is None:
+            raise TypeError('CompiledProgram of a Graph: a Graph does not run here; give it the Program')
+        if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
+            raise NotImplementedError('BuildStrategy: a gradient of the loss that the caller feeds is not built; '
+                                      'fluid.gradients takes target_gradients')
+        self._require_shared()
+
+    def _to_run(self, scope, run):
+        """Returns the program to run, after its options have been applied. `run` runs a program in the scope."""
+        self._check_runnable()
+        self._apply_passes()
+        strategy, on_uneven = self._build_strategy, self._on_uneven()
+        if strategy.num_trainers != 1 and not self._is_data_parallel:
+            raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
+                             strategy.num_trainers)
+        self._has_run = True
+        trainers, rank = self._trainers()
+        if trainers == 1 or not self._has_backward():
+            return self._program    # each trainer runs independently
+        main, begin = self._for_ranks(rank)
+        if scope not in self._begun_in:
+            run(begin)
+            self._begun_in.add(scope)
+            self._live_in[scope] = True
+        if on_uneven and self._live_in[scope] != self._live:
+            scope.find_var(uneven_batches.LIVE).get_tensor().set(numpy.array([self._live], 'float32'), CPUPlace())
+            self._live_in[scope] = self._live
+        return main
+
+    def _trainers(self):
+        """Returns the number of trainers and the number of this one: those of the strategy, or else of a program that
+        was transpiled for mode nccl2."""
+        strategy = self._build_strategy
+        if strategy.num_trainers != 1 or self._program is None:
+            return strategy.num_trainers, strategy.trainer_id
+        joined = joined_trainers.trainers_of(self._program)
+        return (1, 0) if joined is None else (len(joined[0]), joined[1])
+
+    def _for_ranks(self, rank):
+        """Returns the program that sums gradients, and the one that runs before it, once per scope."""
+        strategy = self._build_strategy
+        made_of = self._program.desc.content_id, rank
+        if self._ranked is None or self._ranked[0] != made_of:
+            rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
+            made = _penstock.data_parallel(
+                self._program.desc, self._addresses(), rank, rings, self._reduction(),
+                sync_batch_norm=strategy._syncs_batch_norm(), group_ranks=self._group_ranks())
+            self._ranked = made_of, [framework.Program._of(desc) for desc in made]
+        return self._ranked[1]
+
+    def _reduction(self):
+        strategy = self._build_strategy
+        if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
+            if self._on_uneven():
+                raise ValueError("BuildStrategy: on_uneven averages over all trainers' examples, but "
+                                 'GradientScaleStrategy.One does not average')
+            return 'sum'
+        return 'shares' if self._on_uneven() else 'mean'
+
+    def _group_ranks(self):
+        """Returns the number of trainers that first sum among themselves; 0: the trainers of one host."""
+        strategy, program = self._build_strategy, self._program
+        if strategy.use_hierarchical_allreduce:
+            ranks = strategy.hierarchical_allreduce_inter_nranks
+        elif getattr(program, '_use_hierarchical_allreduce', False):
+            ranks = program._hierarchical_allreduce_inter_nranks
+        else:
+            return 0
+        return ranks if ranks > 1 else 0
+
+    def _addresses(self):
+        """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
+        strategy = self._build_strategy
+        if strategy.num_trainers == 1:
+            return list(joined_trainers.trainers_of(self._program)[0])
+        addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
+                     environment.listed('PADDLE_TRAINER_ENDPOINTS'))
+        if len(addresses) != strategy.num_trainers:
+            raise ValueError('BuildStrategy: num_trainers is %d, but there are %d addresses of trainers %s; set '
+                             'trainers_endpoints, transpile with mode nccl2, or start by penstock.distributed.launch' %
+                             (strategy.num_trainers, len(addresses), list(addresses)))
+        return list(addresses)
+
+
+joined_trainers.compile_by(
+    lambda program: CompiledProgram(program).with_data_parallel(loss_name='', places=CPUPlace()))

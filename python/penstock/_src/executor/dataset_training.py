@@ -1,0 +1,158 @@
+"""Executor.train_from_dataset: threads that take batches of a dataset and run a program with them."""
+
+import sys
+import threading
+import time
+import weakref
+
+from penstock import _penstock
+from penstock._src.base import log
+from penstock._src.dataset.dataset import DatasetBase
+from penstock._src.dataset.loader import examples_of
+from penstock._src.executor import joined_trainers, process_end, remote_params
+from penstock._src.executor.compiler import CompiledProgram
+from penstock._src.executor.progress import Progress, asked_seconds, loss_of
+from penstock._src.executor.remote_tables import asking_program
+from penstock._src.ir import framework
+
+_told = weakref.WeakSet()    # programs for which the log has reported that only one thread trains
+_C_NAMES = {'float32': 'float', 'float64': 'double', 'int64': 'int64_t', 'int32': 'int'}
+
+
+def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
+                     fetch_handler):
+    """Runs the program once for each batch. `executor` is the C++ executor."""
+    if not isinstance(dataset, DatasetBase):
+        raise TypeError('train_from_dataset needs a dataset of DatasetFactory, not %r' % (dataset,))
+    program = framework.default_main_program() if program is None else program
+    readers = thread if thread > 0 else dataset.thread_num
+    trainers = readers
+    if isinstance(program, CompiledProgram):
+        program = program._to_run(scope, lambda begin: executor.run(begin.desc, scope, [], []))
+    program = joined_trainers.program_to_run(program, scope, lambda begin: executor.run(begin.desc, scope, [], []))
+    program = asking_program(program, scope)
+    if readers > 1 and not _penstock.threads_may_share(program.desc):
+        if program not in _told:
+            log.info('train_from_dataset: the program waits for its peers in each step, so one thread trains and %d '
+                     'read' % readers)
+            _told.add(program)
+        trainers = 1
+    printed = _Printed(program, fetch_list, fetch_info, print_period, debug, fetch_handler)
+    reading, stop = dataset._start(readers)
+    try:
+        _Training(executor, program, scope, dataset._names(), reading, printed).run(trainers)
+    finally:
+        stop()
+    remote_params.note_run(program, scope)
+
+
+class _Training:
+
+    def __init__(self, executor, program, scope, names, reading, printed):
+        self._executor, self._program, self._scope = executor, program, scope
+        self._names, self._reading, self._printed = names, reading, printed
+        self._lock = threading.Lock()
+        self._error = None
+
+    def run(self, trainers):
+        """Trains with `trainers` threads, including this one."""
+        queues = self._reading.queues
+        if trainers == 1:
+            self._train(queues)
+            return
+        # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
+        self._step(queues[0].pop())
+        threads = [threading.Thread(target=self._train_or_stop, args=([queue],), daemon=True,
+                                    name='penstock-trainer-%d' % number)
+                   for number, queue in enumerate(queues[1:], 1)]
+        for each in threads:
+            each.start()
+        try:
+            self._train_or_stop(queues[:1])
+        finally:
+            for each in threads:
+                each.join()
+        if self._error is not None:
+            raise self._error
+
+    def _train_or_stop(self, queues):
+        """Trains, and ends all threads after an error. Only the first error is kept, because it causes the others."""
+        process_end.watch_this_thread()
+        try:
+            self._train(queues)
+        except BaseException as error:
+            with self._lock:
+                first, self._error = self._error is None, self._error or error
+            if first:
+                self._reading.stop()
+                self._executor.cancel()
+
+    def _train(self, queues):
+        """Runs the batches of the queues, taking one from each in turn."""
+        queues = list(queues)
+        while queues and self._error is None:
+            for queue in list(queues):
+                if not self._step(queue.pop()):
+                    queues.remove(queue)
+
+    def _step(self, batch):
+        """Runs one batch; returns False if there is none."""
+        if batch is None:
+            return False
+        values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)),
+                                    self._printed.names)
+        self._printed.note(batch, values)
+        return True
+
+
+class _Printed:
+    """The values to fetch and the steps at which they are printed. All threads count; the thread that reaches a
+    multiple of the period prints."""
+
+    def __init__(self, program, fetch_list, fetch_info, period, debug, handler):
+        fetched = [getattr(each, 'name', each) for each in fetch_list or ()]
+        if fetch_info is not None and len(fetch_info) != len(fetched):
+            raise ValueError('fetch_info has %d texts for the %d variables of fetch_list' %
+                             (len(fetch_info), len(fetched)))
+        if period < 1:
+            raise ValueError('print_period must be at least 1, not %d' % period)
+        self._infos = list(zip(fetch_info or fetched, fetched))
+        self._period = period
+        self._progress = Progress() if debug or asked_seconds() else None
+        self._handler = handler
+        handled = {key: var.name for key, var in handler.var_dict.items()} if handler is not None else {}
+        self._handled = handled
+        self._loss = loss_of(program) if self._progress else None
+        wanted = fetched + list(handled.values()) + ([self._loss] if self._loss else [])
+        self.names = list(dict.fromkeys(wanted))
+        self._lock = threading.Lock()
+        self._steps = 0
+        self._handled_at = time.monotonic()
+
+    def note(self, batch, values):
+        """Called after each step."""
+        with self._lock:
+            self._steps += 1
+            if self._progress:
+                self._progress.note(examples_of(batch))
+            if self._steps % self._period == 0:
+                self._print(dict(zip(self.names, values)))
+            if self._handler is not None and time.monotonic() - self._handled_at >= self._handler.period_secs:
+                self._handled_at = time.monotonic()
+                of_name = dict(zip(self.names, values))
+                self._handler.handler({key: of_name[name]._view() for key, name in self._handled.items()})
+
+    def _print(self, values):
+        for info, name in self._infos:
+            print(_as_fluid_prints(info, name, values[name]))
+        if self._progress:
+            print(self._progress.line(values[self._loss]._view().reshape(-1)[0] if self._loss else None))
+        sys.stdout.flush()
+
+
+def _as_fluid_prints(info, name, tensor):
+    array = tensor._view()
+    lod = ','.join('{%s}' % ', '.join(map(str, level)) for level in tensor.lod())
+    data = ' '.join(('%.6g' if array.dtype.kind == 'f' else '%d') % value for value in array.reshape(-1))
+    return '%s\t%s\t\tlod: {%s}\n\tdim: %s\n\tlayout: NCHW\n\tdtype: %s\n\tdata: [%s]\n\t' % (
+        info, name, lod, ', '.join(map(str, array.shape)), _C_NAMES.get(array.dtype.name, array.dtype.name), data)

@@ -1,0 +1,65 @@
+"""Programs of mode nccl2, whose gradients the runner adds up over the trainers, wherever they run: a CompiledProgram
+without num_trainers, Executor.run and train_from_dataset join the trainers of the transpiled program."""
+
+from penstock import _penstock
+from penstock._src.base.errors import state_error
+
+_make_compiled = None
+
+
+def trainers_of(program):
+    """Returns the addresses of the trainers that train a program of mode nccl2 together, and the number of this one.
+
+    Args:
+        program (Program): any program.
+
+    Returns:
+        tuple[list[str], int] | None: None if the program trains nothing, exchanges its gradients itself or was not
+            transpiled for mode nccl2.
+
+    Raises:
+        penstock.StateError: neither the program nor the environment states the number of this trainer
+            (E-ranks-unknown).
+    """
+    content = program.desc.content_id
+    known = program.__dict__.get('_trainers_known')
+    if known is None or known[0] != content:
+        addresses = _penstock.trainers_to_join(program.desc)
+        known = program._trainers_known = content, (addresses, _number_in(program, addresses)) if addresses else None
+    return known[1]
+
+
+def _number_in(program, addresses):
+    number = program.__dict__.get('_trainer_id')
+    if number is None:
+        job = _penstock.job_of_environment()
+        number = job[1] if job is not None and list(job[0]) == addresses else None
+    if number is None:
+        raise state_error('E-ranks-unknown', 'the program was transpiled for the %d trainers %s, but nothing says '
+                          'which of them this process is; start it by penstock.distributed.launch, or set '
+                          'num_trainers and trainer_id of BuildStrategy' % (len(addresses), ', '.join(addresses)))
+    return number
+
+
+def compile_by(make):
+    """Sets the function that makes the CompiledProgram of a program. compiler.py calls it, because it imports this
+    module."""
+    global _make_compiled
+    _make_compiled = make
+
+
+def compiled_of(program):
+    """Returns the CompiledProgram that a plain run of the program stands for; None if the program runs as it is."""
+    if trainers_of(program) is None:
+        return None
+    compiled = program.__dict__.get('_compiled_for_trainers')
+    if compiled is None:
+        compiled = program._compiled_for_trainers = _make_compiled(program)
+    return compiled
+
+
+def program_to_run(program, scope, run):
+    """Returns the program that adds up gradients in place of a program of mode nccl2, and other programs as they are.
+    `run` runs a program in the scope."""
+    compiled = compiled_of(program)
+    return program if compiled is None else compiled._to_run(scope, run)

@@ -1,0 +1,96 @@
+"""Progress lines of a trainer: step, loss, examples per second, time in communication.
+
+PENSTOCK_PROGRESS in the environment (the launcher's --progress) enables them: it is the number of seconds between two
+lines of a script that calls Executor.run itself. train_from_dataset prints a line in every print_period.
+"""
+
+import sys
+import threading
+import time
+
+from penstock import _penstock
+from penstock._src.base import environment
+from penstock._src.ir.framework import OpRole
+
+VARIABLE = 'PENSTOCK_PROGRESS'
+
+
+def asked_seconds():
+    """Returns the seconds between two lines from the environment, or None."""
+    return environment.value(VARIABLE, 0.0) or None
+
+
+def loss_of(program):
+    """Returns the name of the loss that the program marks, or None."""
+    marked = OpRole.Loss | OpRole.Forward
+    return next((op.output_arg_names[0] for op in program.global_block().ops
+                 if op.has_attr('op_role') and op.attr('op_role') == marked and op.output_arg_names), None)
+
+
+class Progress:
+    """Counts steps and examples. Not thread-safe."""
+
+    def __init__(self):
+        self.steps = self._examples = 0
+        self._since, self._exposed = time.monotonic(), _penstock.exposed_ns()
+
+    def note(self, examples):
+        """Called after each step."""
+        self.steps += 1
+        self._examples += examples
+
+    def seconds(self):
+        """Returns the seconds since the last line."""
+        return time.monotonic() - self._since
+
+    def line(self, loss):
+        """Returns the line for the steps since the last line; `loss` is a number or None."""
+        now, exposed = time.monotonic(), _penstock.exposed_ns()
+        seconds, waited = max(now - self._since, 1e-9), (exposed - self._exposed) / 1e9
+        text = 'step %d: %s%.0f examples/s, %.2f s of %.2f s in communication' % (
+            self.steps, '' if loss is None else 'loss %.6g, ' % loss, self._examples / seconds, waited, seconds)
+        self._since, self._exposed, self._examples = now, exposed, 0
+        return text
+
+
+class _Loop:
+    """The runs of one program in a script's own loop."""
+
+    def __init__(self, program):
+        self.progress, self.loss_name, self.loss = Progress(), loss_of(program), None
+
+
+class ProgressOfRuns:
+    """Prints a progress line of this process's training runs to standard output at intervals."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._loops = {}    # loops by program, only for programs that train
+
+    def note(self, program, feeds, fetches, values):
+        """Called after a run with its program, the feeds as [(name, value)], and the names and values of the
+        fetches."""
+        with self._lock:
+            if program not in self._loops:
+                self._loops[program] = _Loop(program) if loss_of(program) else None
+            loop = self._loops[program]
+            if loop is None:    # a program without training, such as a startup program
+                return
+            loop.progress.note(_examples_of(feeds))
+            if loop.loss_name in fetches:
+                loop.loss = float(values[fetches.index(loop.loss_name)]._view().reshape(-1)[0])
+            if loop.progress.seconds() >= self._seconds:
+                print(loop.progress.line(loop.loss))
+                sys.stdout.flush()
+
+
+def _examples_of(feeds):
+    """Returns the number of sequences, or of rows, of the first feed."""
+    for _, value in feeds:
+        lengths = value.recursive_sequence_lengths() if hasattr(value, 'recursive_sequence_lengths') else []
+        if lengths:
+            return len(lengths[0])
+        shape = value.shape() if callable(value.shape) else value.shape
+        return int(shape[0]) if len(shape) else 1
+    return 0

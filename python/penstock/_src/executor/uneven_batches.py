@@ -1,0 +1,95 @@
+"""Batches of trainers that have different numbers of batches: before each step, the trainers tell each other whether
+they have another batch."""
+
+import numpy
+
+from penstock import _penstock
+from penstock._src.base.call_site import call_site
+from penstock._src.executor import joined_trainers, process_end
+from penstock._src.executor.data_parallel import LIVE
+from penstock._src.ir import lod_tensor
+from penstock._src.ir.types import CPUPlace, VarDesc, dtype_name
+
+CHOICES = ('', 'join', 'pad', 'error')
+
+
+def check(on_uneven):
+    if on_uneven not in CHOICES:
+        raise ValueError('BuildStrategy.on_uneven must be one of %s, not %r' %
+                         (', '.join(map(repr, CHOICES)), on_uneven))
+
+
+def batches_of_compiled(compiled, feeds):
+    """Implements CompiledProgram.batches."""
+    on_uneven = compiled._on_uneven()
+    if not on_uneven:
+        raise ValueError("CompiledProgram.batches needs BuildStrategy.on_uneven: 'join', 'pad' or 'error'")
+    trainers, rank = compiled._trainers()
+    if trainers == 1:
+        return iter(feeds())
+
+    def set_live(live):
+        compiled._live = live
+
+    addresses, label = compiled._addresses(), _label()
+    return _until_all_end(feeds, on_uneven, label, set_live, compiled._program,
+                          lambda: _penstock.arrays_join(addresses, rank))
+
+
+def batches_of_program(program, feeds, scope):
+    """Implements Executor.batches for a Program."""
+    on_uneven = _penstock.on_uneven_of(program.desc)
+    if not on_uneven:
+        raise ValueError('Executor.batches needs a program that was transpiled with on_uneven: '
+                         "'join', 'pad' or 'error'")
+    compiled = joined_trainers.compiled_of(program)
+    if compiled is not None:
+        return batches_of_compiled(compiled, feeds)
+    was_live = [True]
+
+    def set_live(live):
+        if live != was_live[0]:
+            was_live[0] = live
+            scope.find_var(LIVE).get_tensor().set(numpy.array([live], 'float32'), CPUPlace())
+
+    return _until_all_end(feeds, on_uneven, _label(), set_live, program, lambda: None)
+
+
+def _label():
+    return ', '.join(part for part in ('batches', call_site()) if part)
+
+
+def _until_all_end(feeds, on_uneven, label, set_live, program, join):
+    process_end.watch_this_thread()
+    join()
+    own, ended, last, number = iter(feeds()), False, None, 0
+    try:
+        while True:
+            feed = next(own, None)
+            ended = ended or feed is None
+            step = _penstock.next_uneven_step(not ended, on_uneven, number, label)
+            if step == 'end':
+                return
+            if feed is None and step == 'pads':
+                own = iter(feeds())
+                feed = next(own, None)
+                if feed is None:
+                    raise ValueError('batches: this trainer has no batches to pad with')
+            set_live(feed is not None)
+            last = feed if feed is not None else _blank(program) if last is None else last
+            number += 1
+            yield last
+    finally:
+        set_live(True)
+
+
+def _blank(program):
+    """Returns a feed with one example of zeros."""
+    feed = {}
+    for var in program.list_vars():
+        if not getattr(var, 'is_data', False) or var.type != VarDesc.VarType.LOD_TENSOR:
+            continue
+        zeros = numpy.zeros([max(extent, 1) for extent in var.shape], dtype_name(var.dtype))
+        levels = [[1]] * var.lod_level
+        feed[var.name] = lod_tensor.create_lod_tensor(zeros, levels, CPUPlace()) if levels else zeros
+    return feed

@@ -1,0 +1,1 @@
+"""Fleet: one script for all roles of a job."""

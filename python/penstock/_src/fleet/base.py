@@ -1,0 +1,299 @@
+"""Fleet and DistributedOptimizer: the interface of every kind of fleet."""
+
+import abc
+
+from penstock._src.executor import executor
+from penstock._src.fleet.mode import Mode
+from penstock._src.fleet.role_maker import PaddleCloudRoleMaker
+from penstock._src.fleet.roles import RoleMakerBase
+from penstock._src.ir.types import CPUPlace
+from penstock._src.optimizer.base import Optimizer
+
+__all__ = ['Fleet', 'DistributedOptimizer']
+
+
+class Fleet(abc.ABC):
+    """The job from the view of this process. parameter_server.distribute_transpiler and collective each have an
+    instance, `fleet`.
+
+    Args:
+        mode (int): one of the numbers of Mode.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import fleet
+        fleet.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+        assert fleet.is_first_worker() and fleet.split_files(['a', 'b']) == ['a', 'b']
+    """
+
+    def __init__(self, mode):
+        self._is_initialized = False
+        self._mode = mode
+        self._optimizer = None
+        self._role_maker = None
+        self._executor = None
+
+    def init(self, role_maker=None):
+        """Sets the role of this process. Call it before all other methods.
+
+        Args:
+            role_maker (RoleMakerBase): determines the role; None: PaddleCloudRoleMaker().
+
+        Raises:
+            TypeError: `role_maker` is not a role maker.
+        """
+        if role_maker is None:
+            role_maker = PaddleCloudRoleMaker(is_collective=self._mode == Mode.COLLECTIVE)
+        if not isinstance(role_maker, RoleMakerBase):
+            raise TypeError('fleet.init takes a role maker, not %r' % (role_maker,))
+        self._executor = executor.Executor(CPUPlace())
+        self._role_maker = role_maker
+        self._role_maker.generate_role()
+        self._is_initialized = True
+
+    def _role(self):
+        if self._role_maker is None:
+            raise RuntimeError('fleet.init(role_maker) must be called first')
+        return self._role_maker
+
+    def is_first_worker(self):
+        """Returns whether this process is trainer 0.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self._role().is_first_worker()
+
+    def worker_index(self):
+        """Returns the number of this trainer.
+
+        Returns:
+            int: from 0.
+        """
+        return self._role().worker_index()
+
+    def worker_num(self):
+        """Returns the number of trainers of the job.
+
+        Returns:
+            int: the number.
+        """
+        return self._role().worker_num()
+
+    def is_worker(self):
+        """Returns whether this process is a trainer.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self._role().is_worker()
+
+    def worker_endpoints(self, to_string=False):
+        """Returns the addresses of all trainers.
+
+        Args:
+            to_string (bool): return one comma-separated string instead of a list.
+
+        Returns:
+            list | str: 'host:port' of each trainer, in order.
+        """
+        return _as_asked(self._role().get_trainer_endpoints(), to_string)
+
+    def server_num(self):
+        """Returns the number of pservers of the job.
+
+        Returns:
+            int: the number; 0 without pservers.
+        """
+        return len(self._role().get_pserver_endpoints())
+
+    def server_index(self):
+        """Returns the number of this pserver.
+
+        Returns:
+            int: from 0.
+        """
+        return self._role().server_index()
+
+    def server_endpoints(self, to_string=False):
+        """Returns the addresses of all pservers.
+
+        Args:
+            to_string (bool): return one comma-separated string instead of a list.
+
+        Returns:
+            list | str: 'host:port' of each pserver, in order.
+        """
+        return _as_asked(self._role().get_pserver_endpoints(), to_string)
+
+    def is_server(self):
+        """Returns whether this process is a pserver.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self._role().is_server()
+
+    def split_files(self, files):
+        """Returns this trainer's part of a list of files. Parts consist of neighbouring files and have equal lengths;
+        if the number of files is not divisible, the first trainers have one more file.
+
+        Args:
+            files (list): the files of all trainers, in the same order on each.
+
+        Returns:
+            list: the files of this trainer; empty if there are not enough files for all trainers up to this one.
+
+        Raises:
+            TypeError: `files` is not a list.
+        """
+        if not isinstance(files, list):
+            raise TypeError('split_files takes a list of files, not %r' % (files,))
+        return part_of(files, self.worker_index(), self.worker_num())
+
+    def all_reduce_worker(self, input, output):
+        """Sums numbers over all trainers.
+
+        Args:
+            input (list | numpy.ndarray): the numbers, one-dimensional.
+            output (list | numpy.ndarray): receives the sums; same length as `input`.
+        """
+        self._role().all_reduce_worker(input, output)
+
+    def barrier_worker(self):
+        """Waits until all trainers have called it."""
+        self._role().barrier_worker()
+
+    @abc.abstractmethod
+    def init_worker(self):
+        """Prepares a trainer; call it before the first step."""
+
+    @abc.abstractmethod
+    def init_server(self, model_dir=None):
+        """Prepares a pserver; call it before run_server().
+
+        Args:
+            model_dir (str | None): a folder of saved parameters to start from.
+        """
+
+    @abc.abstractmethod
+    def run_server(self):
+        """Serves until all trainers have stopped."""
+
+    @abc.abstractmethod
+    def stop_worker(self):
+        """Ends a trainer; call it after the last step."""
+
+    @abc.abstractmethod
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """Wraps an optimizer; its minimize() then also creates this process's programs.
+
+        Args:
+            optimizer (Optimizer): computes the updates.
+            strategy (object | None): how processes work together; each fleet has its own classes.
+
+        Returns:
+            DistributedOptimizer: the wrapped optimizer.
+        """
+
+    @abc.abstractmethod
+    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
+                             export_for_deployment=True):
+        """Saves the part of the program that computes the targets, and its parameters.
+
+        Args:
+            executor (Executor): runs the saving.
+            dirname (str): the folder.
+            feeded_var_names (list[str]): names of the variables that will be fed.
+            target_vars (list[Variable]): the variables that will be computed.
+            main_program (Program | None): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
+        """
+
+    @abc.abstractmethod
+    def save_persistables(self, executor, dirname, main_program=None):
+        """Saves all persistable variables: parameters, optimizer state and learning rates.
+
+        Args:
+            executor (Executor): runs the saving.
+            dirname (str): the folder.
+            main_program (Program | None): the program; None: the program before it was distributed.
+        """
+
+
+def _as_asked(endpoints, to_string):
+    return ','.join(endpoints) if to_string else endpoints
+
+
+def part_of(files, index, count):
+    """Returns part `index` of `count` parts."""
+    least, more = divmod(len(files), count)
+    begin = index * least + min(index, more)
+    return files[begin:begin + least + (index < more)]
+
+
+class DistributedOptimizer(abc.ABC):
+    """An optimizer together with the strategy that distributes its work. Each fleet has its own subclass.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (object | None): how processes work together.
+
+    Raises:
+        TypeError: `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer
+
+        class Alone(DistributedOptimizer):
+            def minimize(self, loss, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
+                return self.apply_gradients(self.backward(loss))
+
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        assert len(Alone(fluid.optimizer.SGD(0.1)).minimize(loss)) == 2
+    """
+
+    def __init__(self, optimizer, strategy=None):
+        if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, 'apply_gradients'):
+            raise TypeError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
+        self._optimizer = optimizer
+        self._strategy = strategy
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the backward pass, like Optimizer.backward.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): the startup program; None: the default one.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+        """
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads):
+        """Adds the updates, like Optimizer.apply_gradients.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
+        return self._optimizer.apply_gradients(params_grads)
+
+    @abc.abstractmethod
+    def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, and creates this process's programs.
+
+        Args:
+            losses (Variable | list): the loss.
+            scopes (list | None): ignored; accepted for compatibility with Fluid.
+            startup_programs (Program | list | None): receive the initial values; None: the default startup
+                program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+        """

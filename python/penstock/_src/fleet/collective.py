@@ -1,0 +1,405 @@
+"""The fleet for jobs of equal ranks, based on the transpiler's collective modes.
+
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
+    optimizer.minimize(loss)
+    exe.run(fleet.startup_program)
+    for batch in my_batches():
+        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+"""
+
+import warnings
+
+from penstock._src.base.errors import state_error
+from penstock._src.executor.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from penstock._src.executor.executor import Executor
+from penstock._src.executor.parallel_executor import ParallelExecutor
+from penstock._src.fleet.base import DistributedOptimizer, Fleet
+from penstock._src.fleet.checkpoints import Checkpoints
+from penstock._src.fleet.mode import Mode
+from penstock._src.io import inference_model, var_files
+from penstock._src.ir import framework
+from penstock._src.ir.framework import Program
+from penstock._src.mixed_precision import decorator
+from penstock._src.optimizer.wrappers import RecomputeOptimizer
+from penstock._src.transpile.config import DistributeTranspilerConfig
+from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+
+
+class LambConfig:
+    """An empty settings class, for compatibility with Fluid.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import LambConfig
+        config = LambConfig()
+    """
+
+
+class DistFCConfig:
+    """An empty settings class, for compatibility with Fluid.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import DistFCConfig
+        config = DistFCConfig()
+    """
+
+
+class Collective(Checkpoints, Fleet):
+    """The fleet of ranks that all-reduce gradients or average parameters. The only instance is `fleet`.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import fleet
+        fleet.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+    """
+
+    def __init__(self):
+        super().__init__(Mode.COLLECTIVE)
+        self.startup_program = None
+        self._origin_program = None
+        self._transpiled_program = None
+        self.main_program = None
+
+    def init_worker(self):
+        """Only gives a warning: ranks have no pservers."""
+        _of_servers('init_worker')
+
+    def run_worker(self, main_programs=None, scopes=None):
+        """Only gives a warning: ranks have no pservers.
+
+        Args:
+            main_programs (object | None): ignored; accepted for compatibility with Fluid.
+            scopes (object | None): ignored; accepted for compatibility with Fluid.
+        """
+        _of_servers('run_worker')
+
+    def init_server(self, model_dir=None):
+        """Only gives a warning: ranks have no pservers.
+
+        Args:
+            model_dir (str | None): ignored; accepted for compatibility with Fluid.
+        """
+        _of_servers('init_server')
+
+    def run_server(self):
+        """Only gives a warning: ranks have no pservers."""
+        _of_servers('run_server')
+
+    def stop_worker(self):
+        """Only gives a warning: ranks have no pservers."""
+        _of_servers('stop_worker')
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """Wraps an optimizer; its minimize() then also creates this rank's programs.
+
+        Args:
+            optimizer (Optimizer): updates the parameters.
+            strategy (DistributedStrategy): how ranks work together; None: DistributedStrategy(), with which the
+                executor all-reduces gradients.
+
+        Returns:
+            CollectiveOptimizer: the wrapped optimizer, whose minimize() creates the programs.
+        """
+        self._optimizer = CollectiveOptimizer(optimizer, strategy)
+        return self._optimizer
+
+    def save_inference_model(self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None,
+                             export_for_deployment=True):
+        """Saves the part of the program that computes the targets, and its parameters. One rank is enough.
+
+        Args:
+            executor (Executor): any executor.
+            dirname (str): the folder.
+            feeded_var_names (list of str): the names of the variables that will be fed.
+            target_vars (list of Variable): the variables that will be computed.
+            main_program (Program): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
+        """
+        program = self._program_to_save('save_inference_model', executor, main_program)
+        inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, program, None, None,
+                                             export_for_deployment)
+
+    def save_persistables(self, executor, dirname, main_program=None, filename=None):
+        """Saves parameters, optimizer state and learning rates. One rank is enough.
+
+        Args:
+            executor (Executor): any executor.
+            dirname (str): the folder.
+            main_program (Program): the program; None: the program before it was distributed.
+            filename (str): one file for all variables; None: a file per variable.
+        """
+        program = self._program_to_save('save_persistables', executor, main_program)
+        var_files.save_persistables(executor, dirname, program, filename)
+
+    def _program_to_save(self, function, executor, program):
+        if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
+            raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+        program = self._origin_program if program is None else program
+        if isinstance(program, CompiledProgram) or not isinstance(program, Program):
+            raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+        return program
+
+
+def _of_servers(function):
+    warnings.warn('fleet.%s does nothing: the job has no parameter servers' % function)
+
+
+fleet = Collective()
+
+
+class DistributedStrategy(BuildStrategy):
+    """Configures how ranks train together: the options of BuildStrategy, and these.
+
+    Attributes:
+        mode (str): 'nccl2': the executor all-reduces gradients; 'collective': ops of the program do.
+        collective_mode (str | None): mode collective: 'grad_allreduce', or 'local_sgd', which averages
+            parameters.
+        use_local_sgd (bool): the same as mode 'collective' with 'local_sgd'.
+        nccl_comm_num (int): the number of rings, which are used in turn.
+        forward_recompute (bool): recompute values between `recompute_checkpoints` (RecomputeOptimizer).
+        recompute_checkpoints (list): Variables or names that are kept.
+        use_amp (bool): mixed precision with dynamic loss scaling: contrib.mixed_precision.decorate.
+        amp_loss_scaling (float): the first factor of the loss with `use_amp`.
+        use_dist_fc (bool): classes sharded over ranks, which is not built.
+        dist_fc_config (DistFCConfig | None): belongs to `use_dist_fc`.
+        exec_strategy (ExecutionStrategy): how a rank runs its program.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import DistributedStrategy
+        strategy = DistributedStrategy()
+        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
+    """
+
+    _OWN = ('use_local_sgd', 'use_dist_fc', 'dist_fc_config', 'mode', 'collective_mode', 'forward_recompute',
+            'recompute_checkpoints', 'use_amp', 'amp_loss_scaling', 'exec_strategy', '_ut4grad_allreduce')
+
+    def __init__(self):
+        super().__init__()
+        self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
+        self.dist_fc_config = self.collective_mode = None
+        self.mode = 'nccl2'
+        self.recompute_checkpoints = []
+        self.amp_loss_scaling = 2**15
+        self.exec_strategy = ExecutionStrategy()
+        self._ut4grad_allreduce = False
+
+    def __setattr__(self, name, value):
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+class CollectiveOpBasedOptimizer(DistributedOptimizer):
+    """Base class for your own optimizers for ranks; a subclass defines minimize().
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy): how ranks work together.
+
+    Raises:
+        TypeError: `strategy` is not a DistributedStrategy, or `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import CollectiveOpBasedOptimizer, DistributedStrategy
+
+        class Alone(CollectiveOpBasedOptimizer):
+            def minimize(self, loss, *args):
+                return self.apply_gradients(self.backward(loss))
+
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        Alone(fluid.optimizer.SGD(0.1), DistributedStrategy()).minimize(loss)
+    """
+
+    def __init__(self, optimizer, strategy=None):
+        if not isinstance(strategy, DistributedStrategy):
+            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+        super().__init__(optimizer, strategy)
+
+
+class CollectiveOptimizer(DistributedOptimizer):
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also creates this rank's programs.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy | None): how ranks work together; None: DistributedStrategy().
+
+    Raises:
+        TypeError: `strategy` is not a DistributedStrategy, or `optimizer` is not an optimizer.
+        ValueError: `strategy.recompute_checkpoints` is not a list.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import CollectiveOptimizer, fleet
+        fleet.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        CollectiveOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+    """
+
+    def __init__(self, optimizer, strategy=None):
+        strategy = DistributedStrategy() if strategy is None else strategy
+        if not isinstance(strategy, DistributedStrategy):
+            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+        super().__init__(optimizer, strategy)
+        # Between backward() and apply_gradients(): what backward() called, the startup program, the loss's name.
+        self._begun = None
+        if not isinstance(strategy.recompute_checkpoints, list):
+            raise ValueError('DistributedStrategy.recompute_checkpoints must be a list, not %r' %
+                             (strategy.recompute_checkpoints,))
+        self.print_config = False
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
+
+        Args:
+            loss (Variable): the loss to minimize.
+            startup_program (Program): receives the initial values; None: the default one.
+            parameter_list (list): the parameters to update; None: all trainable ones.
+            no_grad_set (set): variables that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            ValueError: settings of the strategy contradict each other.
+            NotImplementedError: a setting of the strategy is not built.
+        """
+        _settle(self._strategy)
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        with framework.program_guard(loss.block.program, startup):
+            made = self._acting().minimize(loss, startup_program=startup, parameter_list=parameter_list,
+                                           no_grad_set=no_grad_set)
+        self._distribute(loss.block.program, startup, loss.name)
+        return made
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
+
+        A program may change them before apply_gradients(), or compute its own update from them. Local SGD averages
+        parameters after the update, so there apply_gradients() creates the programs.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): the startup program; None: the default one.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+
+        Raises:
+            ValueError: settings of the strategy contradict each other.
+            NotImplementedError: a setting of the strategy is not built.
+        """
+        _settle(self._strategy)
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        with framework.program_guard(loss.block.program, startup):
+            acting = self._acting()
+            pairs = acting.backward(loss, startup, parameter_list, no_grad_set, callbacks)
+        self._begun = acting, startup, loss.name
+        if self._averages_parameters():
+            loss.block.program._before_run = _require_update
+        else:
+            self._distribute(loss.block.program, startup, loss.name)
+        return pairs
+
+    def apply_gradients(self, params_grads):
+        """Adds the updates; creates this rank's programs, unless backward() has.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
+        acting, startup, loss = self._begun or (self._optimizer, framework.default_startup_program(), None)
+        made = acting.apply_gradients(params_grads)
+        main = framework.default_main_program()
+        if loss is None:
+            _settle(self._strategy)
+            self._distribute(main, startup, params_grads[0][1].name)
+        elif self._averages_parameters():
+            main._before_run = None
+            self._distribute(main, startup, loss)
+        else:
+            fleet._origin_program = main.clone(for_test=False)    # with the optimizer's state
+        self._begun = None
+        return made
+
+    def _averages_parameters(self):
+        return self._strategy.mode == 'collective' and self._strategy.collective_mode == 'local_sgd'
+
+    def _distribute(self, main, startup, loss):
+        """Makes this rank's programs; `loss` is the loss's name."""
+        fleet.startup_program = startup
+        fleet._origin_program = main.clone(for_test=False)
+        fleet._transpiled_program = main
+        fleet.main_program = self._program_of_rank(loss, startup, main)
+
+    def _acting(self):
+        """Returns the optimizer with recomputation and mixed precision, if the strategy asks for them."""
+        acting = self._recomputing(self._strategy)
+        return _in_mixed_precision(acting, self._strategy) if self._strategy.use_amp else acting
+
+    def _recomputing(self, strategy):
+        if not strategy.forward_recompute:
+            return self._optimizer
+        if not strategy.recompute_checkpoints:
+            raise ValueError('DistributedStrategy: forward_recompute needs recompute_checkpoints')
+        recomputing = RecomputeOptimizer(self._optimizer)
+        recomputing._set_checkpoints(strategy.recompute_checkpoints)
+        return recomputing
+
+    def _program_of_rank(self, loss, startup, main):
+        ranks = fleet.worker_num()
+        if ranks == 1:
+            return main
+        strategy, addresses = self._strategy, fleet.worker_endpoints()
+        if len({address.rpartition(':')[0] for address in addresses}) == 1:    # on one host, groups make no difference
+            strategy.nccl_comm_num = 1
+            strategy.use_hierarchical_allreduce = False
+        config = DistributeTranspilerConfig()
+        config.mode, config.collective_mode = strategy.mode, strategy.collective_mode
+        config.nccl_comm_num = strategy.nccl_comm_num
+        config.use_hierarchical_allreduce = strategy.use_hierarchical_allreduce
+        config.hierarchical_allreduce_inter_nranks = strategy.hierarchical_allreduce_inter_nranks
+        rank = fleet.worker_index()
+        DistributeTranspiler(config).transpile(rank, program=main, trainers=','.join(addresses),
+                                               startup_program=startup, current_endpoint=addresses[rank])
+        if strategy.mode == 'collective':
+            return main
+        strategy.num_trainers, strategy.trainer_id, strategy.trainers_endpoints = ranks, rank, addresses
+        return CompiledProgram(main).with_data_parallel(loss_name=loss, build_strategy=strategy,
+                                                        exec_strategy=strategy.exec_strategy)
+
+
+def _in_mixed_precision(optimizer, strategy):
+    if isinstance(optimizer, decorator.OptimizerWithMixedPrecision):
+        raise ValueError('DistributedStrategy.use_amp: the optimizer is in mixed precision already')
+    return decorator.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling,
+                              use_dynamic_loss_scaling=True)
+
+
+def _require_update():
+    raise state_error('E-fleet-update', 'fleet: local SGD averages parameters after the update; call apply_gradients() '
+                      'of the same optimizer after backward()')
+
+
+def _settle(strategy):
+    """Combines equivalent settings, and raises for settings that are not built."""
+    if strategy.use_dist_fc:
+        raise NotImplementedError('DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not '
+                                  'built')
+    if strategy.use_local_sgd:
+        strategy.mode, strategy.collective_mode = 'collective', 'local_sgd'
+    elif strategy._ut4grad_allreduce:
+        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
+    if strategy.collective_mode in ('local_sgd', 'grad_allreduce') and strategy.mode != 'collective':
+        raise ValueError("DistributedStrategy: collective_mode %r needs mode 'collective', not %r" %
+                         (strategy.collective_mode, strategy.mode))

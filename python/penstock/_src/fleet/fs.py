@@ -1,0 +1,211 @@
+"""File systems with Fluid's interface."""
+
+import os
+import shutil
+
+__all__ = ['FS', 'LocalFS', 'BDFS']
+
+
+class FS:
+    """The interface of a file system. LocalFS implements it.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fs import FS, LocalFS
+        assert isinstance(LocalFS(), FS)
+    """
+
+    def list_dirs(self, fs_path):
+        """Lists the folders in a folder.
+
+        Args:
+            fs_path (str): the folder.
+
+        Returns:
+            list[str]: their names, sorted; empty if the folder does not exist.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def ls_dir(self, fs_path):
+        """Lists the contents of a folder.
+
+        Args:
+            fs_path (str): the folder.
+
+        Returns:
+            list[str]: the names, sorted; empty if the folder does not exist.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def stat(self, fs_path):
+        """Returns whether a file or folder exists.
+
+        Args:
+            fs_path (str): the path.
+
+        Returns:
+            bool: True if it does.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def upload(self, local_path, fs_path):
+        """Copies a local file into the file system.
+
+        Args:
+            local_path (str): the local file.
+            fs_path (str): the copy.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def download(self, fs_path, local_path):
+        """Copies a file to this machine.
+
+        Args:
+            fs_path (str): the file.
+            local_path (str): the copy.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def mkdir(self, fs_path):
+        """Creates a folder and its parents.
+
+        Args:
+            fs_path (str): the folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def mv(self, fs_src_path, fs_dst_path):
+        """Renames a file or a folder.
+
+        Args:
+            fs_src_path (str): its path.
+            fs_dst_path (str): its new path.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def rmr(self, fs_path):
+        """Deletes a folder with its contents.
+
+        Args:
+            fs_path (str): the folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def rm(self, fs_path):
+        """Deletes a file.
+
+        Args:
+            fs_path (str): the file.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def delete(self, fs_path):
+        """Deletes a file or a folder, if it exists.
+
+        Args:
+            fs_path (str): the path.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+    def need_upload_download(self):
+        """Returns whether programs cannot read and write this file system directly.
+
+        Returns:
+            bool: True if files have to be copied first.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError
+
+
+class LocalFS(FS):
+    """The file system of this machine.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fs import LocalFS
+        assert LocalFS().stat('/') and not LocalFS().need_upload_download()
+    """
+
+    def list_dirs(self, fs_path):
+        return [name for name in self.ls_dir(fs_path) if os.path.isdir(os.path.join(fs_path, name))]
+
+    def ls_dir(self, fs_path):
+        return sorted(os.listdir(fs_path)) if self.stat(fs_path) else []
+
+    def stat(self, fs_path):
+        return os.path.exists(fs_path)
+
+    def mkdir(self, fs_path):
+        os.makedirs(fs_path, exist_ok=True)
+
+    def mv(self, fs_src_path, fs_dst_path):
+        os.rename(fs_src_path, fs_dst_path)
+
+    def rmr(self, fs_path):
+        shutil.rmtree(fs_path)
+
+    def rm(self, fs_path):
+        os.remove(fs_path)
+
+    def delete(self, fs_path):
+        if os.path.isdir(fs_path):
+            self.rmr(fs_path)
+        elif self.stat(fs_path):
+            self.rm(fs_path)
+
+    def need_upload_download(self):
+        return False
+
+
+class BDFS(FS):
+    """Baidu's distributed file system. It needs a client that is not public, so its constructor raises an error.
+
+    Args:
+        hdfs_name (str | None): ignored; accepted for compatibility with Fluid.
+        hdfs_ugi (str | None): ignored; accepted for compatibility with Fluid.
+        time_out (int): ignored; accepted for compatibility with Fluid.
+        sleep_inter (int): ignored; accepted for compatibility with Fluid.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
+        try:
+            files = BDFS()
+        except NotImplementedError:
+            files = LocalFS()
+    """
+
+    def __init__(self, hdfs_name=None, hdfs_ugi=None, time_out=20 * 60 * 1000, sleep_inter=1000):
+        raise NotImplementedError('BDFS needs a client that is not public; mount the file system, and use LocalFS()')

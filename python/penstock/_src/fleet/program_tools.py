@@ -1,0 +1,403 @@
+"""Checks of saved programs: Fluid's fleet.utils.utils, which compares what was trained with what was saved."""
+
+import logging
+import os
+import shutil
+import subprocess
+
+import numpy
+
+from penstock._penstock import ProgramDesc, Scope
+from penstock._src.base.file_writing import save_file
+from penstock._src.data.feeder import DataFeeder
+from penstock._src.data.py_reader import data
+from penstock._src.debug import debugger
+from penstock._src.executor import executor
+from penstock._src.io.inference_model import load_inference_model
+from penstock._src.io.var_records import is_persistable
+from penstock._src.ir.framework import Program, program_guard
+from penstock._src.ir.lod_tensor import create_lod_tensor
+from penstock._src.ir.types import CPUPlace, VarDesc
+
+__all__ = ['check_pruned_program_vars', 'check_saved_vars_try_dump', 'graphviz', 'load_program', 'parse_program',
+           'program_type_trans', 'save_program']
+
+logger = logging.getLogger('penstock.fluid.incubate.fleet.utils.utils')
+persistable_vars_out_fn, all_vars_out_fn, ops_out_fn = 'vars_persistable.log', 'vars_all.log', 'ops.log'
+feed_fetch_type_list = [VarDesc.VarType.FEED_MINIBATCH, VarDesc.VarType.FETCH_LIST]
+not_expected_op_types = ['lookup_table']
+
+
+def load_program(model_filename, is_text=False):
+    """Reads a program from a file.
+
+    Args:
+        model_filename (str): the file.
+        is_text (bool): it holds the text that save_program writes.
+
+    Returns:
+        Program: the program.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        fluid.layers.fc(fluid.data('x', [None, 4]), 1)
+        utils.save_program(fluid.default_main_program(), 'main.txt', is_text=True)
+        assert utils.load_program('main.txt', is_text=True).global_block().has_var('x')
+    """
+    return load_program_text(model_filename) if is_text else load_program_binary(model_filename)
+
+
+def load_program_binary(model_filename):
+    """Reads a program from a file of bytes.
+
+    Args:
+        model_filename (str): the file.
+
+    Returns:
+        Program: the program.
+    """
+    with open(model_filename, 'rb') as file:
+        return Program.parse_from_string(file.read())
+
+
+def load_program_text(model_filename):
+    """Reads a program from a file of text.
+
+    Args:
+        model_filename (str): the file.
+
+    Returns:
+        Program: the program.
+    """
+    with open(model_filename, encoding='utf-8', errors='surrogateescape') as file:
+        return Program._of(ProgramDesc.parse_text(file.read()))
+
+
+def save_program(program, model_filename='__model__', is_text=False):
+    """Writes a program to a file.
+
+    Args:
+        program (Program): the program.
+        model_filename (str): the file.
+        is_text (bool): write Penstock's text form, as `penstock convert` does; otherwise Fluid's bytes.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        utils.save_program(fluid.default_main_program(), 'main')
+    """
+    if is_text:
+        save_file(model_filename, program.desc.to_text().encode(errors='surrogateescape'))
+    else:
+        save_file(model_filename, program.desc.serialize_to_string())
+
+
+def program_type_trans(prog_dir, prog_fn, is_text):
+    """Writes a program in the other form, beside the first file.
+
+    Args:
+        prog_dir (str): the folder.
+        prog_fn (str): the file's name.
+        is_text (bool): the file holds text.
+
+    Returns:
+        str: the new file's name: with .bin for bytes, .pbtxt for text.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        utils.save_program(fluid.default_main_program(), 'main')
+        assert utils.program_type_trans('.', 'main', is_text=False) == 'main.pbtxt'
+    """
+    made = prog_fn + ('.bin' if is_text else '.pbtxt')
+    save_program(load_program(os.path.join(prog_dir, prog_fn), is_text), os.path.join(prog_dir, made), not is_text)
+    return made
+
+
+def check_pruned_program_vars(train_prog, pruned_prog):
+    """Compares the persistable variables of a pruned program with those of the program it comes from.
+
+    Args:
+        train_prog (Program): the program it comes from.
+        pruned_prog (Program): the pruned program.
+
+    Returns:
+        bool: whether all that both have agree in shape and type; differences and missing variables are logged.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        main = fluid.default_main_program()
+        assert utils.check_pruned_program_vars(main, main.clone())
+    """
+    agree = True
+    for var in pruned_prog.list_vars():
+        if not is_persistable(var) or var.type in feed_fetch_type_list:
+            continue
+        if not train_prog.global_block().has_var(var.name):
+            logger.error('the training program has no variable %s', var.name)
+            continue
+        trained = train_prog.global_block().var(var.name)
+        if (var.shape, var.dtype) != (trained.shape, trained.dtype):
+            logger.error('variable %s has shape %s and type %s in the pruned program, but %s and %s in the other one',
+                         var.name, var.shape, var.dtype, trained.shape, trained.dtype)
+            agree = False
+    return agree
+
+
+def graphviz(block, output_dir='', filename='debug'):
+    """Draws a block: a .dot file, and a .pdf if Graphviz is installed.
+
+    Args:
+        block (Block): the block.
+        output_dir (str): the folder.
+        filename (str): the files' name, without an ending.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        utils.graphviz(fluid.default_main_program().global_block())
+    """
+    dot, pdf = (os.path.join(output_dir, filename + end) for end in ('.dot', '.pdf'))
+    debugger.draw_block_graphviz(block, path=dot)
+    if shutil.which('dot'):
+        subprocess.run(['dot', '-Tpdf', dot, '-o', pdf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def append_save_op(block, var, path):
+    """Appends an op that saves a variable.
+
+    Args:
+        block (Block): the block.
+        var (Variable): the variable.
+        path (str): the file.
+    """
+    block.append_op(type='save', inputs={'X': [var]}, outputs={}, attrs={'file_path': path})
+
+
+def append_load_op(block, var, path):
+    """Appends an op that loads a variable.
+
+    Args:
+        block (Block): the block.
+        var (Variable): the variable.
+        path (str): the file.
+    """
+    block.append_op(type='load', inputs={}, outputs={'Out': [var]}, attrs={'file_path': path})
+
+
+def save_var(np_array, var_name, shape_list, dtype, save_path):
+    """Saves an array as Fluid's ops save a variable.
+
+    Args:
+        np_array (numpy.ndarray): the value.
+        var_name (str): the name of the variable.
+        shape_list (list[int]): its shape, without the batch.
+        dtype (str): its element type.
+        save_path (str): the file.
+    """
+    program = Program()
+    with program_guard(program):
+        append_save_op(program.global_block(), data(var_name, shape=shape_list, dtype=dtype), save_path)
+        executor.Executor(CPUPlace()).run(program, feed={var_name: np_array}, fetch_list=[])
+
+
+def load_var(var_name, shape_list, dtype, save_path):
+    """Loads an array that Fluid's ops have saved.
+
+    Args:
+        var_name (str): the name of the variable.
+        shape_list (list[int]): its shape, without the batch.
+        dtype (str): its element type.
+        save_path (str): the file.
+
+    Returns:
+        list[numpy.ndarray]: the value.
+    """
+    program = Program()
+    with program_guard(program):
+        var = data(var_name, shape=shape_list, dtype=dtype)
+        append_load_op(program.global_block(), var, save_path)
+        return executor.Executor(CPUPlace()).run(program, feed={}, fetch_list=[var])
+
+
+def reader(batch_size, fn, dim):
+    """Reads batches from a file of numbers, separated by spaces.
+
+    Args:
+        batch_size (int): examples of a batch.
+        fn (str): the file.
+        dim (int | list[int]): the extents of an example.
+
+    Returns:
+        list[numpy.ndarray]: the batches; numbers of a line that fill no batch are left out.
+    """
+    extents = list(dim) if isinstance(dim, (list, tuple)) else [dim]
+    count = batch_size * int(numpy.prod(extents))
+    batches = []
+    with open(fn) as file:
+        for line in file:
+            numbers = [float(word) for word in line.split()]
+            batches += [numpy.array(numbers[at:at + count]).reshape([batch_size] + extents)
+                        for at in range(0, len(numbers) - count + 1, count)]
+    return batches
+
+
+def feed_gen(batch_size, feeded_vars_dims, feeded_vars_filelist):
+    """Reads the batches of several variables, each from its file.
+
+    Args:
+        batch_size (int): examples of a batch.
+        feeded_vars_dims (list): the extents of each variable's examples.
+        feeded_vars_filelist (list[str]): the files.
+
+    Returns:
+        list[list[numpy.ndarray]]: the batches of each variable.
+    """
+    return [reader(batch_size, name, dim) for name, dim in zip(feeded_vars_filelist, feeded_vars_dims)]
+
+
+def _feeds(config, block, batch_size):
+    """Returns the feed of a run: random numbers, or those of the config's files."""
+    variables = [block.var(name) for name in config.feeded_vars_names]
+    dims = [tuple(dim) if isinstance(dim, (list, tuple)) else (dim,) for dim in config.feeded_vars_dims]
+    for var, dim in zip(variables, dims):
+        if tuple(var.shape[1:]) != dim:
+            raise RuntimeError("feed variable '%s': the program declares the shape %s, feed_config %s" %
+                               (var.name, tuple(var.shape[1:]), dim))
+    if config.feeded_vars_filelist:
+        feeder = DataFeeder(feed_list=variables, place=CPUPlace())
+        return feeder.feed([feed_gen(batch_size, dims, config.feeded_vars_filelist)])
+    feed = {}
+    for var, dim, dtype in zip(variables, dims, config.feeded_vars_types):
+        array = numpy.random.random((batch_size,) + dim).astype(dtype)
+        if var.lod_level > 1:
+            raise RuntimeError('feed variable %s has lod_level %d; at most 1 can be made up' %
+                               (var.name, var.lod_level))
+        feed[var.name] = create_lod_tensor(array, [[1] * batch_size], CPUPlace()) if var.lod_level else array
+    return feed
+
+
+def try_load_model_vars(dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config,
+                        save_filename, saved_params):
+    """Loads a saved model into a scope of its own, checks the shapes of its variables, and runs it.
+
+    Args:
+        dump_dir (str): the folder.
+        dump_prog_fn (str): the file of the program.
+        is_text_dump_program (bool): the file holds text.
+        batch_size (int): examples of the batch that is run.
+        feed_config (object): feeded_vars_names, _dims, _types and _filelist.
+        fetch_config (object): fetch_vars_names.
+        save_filename (str | None): the file of all variables.
+        saved_params (list[Variable]): the variables that must be there.
+
+    Returns:
+        list: the values of the fetched variables.
+
+    Raises:
+        RuntimeError: a shape differs.
+    """
+    exe = executor.Executor(CPUPlace())
+    with executor.scope_guard(Scope()):
+        if is_text_dump_program:
+            dump_prog_fn = program_type_trans(dump_dir, dump_prog_fn, is_text_dump_program)
+        program, feeds, fetches = load_inference_model(dump_dir, exe, model_filename=dump_prog_fn,
+                                                       params_filename=save_filename)
+        for var in saved_params:
+            held = executor.global_scope().find_var(var.name)
+            if held is None:
+                raise RuntimeError('the saved model has no variable %s' % var.name)
+            shape = tuple(numpy.array(held.get_tensor()).shape)
+            if shape != tuple(var.shape):
+                raise RuntimeError('Shape not matching: the program declares %s with shape %s, but the saved one has '
+                                   'shape %s' % (var.name, tuple(var.shape), shape))
+        block = program.global_block()
+        names = fetch_config.fetch_vars_names
+        fetches = fetches if names is None else [block.var(name) for name in names]
+        for kind, have, want in (('feed', feeds, feed_config.feeded_vars_names), ('fetch', fetches, names)):
+            if not have:
+                logger.warning('the program has no %s targets', kind)
+            elif want is not None and [getattr(one, 'name', one) for one in have] != list(want):
+                logger.warning('%s variables of the program %s differ from those of the config %s', kind, have, want)
+        results = exe.run(program, feed=_feeds(feed_config, block, batch_size), fetch_list=fetches,
+                          return_numpy=all(var.lod_level == 0 for var in fetches))
+    for var, value in zip(fetches, results):
+        logger.info('fetched %s: %s', var.name, value)
+    return results
+
+
+def check_not_expected_ops(prog):
+    """Warns about ops that a program for inference should not have.
+
+    Args:
+        prog (Program): the program.
+    """
+    for kind in sorted({op.type for op in prog.global_block().ops} & set(not_expected_op_types)):
+        logger.warning("the program has the op '%s'; was it pruned correctly?", kind)
+
+
+def check_saved_vars_try_dump(dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1,
+                              save_filename=None):
+    """Loads a saved model, checks the shapes of its variables, and runs it.
+
+    Args:
+        dump_dir (str): the folder.
+        dump_prog_fn (str): the file of the program.
+        is_text_dump_program (bool): the file holds text.
+        feed_config (object): feeded_vars_names, feeded_vars_dims (extents without the batch), feeded_vars_types and
+            feeded_vars_filelist (files of numbers; empty: random numbers).
+        fetch_config (object): fetch_vars_names.
+        batch_size (int): examples of the batch that is run.
+        save_filename (str | None): the file of all variables; None: one for each.
+
+    Returns:
+        list: the values of the fetched variables.
+
+    Raises:
+        RuntimeError: a shape differs.
+
+    Example:
+        import types
+        from penstock.fluid.incubate.fleet.utils import utils
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model('model', ['x'], [y], exe)
+        feed = types.SimpleNamespace(feeded_vars_names=['x'], feeded_vars_dims=[4], feeded_vars_types=['float32'],
+                                     feeded_vars_filelist=[])
+        fetch = types.SimpleNamespace(fetch_vars_names=[y.name])
+        result, = utils.check_saved_vars_try_dump('model', '__model__', False, feed, fetch, batch_size=3)
+        assert result.shape == (3, 2)
+    """
+    program = load_program(os.path.join(dump_dir, dump_prog_fn), is_text_dump_program)
+    saved = [var for var in program.list_vars() if is_persistable(var) and var.type not in feed_fetch_type_list]
+    logger.info('persistable variables: %s', [var.name for var in saved])
+    check_not_expected_ops(program)
+    return try_load_model_vars(dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config,
+                               save_filename, saved)
+
+
+def parse_program(program, output_dir):
+    """Writes lists of a program's variables and ops into a folder.
+
+    Args:
+        program (Program): the program.
+        output_dir (str): the folder; gets vars_persistable.log, vars_all.log and ops.log.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils import utils
+        fluid.layers.fc(fluid.data('x', [None, 4]), 1)
+        utils.parse_program(fluid.default_main_program(), '.')
+    """
+    variables = list(program.list_vars())
+    persistable = [_facts_of(var) for var in variables if is_persistable(var)]
+    ops = [{'type': op.type, 'input_arg_names': str(op.input_arg_names), 'output_arg_names': str(op.output_arg_names)}
+           for op in program.global_block().ops]
+    for name, title, rows in ((persistable_vars_out_fn, 'persistable vars', persistable),
+                              (all_vars_out_fn, 'all vars', [_facts_of(var) for var in variables]),
+                              (ops_out_fn, 'ops', ops)):
+        save_file(os.path.join(output_dir, name), ''.join('%s\n' % row for row in ['%s:' % title, *rows]).encode())
+
+
+def _facts_of(var):
+    if var.type in feed_fetch_type_list:
+        return {'name': var.name, 'type': str(var.type)}
+    return {'name': var.name, 'shape': str(var.shape), 'lod_level': var.lod_level, 'dtype': str(var.dtype),
+            'type': str(var.type)}

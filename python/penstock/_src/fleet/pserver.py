@@ -1,0 +1,335 @@
+"""The fleet for jobs with pservers, based on DistributeTranspiler.
+
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker())
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), StrategyFactory.create_async_strategy())
+    optimizer.minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()                    # returns when every trainer has stopped
+    else:
+        fleet.init_worker()
+        exe.run(fleet.startup_program)
+        for batch in batches():
+            exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+        fleet.stop_worker()
+"""
+
+import os
+import warnings
+
+from penstock import _penstock
+from penstock._src.base.errors import program_error
+from penstock._src.executor.compiler import CompiledProgram
+from penstock._src.executor.executor import Executor
+from penstock._src.executor.parallel_executor import ParallelExecutor
+from penstock._src.fleet.base import DistributedOptimizer, Fleet
+from penstock._src.fleet.mode import Mode
+from penstock._src.fleet.strategies import (AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy,
+                                            StrategyFactory, SyncStrategy)
+from penstock._src.io import inference_model, pserver_values, var_files, var_records
+from penstock._src.ir.framework import Program, default_main_program, default_startup_program
+from penstock._src.optimizer.base import Optimizer
+from penstock._src.transpile.communicator import Communicator
+from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
+from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as OriginTranspiler
+from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
+
+
+class DistributedTranspiler(Fleet):
+    """The fleet of trainers and pservers. The only instance is `fleet`.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+        fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ['127.0.0.1:6174']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+        assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
+    """
+
+    def __init__(self):
+        super().__init__(Mode.TRANSPILER)
+        self._transpile_config = None
+        self._transpiler = None
+        self._origin_program = None
+        self.startup_program = None
+        self.main_program = None
+        self.vars_info = None
+        self._communicator = None
+        self._started_by_run = False
+
+    def _minimized(self):
+        if self._transpiler is None:
+            raise ValueError('fleet.distributed_optimizer(...).minimize(loss) must be called first')
+        return self._transpiler
+
+    def init_worker(self):
+        """Starts the communicator of this trainer's program. The startup program waits for the pservers. Scripts for
+        Fluid before 1.8 do not call this method; the startup program then starts the communicator.
+
+        If trainers do not wait for each other's steps (all modes but sync), this method waits until all trainers that
+        know each other's addresses have called it, so that they begin together.
+
+        Raises:
+            ValueError: minimize() was not called.
+        """
+        self._minimized()
+        if self._communicator is None or not self._communicator.is_running():
+            self._start_communicator()
+        elif not self._started_by_run:
+            warnings.warn('fleet.init_worker: the communicator is already running')
+        self._started_by_run = False
+        if self._transpile_config.get_trainer_runtime_config().mode != DistributedMode.SYNC:
+            self._role()._meet_workers()
+
+    def _before_startup(self):
+        """Called before each run of a trainer's startup program."""
+        if self._communicator is None:
+            self._start_communicator()
+            self._started_by_run = True
+
+    def _start_communicator(self):
+        if len(self._transpiler._together) > 1:    # several programs run without a communicator
+            return
+        config = self._transpile_config.get_trainer_runtime_config()
+        said = None
+        if config.mode == DistributedMode.GEO:
+            said = {'push_vars': self.vars_info, 'trainers': self.worker_num(),
+                    'push_nums': self._transpile_config.get_program_config().geo_sgd_need_push_nums}
+        elif config.mode == DistributedMode.SYNC:
+            said = {'pserver_endpoints': self.server_endpoints(), 'trainer_id': self.worker_index()}
+        self._communicator = Communicator(self.main_program, config.mode, said, config.get_communicator_flags())
+        self._communicator.start()
+
+    def init_server(self, model_dir=None):
+        """Sets the initial values of this pserver's parameters, from the startup program or a saved model.
+
+        Args:
+            model_dir (str): a folder with a file per parameter, as written by save_persistables on trainers or on one
+                machine. Optimizer state, learning-rate steps and tables with is_distributed are loaded if they have
+                files; otherwise they have their initial values, with a warning for optimizer state.
+
+        Raises:
+            ValueError: minimize() was not called; the folder or a file is missing, or a file has another shape.
+        """
+        self._minimized()
+        self._executor.run(self.startup_program)
+        if model_dir:
+            for one in pserver_values.programs_in(self.main_program, pserver_values.is_in_folder(model_dir)):
+                pserver_values.load_folder(one, model_dir, pserver_values.MODEL_KINDS, strictly=False)
+
+    def run_server(self):
+        """Serves until every trainer has stopped.
+
+        Raises:
+            ValueError: minimize() was not called.
+            penstock.PeerError: a trainer has ended without stop_worker().
+        """
+        self._minimized()
+        self._executor.run(self.main_program)
+
+    def barrier_worker(self):
+        """Waits until all trainers have called it, and until the pservers have the gradients of their steps before.
+
+        What a trainer saves after it therefore contains these steps. In geo-SGD, the changes since a trainer's last
+        exchange stay with the trainer.
+        """
+        running = self._communicator is not None and self._communicator.is_running()
+        if running and self._transpile_config.get_trainer_runtime_config().mode == DistributedMode.ASYNC:
+            _penstock.flush_communicator()
+        super().barrier_worker()
+
+    def stop_worker(self):
+        """Sends waiting gradients, and reports to the pservers that this trainer has completed."""
+        if self._communicator is not None:
+            self._communicator.stop()
+        self._role()._finalize()
+        _penstock.complete_rpc()
+        self._executor.close()
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """Wraps an optimizer; its minimize() then also creates this process's programs.
+
+        Args:
+            optimizer (Optimizer): updates the parameters.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): how trainers and pservers work together; None:
+                StrategyFactory.create_sync_strategy().
+
+        Returns:
+            TranspilerOptimizer: the wrapped optimizer, whose minimize() creates the programs.
+
+        Raises:
+            ValueError: fleet.init() was not called, or `optimizer` is not an optimizer.
+            TypeError: `strategy` is not a strategy.
+        """
+        if not isinstance(optimizer, Optimizer):
+            raise ValueError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
+        if not self._is_initialized:
+            raise ValueError('fleet.init(role_maker) must be called before distributed_optimizer')
+        self._optimizer = TranspilerOptimizer(optimizer, strategy)
+        return self._optimizer
+
+    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
+                             export_for_deployment=True):
+        """Saves the part of the program that computes the targets, with the parameters that this trainer has, and
+        whole tables, as the pservers have them.
+
+        Args:
+            executor (Executor): fetches values that only the pservers have.
+            dirname (str): the folder.
+            feeded_var_names (list of str): the names of the variables that will be fed.
+            target_vars (list of Variable): the variables that will be computed.
+            main_program (Program): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
+        """
+        _require_executor('save_inference_model', executor)
+        if main_program is not None:
+            _require_program('save_inference_model', main_program)
+            inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program, None,
+                                                 None, export_for_deployment)
+            return
+        self._minimized()
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', 'save_inference_model: program_only')
+            inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, self._origin_program,
+                                                 None, None, export_for_deployment, True)
+        model = '__model__' if export_for_deployment else '__model__.main_program'
+        saved = Program.parse_from_string(var_records.read_file(os.path.join(dirname, model)))
+        names = {var.name for var in saved.list_vars() if var_records.is_persistable(var)}
+        var_files.save_vars(executor, dirname, saved, sorted(names))
+
+    def save_persistables(self, executor, dirname, main_program=None):
+        """Saves all persistable variables, for init_server() and for runs on one machine.
+
+        As fluid.io.save_persistables with the trainer's program: trainer 0 also saves what only the pservers have.
+
+        Args:
+            executor (Executor): sends the requests to the pservers.
+            dirname (str): the folder; each variable has a file with its name.
+            main_program (Program): a trainer's program; None: fleet.main_program.
+
+        Raises:
+            ValueError: the program is not a trainer's.
+        """
+        _require_executor('save_persistables', executor)
+        if main_program is None:
+            self._minimized()
+            main_program = self.main_program
+        _require_program('save_persistables', main_program)
+        if not getattr(main_program, '_is_distributed', False):
+            raise ValueError("fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables "
+                             'saves it')
+        var_files.save_persistables(executor, dirname, main_program)
+
+    def _transpile(self, given):
+        """Creates this process's programs from the default programs."""
+        strategy = _strategy_of(given)
+        config = strategy.get_program_config()
+        self._transpile_config = strategy
+        self._origin_program = default_main_program().clone(for_test=False)
+        geo = config.geo_sgd_mode
+        transpiler = GeoSgdTranspiler(config) if geo else OriginTranspiler(config)
+        transpiler._set_server_config(strategy.get_server_runtime_config())
+        here = {} if self.is_worker() else {'current_endpoint': self.server_endpoints()[self.server_index()]}
+        # A pserver transpiles as trainer 0: its programs do not depend on the trainer.
+        transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0,
+                             pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
+                             sync_mode=config.sync_mode, **here)
+        self._transpiler, self._communicator = transpiler, None
+        self.vars_info = transpiler._get_vars_info() if geo else None
+        if self.is_worker():
+            self.main_program = transpiler.get_trainer_program(wait_port=config.wait_port)
+            self.startup_program = default_startup_program()
+            self.startup_program._before_run = self._before_startup
+        else:
+            self.main_program, self.startup_program = transpiler.get_pserver_programs(here['current_endpoint'])
+
+
+def _strategy_of(given):
+    """Returns the given strategy, or the strategy that a given configuration describes."""
+    if isinstance(given, DistributedStrategy):
+        return given
+    if given.geo_sgd_mode:
+        strategy = GeoStrategy(given.geo_sgd_need_push_nums)
+    elif given.sync_mode:
+        strategy = SyncStrategy()
+    elif given.runtime_split_send_recv and not given.half_async:
+        strategy = AsyncStrategy()
+    else:
+        strategy = HalfAsyncStrategy()
+    strategy.set_program_config(given)
+    return strategy
+
+
+def _require_executor(function, executor):
+    if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
+        raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+
+
+def _require_program(function, program):
+    if isinstance(program, CompiledProgram) or not isinstance(program, Program):
+        raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+
+
+fleet = DistributedTranspiler()
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also creates this process's programs.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy | DistributeTranspilerConfig | None): how trainers and pservers work
+            together; None: StrategyFactory.create_sync_strategy().
+
+    Raises:
+        TypeError: `strategy` has another type, or `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TranspilerOptimizer, fleet
+        fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ['127.0.0.1:6174']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        TranspilerOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+        assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
+    """
+
+    def __init__(self, optimizer, strategy=None):
+        super().__init__(optimizer, strategy)
+        if strategy is None:
+            self._strategy = StrategyFactory.create_sync_strategy()
+        elif not isinstance(strategy, (DistributedStrategy, DistributeTranspilerConfig)):
+            raise TypeError('strategy must be one of StrategyFactory, or a DistributeTranspilerConfig, not %r' %
+                            (strategy,))
+
+    def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
+
+        Args:
+            loss (Variable): the loss to minimize, in the default main program.
+            scopes (None): must be None.
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            TypeError: several losses or programs are given.
+            penstock.ProgramError: an earlier call has transpiled the program (E-fleet-twice).
+        """
+        if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
+            raise TypeError('minimize takes one loss and one startup program')
+        program = default_main_program()
+        if getattr(program, '_fleet_transpiled', False):
+            raise program_error(
+                'E-fleet-twice', 'fleet: an earlier minimize() has transpiled this program',
+                'let the other optimizers minimize first, without fleet, and only the last by distributed_optimizer()')
+        made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        fleet._transpile(self._strategy)
+        program._fleet_transpiled = True
+        return made

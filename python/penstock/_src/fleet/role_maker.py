@@ -1,0 +1,283 @@
+"""Role makers, which determine the role of this process in the job and the addresses of the other processes."""
+
+import os
+
+from penstock._src.base import environment
+from penstock._src.base.errors import program_error
+from penstock._src.fleet.file_group import FileGroup
+from penstock._src.fleet.roles import Role, RoleMakerBase
+
+__all__ = ['UserDefinedRoleMaker', 'UserDefinedCollectiveRoleMaker', 'PaddleCloudRoleMaker', 'GeneralRoleMaker']
+
+
+def _required(name, what):
+    given = environment.text(name)
+    if not given:
+        raise ValueError('fleet: the environment variable %s is not set; it states %s. The launcher sets it: '
+                         'python -m penstock.distributed.launch' % (name, what))
+    return given
+
+
+def _number(name, what, below=None):
+    text, number = _required(name, what), environment.value(name)
+    if below is not None and number >= below:
+        raise ValueError('fleet: %s=%s is not a number below %d; it states %s' % (name, text, below, what))
+    return number
+
+
+class PaddleCloudRoleMaker(RoleMakerBase):
+    """Reads the role from the launcher's environment variables.
+
+    With pservers it reads TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, PADDLE_TRAINER_ID (of a
+    trainer), POD_IP and PADDLE_PORT (of a pserver); without, PADDLE_TRAINER_ENDPOINTS and PADDLE_TRAINER_ID.
+
+    Args:
+        is_collective (bool): whether the job has ranks and no pservers.
+
+    Raises:
+        ValueError: (at the first query of the role) a variable is missing or has an invalid value.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.PaddleCloudRoleMaker(is_collective=True)
+    """
+
+    def __init__(self, is_collective=False):
+        super().__init__()
+        self._is_collective = is_collective
+
+    def generate_role(self):
+        """Reads the role from the environment. A second call does nothing.
+
+        Raises:
+            ValueError: a variable is missing or has an invalid value.
+        """
+        if self._role_is_generated:
+            return
+        if self._is_collective:
+            self._read_rank()
+        else:
+            self._read_role()
+        self._role_is_generated = True
+
+    def _read_rank(self):
+        role = environment.text('PADDLE_TRAINING_ROLE', 'TRAINER')
+        if role != 'TRAINER':
+            raise ValueError('fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE=%s' % role)
+        _required('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')
+        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        self._trainers_num = len(self._worker_endpoints)
+        self._role = Role.WORKER
+        self._current_id = 0
+        if self._trainers_num > 1:
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+
+    def _read_role(self):
+        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        if role not in ('TRAINER', 'PSERVER'):
+            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
+        _required('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers')
+        self._server_endpoints = environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        self._trainers_num = _number('PADDLE_TRAINERS_NUM', 'how many trainers there are')
+        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        if role == 'TRAINER':
+            self._role = Role.WORKER
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            return
+        self._role = Role.SERVER
+        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
+        if here not in self._server_endpoints:
+            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
+                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+        self._current_id = self._server_endpoints.index(here)
+
+
+class GeneralRoleMaker(RoleMakerBase):
+    """Reads the role from the environment; pservers and trainers exchange numbers through files in a folder.
+
+    It reads the environment variables PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE,
+    PADDLE_TRAINER_ID (of a trainer), PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT (of a pserver), SYS_JOB_ID, and
+    PADDLE_IS_BARRIER_ALL_ROLE: with 0, the process starts without waiting for the others.
+
+    Args:
+        **kwargs (object): `path` (str): a folder that all processes of the job share; without it there is no barrier of
+            all processes. `init_timeout_seconds` (int, 3600): how long to wait for the other processes when the role is
+            generated. `run_timeout_seconds` (int, 9999999): how long to wait for them later. `hdfs_name`, `hdfs_ugi`,
+            `http_ip_port` (str): settings of Fluid's other stores; must be empty.
+
+    Raises:
+        NotImplementedError: a store other than a folder is requested.
+        TypeError: an argument has another name.
+        ValueError: (at the first query of the role) a variable is missing or has an invalid value.
+        penstock.PeerError: E-fleet-files: the other processes do not respond in time.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.GeneralRoleMaker(path='/tmp/job7')
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        unknown = set(kwargs) - {'path', 'hdfs_name', 'hdfs_ugi', 'http_ip_port', 'init_timeout_seconds',
+                                 'run_timeout_seconds'}
+        if unknown:
+            raise TypeError('GeneralRoleMaker has no argument %s' % ', '.join(sorted(unknown)))
+        for name in ('hdfs_name', 'http_ip_port'):
+            if kwargs.get(name):
+                raise NotImplementedError('GeneralRoleMaker: %s is not built; give path, a folder that all processes '
+                                          'of the job share' % name)
+        self._path = kwargs.get('path', '').rstrip('/')
+        self._init_timeout = kwargs.get('init_timeout_seconds', 3600)
+        self._run_timeout = kwargs.get('run_timeout_seconds', 9999999)
+        self._group = None
+
+    def generate_role(self):
+        """Reads the role from the environment. A second call does nothing.
+
+        Raises:
+            ValueError: a variable is missing or has an invalid value.
+        """
+        if self._role_is_generated:
+            return
+        for name, what in (('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers'),
+                           ('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')):
+            _required(name, what)
+        self._server_endpoints = environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        self._trainers_num = len(self._worker_endpoints)
+        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        if role == 'TRAINER':
+            self._role = Role.WORKER
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            rank = self._current_id
+        elif role == 'PSERVER':
+            self._role = Role.SERVER
+            self._current_id = self._server_of_environment()
+            rank = self._trainers_num + self._current_id
+        else:
+            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
+        self._role_is_generated = True
+        if self._path:
+            job = '-'.join(filter(None, map(environment.text, ('SYS_JOB_ID', 'PENSTOCK_JOB_ID')))) or 'job'
+            size = self._trainers_num + len(self._server_endpoints)
+            self._group = FileGroup(os.path.join(self._path, job), rank, size, self._run_timeout)
+            if environment.value('PADDLE_IS_BARRIER_ALL_ROLE', True):
+                self._group.barrier(self._init_timeout)
+
+    def _server_of_environment(self):
+        if environment.text('PADDLE_PSERVER_ID'):
+            return _number('PADDLE_PSERVER_ID', 'which server this is', len(self._server_endpoints))
+        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
+        if here not in self._server_endpoints:
+            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
+                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+        return self._server_endpoints.index(here)
+
+    def _all(self):
+        self._generated()
+        if self._group is None:
+            raise program_error('E-fleet-path', 'fleet: pservers and trainers exchange data through files: '
+                                'GeneralRoleMaker(path=...) needs a folder that all of them share')
+        return self._group
+
+    def all_gather(self, input):
+        """Gathers a number from each process: all trainers, then all pservers.
+
+        Args:
+            input (int | float): the number of this process to gather.
+
+        Returns:
+            list: one number for each process.
+        """
+        return self._all().all_gather(input)
+
+    def barrier_all(self):
+        """Waits until all pservers and trainers have called it."""
+        self._all().barrier()
+
+
+def _checked_endpoints(name, endpoints):
+    if not isinstance(endpoints, list):
+        raise TypeError('%s must be a list of addresses, not %r' % (name, endpoints))
+    for each in endpoints:
+        if not isinstance(each, str):
+            raise TypeError('%s must hold addresses such as "10.0.0.1:6174", not %r' % (name, each))
+    if not endpoints:
+        raise ValueError('%s is empty' % name)
+    repeated = [each for i, each in enumerate(endpoints) if each in endpoints[:i]]
+    if repeated:
+        raise ValueError('%s has %s twice' % (name, repeated[0]))
+    return endpoints
+
+
+def _checked_id(current_id, below, whose):
+    if not isinstance(current_id, int) or isinstance(current_id, bool):
+        raise TypeError('current_id must be an int, not %r' % (current_id,))
+    if current_id < 0 or below is not None and current_id >= below:
+        raise ValueError('current_id is %d, but must be from 0%s' %
+                         (current_id, '' if below is None else ' to %d, the last of %s' % (below - 1, whose)))
+    return current_id
+
+
+class UserDefinedRoleMaker(RoleMakerBase):
+    """A role that the script states itself.
+
+    Args:
+        current_id (int): the number of this process among the processes of its role.
+        role (int): Role.WORKER or Role.SERVER.
+        worker_num (int): the number of trainers.
+        server_endpoints (list of str): the addresses of all pservers.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.SERVER, 2, ['127.0.0.1:6174'])
+        assert role.is_server()
+    """
+
+    def __init__(self, current_id=0, role=Role.WORKER, worker_num=0, server_endpoints=None):
+        super().__init__()
+        self._server_endpoints = _checked_endpoints('server_endpoints', server_endpoints)
+        if role not in (Role.WORKER, Role.SERVER):
+            raise TypeError('role must be Role.WORKER or Role.SERVER, not %r' % (role,))
+        self._role = role
+        if not isinstance(worker_num, int) or isinstance(worker_num, bool):
+            raise TypeError('worker_num must be an int, not %r' % (worker_num,))
+        if worker_num <= 0:
+            raise ValueError('worker_num must be at least 1, not %d' % worker_num)
+        below = len(server_endpoints) if role == Role.SERVER else None
+        self._current_id = _checked_id(current_id, below, 'server_endpoints')
+        self._trainers_num = worker_num
+        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+
+    def generate_role(self):
+        self._role_is_generated = True
+
+
+class UserDefinedCollectiveRoleMaker(RoleMakerBase):
+    """The rank of a process in a job without pservers, stated by the script.
+
+    Args:
+        current_id (int): the rank of this process.
+        worker_endpoints (list of str): the addresses of all ranks.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170', '127.0.0.1:6171'])
+        assert role.worker_num() == 2
+    """
+
+    def __init__(self, current_id=0, worker_endpoints=None):
+        super().__init__()
+        self._worker_endpoints = _checked_endpoints('worker_endpoints', worker_endpoints)
+        self._current_id = _checked_id(current_id, len(worker_endpoints), 'worker_endpoints')
+        self._role = Role.WORKER
+        self._trainers_num = len(worker_endpoints)
+
+    def generate_role(self):
+        self._role_is_generated = True

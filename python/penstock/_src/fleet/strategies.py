@@ -1,0 +1,416 @@
+"""Strategies: how trainers and pservers work together, and the settings of each.
+
+    strategy = StrategyFactory.create_async_strategy()
+    fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
+"""
+
+import warnings
+
+from penstock._src.base import environment
+from penstock._src.base.call_site import stack_level
+from penstock._src.executor.compiler import BuildStrategy, ExecutionStrategy
+from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
+from penstock._src.transpile.server_config import ServerRuntimeConfig
+
+__all__ = [
+    'TrainerRuntimeConfig', 'DistributedStrategy', 'SyncStrategy', 'AsyncStrategy', 'HalfAsyncStrategy', 'GeoStrategy',
+    'StrategyFactory'
+]
+
+_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
+# The defaults of the communicator's settings, unless FLAGS_<name> is set; None: CPU_NUM.
+_SETTINGS = {
+    _MERGE: None,
+    _QUEUE: None,
+    'communicator_independent_recv_thread': '1',
+    'communicator_min_send_grad_num_before_recv': None,
+    'communicator_thread_pool_size': '5',
+    'communicator_send_wait_times': '5',
+    'communicator_is_sgd_optimizer': '1',
+    'rpc_deadline': '180000',
+    'rpc_retry_times': '3',
+}
+_OF_STEPS = (_MERGE, 'communicator_send_wait_times', 'communicator_thread_pool_size', _QUEUE)
+_READ_IN = {
+    DistributedMode.ASYNC: tuple(_SETTINGS),
+    DistributedMode.SYNC: _OF_STEPS,
+    DistributedMode.HALF_ASYNC: _OF_STEPS,
+    DistributedMode.GEO: ('communicator_thread_pool_size', 'communicator_send_wait_times'),
+}
+
+
+def _cpu_num():
+    return str(environment.value('CPU_NUM', 1))
+
+
+def _setting(name, usual):
+    """Returns FLAGS_<name> as a numeral."""
+    found = environment.value('FLAGS_' + name)
+    if found is None:
+        return _cpu_num() if usual is None else usual
+    return str(int(found))
+
+
+class TrainerRuntimeConfig:
+    """The settings of a trainer's communicator, as text: `runtime_configs`.
+
+    The initial value of each setting is that of the environment variable FLAGS_<name>; without it, settings that count
+    gradients are CPU_NUM (default 1). penstock.fluid.communicator documents each setting.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TrainerRuntimeConfig
+        assert TrainerRuntimeConfig().get_communicator_flags()['communicator_send_wait_times'] == '5'
+    """
+
+    def __init__(self):
+        self.mode = None
+        self.runtime_configs = {
+            name: _setting(name, usual)
+            for name, usual in _SETTINGS.items()
+        }
+
+    def get_communicator_flags(self):
+        """Returns the settings that the mode reads.
+
+        In modes whose trainers have common steps, the length of queues is the number of threads of a process (CPU_NUM);
+        another length causes a warning.
+
+        Returns:
+            dict: {name: text}.
+
+        Raises:
+            ValueError: `mode` is not one of DistributedMode.
+        """
+        mode = DistributedMode.ASYNC if self.mode is None else self.mode
+        if mode not in _READ_IN:
+            raise ValueError('TrainerRuntimeConfig.mode must be one of DistributedMode, not %r' % (mode,))
+        if mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
+            for name in (_MERGE, _QUEUE):
+                if str(self.runtime_configs[name]) != _cpu_num():
+                    warnings.warn('%s=%s has no effect if trainers take steps together: it is CPU_NUM=%s' %
+                                  (name, self.runtime_configs[name], _cpu_num()), stacklevel=stack_level())
+                    self.runtime_configs[name] = _cpu_num()
+        return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
+
+    def display(self, configs):
+        """Formats settings as a table.
+
+        Args:
+            configs (dict): {name: text}.
+
+        Returns:
+            str: a line for each.
+        """
+        return '\n'.join(['TrainerRuntimeConfig'] + ['  %-45s%s' % each for each in configs.items()])
+
+    def __repr__(self):
+        return self.display(self.get_communicator_flags())
+
+
+def _set_fields(config, kind, given):
+    """Sets the fields of a given dict in the configuration and returns it, or returns the given configuration."""
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, dict):
+        raise TypeError('a dict or a %s is required, not %r' % (kind.__name__, given))
+    for name, value in given.items():
+        if not hasattr(config, name):
+            raise ValueError("%s doesn't have key: %s" % (kind.__name__, name))
+        setattr(config, name, value)
+    return config
+
+
+class DistributedStrategy:
+    """The settings of all parts of a job. StrategyFactory creates usable strategies. Each setter accepts a
+    configuration or a dict of its fields, and keeps the fields that define the strategy.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
+        strategy = StrategyFactory.create_async_strategy()
+        strategy.set_program_config({'slice_var_up': False})
+        assert not strategy.get_program_config().slice_var_up
+    """
+
+    _MODE = None
+    _PROGRAM = {}        # fields of the program configuration that define this strategy
+    _WAITS = False       # whether the threads of a trainer have common steps
+
+    def __init__(self):
+        self._program_config = DistributeTranspilerConfig()
+        self._trainer_runtime_config = TrainerRuntimeConfig()
+        self._server_runtime_config = ServerRuntimeConfig()
+        self._execute_strategy = ExecutionStrategy()
+        self._build_strategy = BuildStrategy()
+        self._execute_strategy.num_threads = int(_cpu_num())
+        if int(_cpu_num()) > 1:
+            self._build_strategy.reduce_strategy = BuildStrategy.ReduceStrategy.Reduce
+        self.debug_opt = None
+        if self._MODE is not None:
+            self.check_program_config()
+            self.check_trainer_runtime_config()
+            self.check_build_strategy()
+            self.check_execute_strategy()
+
+    def _require_kind(self):
+        if self._MODE is None:
+            raise NotImplementedError('DistributedStrategy is only the base class of strategies; use StrategyFactory')
+
+    def set_debug_opt(self, opt_info):
+        """Accepts the debug options of Fluid's trainers; they have no effect.
+
+        Args:
+            opt_info (dict | None): stored for get_debug_opt().
+        """
+        self.debug_opt = opt_info
+
+    def get_debug_opt(self):
+        """Returns the argument of set_debug_opt().
+
+        Returns:
+            dict: empty if nothing was set.
+        """
+        return dict(self.debug_opt) if isinstance(self.debug_opt, dict) else {}
+
+    def get_program_config(self):
+        """Returns the transpiler's configuration.
+
+        Returns:
+            DistributeTranspilerConfig: the strategy's configuration; change it with set_program_config().
+        """
+        return self._program_config
+
+    def set_program_config(self, config):
+        """Sets the transpiler's configuration, except the fields that define the strategy.
+
+        Args:
+            config (DistributeTranspilerConfig | dict): the configuration, or some of its fields.
+
+        Raises:
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the field is unknown.
+        """
+        self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
+        self.check_program_config()
+
+    def check_program_config(self):
+        """Sets the fields of the program configuration that define this strategy."""
+        self._require_kind()
+        self._program_config.sync_mode = False
+        self._program_config.runtime_split_send_recv = True
+        for name, value in self._PROGRAM.items():
+            setattr(self._program_config, name, value)
+
+    def get_trainer_runtime_config(self):
+        """Returns the settings of the trainers' communicator.
+
+        Returns:
+            TrainerRuntimeConfig: the strategy's settings.
+        """
+        return self._trainer_runtime_config
+
+    def set_trainer_runtime_config(self, config):
+        """Sets the settings of the trainers' communicator.
+
+        Args:
+            config (TrainerRuntimeConfig | dict): the settings, or some of its runtime_configs.
+
+        Raises:
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the setting is unknown.
+        """
+        if isinstance(config, TrainerRuntimeConfig):
+            self._trainer_runtime_config = config
+        elif isinstance(config, dict):
+            known = self._trainer_runtime_config.runtime_configs
+            for name, value in config.items():
+                if name not in known:
+                    raise ValueError("TrainerRuntimeConfig doesn't have key: %s" % name)
+                known[name] = value
+        else:
+            raise TypeError('a dict or a TrainerRuntimeConfig is required, not %r' % (config,))
+        self.check_trainer_runtime_config()
+
+    def check_trainer_runtime_config(self):
+        """Sets the communicator's mode to that of this strategy."""
+        self._require_kind()
+        self._trainer_runtime_config.mode = self._MODE
+
+    def get_server_runtime_config(self):
+        """Returns the settings of the pservers.
+
+        Returns:
+            ServerRuntimeConfig: the strategy's settings.
+        """
+        return self._server_runtime_config
+
+    def set_server_runtime_config(self, config):
+        """Sets the pservers' settings.
+
+        Args:
+            config (ServerRuntimeConfig | dict): the settings, or some of its fields.
+
+        Raises:
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the field is unknown.
+        """
+        self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
+        self.check_server_runtime_config()
+
+    def check_server_runtime_config(self):
+        """Does nothing: every strategy allows all settings of pservers."""
+        self._require_kind()
+
+    def get_execute_strategy(self):
+        """Returns the options with which a trainer runs its program.
+
+        Returns:
+            ExecutionStrategy: the strategy's options.
+        """
+        return self._execute_strategy
+
+    def set_execute_strategy(self, config):
+        """Sets the options with which a trainer runs its program.
+
+        Args:
+            config (ExecutionStrategy | dict): the options, or some of them.
+
+        Raises:
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the option is unknown.
+        """
+        self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
+        self.check_execute_strategy()
+
+    def check_execute_strategy(self):
+        """Sets use_thread_barrier if the threads of a trainer have common steps."""
+        self._require_kind()
+        if self._WAITS:
+            self._execute_strategy.use_thread_barrier = True
+
+    def get_build_strategy(self):
+        """Returns the options with which a trainer's program is built.
+
+        Returns:
+            BuildStrategy: the strategy's options.
+        """
+        return self._build_strategy
+
+    def set_build_strategy(self, config):
+        """Sets the options with which a trainer's program is built.
+
+        Args:
+            config (BuildStrategy | dict): the options, or some of them.
+
+        Raises:
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the option is unknown.
+        """
+        self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
+        self.check_build_strategy()
+
+    def check_build_strategy(self):
+        """Sets options so that trainers do not sum gradients among themselves."""
+        self._require_kind()
+        self._build_strategy.async_mode = True
+
+
+class SyncStrategy(DistributedStrategy):
+    """Trains in sync mode: all trainers take each step together, and parameters are updated with the mean of their
+    gradients. Its programs are byte for byte those of DistributeTranspiler in sync mode.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import SyncStrategy
+        assert SyncStrategy().get_program_config().completely_not_async
+    """
+    _MODE = DistributedMode.SYNC
+    _PROGRAM = {'half_async': True, 'completely_not_async': True}
+    _WAITS = True
+
+
+class AsyncStrategy(DistributedStrategy):
+    """Trains in async mode: no trainer waits for another, nor for its own gradients to arrive.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import AsyncStrategy
+        assert AsyncStrategy().get_program_config().runtime_split_send_recv
+    """
+    _MODE = DistributedMode.ASYNC
+
+
+class HalfAsyncStrategy(DistributedStrategy):
+    """Trains in half-async mode: no trainer waits for another; each waits for its own gradients.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import HalfAsyncStrategy
+        assert HalfAsyncStrategy().get_program_config().half_async
+    """
+    _MODE = DistributedMode.HALF_ASYNC
+    _PROGRAM = {'half_async': True}
+    _WAITS = True
+
+
+class GeoStrategy(DistributedStrategy):
+    """Trains by geo-SGD: each trainer updates its own parameters and exchanges the changes after every
+    `update_frequency` steps.
+
+    Args:
+        update_frequency (int): steps between two exchanges.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import GeoStrategy
+        assert GeoStrategy(5).get_program_config().geo_sgd_need_push_nums == 5
+    """
+    _MODE = DistributedMode.GEO
+    _PROGRAM = {'geo_sgd_mode': True}
+
+    def __init__(self, update_frequency=100):
+        super().__init__()
+        self.set_program_config({'geo_sgd_need_push_nums': update_frequency})
+
+
+class StrategyFactory:
+    """Creates strategies.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
+        assert StrategyFactory.create_geo_strategy(5).get_program_config().geo_sgd_need_push_nums == 5
+    """
+
+    @staticmethod
+    def create_sync_strategy():
+        """Creates a strategy of sync mode.
+
+        Returns:
+            SyncStrategy: the strategy.
+        """
+        return SyncStrategy()
+
+    @staticmethod
+    def create_half_async_strategy():
+        """Creates a strategy of half-async mode.
+
+        Returns:
+            HalfAsyncStrategy: the strategy.
+        """
+        return HalfAsyncStrategy()
+
+    @staticmethod
+    def create_async_strategy():
+        """Creates a strategy of async mode.
+
+        Returns:
+            AsyncStrategy: the strategy.
+        """
+        return AsyncStrategy()
+
+    @staticmethod
+    def create_geo_strategy(update_frequency=100):
+        """Creates a strategy of geo-SGD.
+
+        Args:
+            update_frequency (int): steps between two exchanges.
+
+        Returns:
+            GeoStrategy: the strategy.
+        """
+        return GeoStrategy(update_frequency)

@@ -1,0 +1,117 @@
+"""FleetUtil: log lines and metrics of all trainers."""
+
+import logging
+import sys
+
+import numpy
+
+from penstock._src.executor.executor import global_scope
+from penstock._src.fleet.pserver import fleet
+
+__all__ = ['FleetUtil']
+
+_log = logging.getLogger('penstock.fluid.incubate.fleet.utils.fleet_util')
+
+
+class FleetUtil:
+    """Metrics and log lines of a fleet with pservers.
+
+    Args:
+        mode (str): must be 'transpiler'. Fluid's default, 'pslib', needs a library that is not public.
+
+    Raises:
+        NotImplementedError: `mode` is 'pslib'.
+        ValueError: `mode` has another value.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fleet_util import FleetUtil
+        util = FleetUtil('transpiler')
+    """
+
+    def __init__(self, mode='pslib'):
+        if mode == 'pslib':
+            raise NotImplementedError("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
+        if mode != 'transpiler':
+            raise ValueError("FleetUtil: mode must be 'transpiler' or 'pslib', not %r" % (mode,))
+
+    def rank0_print(self, s):
+        """Prints on trainer 0 only.
+
+        Args:
+            s (str): the text.
+        """
+        if fleet.worker_index() == 0:
+            print(s)
+            sys.stdout.flush()
+
+    def rank0_info(self, s):
+        """Logs on trainer 0 only.
+
+        Args:
+            s (str): the text.
+        """
+        if fleet.worker_index() == 0:
+            _log.info(s)
+
+    def rank0_error(self, s):
+        """Logs an error on trainer 0 only.
+
+        Args:
+            s (str): the text.
+        """
+        if fleet.worker_index() == 0:
+            _log.error(s)
+
+    def set_zero(self, var_name, scope=None, place=None, param_type='int64'):
+        """Sets a variable to zeros, such as the counts of an AUC.
+
+        Args:
+            var_name (str): its name.
+            scope (Scope): holds the variables; None: the global scope.
+            place (Place): has no effect.
+            param_type (str): its element type.
+        """
+        tensor = (global_scope() if scope is None else scope).var(var_name).get_tensor()
+        tensor.set(numpy.zeros(tensor.shape(), param_type), place)
+
+    def print_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3',
+                         print_prefix=''):
+        """Prints get_global_auc() on trainer 0.
+
+        Args:
+            scope (Scope | None): holds the counts; None: the global scope.
+            stat_pos (str): the variable of the counts of positive examples.
+            stat_neg (str): the variable of the counts of negative examples.
+            print_prefix (str): precedes the value.
+        """
+        self.rank0_print('%s global auc = %s' % (print_prefix, self.get_global_auc(scope, stat_pos, stat_neg)))
+
+    def get_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3'):
+        """Computes the AUC over all trainers' examples. All trainers must call it.
+
+        Args:
+            scope (Scope): holds the variables; None: the global scope.
+            stat_pos (str): the variable in which layers.auc counts positive examples.
+            stat_neg (str): the variable in which layers.auc counts negative examples.
+
+        Returns:
+            float: the AUC; 0.5 if all examples have the same label; None if a variable does not exist.
+        """
+        scope = global_scope() if scope is None else scope
+        if scope.find_var(stat_pos) is None or scope.find_var(stat_neg) is None:
+            self.rank0_print('not found auc bucket')
+            return None
+        positive, negative = (self._over_all(scope, name) for name in (stat_pos, stat_neg))
+        # From the highest prediction down: each bucket adds a trapezoid under the curve.
+        positive, negative = (numpy.concatenate([[0.0], numpy.cumsum(counts[::-1])]) for counts in (positive, negative))
+        if positive[-1] == 0 or negative[-1] == 0:
+            return 0.5
+        area = numpy.sum(numpy.diff(negative) * (positive[1:] + positive[:-1]) / 2)
+        return float(area / (positive[-1] * negative[-1]))
+
+    @staticmethod
+    def _over_all(scope, name):
+        mine = numpy.array(scope.find_var(name).get_tensor()).reshape(-1)
+        whole = numpy.zeros_like(mine)
+        fleet.all_reduce_worker(mine, whole)
+        return whole

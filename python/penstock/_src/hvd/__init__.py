@@ -1,0 +1,1 @@
+"""Horovod's interface."""

@@ -1,0 +1,183 @@
+"""Operations after which each rank has a part of the result: alltoall and reducescatter."""
+
+import numpy
+
+from penstock._src.base.errors import program_error
+from penstock._src.hvd.arrays import exchange_shapes
+from penstock._src.hvd.compression import Compression
+from penstock._src.hvd.operations import (Adasum, Average, Call, Operation, check_mean, copied, factor_of, keep,
+                                          reduction_of, scale, type_of)
+from penstock._src.hvd.process_sets import global_process_set
+
+
+def _rows_to(call, array, splits):
+    """Returns how many rows each rank receives from this one."""
+    ranks, function = len(call.ring.ranks), call.function
+    if array.ndim == 0:
+        raise program_error('E-hvd-array', 'hvd.%s cuts along the first axis, but this array has no axes' % function)
+    if splits is None:
+        if array.shape[0] % ranks != 0:
+            raise program_error('E-hvd-splits', 'hvd.%s: %d rows cannot be divided evenly among %d ranks; give splits' %
+                                (function, array.shape[0], ranks))
+        return [array.shape[0] // ranks] * ranks
+    given = numpy.asarray(splits)
+    if given.shape != (ranks,) or given.dtype.kind not in 'iu' or (given < 0).any() or given.sum() > array.shape[0]:
+        raise program_error('E-hvd-splits', 'hvd.%s: splits is %s; it must have an integer of at least 0 for each of '
+                            'the %d ranks, of which the sum is at most the number of rows, %d' %
+                            (function, given.tolist(), ranks, array.shape[0]))
+    return [int(rows) for rows in given]
+
+
+def _exchange(call, tensor, splits):
+    """Starts an alltoall; its result is (array, received rows)."""
+    array = copied(tensor)
+    type_of(call.function, array)
+    sent = _rows_to(call, array, splits)
+    ranks, me = len(call.ring.ranks), call.ring.position
+    said = exchange_shapes(call, array, sent)
+    received = [row[array.ndim + me] for row in said]
+    out = numpy.empty((sum(received),) + array.shape[1:], array.dtype)
+    begins, ends = numpy.cumsum([0] + sent), numpy.cumsum([0] + received)
+
+    def bytes_of(whole, at, rank):
+        return whole[at[rank]:at[rank + 1]].reshape(-1).view('uint8')
+
+    out[ends[me]:ends[me + 1]] = array[begins[me]:begins[me + 1]]
+    pending = []
+    for step in range(1, ranks):
+        to, source = (me + step) % ranks, (me - step) % ranks
+        pending.append(call.send_recv(bytes_of(array, begins, to), to, bytes_of(out, ends, source), source))
+    return Operation(call, pending, lambda: (out, numpy.array(received, 'int32')))
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """Starts an alltoall, after it has exchanged the numbers of rows.
+
+    Args:
+        tensor (numpy.ndarray): as for `alltoall`.
+        splits (numpy.ndarray | list[int] | None): as for `alltoall`.
+        name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
+
+    Returns:
+        int: a handle for `synchronize`, which returns (rows, numbers of rows received from each rank).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows, counts = hvd.synchronize(hvd.alltoall_async(np.arange(2. * hvd.size())))
+    """
+    return keep(_exchange(Call('alltoall_async', name, process_set), tensor, splits))
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+    """Sends a part of an array's rows to each rank, and returns the rows that all ranks have sent to this one.
+
+    Args:
+        tensor (numpy.ndarray): shape [rows, ...]; type and further extents are equal on all ranks.
+        splits (numpy.ndarray | list[int] | None): the number of rows for each rank, in the order of the ranks; rows
+            beyond their sum are not sent. None: the same number for each.
+        name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
+
+    Returns:
+        numpy.ndarray | tuple: the received rows, in the order of the ranks that sent them; with `splits` (the rows, the
+        number of rows received from each rank).
+
+    Raises:
+        penstock.ProgramError: `splits` does not fit (E-hvd-splits), or types or extents differ (E-hvd-allgather).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows = hvd.alltoall(np.arange(2. * hvd.size()))
+    """
+    rows, counts = _exchange(Call('alltoall', name, process_set), tensor, splits).wait()
+    return rows if splits is None else (rows, counts)
+
+
+def scatter_reduced(call, tensor, op, prescale_factor, postscale_factor):
+    """Starts a reducescatter of an array."""
+    function, array = call.function, copied(tensor)
+    op = reduction_of(function, None, op)
+    before = factor_of(function, 'prescale_factor', prescale_factor)
+    after = factor_of(function, 'postscale_factor', postscale_factor)
+    check_mean(function, op, array)
+    if op is Adasum:
+        raise program_error('E-hvd-op', 'hvd.%s: op is hvd.Adasum; a reducescatter knows Average, Sum, Min, Max and '
+                            'Product' % function)
+    if array.ndim == 0:
+        raise program_error('E-hvd-array', 'hvd.%s cuts along the first axis, but this array has no axes' % function)
+    scale(array, before)
+    # The first ranks get one row more if the rows cannot be divided evenly; the others exchange a row of zeros.
+    ranks, me = len(call.ring.ranks), call.ring.position
+    each, more = divmod(array.shape[0], ranks)
+    if more:
+        cut = more * (each + 1)
+        padded = numpy.zeros((ranks, each + 1) + array.shape[1:], array.dtype)
+        padded[:more] = array[:cut].reshape((more, each + 1) + array.shape[1:])
+        padded[more:, :each] = array[cut:].reshape((ranks - more, each) + array.shape[1:])
+        array = padded
+    out = numpy.empty((each + (more > 0),) + tensor_extents(tensor), array.dtype)
+    rows = each + (me < more)
+    return Operation(call, [call.reduce_scatter(array, out, op)], lambda: scale(out[:rows], after))
+
+
+def tensor_extents(tensor):
+    return numpy.shape(tensor)[1:]
+
+
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                        postscale_factor=1.0):
+    """Starts a reducescatter.
+
+    Args:
+        tensor (numpy.ndarray): as for `reducescatter`.
+        name (str | None): appears in errors; must be equal on all ranks.
+        op (object): as for `reducescatter`.
+        process_set (ProcessSet): the ranks that take part.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows = hvd.synchronize(hvd.reducescatter_async(np.ones((4, 2)), op=hvd.Sum))
+    """
+    call = Call('reducescatter_async', name, process_set)
+    return keep(scatter_reduced(call, tensor, op, prescale_factor, postscale_factor))
+
+
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                  prescale_factor=1.0, postscale_factor=1.0):
+    """Reduces an array over all ranks, element by element, and returns this rank's part of the rows.
+
+    Args:
+        tensor (numpy.ndarray): shape [rows, ...], the same on all ranks; types as for `allreduce`. If the rows cannot
+            be divided evenly among the ranks, the first ranks get one more.
+        name (str | None): appears in errors; must be equal on all ranks.
+        compression (Compression): Compression.fp16 exchanges floats in half precision.
+        op (object): Average (floats only; the default), Sum, Min, Max or Product.
+        process_set (ProcessSet): the ranks that take part.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+
+    Returns:
+        numpy.ndarray: the reduced rows of this rank.
+
+    Raises:
+        penstock.ProgramError: the array or the reduction is not supported, or another rank runs another operation
+            (E-collective-mismatch).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows = hvd.reducescatter(np.ones((4, 2)), op=hvd.Sum)
+    """
+    call = Call('reducescatter', name, process_set)
+    exchanged, context = compression.compress(numpy.asarray(tensor))
+    return compression.decompress(
+        scatter_reduced(call, exchanged, op, prescale_factor, postscale_factor).wait(), context)

@@ -1,0 +1,182 @@
+"""The ranks of the job, and the rank of this process."""
+
+import os
+
+from penstock._src.base.errors import state_error
+
+
+class Job:
+
+    def __init__(self, addresses, rank):
+        self.addresses = addresses
+        self.rank = rank
+        self.process = os.getpid()
+        here = _host(addresses[rank])
+        self.neighbours = [r for r, address in enumerate(addresses) if _host(address) == here]
+
+
+def _host(address):
+    return address.rpartition(':')[0]
+
+
+_job = None
+
+
+def set_job(job):
+    """Makes `job` this process's job; None: it has left."""
+    global _job
+    _job = job
+
+
+def is_initialized():
+    """Tells whether this process has joined a job and not left it.
+
+    Returns:
+        bool: whether it is in a job.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.is_initialized()
+    """
+    return _job is not None and _job.process == os.getpid()
+
+
+def the_job(asked):
+    """Returns the job; raises an error that names the function `asked` if there is none."""
+    if is_initialized():
+        return _job
+    raise state_error('E-hvd-init', 'hvd.%s: this process has not joined a job; call hvd.init() first' % asked)
+
+
+def rank():
+    """Returns the number of this process.
+
+    Returns:
+        int: from 0 to size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.rank() < hvd.size()
+    """
+    return the_job('rank').rank
+
+
+def size():
+    """Returns the number of processes of the job.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.size() >= 1
+    """
+    return len(the_job('size').addresses)
+
+
+def local_rank():
+    """Returns the number of this process among those of its host. Hosts are distinguished by their names in the job's
+    addresses.
+
+    Returns:
+        int: from 0 to local_size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.local_rank() < hvd.local_size()
+    """
+    job = the_job('local_rank')
+    return job.neighbours.index(job.rank)
+
+
+def local_size():
+    """Returns the number of processes of the job on this host.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.local_size() <= hvd.size()
+    """
+    return len(the_job('local_size').neighbours)
+
+
+def _hosts(job):
+    """Returns the ranks of each host, in the order of the hosts' first ranks."""
+    hosts = {}
+    for rank, address in enumerate(job.addresses):
+        hosts.setdefault(_host(address), []).append(rank)
+    return list(hosts.values())
+
+
+def cross_rank():
+    """Returns the number of this process's host among the hosts that have a process of its local rank.
+
+    Returns:
+        int: from 0 to cross_size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.cross_rank() < hvd.cross_size()
+    """
+    job = the_job('cross_rank')
+    place = job.neighbours.index(job.rank)
+    return [ranks for ranks in _hosts(job) if len(ranks) > place].index(job.neighbours)
+
+
+def cross_size():
+    """Returns the number of hosts that have a process of this process's local rank.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.cross_size() >= 1
+    """
+    job = the_job('cross_size')
+    place = job.neighbours.index(job.rank)
+    return sum(len(ranks) > place for ranks in _hosts(job))
+
+
+def is_homogeneous():
+    """Tells whether every host has the same number of processes of the job.
+
+    Returns:
+        bool: whether it has.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        hvd.is_homogeneous()
+    """
+    return len({len(ranks) for ranks in _hosts(the_job('is_homogeneous'))}) == 1

@@ -1,0 +1,67 @@
+"""init and shutdown: how this process joins the ranks of its job and leaves them."""
+
+import threading
+
+from penstock import _penstock
+from penstock._src.executor.process_end import watch_this_thread
+from penstock._src.hvd import joining, process_sets as _process_sets
+from penstock._src.hvd.job import Job, is_initialized, set_job, size
+
+_lock = threading.Lock()
+
+
+def init(comm=None, process_sets=None):
+    """Joins the job that the launcher's environment names, and waits for all ranks.
+
+    It reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is
+    a job of size 1. A second call does nothing.
+
+    Args:
+        comm (None): accepted for Horovod's scripts; ranks or a communicator of MPI are not supported.
+        process_sets (list[ProcessSet] | str | None): process sets to add. "dynamic" has no effect: sets can always be
+            added.
+
+    Raises:
+        NotImplementedError: `comm` names ranks or a communicator.
+        penstock.ProgramError: the environment contradicts itself (E-rendezvous-facts).
+        penstock.PeerError: a rank does not join in time (E-rendezvous-timeout).
+        penstock.StateError: called after `shutdown` (E-collective-left).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert 0 <= hvd.rank() < hvd.size()
+    """
+    watch_this_thread()
+    with _lock:
+        if is_initialized():
+            return
+        if comm:
+            raise NotImplementedError('hvd.init: comm=%r is not supported: the launcher decides which processes are '
+                                      'ranks; give process_sets for operations of some ranks' % (comm,))
+        addresses, rank = _penstock.job_of_environment() or (['localhost:0'], 0)
+        _penstock.arrays_join(addresses if len(addresses) > 1 else [], rank)
+        set_job(Job(addresses, rank))
+        joining.open_job(rank, len(addresses))
+        _process_sets.global_process_set.ranks = list(range(len(addresses)))
+    for process_set in process_sets if process_sets and process_sets != 'dynamic' else ():
+        _process_sets.add_process_set(process_set)
+
+
+def shutdown():
+    """Leaves the job after all operations that this process has started have ended.
+
+    Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        hvd.shutdown()
+    """
+    with _lock:
+        if is_initialized():
+            joining.close_job()
+            _process_sets.forget_all()
+            if size() > 1:
+                _penstock.arrays_leave()
+        set_job(None)

@@ -1,0 +1,213 @@
+"""Operations of ranks: their rings, labels and types, the operations in progress, and handles of those that the caller
+waits for later."""
+
+import itertools
+import threading
+import zlib
+
+import numpy
+
+from penstock import _penstock
+from penstock._src.base.call_site import call_site
+from penstock._src.base.errors import program_error
+from penstock._src.executor.process_end import watch_this_thread
+from penstock._src.hvd import joining, timeline
+from penstock._src.hvd.process_sets import ring_of
+
+# The types that ranks exchange, by numpy's name; bools cannot be reduced.
+TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
+         'int64': 'i64', 'bool': 'bool'}
+_BY_DTYPE = {numpy.dtype(name): kind for name, kind in TYPES.items()}    # dtype.name takes microseconds
+
+
+class Reduction:
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return 'hvd.%s' % self.name
+
+
+Average, Sum, Adasum = Reduction('Average'), Reduction('Sum'), Reduction('Adasum')
+Min, Max, Product = Reduction('Min'), Reduction('Max'), Reduction('Product')
+_NAMES = {Average: 'mean', Sum: 'sum', Min: 'min', Max: 'max', Product: 'product'}
+
+
+class Call:
+    """One call of a function of this package: the ring of its process set, and the label of its operations."""
+
+    def __init__(self, function, name=None, process_set=None):
+        watch_this_thread()
+        if name is not None and not isinstance(name, str):
+            raise TypeError('hvd.%s: name must be a str, not %s' % (function, type(name).__name__))
+        self.function = function
+        self.ring = ring_of(function, process_set)
+        self.name = name or 'hvd.%s' % function
+        self.label = ', '.join(part for part in (self.name, call_site()) if part)
+        # Names must be equal on all ranks.
+        self.tag = zlib.crc32(name.encode('utf-8', 'surrogateescape')) if name else 0
+
+    def _start(self, kind, start, **more):
+        if self.ring.number != 0:
+            return start()
+        return joining.start(dict(more, kind=kind, label=self.label, tag=self.tag), start)
+
+    def all_reduce(self, array, reduction):
+        """Starts the reduction of `array` in place."""
+        kind = type_of(self.function, array, reduced=True)
+        how = _NAMES[reduction]
+        return self._start('all_reduce', lambda: _penstock.arrays_all_reduce(
+            array, kind, how, self.label, self.tag, self.ring.number), type=kind, count=array.size, how=how)
+
+    def adasum(self, array):
+        """Replaces `array` by its Adasum; returns None when that is done."""
+        kind = type_of(self.function, array, reduced=True)
+        return joining.run(dict(kind='adasum', label=self.label, tag=self.tag, type=kind, count=array.size),
+                           lambda: _penstock.arrays_adasum(array, kind, self.label, self.tag))
+
+    def all_gather(self, array, out, counts):
+        kind = type_of(self.function, array)
+        return self._start('all_gather', lambda: _penstock.arrays_all_gather(
+            array, out, kind, counts, self.label, self.tag, self.ring.number))
+
+    def reduce_scatter(self, array, out, reduction):
+        kind = type_of(self.function, array, reduced=True)
+        return self._start('reduce_scatter', lambda: _penstock.arrays_reduce_scatter(
+            array, out, kind, _NAMES[reduction], self.label, self.tag, self.ring.number))
+
+    def broadcast(self, array, root):
+        """Starts the broadcast of `array` in place; `root` is a position in the ring."""
+        kind = type_of(self.function, array)
+        return self._start('broadcast', lambda: _penstock.arrays_broadcast(
+            array, kind, root, self.label, self.tag, self.ring.number))
+
+    def send_recv(self, out, to, array, source):
+        return self._start('send_recv', lambda: _penstock.arrays_send_recv(
+            out, to, array, source, self.label, self.ring.number))
+
+    def barrier(self):
+        return self._start('barrier', lambda: _penstock.arrays_barrier(self.label, self.ring.number))
+
+
+class Operation:
+    """An operation of one call that was started, and its result: finish(), after all of `pending` have ended."""
+
+    def __init__(self, call, pending, finish):
+        self._pending, self._finish = [one for one in pending if one is not None], finish
+        self._event = timeline.begin(call.name, call.function)
+
+    def done(self):
+        return all(one.done() for one in self._pending)
+
+    def wait(self):
+        for one in self._pending:
+            one.wait()
+        timeline.end(self._event)
+        return self._finish()
+
+
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+_operations = {}    # by handle
+
+
+def keep(operation):
+    """Returns a handle for `synchronize`."""
+    with _lock:
+        handle = next(_numbers)
+        _operations[handle] = operation
+    return handle
+
+
+def kept(function, handle):
+    """Returns the operation of a handle."""
+    operation = _operations.get(handle) if isinstance(handle, int) else None
+    if operation is None:
+        raise _unknown(function, handle)
+    return operation
+
+
+def take(function, handle):
+    """Returns the operation of a handle, which is then unknown."""
+    with _lock:
+        operation = _operations.pop(handle, None) if isinstance(handle, int) else None
+    if operation is None:
+        raise _unknown(function, handle)
+    return operation
+
+
+def _unknown(function, handle):
+    return program_error('E-hvd-handle', 'hvd.%s: no operation has the handle %r; each is synchronized once' %
+                         (function, handle))
+
+
+def type_of(function, array, reduced=False):
+    """Returns the name of the array's element type in C++."""
+    kind = _BY_DTYPE.get(array.dtype)
+    if kind is not None and not (reduced and kind == 'bool'):
+        return kind
+    raise program_error('E-hvd-array', 'hvd.%s: ranks do not %s elements of %s; use %s' %
+                        (function, 'reduce' if reduced else 'exchange', array.dtype.name,
+                         ', '.join(each for each in TYPES if not (reduced and each == 'bool'))))
+
+
+def copied(array):
+    """Returns a C-contiguous copy with native bytes."""
+    array = numpy.asarray(array)
+    native = array.dtype if array.dtype.isnative else array.dtype.newbyteorder('=')
+    return numpy.array(array, dtype=native, order='C')
+
+
+def own(function, array):
+    """Returns the array; raises if other ranks cannot write its memory."""
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError('hvd.%s changes its argument, a numpy array, not %s' % (function, type(array).__name__))
+    if array.flags.c_contiguous and array.flags.writeable and array.flags.aligned and array.dtype.isnative:
+        return array
+    raise program_error('E-hvd-array', 'hvd.%s: an array that is changed in place must be C-contiguous, aligned, '
+                        'writeable and of native bytes; use hvd.%s' % (function, function.rstrip('_')))
+
+
+def listed(function, tensors):
+    """Returns the arrays of a grouped operation as a list."""
+    if isinstance(tensors, (list, tuple)) and tensors:
+        return list(tensors)
+    raise program_error('E-hvd-array', 'hvd.%s takes a list of at least one array, not %s' %
+                        (function, 'an empty one' if isinstance(tensors, (list, tuple)) else type(tensors).__name__))
+
+
+def reduction_of(function, average, op):
+    """Returns the Reduction that a caller's average and op name."""
+    if average is not None and op is not None:
+        raise program_error('E-hvd-op', 'hvd.%s: average=%r and op=%r were both given; give op' %
+                            (function, average, op))
+    if average is not None:
+        return Average if average else Sum
+    op = Average if op is None else op
+    if not isinstance(op, Reduction):
+        raise program_error('E-hvd-op', 'hvd.%s: op is %r; it must be hvd.Average, Sum, Adasum, Min, Max or Product' %
+                            (function, op))
+    return op
+
+
+def check_mean(function, op, array):
+    if op is Average and array.dtype.kind in 'iu' and array.dtype in _BY_DTYPE:    # others have no sum either
+        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s may not be one of them; use op=hvd.Sum' %
+                            (function, array.dtype.name))
+
+
+def factor_of(function, name, value):
+    """Returns a factor of a caller as a float."""
+    if type(value) is float:
+        return value
+    if isinstance(value, (int, float, numpy.integer, numpy.floating)) and not isinstance(value, bool):
+        return float(value)
+    raise program_error('E-hvd-op', 'hvd.%s: %s is %r; it must be a number' % (function, name, value))
+
+
+def scale(array, factor):
+    """Multiplies the array by a factor, in its memory. Integers are truncated, as in Horovod."""
+    if factor != 1.0:
+        numpy.multiply(array, factor, out=array, casting='unsafe')
+    return array

@@ -1,0 +1,227 @@
+"""Process sets: ranks of a job that run operations among themselves."""
+
+import itertools
+
+import numpy
+
+from penstock import _penstock
+from penstock._src.base.call_site import call_site
+from penstock._src.base.errors import program_error
+from penstock._src.hvd import joining
+from penstock._src.hvd.job import is_initialized, the_job
+
+
+class Ring:
+    """The ring of a process set."""
+
+    def __init__(self, number, ranks, position):
+        self.number = number
+        self.ranks = ranks          # of the job, in the order of the ring
+        self.position = position    # of this process in `ranks`
+
+    def position_of(self, function, root_rank):
+        """Returns the position of a rank of the job in this ring."""
+        if not isinstance(root_rank, bool) and isinstance(root_rank, (int, numpy.integer)) and root_rank in self.ranks:
+            return self.ranks.index(root_rank)
+        right = 'from 0 to %d' % (len(self.ranks) - 1) if self.number == 0 else 'one of the ranks %s' % self.ranks
+        raise program_error('E-hvd-root', 'hvd.%s: root_rank is %r; it must be %s' % (function, root_rank, right))
+
+
+class ProcessSet:
+    """Ranks of a job that run operations among themselves, while other ranks do other things.
+
+    Give it to `init` or `add_process_set` first, on all ranks of the job, also on those that it does not contain.
+
+    Args:
+        ranks_or_comm (list[int]): ranks of the job. Horovod also accepts a communicator of MPI.
+
+    Raises:
+        ValueError: not a list of ranks.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        first = hvd.add_process_set(hvd.ProcessSet([0]))
+        if first.included():
+            hvd.allreduce(np.ones(2), process_set=first)
+        hvd.remove_process_set(first)
+    """
+
+    process_set_id = None
+    ranks = None
+    mpi_comm = None
+
+    def __init__(self, ranks_or_comm):
+        if isinstance(ranks_or_comm, (str, bytes)) or not hasattr(ranks_or_comm, '__iter__'):
+            raise _wrong('ProcessSet', 'it takes a list of ranks, not %s' % type(ranks_or_comm).__name__)
+        ranks = list(ranks_or_comm)
+        if any(isinstance(rank, bool) or not isinstance(rank, (int, numpy.integer)) for rank in ranks):
+            raise _wrong('ProcessSet', 'a rank is an integer, but the list is %r' % (ranks,))
+        self.ranks = sorted(int(rank) for rank in ranks)
+
+    def size(self):
+        """Counts the ranks in the set.
+
+        Returns:
+            int | None: their number; None if the set was not added.
+        """
+        return None if self.process_set_id is None else len(_ranks_of(self))
+
+    def rank(self):
+        """Returns the number of this process among the ranks of the set.
+
+        Returns:
+            int | None: from 0 to size() - 1; None if the set was not added.
+
+        Raises:
+            ValueError: the set does not contain this process (E-hvd-process-set).
+        """
+        if self.process_set_id is None:
+            return None
+        ranks, mine = _ranks_of(self), the_job('ProcessSet.rank').rank
+        if mine not in ranks:
+            raise _wrong('ProcessSet.rank', 'rank %d is not in the set, which has the ranks %s' % (mine, ranks))
+        return ranks.index(mine)
+
+    def included(self):
+        """Tells whether the set contains this process.
+
+        Returns:
+            bool | None: whether it does; None if the set of all ranks is asked before `init`.
+
+        Raises:
+            penstock.StateError: `init` has not been called (E-hvd-init).
+        """
+        if self is global_process_set and not is_initialized():
+            return None
+        return the_job('ProcessSet.included').rank in _ranks_of(self)
+
+    def __str__(self):
+        return 'ProcessSet(process_set_id=%s, ranks=%s, mpi_comm=None)' % (self.process_set_id, self.ranks)
+
+
+global_process_set = ProcessSet([])
+global_process_set.process_set_id = 0
+
+_ids = itertools.count(1)
+_sets = {}    # the sets that were added, by id
+
+
+def _wrong(function, text):
+    return program_error('E-hvd-process-set', 'hvd.%s: %s' % (function, text))
+
+
+def _ranks_of(process_set):
+    if process_set is global_process_set:
+        return list(range(len(the_job('global_process_set').addresses)))
+    return process_set.ranks
+
+
+def ring_of(function, process_set):
+    """Returns the Ring of a process set, None: of all ranks; raises if this process cannot use it."""
+    job = the_job(function)
+    if process_set is None or process_set is global_process_set:
+        return Ring(0, range(len(job.addresses)), job.rank)
+    if not isinstance(process_set, ProcessSet):
+        raise TypeError('hvd.%s: process_set must be a ProcessSet, not %s' % (function, type(process_set).__name__))
+    if _sets.get(process_set.process_set_id) is not process_set:
+        raise _wrong(function, 'the process set %s was not added to the job, or was removed; call add_process_set on '
+                     'all ranks' % (process_set.ranks,))
+    if job.rank not in process_set.ranks:
+        raise _wrong(function, 'rank %d is not in the process set, which has the ranks %s' %
+                     (job.rank, process_set.ranks))
+    return Ring(-process_set.process_set_id, process_set.ranks, process_set.ranks.index(job.rank))
+
+
+def _agree(function, job, ranks):
+    """Raises on all ranks if they do not all give the same ranks."""
+    mine = numpy.zeros(1 + len(job.addresses), 'int64')
+    mine[0] = 1 if function == 'add_process_set' else 2
+    mine[[1 + rank for rank in ranks]] = 1
+    everyone = numpy.empty((len(job.addresses), len(mine)), 'int64')
+    label = ', '.join(part for part in ('hvd.' + function, call_site()) if part)
+    joining.start(dict(kind='all_gather', label=label, tag=0), lambda: _penstock.arrays_all_gather(
+        mine, everyone, 'i64', [len(mine)] * len(job.addresses), label, 0)).wait()
+    for rank, other in enumerate(everyone):
+        if (other != everyone[0]).any():
+            raise _wrong(function, 'all ranks must call it with the same process set, but rank 0 gives the ranks %s '
+                         'and rank %d the ranks %s' % (_listed(everyone[0]), rank, _listed(other)))
+
+
+def _listed(row):
+    return [int(rank) for rank in numpy.flatnonzero(row[1:])]
+
+
+def add_process_set(process_set):
+    """Adds a process set to the job. All ranks of the job must call it, with the same ranks and in the same order.
+
+    Args:
+        process_set (ProcessSet | list[int]): the set, or its ranks.
+
+    Returns:
+        ProcessSet: the set, which operations then accept.
+
+    Raises:
+        penstock.ProgramError: a rank does not exist, there is a set of these ranks already, or ranks give different
+            sets (E-hvd-process-set).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        first = hvd.add_process_set([0])
+        assert first.size() == 1
+        hvd.remove_process_set(first)
+    """
+    job = the_job('add_process_set')
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    ranks, count = process_set.ranks, len(job.addresses)
+    if not ranks or len(set(ranks)) != len(ranks) or not 0 <= ranks[0] <= ranks[-1] < count:
+        raise _wrong('add_process_set', 'the ranks are %s; they must be different ones from 0 to %d' %
+                     (ranks, count - 1))
+    if any(known.ranks == ranks for known in _sets.values()):
+        raise _wrong('add_process_set', 'there is a process set of the ranks %s already' % (ranks,))
+    _agree('add_process_set', job, ranks)
+    number = next(_ids)
+    if job.rank in ranks:
+        _penstock.arrays_make_ring(-number, ranks)
+    process_set.process_set_id = number
+    _sets[number] = process_set
+    return process_set
+
+
+def remove_process_set(process_set):
+    """Removes a process set from the job, after its operations have ended. All ranks of the job must call it.
+
+    Args:
+        process_set (ProcessSet): a set that was added.
+
+    Returns:
+        bool: whether it was removed; False for the set of all ranks and for one that is not in the job.
+
+    Raises:
+        penstock.ProgramError: ranks give different sets (E-hvd-process-set).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        first = hvd.add_process_set([0])
+        assert hvd.remove_process_set(first)
+    """
+    job = the_job('remove_process_set')
+    number = process_set.process_set_id
+    if not number or _sets.get(number) is not process_set:
+        return False
+    _agree('remove_process_set', job, process_set.ranks)
+    if job.rank in process_set.ranks:
+        _penstock.arrays_drop_ring(-number)
+    del _sets[number]
+    process_set.process_set_id = None
+    return True
+
+
+def forget_all():
+    """Called when the process leaves the job."""
+    for process_set in _sets.values():
+        process_set.process_set_id = None
+    _sets.clear()

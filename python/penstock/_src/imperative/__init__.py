@@ -1,0 +1,1 @@
+"""The names of imperative mode, whose use is an error."""

@@ -1,0 +1,297 @@
+"""The arrays of Fluid's native predictor: PaddleTensor and ZeroCopyTensor."""
+
+import enum
+
+import numpy
+
+from penstock._src.base.errors import program_error, state_error
+
+
+class PaddleDType(enum.IntEnum):
+    """The element types of a PaddleTensor.
+
+    Example:
+        assert fluid.core.PaddleTensor(np.ones(2, 'float32')).dtype == fluid.core.PaddleDType.FLOAT32
+    """
+
+    FLOAT32 = 0
+    INT64 = 1
+    INT32 = 2
+    UINT8 = 3
+
+
+class PaddlePlace(enum.IntEnum):
+    """The place of a ZeroCopyTensor: CPU.
+
+    Example:
+        assert fluid.core.PaddlePlace.CPU == 0
+    """
+
+    UNK = -1
+    CPU = 0
+    GPU = 1
+
+
+_DTYPES = {PaddleDType.FLOAT32: 'float32', PaddleDType.INT64: 'int64', PaddleDType.INT32: 'int32',
+           PaddleDType.UINT8: 'uint8'}
+_KINDS = {name: kind for kind, name in _DTYPES.items()}
+
+
+def _kind_of(array, what):
+    if array.dtype.name in _KINDS:
+        return _KINDS[array.dtype.name]
+    raise program_error('E-predictor-type', '%s: elements of %s are not supported; use %s' %
+                        (what, array.dtype.name, ', '.join(_KINDS)))
+
+
+def paddle_dtype_size(dtype):
+    """Returns the bytes of an element.
+
+    Args:
+        dtype (PaddleDType): the type.
+
+    Returns:
+        int: such as 4.
+
+    Example:
+        assert fluid.core.paddle_dtype_size(fluid.core.PaddleDType.INT64) == 8
+    """
+    return numpy.dtype(_DTYPES[PaddleDType(dtype)]).itemsize
+
+
+class PaddleBuf:
+    """The elements of a PaddleTensor, without a shape.
+
+    Args:
+        data (numpy.ndarray | list | int): elements; of an int: a buffer of so many bytes.
+
+    Example:
+        buffer = fluid.core.PaddleBuf([1.0, 2.0])
+        assert buffer.float_data() == [1.0, 2.0] and buffer.length() == 8
+    """
+
+    def __init__(self, data=()):
+        self._bytes = b''
+        if isinstance(data, int):
+            self.resize(data)
+        else:
+            self.reset(data)
+
+    def reset(self, data):
+        """Replaces the elements.
+
+        Args:
+            data (numpy.ndarray | list): elements; Python's floats become float32, its ints int64.
+        """
+        array = data if isinstance(data, numpy.ndarray) else numpy.array(
+            data, 'float32' if any(isinstance(value, float) for value in data) or not len(data) else 'int64')
+        _kind_of(array, 'PaddleBuf')
+        self._bytes = numpy.ascontiguousarray(array).tobytes()
+
+    def resize(self, length):
+        """Makes a buffer of so many bytes, all 0.
+
+        Args:
+            length (int): bytes.
+        """
+        self._bytes = bytes(length)
+
+    def empty(self):
+        """Tells whether the buffer has no bytes.
+
+        Returns:
+            bool: whether it has none.
+        """
+        return not self._bytes
+
+    def length(self):
+        """Returns the number of bytes.
+
+        Returns:
+            int: bytes.
+        """
+        return len(self._bytes)
+
+    def tolist(self, dtype='float32'):
+        """Returns the elements.
+
+        Args:
+            dtype (str | PaddleDType): their type.
+
+        Returns:
+            list: numbers.
+        """
+        return self._as(_DTYPES.get(dtype, dtype)).tolist()
+
+    def _as(self, dtype):
+        return numpy.frombuffer(self._bytes, dtype)
+
+    def float_data(self):
+        """Returns the elements as float32.
+
+        Returns:
+            list[float]: numbers.
+        """
+        return self.tolist('float32')
+
+    def int64_data(self):
+        """Returns the elements as int64.
+
+        Returns:
+            list[int]: numbers.
+        """
+        return self.tolist('int64')
+
+    def int32_data(self):
+        """Returns the elements as int32.
+
+        Returns:
+            list[int]: numbers.
+        """
+        return self.tolist('int32')
+
+
+class PaddleTensor:
+    """A named array that a predictor takes or returns.
+
+    Args:
+        data (numpy.ndarray | None): float32, int64, int32 or uint8; copied.
+        name (str): the variable that it is for; needed with switch_specify_input_names.
+        lod (list[list[int]] | None): offsets of sequences.
+        copy (bool): accepted for Fluid's scripts: the array is always copied.
+
+    Raises:
+        penstock.ProgramError: another element type (E-predictor-type).
+
+    Example:
+        tensor = fluid.core.PaddleTensor(np.ones((2, 3), 'float32'), 'x')
+        assert tensor.shape == [2, 3] and tensor.as_ndarray().sum() == 6
+    """
+
+    def __init__(self, data=None, name='', lod=None, copy=True):
+        self.name, self.lod = name, [list(level) for level in lod or []]
+        array = numpy.zeros(0, 'float32') if data is None else numpy.asarray(data)
+        self.dtype = _kind_of(array, 'PaddleTensor')
+        self.shape, self.data = list(array.shape), PaddleBuf(array.reshape(-1))
+
+    def as_ndarray(self):
+        """Returns the array.
+
+        Returns:
+            numpy.ndarray: a copy.
+
+        Raises:
+            penstock.ProgramError: `shape`, `dtype` and `data` do not fit together (E-predictor-type).
+        """
+        dtype = numpy.dtype(_DTYPES[PaddleDType(self.dtype)])
+        if int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize != self.data.length():
+            raise program_error('E-predictor-type', 'PaddleTensor %s: shape %s of %s needs %d bytes, but data has %d' %
+                                (self.name, list(self.shape), dtype.name,
+                                 int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize, self.data.length()))
+        return self.data._as(dtype).reshape(self.shape).copy()
+
+
+class ZeroCopyTensor:
+    """An input or an output of a predictor: set it with copy_from_cpu before zero_copy_run, or read it after with
+    copy_to_cpu.
+
+    Args:
+        name (str): the variable.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model('model', ['x'], [y], exe)
+        predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
+        predictor.get_input_tensor('x').copy_from_cpu(np.ones((3, 4), 'float32'))
+        predictor.zero_copy_run()
+        assert predictor.get_output_tensor(predictor.get_output_names()[0]).copy_to_cpu().shape == (3, 2)
+    """
+
+    def __init__(self, name):
+        self._name, self._array, self._lod, self._shape = name, None, [], None
+
+    def name(self):
+        """Returns the name of the variable.
+
+        Returns:
+            str: the name.
+        """
+        return self._name
+
+    def reshape(self, shape):
+        """Declares the shape of the next copy_from_cpu.
+
+        Args:
+            shape (list[int]): the extents.
+        """
+        self._shape = [int(extent) for extent in shape]
+
+    def copy_from_cpu(self, data):
+        """Sets the value.
+
+        Args:
+            data (numpy.ndarray): float32, int64, int32 or uint8; copied.
+
+        Raises:
+            penstock.ProgramError: another element type, or more or fewer elements than `reshape` has declared
+                (E-predictor-type).
+        """
+        array = numpy.array(data, order='C')
+        _kind_of(array, 'ZeroCopyTensor %s' % self._name)
+        if self._shape is not None and array.shape != tuple(self._shape):
+            if array.size != int(numpy.prod(self._shape, dtype='int64')):
+                raise program_error('E-predictor-type', 'ZeroCopyTensor %s: an array of shape %s cannot have the shape '
+                                    '%s that reshape has set' % (self._name, list(array.shape), self._shape))
+            array = array.reshape(self._shape)
+        self._array, self._shape = array, None
+
+    def copy_to_cpu(self):
+        """Returns the value.
+
+        Returns:
+            numpy.ndarray: a copy.
+
+        Raises:
+            penstock.StateError: there is no value yet (E-predictor-input).
+        """
+        return self._value().copy()
+
+    def shape(self):
+        """Returns the shape of the value.
+
+        Returns:
+            list[int]: the extents.
+        """
+        return list(self._value().shape)
+
+    def set_lod(self, x):
+        """Sets the offsets of sequences.
+
+        Args:
+            x (list[list[int]]): offsets for each level.
+        """
+        self._lod = [list(level) for level in x]
+
+    def lod(self):
+        """Returns the offsets of sequences.
+
+        Returns:
+            list[list[int]]: offsets for each level.
+        """
+        return self._lod
+
+    def type(self):
+        """Returns the element type.
+
+        Returns:
+            PaddleDType: such as FLOAT32.
+        """
+        return _kind_of(self._value(), 'ZeroCopyTensor %s' % self._name)
+
+    def _value(self):
+        if self._array is None:
+            raise state_error('E-predictor-input', 'predictor: %s has no value yet; inputs are set with copy_from_cpu, '
+                              'outputs exist after zero_copy_run' % self._name)
+        return self._array

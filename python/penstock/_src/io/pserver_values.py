@@ -1,0 +1,353 @@
+"""The variables of a pserver's program, set from whole variables: parameters, optimizer state and learning-rate steps.
+
+A pserver holds slices of variables, in any number; a saved model holds whole variables, like one machine's. Gradients
+are persistable in a pserver's program, but they are no part of a model.
+"""
+
+import collections
+import os
+import warnings
+
+import numpy
+
+from penstock._src.base.call_site import stack_level
+from penstock._src.base.file_writing import SavedFolder
+from penstock._src.executor.executor import global_scope
+from penstock._src.io import var_records
+from penstock._src.io.table_files import Shard, is_saved, read_named, shard_files
+from penstock._src.ir.types import VarType, dtype_name
+
+# Folder inside the folder of a save, in which pservers write their slices.
+STATE_FOLDER = '__pserver_state__'
+
+# What a pserver's variable holds: `shape` elements of the variable `whole`, after `offset`. whole_shape: None if it
+# holds all of it. kind: 'parameter'; 'state' of an update or a schedule; 'table state' of the update of a table sharded
+# by id; 'counter', one trainer's part of the steps that the counter `whole` has finished; 'constant', which the program
+# only reads.
+Held = collections.namedtuple('Held', 'name whole whole_shape offset shape kind')
+
+ALL_KINDS = ('parameter', 'state', 'table state', 'counter', 'constant')
+MODEL_KINDS = ALL_KINDS[:-1]    # what training changes
+_OPTIONAL = ('constant', 'table state')
+
+
+def is_pserver(program):
+    """Returns whether it is what DistributeTranspiler.get_pserver_program() returns."""
+    return (getattr(program, '_parameters_on_pservers', None) is not None
+            and any(op.type == 'listen_and_serv' for op in program.global_block().ops))
+
+
+def programs_in(program, has_value):
+    """Returns a pserver's program and those that are served with it, programs of the same job, if any of their
+    parameters has a value there: each program may be saved apart.
+
+    Args:
+        program (Program): a pserver's program.
+        has_value (callable): takes the name of a whole variable.
+    """
+    return [program] + [one for one in program._served_with if any(
+        map(has_value, [*one._sharded_tables, *(held.whole for held in held_by(one) if held.kind == 'parameter')]))]
+
+
+def is_in_folder(dirname):
+    """Returns a `has_value` for programs_in: the files of a folder."""
+    return lambda name: is_saved(dirname, name)
+
+
+def held_by(program):
+    """Returns the Held of each variable that a pserver's program keeps between steps, without tables sharded by id."""
+    overview, endpoint = program._parameters_on_pservers, program._ps_endpoint
+    slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
+    found = {name: Held(name, one.origin.name, one.origin.shape, one.offset, one.slice.shape, 'parameter')
+             for name, one in slices.items()}
+    serve = _serve_of(program)
+    arriving = set(serve.input_arg_names)
+    first_updates = {}
+    counters = _counters_of(program, serve)
+    for block in program.blocks[1:]:
+        wholes, params = _names_of_first_slice(block, slices, first_updates)
+        by_id = any(name in program._sharded_tables for op in block.ops for name in op.output_arg_names)
+        for name, kind in _kept(program, block, arriving):
+            if name in found:
+                continue
+            if name in counters:
+                found[name] = Held(name, counters[name], None, None, (1,), 'counter')
+                continue
+            if kind == 'state' and by_id:
+                kind = 'table state'
+            shape = tuple(program.global_block().var(name).shape)
+            one = params[0] if params and params[0].is_slice and shape == params[0].slice.shape else None
+            found[name] = Held(name, wholes.get(name, name), one and one.origin.shape, one and one.offset, shape, kind)
+    return list(found.values())
+
+
+def _counters_of(program, serve):
+    """Returns {counter of a trainer's steps: the counter of one machine} of a schedule that counts all trainers'."""
+    number = serve.attr('lr_decay_block_id') if serve.has_attr('lr_decay_block_id') else -1
+    if number < 1:
+        return {}
+    return {name: op.output_arg_names[0] for op in program.blocks[number].ops if op.type == 'sum'
+            and step_of(program._source_main, op.output_arg_names[0]) is not None for name in op.input_arg_names}
+
+
+def step_of(main, name):
+    """Returns what a program of one machine adds to a counter in each step; None if it is no counter."""
+    for op in main.global_block().ops:
+        if op.input_arg_names == [name] == op.output_arg_names:
+            return next((op.attr(attr) for attr in ('step', 'bias') if op.has_attr(attr)), None)
+    return None
+
+
+def _kept(program, block, arriving):
+    """Yields (name, kind) of the persistable variables whose value before the block matters."""
+    written = set()
+    for op in block.ops:
+        for name in op.input_arg_names:
+            if name in arriving or name in written or not program.global_block().has_var(name):
+                continue
+            var = program.global_block().var(name)
+            if var.persistable and var.type == VarType.LOD_TENSOR:
+                yield name, 'state' if name in op.output_arg_names else 'constant'
+        written.update(op.output_arg_names)
+
+
+def _names_of_first_slice(block, slices, first_updates):
+    """Returns ({state: name of the whole variable}, slices updated by the block).
+
+    A second slice of a parameter on one pserver has state with names of its own: the argument at the same place in the
+    first slice's update has the name of the whole.
+    """
+    wholes, params = {}, []
+    for op in block.ops:
+        updated = [slices[name] for name in op.output_arg_names if name in slices]
+        if not updated or updated[0].slice.name not in op.input_arg_names:
+            continue
+        params.append(updated[0])
+        arguments = [(slot, at, name) for slot in op.input_names for at, name in enumerate(op.input(slot))]
+        first = first_updates.setdefault((updated[0].origin.name, op.type), arguments)
+        wholes.update({own[2]: other[2] for own, other in zip(arguments, first) if own[:2] == other[:2]})
+    return wholes, params
+
+
+def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL):
+    """Sets variables of a pserver's program from whole values.
+
+    Args:
+        program (Program): the pserver's program, whose startup program has run.
+        value_of (callable): takes the name of a whole variable and returns (array, where it is from), or None.
+        kinds (tuple): the kinds of variables to set.
+        names (set | None): the whole variables to set; None: all.
+        may_lack (tuple): kinds of variables that keep their values if there is no value for them.
+
+    Returns:
+        list[str]: the whole variables for which there is no value.
+
+    Raises:
+        ValueError: a value that may not lack does, or one does not fit.
+    """
+    lacking, whole = [], (None, None)
+    for held in held_by(program):
+        variable = global_scope().find_var(held.name)
+        if held.kind not in kinds or (names is not None and held.whole not in names):
+            continue
+        if variable is None or not variable.is_initialized():
+            if held.kind == 'constant':
+                continue
+            raise RuntimeError('variable %s has no value yet; run the startup program of the pserver first' % held.name)
+        if held.whole != whole[0]:    # slices of one parameter are adjacent
+            whole = held.whole, value_of(held.whole)
+        if whole[1] is None:
+            lacking.append(held.whole)
+            if held.kind not in may_lack:
+                raise ValueError('there is no value of %s, of which pserver %s holds %s' %
+                                 (held.whole, program._ps_endpoint, held.name))
+            continue
+        if held.kind == 'counter':
+            _set_counter(program, held, variable, *whole[1])
+        else:
+            _set(held, variable, *whole[1], program._ps_endpoint)
+    return lacking
+
+
+def _set_counter(program, held, variable, value, there):
+    """One machine's counter has the number of its last step. The trainers' counters add up to that of the next one."""
+    if value.size != 1:
+        raise ValueError('%s holds %s of shape %s, not a counter' % (there, held.whole, list(value.shape)))
+    first = next(one for one, whole in _counters_of(program, _serve_of(program)).items() if whole == held.whole)
+    total = numpy.array(value).reshape(1) + type(value.flat[0])(step_of(program._source_main, held.whole))
+    tensor = variable.get_tensor()
+    tensor.set((total if held.name == first else numpy.zeros(1)).astype(dtype_name(tensor._dtype())), None)
+
+
+def _serve_of(program):
+    return next(op for op in program.global_block().ops if op.type == 'listen_and_serv')
+
+
+def _set(held, variable, value, there, endpoint):
+    tensor = variable.get_tensor()
+    expected = tuple(tensor.shape() if held.whole_shape is None else held.whole_shape)
+    dtype = dtype_name(tensor._dtype())
+    if tuple(value.shape) != expected or value.dtype.name != dtype:
+        raise ValueError('%s holds %s : %s%s, but pserver %s has %s%s of it' %
+                         (there, held.whole, value.dtype.name, list(value.shape), endpoint, dtype, list(expected)))
+    if held.whole_shape is not None:
+        begin = held.offset
+        value = value.reshape(-1)[begin:begin + int(numpy.prod(held.shape))].reshape(held.shape)
+    tensor.set(numpy.ascontiguousarray(value), None)
+
+
+def from_folder(dirname):
+    """Returns a `value_of` for set_from: the files of a folder, one for each whole variable."""
+    if not os.path.isdir(dirname):
+        raise ValueError('there is no folder %s' % dirname)
+    saved = SavedFolder(dirname)
+
+    def value_of(name):
+        path = var_records.file_of(dirname, name)
+        try:
+            data = saved.read(name)
+        except FileNotFoundError:
+            return None
+        return numpy.array(var_records.parse(path, data, 0)[0].get_tensor()), path
+    return value_of
+
+
+def from_one_file(data, there, program, chosen):
+    """Returns a `value_of` for set_from: the bytes of one file with all variables of the program before it was
+    transpiled for which chosen(variable) holds."""
+    names = sorted(var.name for var in program._source_main.list_vars() if chosen(var))
+    values = dict(zip(names, var_records.records_in(data, there, names)))
+    return lambda name: (numpy.array(values[name].get_tensor()), there) if name in values else None
+
+
+def from_arrays(arrays, there):
+    """Returns a `value_of` for set_from: arrays by name."""
+    return lambda name: (arrays[name], there) if name in arrays else None
+
+
+def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
+    """Loads a pserver's variables, tables included, from a folder that save_persistables has written.
+
+    Args:
+        program (Program): the pserver's program, whose startup program has run.
+        dirname (str): the folder.
+        kinds (tuple): the kinds of variables to load.
+        strictly (bool): True: optimizer state that is not in the folder is an error; False: a warning.
+    """
+    value_of, own = from_folder(dirname), _collected_slices(program, dirname)
+    optional = () if strictly and not own else ('state', 'counter')
+    lacking = set_from(program, value_of, kinds, may_lack=_OPTIONAL + optional)
+    for held in held_by(program):
+        if held.name in own and held.kind in kinds:
+            value, path = own[held.name]
+            _set(held._replace(whole_shape=None), global_scope().find_var(held.name), value, path,
+                 program._ps_endpoint)
+    afresh = {held.whole for held in held_by(program) if held.kind not in ('parameter', 'constant', 'table state')
+              and held.whole in lacking and held.name not in own}
+    afresh.update(load_tables(program, dirname, kinds))
+    if afresh and 'state' in kinds:
+        warnings.warn('%s has no value of %s: this optimizer state starts afresh' %
+                      (dirname, ', '.join(sorted(afresh))), stacklevel=stack_level())
+
+
+def _collected_slices(program, dirname):
+    """Returns {name: (array, path)} of the files that this pserver has written itself, if they were collected in the
+    folder."""
+    folder = os.path.join(dirname, STATE_FOLDER)
+    if not os.path.isdir(folder):
+        return {}
+    values = {}
+    for one in program._parameters_on_pservers.get_distributed_vars_by_ep(program._ps_endpoint):
+        path = var_records.file_of(folder, one.slice.name + '_0')
+        if not os.path.isfile(path):
+            raise ValueError('%s has no file of %s, which pserver %s holds: collect the files of all pservers there, '
+                             'and load them on as many pservers as have written them' %
+                             (folder, one.slice.name, program._ps_endpoint))
+        values.update({name: (value, path) for name, value in read_named(path).items()})
+    return values
+
+
+def _rows_of_state(program, table=None):
+    """Returns the optimizer state that has rows like a table sharded by id: of all such tables, or of one."""
+    block, tables = program.global_block(), set(program._sharded_tables if table is None else [table])
+    return sorted({name for each in program.blocks[1:] for op in each.ops
+                   for name in set(op.input_arg_names).intersection(op.output_arg_names)
+                   if tables.intersection(op.output_arg_names)
+                   and name not in program._sharded_tables and block.has_var(name)
+                   and block.var(name).persistable and block.var(name).type == VarType.SELECTED_ROWS})
+
+
+def load_tables(program, dirname, kinds, tables=None):
+    """Loads this pserver's rows of tables sharded by id, or of some of them, and what their updates keep, from the
+    shards of save_persistables or from whole variables.
+
+    Args:
+        program (Program): the pserver's program, whose startup program has run.
+        dirname (str): the folder.
+        kinds (tuple): the kinds of variables to load beside the tables; 'state' includes the rows of states.
+        tables (set | None): names of the tables; None: all.
+
+    Returns:
+        list[str]: the states for which the folder has no rows.
+    """
+    servers, saved, afresh = getattr(program, '_pservers', ()), SavedFolder(dirname), []
+    for table in getattr(program, '_sharded_tables', ()) if tables is None else sorted(tables):
+        paths = shard_files(dirname, table)
+        if paths:
+            own = [paths[servers.index(program._ps_endpoint)]] if len(paths) == len(servers) else paths
+            afresh += _set_shards(program, [Shard(path, table, saved) for path in own], table, kinds)
+            continue
+        states = _rows_of_state(program, table) if 'state' in kinds else []
+        wholes = {name: var_records.file_of(dirname, name) for name in [table, *states]}
+        set_tables(program, {name: numpy.array(var_records.read_single(path).get_tensor())
+                             for name, path in wholes.items() if os.path.isfile(path)})
+        afresh += [name for name in states if not os.path.isfile(wholes[name])]
+    return afresh
+
+
+def load_shard(program, table, path, kinds):
+    """Loads the rows of a table that are in a file and belong to this pserver, and from the file beside it what its
+    updates keep of these kinds. Rows that the file lacks keep their initial values."""
+    _set_shards(program, [Shard(path, table)], table, kinds)
+
+
+def _set_shards(program, shards, table, kinds):
+    """Sets this pserver's rows of a table and of its states, and the scalars of these kinds. Returns the states that
+    the shards do not have."""
+    number, servers = program._pservers.index(program._ps_endpoint), len(program._pservers)
+    states = _rows_of_state(program, table) if 'state' in kinds else []
+    ids = numpy.concatenate([shard.ids for shard in shards])
+    have = [name for name in states if all(name in shard.columns for shard in shards)]
+    for name in [table, *have]:
+        filled = [shard.columns[name] for shard in shards if len(shard.ids)]
+        _set_rows(name, number, servers, ids, numpy.concatenate(filled) if filled else None)
+    scalars = shards[0].scalars
+    for held in held_by(program):
+        variable = global_scope().find_var(held.name)
+        if held.name in scalars and held.kind in kinds and variable is not None:
+            _set(held._replace(whole_shape=None), variable, scalars[held.name], shards[0].path, program._ps_endpoint)
+    return [name for name in states if name not in have]
+
+
+def set_tables(program, arrays):
+    """Sets this pserver's rows of tables sharded by id, and of their state, from whole variables by name. Returns the
+    names of the tables."""
+    servers = getattr(program, '_pservers', ())
+    found = [table for table in getattr(program, '_sharded_tables', ()) if table in arrays]
+    for table in found:
+        for name in [table, *(name for name in _rows_of_state(program, table) if name in arrays)]:
+            _set_rows(name, servers.index(program._ps_endpoint), len(servers), numpy.arange(len(arrays[name])),
+                      arrays[name])
+    return found
+
+
+def _set_rows(name, number, servers, ids, values):
+    """Sets this pserver's rows: those whose id leaves its number when divided by the number of pservers."""
+    if values is None:
+        return
+    own = ids % servers == number
+    rows = global_scope().var(name).get_selected_rows()
+    height = rows.height()
+    rows.set_rows([int(row) for row in ids[own]])
+    rows.set_height(height)
+    rows.get_tensor().set(numpy.ascontiguousarray(values[own]), None)

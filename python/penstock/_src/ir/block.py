@@ -1,0 +1,393 @@
+"""Block: a handle on a block of a program, which returns the handles of its ops and variables."""
+
+import inspect
+import warnings
+
+from penstock._src.base.call_site import call_site, stack_level
+from penstock._src.base.errors import suggestion
+from penstock._src.ir import unique_name
+from penstock._src.ir.descs import BlockDesc
+from penstock._src.ir.operator import Operator
+from penstock._src.ir.types import VarType, checked_shape, require_name, to_dtype
+from penstock._src.ir.variable import Parameter, Variable
+
+_LOD_TENSOR = int(VarType.LOD_TENSOR)
+# Ops of Fluid that have no kernel, and therefore no device.
+_WITHOUT_DEVICE = frozenset([
+    'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify',
+    'conditional_block', 'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv',
+    'rnn_memory_helper_grad', 'send', 'while'
+])
+
+
+def _device_of(device, type, attrs):
+    """Returns the device of an op inside device_guard, with Fluid's warnings if it differs from the requested one."""
+    if type in _WITHOUT_DEVICE:
+        warnings.warn('The Op(%s) is not support to set device.' % type)
+        return ''
+    force_cpu = attrs.get('force_cpu')
+    if force_cpu or type == 'less_than' and force_cpu is not None:
+        warnings.warn("force_cpu of %s and device_guard: 'device_guard' has higher priority when they are used at the "
+                      'same time.' % type)
+    return device
+
+
+class _Vars:
+    """Block.vars: the block's own variables by name, in their order; a read-only view."""
+
+    __slots__ = ('_block',)
+
+    def __init__(self, block):
+        self._block = block
+
+    def __getitem__(self, name):
+        block = self._block
+        if not block.program.desc.has_var(block.idx, name):
+            raise KeyError(name)
+        return block._var_handle(name)
+
+    def __contains__(self, name):
+        return isinstance(name, str) and self._block.program.desc.has_var(self._block.idx, name)
+
+    def __len__(self):
+        return len(self.keys())
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def keys(self):
+        return self._block.program.desc.vars(self._block.idx)
+
+    def values(self):
+        return [self._block._var_handle(name) for name in self.keys()]
+
+    def items(self):
+        return [(name, self._block._var_handle(name)) for name in self.keys()]
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+
+class Block:
+    """A block of a program: variables and ops. `Program.block` returns it.
+
+    Args:
+        program (Program): the program.
+        idx (int): its index.
+
+    Example:
+        block = fluid.default_main_program().global_block()
+        x = block.create_var(name='x', shape=[2], dtype='float32')
+        block.append_op('fill_constant', outputs={'Out': x}, attrs={'shape': [2], 'dtype': int(x.dtype), 'value': 1.0})
+    """
+
+    def __init__(self, program, idx):
+        self.program = program
+        self.idx = idx
+        self._desc = program.desc
+        self._op_handles = {}
+        self._var_handles = {}
+
+    @property
+    def desc(self):
+        """The block as Fluid's BlockDesc, a view: desc.op(i), desc.op_size(), desc.var(name) and so on."""
+        return BlockDesc(self._desc, self.idx)
+
+    def _sync_with_cpp(self):
+        """Does nothing: Python and C++ share the program."""
+
+    @property
+    def parent_idx(self):
+        """Index of the enclosing block; -1 for block 0."""
+        return self._desc.parent(self.idx)
+
+    @property
+    def forward_block_idx(self):
+        """For a gradient block, the index of its forward block; otherwise -1."""
+        return self._desc.forward_block(self.idx)
+
+    @property
+    def ops(self):
+        """Handles of its ops, in order, as they are now."""
+        return [self._op_handle(op_id) for op_id in self._desc.ops(self.idx)]
+
+    def _op_handle(self, op_id):
+        handle = self._op_handles.get(op_id)
+        if handle is None:
+            handle = self._op_handles[op_id] = Operator(self, op_id)
+        return handle
+
+    @property
+    def vars(self):
+        """The block's own variables by name, a read-only view."""
+        return _Vars(self)
+
+    def var(self, name):
+        """Returns a variable of this block.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            Variable: its handle.
+
+        Raises:
+            ValueError: the block has no such variable.
+            TypeError: `name` is not a str.
+        """
+        if not isinstance(name, str):
+            raise TypeError('a variable is looked up by its name, not by %s' % type(name).__name__)
+        if not self._desc.has_var(self.idx, name):
+            raise ValueError('var %s is not in this block' % name)
+        return self._var_handle(name)
+
+    def has_var(self, name):
+        """Returns whether this block has a variable.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            bool: whether this block declares it.
+        """
+        return self._desc.has_var(self.idx, name)
+
+    def _find_var_recursive(self, name):
+        owner = self._desc.block_of_var(self.idx, name)
+        return None if owner < 0 else self.program.block(owner)._var_handle(name)
+
+    def _var_recursive(self, name):
+        var = self._find_var_recursive(name)
+        if var is None:
+            raise ValueError('Var %s is not found recursively' % name)
+        return var
+
+    def _var_handle(self, name):
+        handle = self._var_handles.get(name)
+        if handle is None:
+            kind = Parameter if self._desc.var_facts(self.idx, name).is_parameter else Variable
+            handle = self._var_handles[name] = kind(self, name)
+        return handle
+
+    def all_parameters(self):
+        """Returns the parameters of this block.
+
+        Returns:
+            list[Parameter]: in the order of their declaration.
+        """
+        return list(self.iter_parameters())
+
+    def iter_parameters(self):
+        """Yields the parameters of this block.
+
+        Returns:
+            Iterator[Parameter]: in the order of their declaration.
+        """
+        return (var for var in self.vars.values() if isinstance(var, Parameter))
+
+    def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
+                   stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
+                   initializer=None, belong_to_optimizer=False, **unknown):
+        """Declares a variable, or returns the existing one of that name if the two declarations agree.
+
+        Args:
+            name (str | None): its name; None: a generated one.
+            shape (list[int] | None): its shape; -1: known at run time.
+            dtype (str | VarType | None): type of its elements.
+            type (VarType): kind of the variable.
+            lod_level (int | None): number of levels of sequences.
+            persistable (bool | None): whether its value stays in the scope between runs and is saved.
+            stop_gradient (bool): whether the backward pass stops at it.
+            is_data (bool): the caller feeds it.
+            need_check_feed (bool): the shape of a feed is checked.
+            error_clip (BaseErrorClipAttr | None): how its gradient is clipped in the backward pass.
+            capacity (int | None): ignored; accepted for compatibility with Fluid.
+            initializer (Initializer | None): adds the op that sets its initial value.
+            belong_to_optimizer (bool): ignored; accepted for compatibility with Fluid.
+            **unknown (object): other keywords, ignored with a warning; Fluid takes any.
+
+        Returns:
+            Variable: its handle.
+
+        Raises:
+            ValueError: a variable of this name contradicts the arguments.
+        """
+        for keyword in unknown:
+            known = inspect.signature(self.create_var).parameters
+            warnings.warn('create_var has no argument %s, which is ignored%s' % (keyword, suggestion(keyword, known)),
+                          stacklevel=stack_level())
+        desc = self._desc
+        if name is None:
+            name = unique_name.generator('_generated_var')
+        require_name(name)
+        if dtype is not None:
+            dtype = int(to_dtype(dtype))
+        if shape is not None:
+            shape = checked_shape(name, shape)
+        if desc.has_var(self.idx, name):
+            var = self._var_handle(name)
+            self._require_same(var, type, shape, dtype, lod_level, persistable)
+        else:
+            desc.create_var(self.idx, name, int(type), dtype, shape, lod_level, bool(persistable), stop_gradient,
+                            is_data, need_check_feed)
+            self._var_handles.pop(name, None)
+            var = self._var_handles[name] = Variable(self, name)
+        if error_clip is not None:
+            var.error_clip = error_clip
+        if initializer is not None:
+            initializer(var, self)
+        return var
+
+    def _clone_variable(self, var, force_persistable=True):
+        """Declares a variable as one of another program is declared; without parameters' facts, as in Fluid."""
+        persistable = var.persistable or force_persistable
+        if var.type in (VarType.STEP_SCOPES, VarType.RAW):
+            return self.create_var(name=var.name, type=var.type, persistable=var.persistable)
+        lod_level = var.lod_level if var.type != VarType.SELECTED_ROWS else None
+        return self.create_var(name=var.name, type=var.type, shape=var.shape, dtype=var.dtype, lod_level=lod_level,
+                               persistable=persistable, is_data=var.is_data, need_check_feed=var.need_check_feed)
+
+    def _create_temporary(self, name, dtype, stop_gradient):
+        """Does the work of create_var without its checks, for a newly generated name."""
+        self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
+        var = self._var_handles[name] = Variable(self, name)
+        return var
+
+    def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
+        """Raises if a second declaration contradicts the first."""
+        for what, asked, there in (('type', kind, var.type), ('shape', shape, list(var.shape)),
+                                   ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
+                                   ('persistable', persistable, var.persistable)):
+            if asked is not None and asked != there:
+                raise ValueError('variable %s already exists with the %s %s; it cannot also have the %s %s' %
+                                 (var.name, what, there, what, asked))
+
+    def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,
+                         optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
+                         is_distributed=False, lod_level=0, persistable=True, need_clip=True):
+        """Declares a parameter in block 0.
+
+        Args:
+            shape (list[int]): its shape; extents above 0.
+            dtype (str | VarType): type of its elements.
+            name (str | None): its name; None: a generated one.
+            type (VarType): kind of the variable.
+            initializer (Initializer | None): adds the op that sets its initial value, once.
+            trainable (bool): whether an optimizer updates it.
+            optimize_attr (dict | None): {'learning_rate': factor}.
+            regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
+            do_model_average (bool | None): whether ModelAverage averages it.
+            stop_gradient (bool): whether the backward pass stops at it.
+            is_distributed (bool): whether it is a table that is sharded by id over pservers.
+            lod_level (int): number of levels of sequences.
+            persistable (bool): accepted for compatibility with Fluid; a parameter always is.
+            need_clip (bool): ignored; accepted for compatibility with Fluid.
+
+        Returns:
+            Parameter: its handle.
+
+        Raises:
+            ValueError: an extent is not above 0, or a variable of this name contradicts the arguments.
+        """
+        if shape is None or dtype is None:
+            raise ValueError('parameter %s needs a shape and an element type' % name)
+        if name is None:
+            name = unique_name.generator('_generated_var')
+        require_name(name)
+        shape = checked_shape(name, shape)
+        if not shape or min(shape) <= 0:
+            raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
+                             (name, tuple(shape)))
+        top = self.program.global_block()
+        desc = self._desc
+        dtype = int(to_dtype(dtype))
+        known = desc.has_var(0, name)
+        if known:
+            self._require_same(top._var_handle(name), type, shape, dtype, None, None)
+        desc.create_parameter(name, int(type), dtype, shape, lod_level, trainable, is_distributed, stop_gradient,
+                              1.0 if optimize_attr is None else optimize_attr['learning_rate'])
+        param = top._var_handles.get(name)
+        if not isinstance(param, Parameter):
+            param = top._var_handles[name] = Parameter(top, name)
+        # If a name is declared again, the last declaration counts, including its defaults.
+        top.program._parameter_attrs.pop(name, None)
+        if optimize_attr is not None:
+            param.optimize_attr = optimize_attr
+        if regularizer is not None:
+            param.regularizer = regularizer
+        if do_model_average is not None:
+            param.do_model_average = do_model_average
+        if initializer is not None and not (known and self._is_written(name)):
+            initializer(param, self)
+        return param
+
+    def _is_written(self, name):
+        return any(name in op.output_arg_names for op in self.program.global_block().ops)
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+        """Adds an op at the end.
+
+        Args:
+            type (str): its type.
+            inputs (dict | None): slot -> Variable, name, or list of them.
+            outputs (dict | None): slot -> Variable, name, or list of them.
+            attrs (dict | None): attributes by name.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
+
+        Returns:
+            Operator: its handle.
+
+        Raises:
+            penstock.ProgramError: the op is unknown, or its arguments do not match its declaration.
+        """
+        return self._insert(-1, type, inputs, outputs, attrs)
+
+    def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert(0, type, inputs, outputs, attrs)
+
+    def _insert_op(self, index, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert(index, type, inputs, outputs, attrs)
+
+    def _insert(self, position, type, inputs, outputs, attrs):
+        if type is None:
+            raise ValueError('append_op: type must be the name of an op, not None')
+        context = self.program._op_context
+        context.location = call_site()
+        device = context.device
+        if device:
+            context.device = _device_of(device, type, attrs or {})
+        try:
+            op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
+        finally:
+            context.device = device
+        handle = self._op_handles[op_id] = Operator(self, op_id)
+        return handle
+
+    def _remove_op(self, index):
+        op_id = self._desc.ops(self.idx)[index]
+        self._desc.remove_op(self.idx, op_id)
+        self._op_handles.pop(op_id, None)
+
+    def _remove_var(self, name):
+        self._desc.remove_var(self.idx, name)
+        self._var_handles.pop(name, None)
+
+    def _rename_var(self, name, new_name):
+        if not self._desc.rename_var(self.idx, name, new_name):
+            raise ValueError('var %s is not in this block' % name)
+        self._var_handles.pop(name, None)
+        return self._var_handle(new_name)
+
+    def to_string(self, throw_on_error=True, with_details=False):
+        """Prints variables and ops as text.
+
+        Args:
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): ignored; accepted for compatibility with Fluid.
+
+        Returns:
+            str: one line each.
+        """
+        return '\n'.join([var.to_string() for var in self.vars.values()] + [str(op) for op in self.ops])
+
+    __str__ = to_string

@@ -1,0 +1,26 @@
+"""Names that only fluid.core has: classes of imperative mode, other names of things, and a function without effect."""
+
+from penstock._penstock import LoDTensor, ProgramError
+from penstock._src.imperative import refused
+from penstock._src.ir.registry import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX
+
+__all__ = ['EnforceNotMet', 'kEmptyVarName', 'kGradVarSuffix']
+
+EnforceNotMet = ProgramError    # Fluid's names
+# Of imperative mode; static scripts name them in isinstance().
+VarBase, Layer, Tracer, BackwardStrategy, ParallelStrategy, NCCLParallelContext = (
+    refused.class_of('fluid.core.' + _name) for _name in
+    ('VarBase', 'Layer', 'Tracer', 'BackwardStrategy', 'ParallelStrategy', 'NCCLParallelContext'))
+Tensor = LoDTensor
+
+
+def __unittest_throw_exception__():
+    """Raises EnforceNotMet, for tests of callers."""
+    raise ProgramError('this is a test exception')
+
+
+def _set_eager_deletion_mode(threshold, fraction, fast):
+    """Does nothing: a value is always freed after its last reader."""
+
+
+kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX

@@ -1,0 +1,496 @@
+"""BlockDesc, OpDesc and (in var_desc.py) VarDesc: Fluid's low-level interface to a program, as views of the C++ value.
+
+A view is (program, block, id or name), like the handles of framework.py, and reads and changes the same program.
+"""
+
+import enum
+
+from penstock import _penstock
+from penstock._penstock import ProgramDesc
+from penstock._src.ir.var_desc import VarDesc, View, text, texts
+
+# In the order of the wire form's numbers.
+ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 'BOOLEANS', 'BLOCK', 'LONG', 'BLOCKS',
+              'LONGS')
+
+
+class AttrType(str, enum.Enum):
+    """Kinds of attributes; each equals its name in the wire form.
+
+    Example:
+        op = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0).block.ops[-1]
+        assert op.desc.attr_type('scale') == fluid.core.AttrType.FLOAT
+    """
+    INT = 'INT'
+    INTS = 'INTS'
+    LONG = 'LONG'
+    LONGS = 'LONGS'
+    FLOAT = 'FLOAT'
+    FLOATS = 'FLOATS'
+    STRING = 'STRING'
+    STRINGS = 'STRINGS'
+    BOOL = 'BOOLEAN'
+    BOOLS = 'BOOLEANS'
+    BLOCK = 'BLOCK'
+    BLOCKS = 'BLOCKS'
+
+
+class BlockDesc(View):
+    """A view of one block of a program. It can be used as its index where an index is expected.
+
+    Example:
+        fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr='w')
+        block = fluid.default_main_program().desc.block(0)
+        assert block.op(0).type() == 'mul' and block.has_var('w')
+    """
+
+    __slots__ = ()
+
+    @property
+    def id(self):
+        """Its index in the program."""
+        return self._at[0]
+
+    def __index__(self):
+        return self.id
+
+    def __eq__(self, other):
+        return self.id == other if isinstance(other, int) else super().__eq__(other)
+
+    __hash__ = View.__hash__
+
+    @property
+    def parent(self):
+        """Index of the enclosing block; -1 for block 0."""
+        return self._program.parent(self.id)
+
+    def get_forward_block_idx(self):
+        """Returns the index of the block whose gradient this block computes.
+
+        Returns:
+            int: the index, or -1 if this block computes no gradient.
+        """
+        return self._program.forward_block(self.id)
+
+    def op_size(self):
+        """Counts the ops of the block.
+
+        Returns:
+            int: the number of ops.
+        """
+        return self._program.op_count(self.id)
+
+    def op(self, index):
+        """Returns the op at a position.
+
+        Args:
+            index (int): the position, from 0.
+
+        Returns:
+            OpDesc: a view of the op.
+
+        Raises:
+            IndexError: the block has no such op.
+        """
+        ops = self._program.ops(self.id)
+        if not 0 <= index < len(ops):
+            raise IndexError('there is no op %d in block %d, which has %d ops' % (index, self.id, len(ops)))
+        return OpDesc(self._program, self.id, ops[index])
+
+    def append_op(self):
+        """Appends an op that has no type yet.
+
+        Returns:
+            OpDesc: the new op.
+        """
+        return self._insert_op(-1)
+
+    def _prepend_op(self):
+        return self._insert_op(0)
+
+    def _insert_op(self, position):
+        return OpDesc(self._program, self.id, _penstock.insert_empty_op(self._program, self.id, position))
+
+    def _remove_op(self, begin, end):
+        for op_id in self._program.ops(self.id)[begin:end]:
+            self._program.remove_op(self.id, op_id)
+
+    def var(self, name):
+        """Returns the variable with a name; declares it if it does not exist.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable.
+        """
+        name = text(name)
+        if not self._program.has_var(self.id, name):
+            self._program.create_var(self.id, name)
+        return VarDesc(self._program, self.id, name)
+
+    def has_var(self, name):
+        """Returns whether this block declares a variable.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            bool: True if it does.
+        """
+        return self._program.has_var(self.id, text(name))
+
+    def has_var_recursive(self, name):
+        """Returns whether this block or an enclosing one declares a variable.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            bool: True if one does.
+        """
+        return self._program.block_of_var(self.id, text(name)) >= 0
+
+    def find_var(self, name):
+        """Finds a variable that this block declares.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable, or None.
+        """
+        return VarDesc(self._program, self.id, text(name)) if self.has_var(name) else None
+
+    def find_var_recursive(self, name):
+        """Finds a variable that this block or an enclosing one declares; the innermost declaration counts.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable, or None.
+        """
+        owner = self._program.block_of_var(self.id, text(name))
+        return None if owner < 0 else VarDesc(self._program, owner, text(name))
+
+    def all_vars(self):
+        """Lists the variables that the block declares.
+
+        Returns:
+            list[VarDesc]: a view of each.
+        """
+        return [VarDesc(self._program, self.id, name) for name in self._program.vars(self.id)]
+
+    def _rename_var(self, name, new_name):
+        if not self._program.rename_var(self.id, text(name), text(new_name)):
+            raise ValueError('var %s is not in this block' % text(name))
+
+    def _remove_var(self, name):
+        self._program.remove_var(self.id, text(name))
+
+
+class OpDesc(View):
+    """A view of one op: its type, the variables that it reads and writes, and its attributes.
+
+    Args:
+        program (ProgramDesc | None): the program of the op; None: an op without a program, which another op may copy.
+        *at (int): the index of the block and the id of the op.
+
+    Example:
+        op = fluid.core.OpDesc()
+        op.set_type('scale')
+        op.set_input('X', ['a'])
+        op.set_output('Out', ['b'])
+        op._set_attr('scale', 2.0)
+        assert op.input('X') == ['a'] and op.attr('scale') == 2.0
+    """
+
+    __slots__ = ()
+
+    def __init__(self, program=None, *at):
+        if program is None:    # an op without a program, which another one may copy
+            program = ProgramDesc()
+            at = (0, _penstock.insert_empty_op(program, 0, -1))
+        super().__init__(program, *at)
+
+    def block(self):
+        """Returns the block of the op.
+
+        Returns:
+            BlockDesc: a view of the block.
+        """
+        return BlockDesc(self._program, self._at[0])
+
+    def copy_from(self, other):
+        """Copies type, inputs, outputs and attributes of another op.
+
+        Args:
+            other (OpDesc): the other op.
+        """
+        _penstock.copy_op(self._program, *self._at, other._program, *other._at)
+
+    def type(self):
+        """Returns the type, such as 'mul'.
+
+        Returns:
+            str: the type.
+        """
+        return self._program.op_type(*self._at)
+
+    def set_type(self, kind):
+        """Changes the type.
+
+        Args:
+            kind (str): the new type.
+        """
+        _penstock.set_op_type(self._program, *self._at, kind)
+
+    def inputs(self):
+        """Returns the variables that the op reads.
+
+        Returns:
+            dict: {slot: [name]}.
+        """
+        return self._program.op_inputs(*self._at)
+
+    def outputs(self):
+        """Returns the variables that the op writes.
+
+        Returns:
+            dict: {slot: [name]}.
+        """
+        return self._program.op_outputs(*self._at)
+
+    def input(self, slot):
+        """Returns the variables of an input slot.
+
+        Args:
+            slot (str): the slot.
+
+        Returns:
+            list[str]: their names; empty if the op has no such slot.
+        """
+        return self.inputs().get(slot, [])
+
+    def output(self, slot):
+        """Returns the variables of an output slot.
+
+        Args:
+            slot (str): the slot.
+
+        Returns:
+            list[str]: their names; empty if the op has no such slot.
+        """
+        return self.outputs().get(slot, [])
+
+    def input_names(self):
+        """Lists the input slots.
+
+        Returns:
+            list[str]: the slots.
+        """
+        return list(self.inputs())
+
+    def output_names(self):
+        """Lists the output slots.
+
+        Returns:
+            list[str]: the slots.
+        """
+        return list(self.outputs())
+
+    def input_arg_names(self):
+        """Lists all variables that the op reads.
+
+        Returns:
+            list[str]: their names.
+        """
+        return [name for names in self.inputs().values() for name in names]
+
+    def output_arg_names(self):
+        """Lists all variables that the op writes.
+
+        Returns:
+            list[str]: their names.
+        """
+        return [name for names in self.outputs().values() for name in names]
+
+    def set_input(self, slot, names):
+        """Sets the variables of an input slot.
+
+        Args:
+            slot (str): the slot.
+            names (list[str]): the names.
+        """
+        self._program.set_op_input(*self._at, slot, texts(names))
+
+    def set_output(self, slot, names):
+        """Sets the variables of an output slot.
+
+        Args:
+            slot (str): the slot.
+            names (list[str]): the names.
+        """
+        self._program.set_op_output(*self._at, slot, texts(names))
+
+    def _rename_input(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), True, False)
+
+    def _rename_output(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
+
+    def attr_names(self):
+        """Lists the attributes.
+
+        Returns:
+            list[str]: their names.
+        """
+        return list(self._program.op_attrs(*self._at))
+
+    def has_attr(self, name):
+        """Returns whether the op has an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            bool: True if it has.
+        """
+        return self._program.op_attr_kind(*self._at, name) is not None
+
+    def attr_type(self, name):
+        """Returns the kind of an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            AttrType: the kind.
+
+        Raises:
+            ValueError: the op has no such attribute.
+        """
+        kind = self._program.op_attr_kind(*self._at, name)
+        if kind is None:
+            raise ValueError('op %s has no attribute %s' % (self.type(), name))
+        return AttrType(ATTR_KINDS[kind])
+
+    def attr(self, name):
+        """Returns the value of an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            bool | int | float | str | list: the value; for an attribute that names blocks, a BlockDesc or a list of
+                them.
+
+        Raises:
+            ValueError: the op has no such attribute.
+        """
+        kind = self.attr_type(name)
+        value = self._program.op_attrs(*self._at)[name]
+        return value_of_attr(self._program, kind, value)
+
+    def _set_attr(self, name, value):
+        """Sets an attribute.
+
+        Args:
+            name (str): the name.
+            value (bool | int | float | str | list | BlockDesc): the value.
+        """
+        if isinstance(value, BlockDesc):
+            self.set_block_attr(name, value)
+        else:
+            self._program.set_op_attr(*self._at, name, value)
+
+    set_attr = _set_attr
+
+    def remove_attr(self, name):
+        """Removes an attribute.
+
+        Args:
+            name (str): the name.
+        """
+        self._program.remove_op_attr(*self._at, name)
+
+    def set_block_attr(self, name, block):
+        """Sets an attribute that names a block.
+
+        Args:
+            name (str): the name.
+            block (BlockDesc): the block.
+        """
+        _penstock.set_op_blocks(self._program, *self._at, name, [block.id], False)
+
+    def set_blocks_attr(self, name, blocks):
+        """Sets an attribute that names several blocks.
+
+        Args:
+            name (str): the name.
+            blocks (list[BlockDesc]): the blocks.
+        """
+        _penstock.set_op_blocks(self._program, *self._at, name, [block.id for block in blocks], True)
+
+    def _block_attr_id(self, name):
+        return self.attr(name).id
+
+    def _blocks_attr_ids(self, name):
+        return [block.id for block in self.attr(name)]
+
+    def check_attrs(self):
+        """Adds missing attributes with their defaults."""
+        _penstock.check_op_attrs(self._program, *self._at)
+
+    def infer_shape(self, block):
+        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
+
+        Args:
+            block (BlockDesc): the block.
+        """
+        _penstock.infer_op(block._program, block.id, self._program, *self._at)
+
+    def infer_var_type(self, block):
+        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
+
+        Args:
+            block (BlockDesc): the block.
+        """
+        _penstock.infer_op(block._program, block.id, self._program, *self._at)
+
+    def __str__(self):
+        return self._program.op_to_string(*self._at)
+
+
+def value_of_attr(program, kind, value):
+    """Converts an attribute's value from C++ to the value that attr() returns: blocks instead of their indices."""
+    if kind == AttrType.BLOCK:
+        return BlockDesc(program, value)
+    if kind == AttrType.BLOCKS:
+        return [BlockDesc(program, index) for index in value]
+    return value
+
+
+def grad_op_descs(op, no_grad_names, grad_blocks):
+    """Returns the gradient ops of an op, in a new program, and {gradient: forward variable}."""
+    program, forward_of = _penstock.grad_ops_of(op._program, *op._at, sorted(texts(no_grad_names)),
+                                                grad_blocks[0].id if grad_blocks else -1)
+    return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
+
+
+def block_at(program, index):
+    """Returns the block at an index.
+
+    Args:
+        index (int): from 0.
+
+    Returns:
+        BlockDesc: a view of the block.
+
+    Raises:
+        IndexError: the block does not exist.
+    """
+    if not 0 <= index < program.num_blocks():
+        raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))
+    return BlockDesc(program, index)

@@ -1,0 +1,341 @@
+"""IrNode, IrVarNode and IrOpNode: nodes of a core.Graph as Fluid's Python passes hold them."""
+
+from penstock._src.ir.block import Block
+from penstock._src.ir.graph import Node
+
+
+def view_of(node):
+    """Returns the IrOpNode or IrVarNode of a core.Node."""
+    return IrOpNode(node) if node.is_op() else IrVarNode(node)
+
+
+def set_attr(desc, name, value):
+    """Sets an attribute of an OpDesc; its value may be a Block, or a list of them."""
+    if isinstance(value, Block):
+        desc.set_block_attr(name, value.desc)
+    elif isinstance(value, list) and value and all(isinstance(one, Block) for one in value):
+        desc.set_blocks_attr(name, [one.desc for one in value])
+    else:
+        desc._set_attr(name, value)
+
+
+class IrNode:
+    """A node of an IrGraph. Two of the same core.Node are equal.
+
+    Args:
+        node (Node): the node of the core.Graph; the attribute `node`.
+
+    Raises:
+        TypeError: `node` is not a core.Node.
+
+    Example:
+        fluid.layers.relu(fluid.data('x', [2]))
+        graph = fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc))
+        assert sorted(node.name() for node in graph.all_nodes()) == ['relu', 'relu_0.tmp_0', 'x']
+    """
+
+    def __init__(self, node):
+        if not isinstance(node, Node):
+            raise TypeError('%s takes a core.Node, not %r' % (type(self).__name__, node))
+        self.node = node
+
+    def __eq__(self, other):
+        return isinstance(other, IrNode) and self.node is other.node
+
+    def __hash__(self):
+        return hash(self.node)
+
+    def __repr__(self):
+        return repr(self.node)
+
+    def name(self):
+        """Returns the type of the op, or the name of the variable.
+
+        Returns:
+            str: the text.
+        """
+        return self.node.name()
+
+    def node_type(self):
+        """Returns the kind of the node.
+
+        Returns:
+            Node.Type: Operation or Variable.
+        """
+        return self.node.node_type()
+
+    def var(self):
+        """Returns the declaration of the variable.
+
+        Returns:
+            VarDesc: None for an op, and for a variable that only orders ops.
+        """
+        return self.node.var()
+
+    def op(self):
+        """Returns the op.
+
+        Returns:
+            OpDesc: None for a variable.
+        """
+        return self.node.op()
+
+    def id(self):
+        """Returns the number of the node.
+
+        Returns:
+            int: unique in the graph.
+        """
+        return self.node.id()
+
+    def is_op(self):
+        """Tells whether it is an op.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self.node.is_op()
+
+    def is_var(self):
+        """Tells whether it is a variable.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self.node.is_var()
+
+    def is_ctrl_var(self):
+        """Tells whether it is a variable that only orders ops.
+
+        Returns:
+            bool: True if it is.
+        """
+        return self.node.is_ctrl_var()
+
+    @property
+    def inputs(self):
+        """The nodes before it, a list."""
+        return [view_of(node) for node in self.node.inputs]
+
+    @property
+    def outputs(self):
+        """The nodes behind it, a list."""
+        return [view_of(node) for node in self.node.outputs]
+
+    def clear_inputs(self):
+        """Removes the edges from the nodes before it; these keep theirs."""
+        self.node.clear_inputs()
+
+    def clear_outputs(self):
+        """Removes the edges to the nodes behind it; these keep theirs."""
+        self.node.clear_outputs()
+
+    def append_input(self, node):
+        """Adds an edge from a node; that one needs append_output.
+
+        Args:
+            node (IrNode): the node before it.
+        """
+        self.node.append_input(node.node)
+
+    def append_output(self, node):
+        """Adds an edge to a node; that one needs append_input.
+
+        Args:
+            node (IrNode): the node behind it.
+        """
+        self.node.append_output(node.node)
+
+    def remove_input(self, node):
+        """Removes the edge from a node.
+
+        Args:
+            node (IrNode): the node before it.
+        """
+        self.node.remove_input(node.node)
+
+    def remove_output(self, node):
+        """Removes the edge to a node.
+
+        Args:
+            node (IrNode): the node behind it.
+        """
+        self.node.remove_output(node.node)
+
+    def remove_input_by_id(self, node_id):
+        """Removes the edge from a node.
+
+        Args:
+            node_id (int): the number of the node before it.
+        """
+        self.node.remove_input(node_id)
+
+    def remove_output_by_id(self, node_id):
+        """Removes the edge to a node.
+
+        Args:
+            node_id (int): the number of the node behind it.
+        """
+        self.node.remove_output(node_id)
+
+    def _desc(self, kind):
+        if self.node._desc is None:
+            raise ValueError('%s has no %s' % (self.name(), kind))
+        return self.node._desc
+
+
+class IrVarNode(IrNode):
+    """A value of a variable in an IrGraph.
+
+    Args:
+        node (Node): the node of the core.Graph.
+
+    Raises:
+        TypeError: `node` is not a variable's.
+
+    Example:
+        fluid.layers.relu(fluid.data('x', [2]))
+        graph = fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc))
+        x, = [node for node in graph.all_var_nodes() if node.name() == 'x']
+        assert x.shape() == [2] and not x.persistable()
+    """
+
+    def __init__(self, node):
+        super().__init__(node)
+        if not node.is_var():
+            raise TypeError('IrVarNode takes the node of a variable, not %r' % (node,))
+
+    def set_shape(self, shape):
+        """Changes the shape of the variable.
+
+        Args:
+            shape (list[int]): the shape.
+        """
+        self._desc('VarDesc').set_shape(shape)
+
+    def persistable(self):
+        """Tells whether the variable keeps its value between runs.
+
+        Returns:
+            bool: True if it does.
+        """
+        return self._desc('VarDesc').persistable()
+
+    def type(self):
+        """Returns the kind of the variable.
+
+        Returns:
+            VarType: such as LOD_TENSOR.
+        """
+        return self._desc('VarDesc').type()
+
+    def dtype(self):
+        """Returns the type of its elements.
+
+        Returns:
+            VarType: such as FP32.
+        """
+        return self._desc('VarDesc').dtype()
+
+    def shape(self):
+        """Returns its shape.
+
+        Returns:
+            list[int]: -1: known at run time.
+        """
+        return self._desc('VarDesc').shape()
+
+
+class IrOpNode(IrNode):
+    """An op in an IrGraph.
+
+    Args:
+        node (Node): the node of the core.Graph.
+
+    Raises:
+        TypeError: `node` is not an op's.
+
+    Example:
+        fluid.layers.relu(fluid.data('x', [2]))
+        graph = fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc))
+        relu, = graph.all_op_nodes()
+        assert relu.input('X') == ['x'] and [node.name() for node in relu.outputs] == ['relu_0.tmp_0']
+    """
+
+    def __init__(self, node):
+        super().__init__(node)
+        if not node.is_op():
+            raise TypeError('IrOpNode takes the node of an op, not %r' % (node,))
+
+    def rename_input(self, old_input_name, new_input_name):
+        """Makes the op read another variable, without a change of edges.
+
+        Args:
+            old_input_name (str): the variable that it read.
+            new_input_name (str): the other one.
+        """
+        self._desc('OpDesc')._rename_input(old_input_name, new_input_name)
+
+    def rename_output(self, old_output_name, new_output_name):
+        """Makes the op write another variable, without a change of edges.
+
+        Args:
+            old_output_name (str): the variable that it wrote.
+            new_output_name (str): the other one.
+        """
+        self._desc('OpDesc')._rename_output(old_output_name, new_output_name)
+
+    def input(self, name):
+        """Returns the variables of an input.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: their names.
+        """
+        return self._desc('OpDesc').input(name)
+
+    def output(self, name):
+        """Returns the variables of an output.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: their names.
+        """
+        return self._desc('OpDesc').output(name)
+
+    def set_type(self, new_type):
+        """Changes the type of the op; name() stays.
+
+        Args:
+            new_type (str): the type.
+        """
+        self._desc('OpDesc').set_type(new_type)
+
+    def set_attr(self, name, val):
+        """Sets an attribute.
+
+        Args:
+            name (str): its name.
+            val (bool | int | float | str | list | Block): its value.
+        """
+        set_attr(self._desc('OpDesc'), name, val)
+
+    def input_arg_names(self):
+        """Returns the variables that the op reads.
+
+        Returns:
+            list[str]: their names.
+        """
+        return self._desc('OpDesc').input_arg_names()
+
+    def output_arg_names(self):
+        """Returns the variables that the op writes.
+
+        Returns:
+            list[str]: their names.
+        """
+        return self._desc('OpDesc').output_arg_names()

@@ -1,0 +1,59 @@
+"""What Python adds to the classes of C++: Fluid's methods that are made of others, and docstrings.
+
+pybind11's classes cannot be derived from here, because C++ makes their objects. So all that they get is in this module,
+which the package imports first.
+"""
+
+from penstock._penstock import LoDTensor, LoDTensorArray, ProgramDesc, RuntimeVariable, Scope, SelectedRows
+from penstock._src.ir import tensors, value_docs
+from penstock._src.ir.descs import BlockDesc, block_at
+
+_append_block = ProgramDesc.append_block
+
+
+def _append(program, parent):
+    """Appends a block inside another.
+
+    Args:
+        parent (int | BlockDesc): the enclosing block.
+
+    Returns:
+        int | BlockDesc: the index of the new block, or a view of it if `parent` is a view.
+    """
+    index = _append_block(program, parent)
+    return BlockDesc(program, index) if isinstance(parent, BlockDesc) else index
+
+
+def _version(program):
+    return program.version or 0
+
+
+_METHODS = {
+    ProgramDesc: {'block': block_at, 'append_block': _append, '_version': _version},
+    LoDTensor: {
+        '_to_dlpack': tensors.to_dlpack,
+        '_set_dims': tensors.set_dims,
+        '_get_dims': LoDTensor.shape,
+        '_alloc_float': tensors.alloc('float32'),
+        '_alloc_double': tensors.alloc('float64'),
+        '_alloc_int': tensors.alloc('int32'),
+        '_copy': tensors.copy,
+        '_mutable_data': tensors.mutable_data,
+        '__getitem__': tensors.part,
+    },
+    Scope: {'_remove_from_pool': tensors.remove_from_pool},
+    RuntimeVariable: {'get_fetch_list': RuntimeVariable.get_lod_tensor_array},
+}
+_DOCS = {
+    LoDTensor: value_docs.LOD_TENSOR,
+    LoDTensorArray: value_docs.LOD_TENSOR_ARRAY,
+    SelectedRows: value_docs.SELECTED_ROWS,
+    Scope: value_docs.SCOPE,
+    ProgramDesc: value_docs.PROGRAM_DESC,
+}
+
+for _class, _methods in _METHODS.items():
+    for _name, _method in _methods.items():
+        setattr(_class, _name, _method)
+for _class, _doc in _DOCS.items():
+    _class.__doc__ = _doc

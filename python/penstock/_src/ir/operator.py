@@ -1,0 +1,207 @@
+"""Operator: a handle on an op of a block (framework.py explains handles)."""
+
+from penstock._src.base.bad_arguments import guarded
+from penstock._src.ir.descs import ATTR_KINDS, OpDesc, value_of_attr
+from penstock._src.ir.types import op_proto_and_checker_maker
+
+_CALLSTACK = op_proto_and_checker_maker.kOpCreationCallstackAttrName()
+
+
+class Operator:
+    """An op of a block. `Block.append_op` creates it.
+
+    Args:
+        block (Block): the block.
+        op_id (int): its identity, which does not change with its position.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        op = fluid.default_main_program().global_block().ops[0]
+        assert op.type == 'mul' and op.input('X') == ['x']
+    """
+
+    __slots__ = ('block', '_id', '_desc', '__weakref__')
+
+    @guarded
+    def __init__(self, block, op_id):
+        self.block = block
+        self._id = op_id
+        self._desc = block.program.desc
+
+    @property
+    def desc(self):
+        """The op as Fluid's OpDesc, a view: desc.type(), desc.input('X'), desc.set_input('X', names) and so on."""
+        return OpDesc(self._desc, self.block.idx, self._id)
+
+    @property
+    def type(self):
+        """Its type, such as 'mul'."""
+        return self._desc.op_type(self.block.idx, self._id)
+
+    @property
+    def idx(self):
+        """Its current position in the block."""
+        return self._desc.op_position(self.block.idx, self._id)
+
+    @property
+    def location(self):
+        """The user's line that created it: 'train.py:12 in model'."""
+        return self._desc.op_location(self.block.idx, self._id)
+
+    def _inputs(self):
+        return self._desc.op_inputs(self.block.idx, self._id)
+
+    def _outputs(self):
+        return self._desc.op_outputs(self.block.idx, self._id)
+
+    def input(self, name):
+        """Returns the names in an input slot.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: names of variables; empty for a slot that the op lacks.
+        """
+        return self._inputs().get(name, [])
+
+    def output(self, name):
+        """Returns the names in an output slot.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: names of variables; empty for a slot that the op lacks.
+        """
+        return self._outputs().get(name, [])
+
+    @property
+    def input_names(self):
+        """Its input slots."""
+        return list(self._inputs())
+
+    @property
+    def output_names(self):
+        """Its output slots."""
+        return list(self._outputs())
+
+    @property
+    def input_arg_names(self):
+        """Names of all variables that it reads."""
+        return [name for names in self._inputs().values() for name in names]
+
+    @property
+    def output_arg_names(self):
+        """Names of all variables that it writes."""
+        return [name for names in self._outputs().values() for name in names]
+
+    def all_attrs(self):
+        """Returns its attributes.
+
+        Returns:
+            dict: values by name; of an attribute that names blocks, such as sub_block, the Blocks.
+        """
+        attrs = self._attrs()
+        for name in attrs:
+            kind = self.attr_type(name)
+            if kind in ('BLOCK', 'BLOCKS'):
+                attrs[name] = self._block_attr(name) if kind == 'BLOCK' else self._blocks_attr(name)
+        return attrs
+
+    def _attrs(self):
+        return self._desc.op_attrs(self.block.idx, self._id)
+
+    @property
+    def attr_names(self):
+        """Names of its attributes; with 'op_callstack', if its location is known."""
+        names = list(self._attrs())
+        return names + [_CALLSTACK] if _CALLSTACK not in names and self.location else names
+
+    def has_attr(self, name):
+        """Returns whether it has an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            bool: whether the op has it.
+        """
+        return name in self._attrs() or (name == _CALLSTACK and bool(self.location))
+
+    def attr(self, name):
+        """Returns the value of an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            Its value; for an attribute that names blocks, such as sub_block, their BlockDescs; for op_callstack a
+            list[str] with the user's line, as in a traceback.
+
+        Raises:
+            ValueError: the attribute does not exist.
+        """
+        attrs = self._attrs()
+        if name == _CALLSTACK and name not in attrs and self.location:
+            line, _, function = self.location.partition(' in ')
+            file, _, number = line.rpartition(':')
+            return ['  File "%s", line %s, in %s' % (file, number, function or '<module>')]
+        if name not in attrs:
+            raise ValueError('op %s has no attribute %s; it has %s' % (self.type, name, ', '.join(sorted(attrs))))
+        return value_of_attr(self._desc, self.attr_type(name), attrs[name])
+
+    def attr_type(self, name):
+        """Returns the kind of an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            str | None: 'INT', 'FLOATS' and so on; None if the attribute does not exist.
+        """
+        kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
+        if kind is None:
+            return 'STRINGS' if name == _CALLSTACK and self.location else None
+        return ATTR_KINDS[kind]
+
+    def _block_attr_id(self, name):
+        return self.attr(name).id
+
+    def _block_attr(self, name):
+        return self.block.program.block(self._block_attr_id(name))
+
+    def _blocks_attr_ids(self, name):
+        return [block.id for block in self.attr(name)]
+
+    def _blocks_attr(self, name):
+        return [self.block.program.block(index) for index in self._blocks_attr_ids(name)]
+
+    def _set_attr(self, name, value):
+        self._desc.set_op_attr(self.block.idx, self._id, name, value)
+
+    def _remove_attr(self, name):
+        self._desc.remove_op_attr(self.block.idx, self._id, name)
+
+    def _rename_input(self, old_name, new_name):
+        self._desc.rename_in_op(self.block.idx, self._id, old_name, new_name, True, False)
+
+    def _rename_output(self, old_name, new_name):
+        self._desc.rename_in_op(self.block.idx, self._id, old_name, new_name, False, True)
+
+    def to_string(self, throw_on_error=True):
+        """Prints the op as text.
+
+        Args:
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+
+        Returns:
+            str: one line.
+        """
+        return self._desc.op_to_string(self.block.idx, self._id)
+
+    def __str__(self):
+        return self.to_string()
+
+    def __repr__(self):
+        return '<Operator %s>' % self.type

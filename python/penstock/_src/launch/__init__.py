@@ -1,0 +1,1 @@
+"""The launcher of jobs: `python -m penstock.distributed.launch`."""

@@ -1,0 +1,47 @@
+"""The roles' output on the terminal of the launcher."""
+
+import sys
+
+from penstock._src.launch.logs import say
+
+
+class Echo:
+    """Copies to the terminal the text that a role has written to its log since the last call.
+
+    path    the log
+    begin   the position in the log at which copying starts
+    prefix  precedes each line, so that lines of several roles can be distinguished; "": the text is copied unchanged
+    """
+
+    def __init__(self, path, begin=0, prefix=""):
+        try:
+            self._log = open(path, "rb")  # closed with the process
+            self._log.seek(begin)
+        except OSError as error:
+            say(f"launch: {path} cannot be shown: {error.strerror or error}")
+            self._log = None
+        self._prefix = prefix
+        self._rest = b""
+
+    def pump(self, last=False):
+        """Copies new text. With a prefix it copies only whole lines, except in the `last` call."""
+        if self._log is None:
+            return
+        text = self._rest + self._log.read()
+        self._rest = b""
+        if self._prefix and not last:
+            text, newline, self._rest = text.rpartition(b"\n")
+            text += newline
+        if not text:
+            return
+        shown = text.decode(errors="replace")
+        if self._prefix:
+            shown = "".join(f"{self._prefix}{line}\n" for line in shown.splitlines())
+        try:
+            sys.stdout.write(shown)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # on a full disk, or closed: the job goes on without it
+            self._log = None
+            say(f"launch: the terminal takes no output: {error}")

@@ -1,0 +1,373 @@
+"""A job: the roles of this machine with their addresses and environments.
+
+    plan = make_plan(options, os.environ)             # the settings of this machine's launcher
+    job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all machines' launchers
+"""
+
+import dataclasses
+import os
+import secrets
+import shlex
+import socket
+import sys
+
+from penstock._penstock import ProgramError
+from penstock._src.base import environment as _environment
+from penstock._src.launch.errors import SECONDS_MAX, JobError, split
+from penstock._src.launch.safety import safety_environment
+from penstock._src.launch.topology import find_topology
+
+# Ports of jobs on several machines, where every launcher uses the same ports without asking the others. The first is
+# Fluid's port for trainers, the second the port for pservers.
+TRAINER_PORT = 6070
+PSERVER_PORT = 6170
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """One process of the job."""
+
+    kind: str  # "pserver" or "trainer"
+    index: int  # its number among the roles of its kind in the whole job
+    log_name: str  # "serverlog.0"
+    environment: dict  # added to the launcher's environment
+    address: str = ""  # the address of a pserver
+
+    @property
+    def name(self):
+        return f"{self.kind} {self.index}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """The facts of one machine in the job."""
+
+    pservers: tuple  # addresses on this machine
+    trainers: tuple
+    endpoints: tuple = ()  # --endpoints: the pservers of all machines, in this order; empty: in the order of machines
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The settings of this machine's launcher."""
+
+    nodes: tuple  # addresses of the machines
+    rank: int  # the number of this machine among them
+    own: Member
+    command: tuple
+    log_dir: str
+    gpus: tuple  # GPU of each trainer of this machine; empty: not given
+    job_id: str  # "": not given
+    token: str  # "": not given
+    settings: dict  # variables that options add to the roles' environment: safety.py, --wire
+    cores: int  # which the roles of a kind divide among themselves; 0: OMP_NUM_THREADS is given
+    control_port: int  # the port on which the first machine's launcher listens
+    given: tuple  # --env: (kind or None, number or None, name, value)
+    cloud: bool = False  # --use_paddlecloud: PADDLE_TRAINERS is set already, to the machines
+    metrics: object = None  # port of /metrics of the first role; 0: free ports; None: no metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    roles: tuple  # the roles of this machine
+    command: tuple
+    log_dir: str
+    pservers: tuple  # addresses of all pservers, in order
+    trainers: tuple
+    nodes: tuple
+    rank: int
+    trainers_elsewhere: int
+    attempt: int = 0  # number of earlier starts
+
+    def describe(self):
+        """Returns lines for the terminal: the processes, their addresses and the folder of their output."""
+        yield f"job: {len(self.pservers)} pservers, {len(self.trainers)} trainers: {' '.join(self.command[2:])}"
+        if len(self.nodes) > 1:
+            yield f"  machines  {', '.join(self.nodes)}; this is node {self.rank}, with {len(self.roles)} of the roles"
+        if self.pservers:
+            yield f"  pservers  {', '.join(self.pservers)}"
+        yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
+
+    def describe_roles(self):
+        """Returns the environment and command of each role of this machine in shell syntax, without the secret."""
+        for role in self.roles:
+            settings = [f"{name}={shlex.quote('...' if name == 'PENSTOCK_JOB_TOKEN' else value)}"
+                        for name, value in sorted(role.environment.items())]
+            yield f"# {role.name}, log {os.path.join(self.log_dir, role.log_name)}"
+            yield " ".join([*settings, *map(shlex.quote, self.command)])
+
+
+# The sockets of free_ports. They stay bound, and never listen, while this process lives.
+_reserved = []
+
+
+def free_ports(count, host="127.0.0.1"):
+    """Returns unused ports, in the system's order, reserved until this process ends.
+
+    A role can bind its port although this process holds it, because both set SO_REUSEADDR, as gRPC does. No other
+    process gets it, because the system never chooses a bound port. Until the role listens, connections are refused.
+    """
+    ports = []
+    for _ in range(count):
+        holder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        _reserved.append(holder)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            holder.bind((host, 0))
+        except OSError as error:
+            raise JobError(f"{host} is not an address of this machine: {error.strerror or error}") from error
+        ports.append(holder.getsockname()[1])
+    return ports
+
+
+def _host(address):
+    return address.rpartition(":")[0]
+
+
+def _selected_gpus(options, environment):
+    """Returns the number by which each trainer's process must name its GPU; None if trainers use no GPU."""
+    if options.selected_gpus is not None:
+        chosen = split(options.selected_gpus)
+    elif options.gpus is not None:
+        visible = _environment.listed("CUDA_VISIBLE_DEVICES", environment)
+        return [str(i) for i in range(options.gpus)] if not visible or len(visible) >= options.gpus else visible
+    else:
+        return None
+    if not chosen:
+        raise JobError("--selected_gpus is empty")
+    visible = _environment.listed("CUDA_VISIBLE_DEVICES", environment)
+    if not visible:
+        return chosen
+    missing = [gpu for gpu in chosen if gpu not in visible]
+    if missing:
+        raise JobError(f"GPU {missing[0]} of --selected_gpus is not in CUDA_VISIBLE_DEVICES={','.join(visible)}")
+    return [str(visible.index(gpu)) for gpu in chosen]
+
+
+def _given_pservers(options, given, topology):
+    """Returns (this machine's pservers, all pservers) of a list of addresses."""
+    nodes, here = topology.nodes, topology.here
+    repeated = [address for i, address in enumerate(given) if address in given[:i]]
+    if repeated:
+        raise JobError(f'pserver address "{repeated[0]}" is listed twice')
+    for address in given:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise JobError(f'pserver address "{address}" is not host:port')
+        if topology.addressed and len(nodes) > 1 and host not in nodes:
+            raise JobError(f'pserver address "{address}" is on none of the job\'s machines {", ".join(nodes)}')
+    own = given if len(nodes) == 1 else [address for address in given if _host(address) == here]
+    if options.server_num is not None and options.server_num != len(own):
+        where = "" if len(nodes) == 1 else f" of this machine, {here}"
+        raise JobError(f"--server_num is {options.server_num}, but --endpoints lists {len(own)}{where}")
+    return own, given
+
+
+def _pserver_addresses(options, environment, topology):
+    nodes, here = topology.nodes, topology.here
+    given = split(options.endpoints)
+    if not given and options.use_paddlecloud:    # Fluid's cloud: one pserver on each of these machines
+        port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
+        given = [f"{host}:{port}" for host in _environment.listed("PADDLE_PSERVERS", environment)]
+    if given:
+        return _given_pservers(options, given, topology)
+    count = options.server_num or 0
+    port = options.start_port
+    if port is None and len(nodes) > 1:
+        port = PSERVER_PORT
+    if port is None:
+        return [f"{here}:{port}" for port in free_ports(count, here)], []
+    if port + count - 1 > 65535:
+        raise JobError(f"--start_port {port} leaves no room for {count} pservers below 65536")
+    return [f"{here}:{port + i}" for i in range(count)], []
+
+
+def _local_trainers(options, environment, gpus, pservers, nodes):
+    """Returns the number of trainers that this machine starts."""
+    asked = {}
+    if options.worker_num is not None:
+        asked["--worker_num"] = options.worker_num
+    if gpus is not None:
+        asked["--gpus" if options.gpus is not None else "--selected_gpus"] = len(gpus)
+    total = _environment.value("PADDLE_NUM_TRAINERS", None, environment)
+    if total is not None:
+        if total % nodes != 0:
+            raise JobError(f"PADDLE_NUM_TRAINERS={total} trainers cannot be divided evenly among {nodes} machines")
+        asked["PADDLE_NUM_TRAINERS"] = total // nodes
+    if len(set(asked.values())) > 1:
+        raise JobError("trainers on this machine: " + ", ".join(f"{k} says {v}" for k, v in asked.items()))
+    if asked:
+        return next(iter(asked.values()))
+    return 2 if pservers else 1
+
+
+def _trainer_addresses(options, environment, nodes, here, local):
+    port = options.started_port
+    if port is None and options.use_paddlecloud:
+        port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
+    if port is None and len(nodes) > 1:
+        port = TRAINER_PORT
+    if port is not None:
+        return [f"{here}:{port + i}" for i in range(local)]
+    return [f"{here}:{p}" for p in free_ports(local, here)]
+
+
+def _token(options, environment):
+    """Returns the job's secret from --token_file or PENSTOCK_JOB_TOKEN; "" without both."""
+    token = _environment.text("PENSTOCK_JOB_TOKEN", "", environment)
+    if options.token_file is not None:
+        try:
+            with open(options.token_file) as file:
+                read = file.readline().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise JobError(f"--token_file {options.token_file}: {getattr(error, 'strerror', None) or error}") from error
+        if not read:
+            raise JobError(f"--token_file {options.token_file}: its first line is empty")
+        if token and token != read:
+            raise JobError(f"--token_file {options.token_file} and PENSTOCK_JOB_TOKEN hold different tokens")
+        token = read
+    return token
+
+
+def _settings(options):
+    """Returns the variables that options add to the environment of every role."""
+    settings = safety_environment(options)
+    if options.wire:
+        settings["PENSTOCK_WIRE"] = options.wire
+    if options.start_s is not None:
+        if not options.start_s > 0:
+            raise JobError(f"--start_s is {options.start_s:g}; it must be a number of seconds above 0")
+        settings["PENSTOCK_START_S"] = f"{options.start_s:.3f}"
+    if options.trace is not None:
+        settings["PENSTOCK_TRACE"] = os.path.abspath(options.trace)
+    if options.progress is not None:
+        if not 0 < options.progress <= SECONDS_MAX:
+            raise JobError(f"--progress is {options.progress:g}; it must be a number of seconds above 0")
+        settings["PENSTOCK_PROGRESS"] = f"{options.progress:g}"
+    return settings
+
+
+def _check_settings(options, environment):
+    """Raises the error of a variable with a value that it does not take: a role would raise it only later."""
+    names = [name for name in environment if name.startswith(("PENSTOCK_", "FLAGS_"))]
+    _environment.check({name: environment[name] for name in names})
+    for _, _, name, value in options.env:
+        _environment.check({name: value})
+
+
+def make_plan(options, environment):
+    """Returns the Plan of this machine; raises JobError if options contradict each other."""
+    try:
+        return _make_plan(options, environment)
+    except ProgramError as error:
+        raise JobError(str(error)) from error
+
+
+def _make_plan(options, environment):
+    _check_settings(options, environment)
+    if not options.module and not os.path.isfile(options.training_script):
+        raise JobError(f"{options.training_script}: no such file")
+    topology = find_topology(options, environment)
+    nodes = topology.nodes
+    gpus = _selected_gpus(options, environment)
+    own, endpoints = _pserver_addresses(options, environment, topology)
+    local = _local_trainers(options, environment, gpus, own or endpoints, len(nodes))
+    trainers = _trainer_addresses(options, environment, nodes, topology.here, local)
+    token = _token(options, environment)
+    if len(nodes) > 1 and not token and not topology.on_loopback():
+        raise JobError("a job of several machines needs one secret: give every launcher the same --token_file FILE or "
+                       "PENSTOCK_JOB_TOKEN")
+    script = ("-m", options.training_script) if options.module else (options.training_script,)
+    command = (sys.executable, "-u", *script, *options.training_script_args)
+    return Plan(nodes=nodes, rank=topology.rank, control_port=topology.port or options.control_port,
+                own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
+                command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
+                job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment), token=token,
+                settings=_settings(options), cloud=options.use_paddlecloud,
+                cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
+                metrics=options.metrics, given=tuple(options.env))
+
+
+def _torch_names(rank, ranks, local_rank, local, first):
+    """Returns the variables from which scripts of other frameworks read their ranks."""
+    host, _, port = first.rpartition(":")
+    return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local),
+            "MASTER_ADDR": host, "MASTER_PORT": port}
+
+
+def _team_size(plan, roles):
+    """Returns the variable that divides the cores among this machine's roles of one kind; pservers compute while
+    trainers wait. If each process used all cores, their threads would wait for each other."""
+    return {"OMP_NUM_THREADS": str(max(1, plan.cores // roles))} if plan.cores else {}
+
+
+def _names_of_hosts_and_ports(pservers, trainers, local_trainers):
+    """Returns the variables from which scripts for Fluid build the addresses of the pservers and trainers.
+
+    They combine hosts with one port, so the port is set only if all pservers listen on the same port.
+    """
+    names = {"PADDLE_PSERVERS": ",".join(map(_host, pservers)), "PADDLE_PSERVER_IPS": ",".join(map(_host, pservers)),
+             "PADDLE_TRAINER_IPS": ",".join(map(_host, trainers)), "DISTRIBUTED_TRAINER_ENDPOINTS": ",".join(trainers),
+             "TRAINER_PORTS_NUM": str(local_trainers)}
+    ports = {address.rpartition(":")[2] for address in pservers}
+    if len(ports) == 1:
+        port, = ports
+        names.update(PADDLE_PORT=port, PADDLE_PSERVER_PORT=port)
+    return names
+
+
+def _given_for(plan, kind, index):
+    """Returns the variables of --env for a role; a more specific setting takes precedence."""
+    chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
+    chosen.sort(key=lambda one: (one[0] is not None) + (one[1] is not None))
+    return {name: value for _, _, name, value in chosen}
+
+
+def make_job(plan, members, job_id="", token="", attempt=0):
+    """Returns the job of these members, one per machine, in order. A missing id or token is drawn at random."""
+    own = members[plan.rank]
+    pservers = own.endpoints or tuple(address for member in members for address in member.pservers)
+    trainers = tuple(address for member in members for address in member.trainers)
+    common = {
+        "PADDLE_TRAINERS_NUM": str(len(trainers)),
+        "PADDLE_NUM_TRAINERS": str(len(trainers)),
+        **({} if plan.cloud else {"PADDLE_TRAINERS": str(len(trainers))}),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
+        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
+        "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
+        **_names_of_hosts_and_ports(pservers, trainers, len(own.trainers)),
+        # Every connection must prove that it knows the token. Otherwise any process that reaches a port could be a
+        # trainer.
+        "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
+        "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
+        "PYTHONUNBUFFERED": "1",
+        "PENSTOCK_LOG_DIR": os.path.abspath(plan.log_dir),
+        "PENSTOCK_RESTART_COUNT": str(attempt),
+        **plan.settings,
+    }
+    roles = []
+    for address in own.pservers:
+        i = pservers.index(address)
+        host, _, port = address.rpartition(":")
+        roles.append(Role("pserver", i, f"serverlog.{i}", {
+            **common, **_team_size(plan, len(own.pservers)), "TRAINING_ROLE": "PSERVER",
+            "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i), "PADDLE_CURRENT_ENDPOINT": address,
+            "POD_IP": host, "PADDLE_CURRENT_IP": host, "PADDLE_PORT": port, "PADDLE_PSERVER_PORT": port,
+            **_given_for(plan, "pserver", i),
+        }, address))
+    first = sum(len(member.trainers) for member in members[:plan.rank])
+    for i, address in enumerate(own.trainers):
+        rank = first + i
+        extra = {"FLAGS_selected_gpus": plan.gpus[i]} if plan.gpus else {}
+        roles.append(Role("trainer", rank, f"workerlog.{rank}", {
+            **common, **extra, **_team_size(plan, len(own.trainers)), "TRAINING_ROLE": "TRAINER",
+            "PADDLE_TRAINING_ROLE": "TRAINER",
+            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
+            "POD_IP": _host(address), "PADDLE_CURRENT_IP": _host(address),
+            **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]), **_given_for(plan, "trainer", rank),
+        }))
+    if plan.metrics is not None:
+        for i, role in enumerate(roles):
+            role.environment["PENSTOCK_METRICS"] = str(plan.metrics + i if plan.metrics else 0)
+    return Job(roles=tuple(roles), command=plan.command, log_dir=plan.log_dir, pservers=pservers, trainers=trainers,
+               nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers), attempt=attempt)

@@ -1,0 +1,88 @@
+"""The forms of the messages that launchers exchange.
+
+    member = read_member(message["member"])      # a machine's part of the job
+    facts = read_facts(message, nodes, token)    # what node 0 sends once all have joined
+    event = read_event(message, nodes)           # what a launcher reports later
+
+A message of another form raises MessageError, whatever it contains.
+"""
+
+import dataclasses
+
+from penstock._src.launch.channel import ChannelError
+from penstock._src.launch.job import Member
+
+
+class MessageError(ChannelError):
+    """The sender does not follow the launchers' protocol."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """The facts on which the launchers agreed."""
+
+    members: tuple  # by node
+    job_id: str
+    token: str
+
+
+def read_member(value):
+    """Returns the Member that a launcher describes."""
+    if not isinstance(value, dict):
+        raise MessageError("its description of the machine cannot be parsed")
+    return Member(**{key: _words(value.get(key)) for key in ("pservers", "trainers", "endpoints")})
+
+
+def read_facts(message, nodes, token):
+    """Returns the Facts of node 0's message; `token` is the secret that this launcher was given, or ""."""
+    members = message.get("members")
+    if not isinstance(members, list) or len(members) != len(nodes):
+        raise MessageError("it speaks another version of the launcher")
+    return Facts(tuple(map(read_member, members)), _word(message.get("job_id")),
+                 token or _word(message.get("token")))
+
+
+def read_event(message, nodes):
+    """Returns the event of a message, of which every field has its type; `nodes` is the number of machines."""
+    name, node = message.get("event"), message.get("node")
+    if type(node) is not int or not 0 <= node < nodes:
+        raise MessageError("it sent an event of an unknown machine")
+    event = {"event": name, "node": node}
+    if name == "end":
+        failure = message.get("failure")
+        event["kind"] = _text(message.get("kind"))
+        event["failure"] = None if failure is None else _failure(failure)
+    elif name in ("hang", "stop", "lost"):
+        event["why"] = _text(message.get("why"))
+    elif name != "done":
+        raise MessageError("it sent an event that this version of the launcher does not know")
+    return event
+
+
+def _failure(value):
+    if not isinstance(value, dict):
+        raise MessageError("it sent a failure that cannot be parsed")
+    lines = value.get("lines")
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise MessageError("it sent a failure that cannot be parsed")
+    texts = {key: _text(value.get(key)) for key in ("who", "kind", "log", "words", "role", "outcome", "note")}
+    return {**texts, "lines": lines, "stopped": value.get("stopped") is True, "met": value.get("met") is not False}
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise MessageError("it sent a value that is not a text")
+    return value
+
+
+def _word(value):
+    """Returns a text without control characters, because it becomes part of an environment."""
+    if not _text(value).isprintable():
+        raise MessageError("it sent an address or a name with control characters")
+    return value
+
+
+def _words(value):
+    if not isinstance(value, list):
+        raise MessageError("it sent a value that is not a list of texts")
+    return tuple(map(_word, value))

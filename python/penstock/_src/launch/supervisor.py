@@ -1,0 +1,349 @@
+"""Runs the roles of a job on this machine to their end.
+
+Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal). The
+launcher does not call wait(2) for a role before its group has ended: see guard.py. The first failure starts a grace
+period, in which the others report what they noticed; then they are ended. The launchers of other machines are informed
+of each end and of each failure (cluster.py), and do the same.
+"""
+
+import os
+import selectors
+import signal
+import sys
+import time
+
+from penstock._src.launch.blame import find_cause
+from penstock._src.launch.cause import explain_failure, explain_hang
+from penstock._src.launch.console import Echo
+from penstock._src.launch.errors import JobError
+from penstock._src.launch.guard import FORWARDED, signal_group
+from penstock._src.launch.logs import last_lines, say
+from penstock._src.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
+from penstock._src.launch.receipts import read_receipts, table
+from penstock._src.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
+from penstock._src.launch.traces import merge
+
+EXIT_ROLE_FAILED = 1
+EXIT_NOT_STARTED = 2
+GRACE_S = 15.0
+GRACE_ALONE_S = 5.0  # if no other role can have noticed the failure
+STOPPED_LOOK_S = 1.0
+STOPPED_FOR_S = 60.0  # a connection breaks some 13 s after its peer was stopped
+LAST_LINES = 20
+TERM_WAIT_S = 3.0
+FINISH_S = 30.0  # after a failed job, the time to wait for the reports of the other machines
+POLL_S = 0.1
+STOPPED = "is stopped by a signal"
+
+
+class _Supervisor:
+    def __init__(self, job, stop, cluster, registry, options):
+        self._job = job
+        self._stop = stop
+        self._cluster = cluster  # None: a job on this machine only
+        self._registry = registry
+        self._grace_s = options.grace_s
+        self._hang_timeout = options.hang_timeout
+        self._quiet = options.quiet
+        self._trace = options.trace
+        self._recordings = None  # recordings of all roles of this machine at the first failure
+        self._explained = ""  # the sentence derived from the recordings
+        self._echoed = "none" if options.quiet else options.console
+        self._echoes = []
+        self._processes = []
+        self._failures = []  # failures of all machines, in the same order on each
+        self._trainers_elsewhere = job.trainers_elsewhere
+        self._deadline = None  # deadline for the end of the other roles
+        self._selector = None
+        self._look_at = 0.0  # when to look next whether roles are stopped
+        self._not_started = None  # the exit code, if a role could not be started, and why
+
+    def run(self):
+        try:
+            self._start_all()
+            if self._cluster is not None:
+                self._cluster.start_beating()
+            self._watch()
+        finally:
+            self._end_all()
+        for echo in self._echoes:
+            echo.pump(last=True)
+        self._finish()
+        self._merge_traces()
+        return self._report()
+
+    def _start_all(self):
+        """Starts the roles. If one cannot be started, the job ends."""
+        role = None
+        try:
+            self._selector = selectors.DefaultSelector()
+            for role in self._job.roles:
+                self._start(role)
+        except (JobError, OSError) as error:
+            what, code = str(error), EXIT_NOT_STARTED
+            if isinstance(error, OSError):
+                who = role.name if role else "any role"
+                what, code = f"cannot start {who}: {error.strerror or error}   [E-launch-start]", EXIT_ROLE_FAILED
+            self._not_started = code, what
+            self._tell({"event": "stop", "why": what})
+            self._deadline = time.monotonic()
+
+    def _start(self, role):
+        process = start(role, self._job, self._registry)
+        self._processes.append(process)
+        self._selector.register(process.handle, selectors.EVENT_READ, process)
+        if self._echoed == "all":
+            self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
+        elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
+            self._echoes.append(Echo(process.log_path, process.log_begin))
+
+    def _alive(self):
+        return [process for process in self._processes if process.outcome is None]
+
+    def _watch(self):
+        while self._alive() and self._stop.signal is None:
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                return
+            for key, _ in self._selector.select(POLL_S):
+                self._selector.unregister(key.fileobj)
+                self._note_end(key.data)
+            self._hear()
+            for echo in self._echoes:
+                echo.pump()
+            self._look_for_stopped()
+            self._end_if_hung()
+
+    def _look_for_stopped(self):
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + STOPPED_LOOK_S
+        for process in self._alive():
+            if is_stopped(process.pid):
+                process.stopped_at = now
+
+    def _end_if_hung(self):
+        progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
+        now = time.monotonic()
+        if self._hang_timeout <= 0 or not progress or self._deadline is not None:
+            return
+        if now - max(progress) < self._hang_timeout:
+            return
+        self._explained = explain_hang(self._record(), now)
+        self._tell({"event": "hang", "why": f"has made no progress for {now - max(progress):.0f} s"})
+        self._deadline = now  # no role can end by itself
+
+    def _record(self):
+        """Returns the recordings of all roles of this machine, as they were at the first call."""
+        if self._recordings is None:
+            self._recordings = [self._recording(process) for process in self._processes]
+        return self._recordings
+
+    def _recording(self, process):
+        state = process.outcome or (STOPPED if is_stopped(process.pid) else "")
+        return process.flight.read(process.role.name, process.role.address, state)
+
+    def _write_recordings(self):
+        """Writes the recordings if any role has recorded something."""
+        recordings = [(process, recording) for process, recording in zip(self._processes, self._record())
+                      if recording.events]
+        now = time.monotonic()
+        for process, recording in recordings:
+            try:
+                recording.write(flight_path(self._job, process.role), now)
+            except OSError as error:
+                say(f"launch: {error}")
+        return bool(recordings)
+
+    def _hasten(self, met=True):
+        """Starts the grace period of the other roles at the first call; `met`: whether they can notice the failure."""
+        if self._deadline is not None:
+            return
+        self._record()
+        usual = GRACE_S if met else GRACE_ALONE_S
+        self._deadline = time.monotonic() + (usual if self._grace_s is None else self._grace_s)
+
+    def _note_end(self, process, by_launcher=False):
+        words, failed = describe_end(process.poll())
+        after = time.monotonic() - process.started
+        told = process.notes.read()
+        process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
+        process.failed = failed or by_launcher
+        if process.failed and not self._failures:
+            self._record()
+        kind = REACTED if told.reacted else ENDED if by_launcher else OWN
+        met = told.met or told.reacted or process.flight.met()
+        event = {"event": "end", "kind": process.role.kind, "failure": None}
+        if process.failed:
+            event["failure"] = {
+                "who": name_of(process), "kind": kind, "log": process.log_path,
+                "words": f"{process.outcome}, {after:.1f} s after it was started",
+                "lines": last_lines(process.log_path, LAST_LINES), "role": process.role.name,
+                "outcome": process.outcome, "note": told.note, "stopped": self._was_stopped(process), "met": met}
+        self._tell(event)
+        if not by_launcher and process.failed:
+            self._hasten(met)
+        self._end_servers_in_time()
+
+    def _was_stopped(self, process):
+        """Returns whether a signal had stopped the role shortly before the first failure."""
+        state = next((one.state for one in self._record() if one.role == process.role.name), "")
+        return state == STOPPED or (process.stopped_at is not None and
+                                    time.monotonic() - process.stopped_at < STOPPED_FOR_S)
+
+    def _end_servers_in_time(self):
+        """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
+        if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in self._alive()):
+            self._hasten()
+
+    def _tell(self, event):
+        if self._cluster is None:
+            self._on_event({**event, "node": self._job.rank})
+        else:
+            self._cluster.tell(event)
+
+    def _hear(self):
+        for event in self._cluster.pump() if self._cluster is not None else ():
+            self._on_event(event)
+
+    def _on_event(self, event):
+        node = event["node"]
+        if event["event"] == "end":
+            failure = event["failure"]
+            if failure is not None:
+                facts = {key: value for key, value in failure.items() if key not in ("lines", "met")}
+                self._failures.append(Failure(node, lines=tuple(failure["lines"]), **facts))
+            if node != self._job.rank:
+                self._trainers_elsewhere -= event["kind"] == "trainer"
+                if failure is not None:
+                    self._hasten(failure["met"])
+                self._end_servers_in_time()
+        elif event["event"] == "hang":
+            self._failures.append(Failure(node, JOB, event["why"], OWN))
+            self._hasten()
+        elif event["event"] in ("stop", "lost"):
+            words = event["why"] if event["event"] == "stop" else f"is gone: {event['why']}"
+            self._failures.append(Failure(node, "", words, OWN))
+            self._hasten()
+
+    def _end_all(self):
+        """Ends the remaining processes of all groups, including helpers of roles that have ended, then frees the
+        groups' numbers."""
+        if self._stop.signal is not None:
+            self._tell({"event": "stop", "why": f"was stopped by {signal.Signals(self._stop.signal).name}"})
+        for number, patience in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, TERM_WAIT_S)):
+            for process in self._processes:
+                signal_group(process.pid, number)
+            deadline = time.monotonic() + patience
+            while self._selector is not None and self._alive() and time.monotonic() < deadline:
+                for key, _ in self._selector.select(POLL_S):
+                    self._selector.unregister(key.fileobj)
+                    self._note_end(key.data, by_launcher=True)
+                self._hear()
+        for process in self._processes:
+            os.close(process.handle)
+            if process.outcome is None:
+                process.outcome, process.failed = "could not be ended", True
+            else:
+                process.popen.wait()
+
+    def _finish(self):
+        """With several machines, waits until the others have ended too, so that all launchers know the same facts."""
+        if self._cluster is None:
+            return
+        self._cluster.tell({"event": "done"})
+        deadline = time.monotonic() + FINISH_S
+        while not self._cluster.all_over() and self._stop.signal is None:
+            if self._failures and time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+            self._hear()
+        self._hear()
+        self._cluster.leave()
+
+    def _merge_traces(self):
+        """With --trace: merges the roles' traces, however the job ended. Never fails the launcher."""
+        if self._trace is None or self._not_started is not None:
+            return
+        lines, error = merge(self._trace, self._job.rank)
+        if error:
+            say(error)
+        for line in lines if not self._quiet else ():
+            say(line, sys.stdout)
+
+    def _where(self, node):
+        return f" on node {node} ({self._job.nodes[node]})" if len(self._job.nodes) > 1 else ""
+
+    def _report(self):
+        if self._stop.signal is not None:
+            say(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended")
+            return self._stop.exit_code()
+        if self._not_started is not None:
+            code, what = self._not_started
+            say(f"error: launch: {what}")
+            return code
+        cause = find_cause(self._failures, list(self._job.pservers), len(self._job.trainers))
+        if not self._quiet:
+            for line in table(read_receipts(self._job.log_dir, self._job.roles), self._job.pservers):
+                say(line, sys.stdout)
+        if cause is None:
+            return 0
+        failure = cause.failure
+        if failure.who == JOB:
+            say(f"error: launch: {failure.who} {failure.words}   [E-launch-hang]")
+        elif failure.who:
+            say(f"error: launch: {failure.who}{self._where(failure.node)} {failure.words}   [E-launch-role]")
+        else:
+            say(f"error: launch: node {failure.node} ({self._job.nodes[failure.node]}) {failure.words}   "
+                "[E-launch-node]")
+        if failure.lines:
+            say(f"  last lines of {failure.log}{self._where(failure.node)}:")
+            for line in failure.lines:
+                say(f"    {line}")
+        for process in self._processes:
+            if failure.node != self._job.rank or failure.who != name_of(process):
+                say(f"  {process.role.name} {process.outcome}; its log is {process.log_path}")
+        self._explain(cause)
+        return EXIT_ROLE_FAILED
+
+    def _explain(self, cause):
+        """Prints the cause as the last line, with what the recordings of this machine's roles add to it."""
+        if self._write_recordings():
+            say(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}")
+        sentence = cause.sentence or (self._explained if cause.failure.who == JOB else "")
+        if not sentence and cause.role:
+            sentence = (explain_failure(self._record(), cause.role, cause.words) or
+                        f"{cause.role}{self._where(cause.failure.node)} {cause.words}")
+        if sentence:
+            say(f"cause: {sentence}")
+
+
+class Stop:
+    """The first signal that requested the launcher's end."""
+
+    def __init__(self):
+        self.signal = None
+
+    def install(self):
+        for number in FORWARDED:
+            signal.signal(number, self._on_signal)
+
+    def exit_code(self):
+        """Returns the exit code: 130 after Ctrl-C, as in a shell."""
+        return 128 + self.signal
+
+    def _on_signal(self, number, _frame):
+        self.signal = self.signal or number
+
+
+def run_job(job, stop, cluster, registry, options):
+    """Starts this machine's roles of `job` and waits for the end of all. Returns the launcher's exit code.
+
+    stop      a Stop whose handlers are installed
+    cluster   the launchers of the other machines; None if there are none
+    registry  a descriptor that receives the number of each process group (guard.py)
+    options   grace_s: seconds that the other roles have after the first failure, and pservers after the last trainer
+              has ended; quiet: print neither trainer 0's output nor the receipt; hang_timeout: seconds without progress
+              after which the job ends, 0 for never; trace: the folder of the roles' traces, or None
+    """
+    return _Supervisor(job, stop, cluster, registry, options).run()

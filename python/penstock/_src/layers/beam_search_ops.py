@@ -1,0 +1,70 @@
+"""Layers that assemble the results of a beam search by following each branch from its end to its beginning."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.helper import LayerHelper
+
+__all__ = ['beam_search_decode', 'gather_tree']
+
+
+@element_types(ids='int64', scores='float32 float64')
+def beam_search_decode(ids, scores, beam_size, end_id, name=None):
+    """Assembles the sentences from the tokens that the steps of `beam_search` selected.
+
+    Args:
+        ids (Variable): array of the selected tokens of each step, int64, with two levels of sequences.
+        scores (Variable): array of their scores, float32 or float64, with the same sequences.
+        beam_size (int): the maximum number of sentences per source.
+        end_id (int): the token that ends a sentence; each sentence keeps one at its end.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (tokens, scores), two Variables of the types of `ids` and `scores` with two levels of sequences. The
+        outer level groups the sentences of each source, the best first; the inner level groups the tokens of each
+        sentence.
+
+    Raises:
+        TypeError: `ids` or `scores` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `beam_size` is below 1, or an array has an unsupported element type.
+
+    Example:
+        step = fluid.layers.fill_constant([1], 'int64', 0)
+        ids = fluid.layers.array_write(fluid.data('ids', [None, 1], 'int64', lod_level=2), step)
+        scores = fluid.layers.array_write(fluid.data('scores', [None, 1], lod_level=2), step)
+        sentences, of_sentences = fluid.layers.beam_search_decode(ids, scores, beam_size=4, end_id=1)
+    """
+    helper = LayerHelper('beam_search_decode', name=name).takes(ids=ids, scores=scores)
+    outputs = {
+        'SentenceIds': helper.create_variable_for_type_inference(ids.dtype),
+        'SentenceScores': helper.create_variable_for_type_inference(scores.dtype)
+    }
+    helper.append_op('beam_search_decode', {'Ids': ids, 'Scores': scores}, outputs, {
+        'beam_size': beam_size,
+        'end_id': end_id
+    })
+    return tuple(outputs.values())
+
+
+@element_types(ids='int32 int64', parents='int32 int64')
+def gather_tree(ids, parents):
+    """Follows the branches of a beam search from the last step to the first one.
+
+    Args:
+        ids (Variable): the token of each branch at each step, int32 or int64, shape [steps, sources, branches].
+        parents (Variable): the branch of the previous step that each branch continues; same shape and type as `ids`.
+
+    Returns:
+        Variable: the tokens of the branches of the last step; same shape and type as `ids`.
+
+    Raises:
+        TypeError: `ids` or `parents` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the shapes or types differ.
+
+    Example:
+        ids = fluid.data('ids', [None, 2, 4], 'int64')
+        parents = fluid.data('parents', [None, 2, 4], 'int64')
+        sentences = fluid.layers.gather_tree(ids, parents)
+    """
+    helper = LayerHelper('gather_tree').takes(ids=ids, parents=parents)
+    out = helper.create_variable_for_type_inference(ids.dtype)
+    helper.append_op('gather_tree', {'Ids': ids, 'Parents': parents}, {'Out': out})
+    return out

@@ -1,0 +1,483 @@
+"""Comparisons, counters, and layers whose ops run in their own blocks."""
+
+import functools
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.types import VarType, float_attr, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers import arithmetic, tensor
+from penstock._src.layers.control_flow_blocks import ConditionalBlock
+from penstock._src.layers.helper import LayerHelper, require_variables
+
+__all__ = [
+    'Print', 'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'is_empty', 'less_equal',
+    'less_than', 'not_equal', 'switch_case',
+]
+
+
+@element_types(x='int32 int64 float32 float64')
+def increment(x, value=1.0, in_place=True):
+    """Adds a number to a variable of one element.
+
+    Args:
+        x (Variable): shape [1]; numbers.
+        value (float): the number.
+        in_place (bool): True: change `x` itself.
+
+    Returns:
+        Variable: `x` itself, or a new variable of the same shape and type without `in_place`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        counter = fluid.layers.fill_constant([1], 'int64', 0)
+        fluid.layers.increment(counter)
+    """
+    helper = LayerHelper('increment').takes(x=x)
+    out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float_attr(value)})
+    return out
+
+
+def _compare(op_type, x, y, cond, attrs=None):
+    helper = LayerHelper(op_type)
+    if cond is None:
+        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
+    helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': cond}, attrs)
+    return cond
+
+
+@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
+def less_than(x, y, force_cpu=None, cond=None):
+    """Tests whether x < y, element by element.
+
+    Args:
+        x (Variable): any shape; int32, int64, float32 or float64.
+        y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
+        force_cpu (bool | None): keep the result in host memory.
+        cond (Variable | None): receives the result, same shape as `x`, bool; None: a new Variable.
+
+    Returns:
+        Variable: same shape as `x`, bool, with stop_gradient set.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `force_cpu` is not a bool.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.data('y', [None, 4])
+        z = fluid.layers.less_than(x, y)
+    """
+    if force_cpu is not None and not isinstance(force_cpu, bool):
+        raise TypeError('less_than: force_cpu must be a bool, not %r' % (force_cpu,))
+    return _compare('less_than', x, y, cond, {'force_cpu': force_cpu})
+
+
+_COMPARE_DOC = """Tests whether {formula}, element by element.
+
+Args:
+    x (Variable): any shape; numbers or bool.
+    y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
+    cond (Variable | None): receives the result; bool.
+
+Returns:
+    Variable: same shape as `x`, bool, with stop_gradient set.
+
+Raises:
+    TypeError: `x` or `y` is not a Variable.
+
+Example:
+    x = fluid.data('x', [None, 4])
+    y = fluid.data('y', [None, 4])
+    z = fluid.layers.{op}(x, y)
+"""
+
+
+def _comparison(op_type, formula):
+
+    def layer(x, y, cond=None):
+        return _compare(op_type, x, y, cond)
+
+    layer.__name__ = op_type
+    layer.__doc__ = _COMPARE_DOC.format(op=op_type, formula=formula)
+    return layer
+
+
+less_equal = _comparison('less_equal', 'x <= y')
+greater_than = _comparison('greater_than', 'x > y')
+greater_equal = _comparison('greater_equal', 'x >= y')
+equal = _comparison('equal', 'x == y')
+not_equal = _comparison('not_equal', 'x != y')
+
+
+@element_types(x='int32 int64 float32 float64', cond='bool')
+def is_empty(x, cond=None):
+    """Tests whether a variable has no elements.
+
+    Args:
+        x (Variable): any shape and type.
+        cond (Variable | None): receives the result, shape [1], bool; None: a new Variable.
+
+    Returns:
+        Variable: shape [1], bool, with stop_gradient set.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        nothing = fluid.layers.is_empty(x)
+    """
+    helper = LayerHelper('is_empty')
+    if cond is None:
+        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
+    helper.append_op('is_empty', {'X': x}, {'Out': cond})
+    return cond
+
+
+@element_types(input='bool int32 int64 float32 float64')
+def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
+          print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
+    """Prints a variable to standard error when the op runs, and returns its value.
+
+    Args:
+        input (Variable): any shape and type.
+        first_n (int): number of times to print; -1: always.
+        message (str | None): text to print before the value.
+        summarize (int): number of elements to print; -1: all.
+        print_tensor_name (bool): print the name.
+        print_tensor_type (bool): print the type.
+        print_tensor_shape (bool): print the shape.
+        print_tensor_lod (bool): print the sequences.
+        print_phase (str): 'forward', 'backward' (the gradient), or 'both'.
+
+    Returns:
+        Variable: the value of `input`, same shape and type.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.layers.fill_constant([2], 'float32', 1.0)
+        x = fluid.layers.Print(x, message='x:')
+    """
+    require_variables('Print', input=input)
+    helper = LayerHelper('print_' + input.name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'print', {'In': input}, {'Out': out}, {
+            'first_n': first_n,
+            'summarize': summarize,
+            'message': message or '',
+            'print_tensor_name': print_tensor_name,
+            'print_tensor_type': print_tensor_type,
+            'print_tensor_shape': print_tensor_shape,
+            'print_tensor_lod': print_tensor_lod,
+            'print_phase': print_phase.upper()
+        })
+    return out
+
+
+class Switch:
+    """Runs the ops of the first case whose condition is true, or those of the default.
+
+    Args:
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Example:
+        step = fluid.layers.fill_constant([1], 'float32', 3.0)
+        limit = fluid.layers.fill_constant([1], 'float32', 5.0)
+        rate = fluid.layers.create_global_var([1], 0.0, 'float32', persistable=True)
+        with fluid.layers.Switch() as switch:
+            with switch.case(step < limit):
+                fluid.layers.assign(np.array([0.1], 'float32'), rate)
+            with switch.default():
+                fluid.layers.assign(np.array([0.01], 'float32'), rate)
+    """
+
+    def __init__(self, name=None):
+        self.helper = LayerHelper('switch', name=name)
+        self._inside = False
+        self._none_so_far = None    # whether no case has held yet
+
+    def __enter__(self):
+        self._inside = True
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self._inside = False
+
+    def case(self, condition):
+        """Opens a block whose ops run if the condition is true and no earlier condition is.
+
+        Args:
+            condition (Variable): shape [1], bool.
+
+        Returns:
+            ConditionalBlock: a context manager.
+
+        Raises:
+            TypeError: the condition is not a bool Variable.
+            ValueError: called outside `with Switch()`.
+        """
+        if not self._inside:
+            raise ValueError('a case of a Switch must be inside `with Switch() as switch:`')
+        if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
+            raise TypeError('the condition of a case must be a Variable of bool')
+        none_before = self._none_so_far
+        fails = arithmetic.logical_not(x=condition)
+        if none_before is None:
+            self._none_so_far = fails
+            return ConditionalBlock([condition], is_scalar_condition=True)
+        self._none_so_far = arithmetic.logical_and(x=none_before, y=fails)
+        return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
+
+    def default(self):
+        """Opens a block whose ops run if no condition is true.
+
+        Returns:
+            ConditionalBlock: a context manager.
+
+        Raises:
+            ValueError: there is no case before it.
+        """
+        if self._none_so_far is None:
+            raise ValueError('the default of a Switch must follow at least one case')
+        return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    """Runs the ops of one of two functions, and returns its results.
+
+    Args:
+        pred (Variable): shape [1], bool.
+        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of
+            them.
+        false_fn (callable | None): builds the ops for false; returns the same structure.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        The results as new Variables, in the structure that both functions return; None if they return None.
+
+    Raises:
+        TypeError: `pred` is not a bool Variable, or a function is not callable.
+        ValueError: the functions return different structures.
+
+    Example:
+        x = fluid.layers.fill_constant([1], 'float32', 3.0)
+        zero = fluid.layers.fill_constant([1], 'float32', 0.0)
+        size = fluid.layers.cond(x < zero, lambda: fluid.layers.scale(x, -1.0), lambda: fluid.layers.scale(x, 1.0))
+    """
+    if not isinstance(pred, Variable) or pred.dtype != VarType.BOOL:
+        raise TypeError('cond: pred must be a Variable of bool')
+    for what, function in (('true_fn', true_fn), ('false_fn', false_fn)):
+        if function is not None and not callable(function):
+            raise TypeError('cond: %s must be callable, not %s' % (what, type(function).__name__))
+    if name is not None and not isinstance(name, str):
+        raise TypeError('cond: name must be a str, not %s' % type(name).__name__)
+    helper = LayerHelper('cond', name=name)
+    if_true = _run_if(pred, true_fn, helper)
+    if_false = None if false_fn is None else _run_if(arithmetic.logical_not(pred), false_fn, helper)
+    if if_true is None and if_false is None:
+        return None
+    if _form(if_true) != _form(if_false):
+        raise ValueError('Incompatible return values of true_fn and false_fn in cond: true_fn returns %s and false_fn '
+                         '%s; they must return the same' % (_form(if_true), _form(if_false)))
+    mask = tensor.cast(pred, 'int32')
+    return _map(lambda when_true, when_false: select_input([when_false, when_true], mask), if_true, if_false)
+
+
+def _run_if(pred, function, helper):
+    """Runs the function's ops if pred holds, and returns its results as variables of the enclosing block."""
+    if function is None:
+        return None
+    with ConditionalBlock([pred], is_scalar_condition=True).block():
+        results = function()
+        return None if results is None else _map(functools.partial(_to_block_around, helper), results)
+
+
+def _to_block_around(helper, var):
+    if not isinstance(var, Variable):
+        raise TypeError('a branch must return Variables, not %s' % type(var).__name__)
+    program = helper.main_program
+    around = program.block(program.current_block().parent_idx)
+    outside = around.create_var(dtype=var.dtype, shape=list(var.shape), type=var.type)
+    tensor.assign(var, outside)
+    return outside
+
+
+def _require_mask(layer, mask):
+    if not isinstance(mask, Variable) or mask.dtype != VarType.INT32:
+        raise TypeError('%s: mask must be a Variable of int32, not %r' % (layer, mask))
+
+
+def _require_list(layer, name, given):
+    if not isinstance(given, (list, tuple)):
+        raise TypeError('%s: %s must be a list of Variables, not %r' % (layer, name, given))
+
+
+def select_output(input, outputs, mask):
+    """Copies a variable to one of several others and leaves the rest unchanged.
+
+    Args:
+        input (Variable): any shape and type.
+        outputs (list[Variable]): the possible targets, same shape and type as `input`.
+        mask (Variable): shape [1], int32: the position in the list.
+
+    Returns:
+        list[Variable]: `outputs`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+    """
+    if not isinstance(input, Variable):
+        raise TypeError('select_output: input must be a Variable, not %r' % (input,))
+    _require_mask('select_output', mask)
+    _require_list('select_output', 'outputs', outputs)
+    LayerHelper('select_output').append_op('select_output', {'X': input, 'Mask': mask}, {'Out': outputs})
+    return outputs
+
+
+def select_input(inputs, mask):
+    """Copies one of several variables.
+
+    Args:
+        inputs (list[Variable]): variables of one type and shape.
+        mask (Variable): shape [1], int32: the position in the list.
+
+    Returns:
+        Variable: a copy of the selected variable, same shape and type.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+    """
+    _require_list('select_input', 'inputs', inputs)
+    _require_mask('select_input', mask)
+    helper = LayerHelper('select_input')
+    first = inputs[0]
+    out = helper.create_variable(dtype=first.dtype, shape=list(first.shape), type=first.type)
+    helper.append_op('select_input', {'X': inputs, 'Mask': mask}, {'Out': out})
+    return out
+
+
+def _map(function, first, *others):
+    """Applies a function to the Variables of equally structured lists, tuples and dicts."""
+    if isinstance(first, (list, tuple)):
+        return type(first)([_map(function, *each) for each in zip(first, *others)])
+    if isinstance(first, dict):
+        return {key: _map(function, value, *(other[key] for other in others)) for key, value in first.items()}
+    return function(first, *others)
+
+
+def _form(results):
+    """Describes results for errors: 'nothing', 'Variable', '[Variable, Variable]'."""
+    if results is None:
+        return 'nothing'
+    if isinstance(results, (list, tuple)):
+        return '[%s]' % ', '.join(_form(each) for each in results)
+    if isinstance(results, dict):
+        return '{%s}' % ', '.join('%s: %s' % (key, _form(results[key])) for key in sorted(results))
+    return 'Variable'
+
+
+def case(pred_fn_pairs, default=None, name=None):
+    """Runs the function of the first predicate that is true, or the default, and returns its results.
+
+    Args:
+        pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
+        default (callable | None): runs if no predicate is true; None: the last pair's function.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        The results of the function; all functions must return the same structure.
+
+    Raises:
+        TypeError: the pairs are not a list of (Variable, function).
+
+    Example:
+        x = fluid.layers.fill_constant([1], 'float32', 3.0)
+        limit = fluid.layers.fill_constant([1], 'float32', 5.0)
+        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
+                              default=lambda: fluid.layers.scale(x, 1.0))
+    """
+    if not isinstance(pred_fn_pairs, (list, tuple)):
+        raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))
+    pairs = list(pred_fn_pairs)
+    if not pairs:
+        raise TypeError('case: pred_fn_pairs must hold a pair')
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError('case: each of pred_fn_pairs must be a tuple (predicate, function), not %r' % (pair,))
+        _require_function('case', pair[1])
+    if default is None:
+        default = pairs.pop()[1]
+    otherwise = default
+    for pred, function in reversed(pairs):
+        otherwise = functools.partial(cond, pred, function, otherwise)
+    return otherwise()
+
+
+def switch_case(branch_index, branch_fns, default=None, name=None):
+    """Runs the function that a number selects, and returns its results.
+
+    Args:
+        branch_index (Variable): shape [1], uint8, int32 or int64.
+        branch_fns (dict[int, callable] | list): functions by index, or a list of functions or of (index, function).
+        default (callable | None): for all other indices; None: the function of the largest index.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        The results of the function; all functions must return the same structure.
+
+    Raises:
+        ValueError: an index occurs twice, or there is no branch.
+        TypeError: `branch_index` is not a Variable, or the index or a branch has another type.
+
+    Example:
+        index = fluid.layers.fill_constant([1], 'int32', 1)
+        y = fluid.layers.switch_case(index, {1: lambda: fluid.layers.ones([2], 'float32'),
+                                             2: lambda: fluid.layers.zeros([2], 'float32')})
+    """
+    if not isinstance(branch_index, Variable):
+        raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
+    if branch_index.dtype not in (VarType.UINT8, VarType.INT32, VarType.INT64):
+        raise TypeError('switch_case: branch_index must be uint8, int32 or int64, but %s is %s' %
+                        (branch_index.name, branch_index.dtype.name))
+    if branch_index.dtype != VarType.INT64:
+        branch_index = tensor.cast(branch_index, 'int64')
+    branches = _branches(branch_fns)
+    if default is None:
+        default = branches.pop()[1]
+    otherwise = default
+    for index, function in branches:
+        otherwise = functools.partial(cond, equal(branch_index, _index_var(index)), function, otherwise)
+    return otherwise()
+
+
+def _branches(given):
+    """Returns sorted (index, function) pairs of a dict, of a list of functions, or of a list of pairs."""
+    if not isinstance(given, (dict, list, tuple)):
+        raise TypeError('switch_case: branch_fns must be a dict or a list, not %r' % (given,))
+    pairs = given.items() if isinstance(given, dict) else [
+        each if isinstance(each, tuple) and len(each) == 2 else (i, each) for i, each in enumerate(given)]
+    branches = {}
+    for index, function in pairs:
+        if not isinstance(index, int):
+            raise TypeError('switch_case: an index of branch_fns must be an int, not %r' % (index,))
+        if index in branches:
+            raise ValueError('switch_case: index %d occurs twice in branch_fns' % index)
+        _require_function('switch_case', function)
+        branches[index] = function
+    if not branches:
+        raise ValueError('switch_case: branch_fns is empty')
+    return sorted(branches.items())
+
+
+def _require_function(layer, function):
+    if not callable(function):
+        raise TypeError('%s: a branch must be a function, not %r' % (layer, function))
+
+
+def _index_var(index):
+    return tensor.fill_constant([1], to_dtype('int64'), index)

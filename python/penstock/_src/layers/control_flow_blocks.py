@@ -1,0 +1,177 @@
+"""Functions for layers whose ops run in their own blocks."""
+
+from penstock._src.ir.framework import Program
+from penstock._src.ir.types import VarType
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper
+
+__all__ = ['BlockGuard', 'ConditionalBlock', 'ConditionalBlockGuard']
+
+
+def crossing_names(block, written=()):
+    """Finds the names that a block's ops read before they write them, and those that they write.
+
+    Args:
+        block (Block): the block.
+        written (Iterable): names that count as written before the first op.
+
+    Returns:
+        tuple: two lists of names, each name once, in order.
+
+    Example:
+        from penstock._src.layers.control_flow_blocks import crossing_names
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        assert crossing_names(y.block) == (['x'], [y.name])
+    """
+    reads, writes = {}, dict.fromkeys(written)
+    for op in block.ops:
+        reads.update((name, None) for name in op.input_arg_names if name not in writes)
+        writes.update((name, None) for name in op.output_arg_names)
+    return list(reads), list(writes)
+
+
+def outer_vars(block, names):
+    """Finds the variables that an enclosing block declares.
+
+    Args:
+        block (Block): the inner block.
+        names (list[str]): names.
+
+    Returns:
+        list[Variable]: those that an enclosing block declares.
+
+    Example:
+        from penstock._src.layers.control_flow_blocks import outer_vars
+        x = fluid.data('x', [2])
+        inner = fluid.default_main_program()._create_block()
+        assert [var.name for var in outer_vars(inner, ['x', 'y'])] == ['x']
+        fluid.default_main_program()._rollback()
+    """
+    around = block.program.block(block.parent_idx)
+    found = (around._find_var_recursive(name) for name in names)
+    return [var for var in found if var is not None]
+
+
+class BlockGuard:
+    """A context manager that adds a block to a program; ops created inside go into it. An op that runs the block is up
+    to the caller.
+
+    Args:
+        main_program (Program): the program. Layers add ops to it if it is the default main program.
+
+    Raises:
+        TypeError: `main_program` is not a Program.
+
+    Example:
+        main = fluid.default_main_program()
+        with fluid.layers.control_flow.BlockGuard(main):
+            one = fluid.layers.ones([1], 'float32')
+        assert one.block is main.block(1) and main.current_block() is main.block(0)
+    """
+
+    def __init__(self, main_program):
+        if not isinstance(main_program, Program):
+            raise TypeError('BlockGuard takes a Program, not %s' % type(main_program).__name__)
+        self.main_program = main_program
+
+    def __enter__(self):
+        self.main_program._create_block()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.main_program._rollback()
+
+
+class ConditionalBlock:
+    """Runs the ops created inside block() only if the condition holds.
+
+    Args:
+        inputs (list[Variable]): the condition.
+        is_scalar_condition (bool): True: `inputs` is one bool, shape [1]; False: the block runs if none of the inputs
+            is empty.
+        name (str | None): prefix of the names of the variables that it creates.
+
+    Raises:
+        TypeError: an input is not a Variable.
+
+    Example:
+        from penstock.fluid.layers.control_flow import ConditionalBlock
+        x = fluid.data('x', [1])
+        result = fluid.layers.fill_constant([1], 'float32', 0.0)
+        with ConditionalBlock([x > 0.0], is_scalar_condition=True).block():
+            fluid.layers.assign(x, result)
+    """
+
+    def __init__(self, inputs, is_scalar_condition=False, name=None):
+        for each in inputs:
+            if not isinstance(each, Variable):
+                raise TypeError('a condition must be a Variable, not %s' % type(each).__name__)
+        self.inputs = inputs
+        self.is_scalar_condition = is_scalar_condition
+        self.helper = LayerHelper('conditional_block', name=name)
+
+    def block(self):
+        """Returns a context manager; ops created inside it go into the block.
+
+        Returns:
+            ConditionalBlock: itself.
+        """
+        return self
+
+    def __enter__(self):
+        self._program = self.helper.main_program
+        self._program._create_block()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        inside = self._program.current_block()
+        self._program._rollback()
+        if exc_type is None:
+            self._append_op(inside)
+
+    def _append_op(self, inside):
+        """Appends the op to the enclosing block, with the variables that the inner block reads and writes there."""
+        around = self._program.current_block()
+        reads, writes = crossing_names(inside)
+        outside = outer_vars(inside, reads)
+        out = outer_vars(inside, writes)
+        scope = around.create_var(type=VarType.STEP_SCOPES)
+        around.append_op(
+            'conditional_block', {
+                'Cond': self.inputs,
+                'Input': outside
+            }, {
+                'Out': out,
+                'Scope': [scope]
+            }, {
+                'sub_block': inside,
+                'is_scalar_condition': self.is_scalar_condition
+            })
+
+
+class ConditionalBlockGuard(BlockGuard):
+    """A context manager that opens the block of a ConditionalBlock, as its method block() does.
+
+    Args:
+        block (ConditionalBlock): runs the ops that are created inside.
+
+    Raises:
+        TypeError: `block` is not a ConditionalBlock.
+
+    Example:
+        from penstock.fluid.layers.control_flow import ConditionalBlock, ConditionalBlockGuard
+        x = fluid.data('x', [1])
+        result = fluid.layers.fill_constant([1], 'float32', 0.0)
+        with ConditionalBlockGuard(ConditionalBlock([x > 0.0], is_scalar_condition=True)):
+            fluid.layers.assign(x, result)
+    """
+
+    def __init__(self, block):
+        if not isinstance(block, ConditionalBlock):
+            raise TypeError('ConditionalBlockGuard takes a ConditionalBlock, not %s' % type(block).__name__)
+        super().__init__(block.helper.main_program)
+        self.block = block
+
+    def __enter__(self):
+        self.block.__enter__()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.block.__exit__(exc_type, exc_val, exc_tb)

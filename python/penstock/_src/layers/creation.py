@@ -1,0 +1,217 @@
+"""Tensors filled with one value or with evenly spaced values."""
+
+import numpy
+
+from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.types import float_attr, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.tensor import assign, fill_constant, range as range_layer
+
+__all__ = ['arange', 'full', 'full_like', 'linspace', 'ones_like', 'rank', 'size', 'zeros_like']
+
+
+@element_types(dtype='bool int32 int64 float16 float32 float64')
+def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Creates a tensor filled with one value.
+
+    Args:
+        shape (Variable or list): its shape; a list may hold Variables.
+        fill_value (float or Variable): the value; a Variable has one element.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        dtype (str): the type, by default float32.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
+        stop_gradient (bool): whether gradients stop at the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        TypeError: `dtype` is not supported, or `out` has another type.
+        ValueError: `shape` is empty.
+
+    Example:
+        x = fluid.layers.full([2, 3], 1.5)
+    """
+    if isinstance(shape, (list, tuple)) and not shape:
+        raise ArgumentError('full: shape must not be empty')
+    helper = LayerHelper('full', name=name)
+    dtype = 'float32' if dtype is None else dtype
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    out = fill_constant(shape=shape, dtype=dtype, value=fill_value, out=out)
+    out.stop_gradient = stop_gradient
+    return out
+
+
+@element_types(dtype='bool int32 int64 float16 float32 float64')
+def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Creates a tensor filled with one value in the shape of another tensor.
+
+    Args:
+        input (Variable): the tensor that provides the shape; any type.
+        fill_value (float): the value.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        dtype (str): the type, by default that of `input`.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
+        stop_gradient (bool): whether gradients stop at the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape as `input`, type `dtype`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or `dtype` is not supported.
+        penstock.ProgramError: the op does not support the type of `input`.
+
+    Example:
+        y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
+    """
+    helper = LayerHelper('full_like', name=name).takes(input=input)
+    dtype = input.dtype if dtype is None else to_dtype(dtype)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    attrs = {'value': float_attr(fill_value), 'dtype': int(dtype)}
+    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, attrs)
+    out.stop_gradient = stop_gradient
+    return out
+
+
+@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
+def zeros_like(x, out=None):
+    """Creates a tensor of zeros in the shape and type of another tensor.
+
+    Args:
+        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+
+    Returns:
+        Variable: same shape and type as `x`; it has no gradient.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('zeros_like').takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fill_zeros_like', {'X': x}, {'Out': out})
+    out.stop_gradient = True
+    return out
+
+
+@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
+def ones_like(x, out=None):
+    """Creates a tensor of ones in the shape and type of another tensor.
+
+    Args:
+        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
+    """
+    helper = LayerHelper('ones_like').takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fill_any_like', {'X': x}, {'Out': out}, {'value': 1.0})
+    return out
+
+
+def arange(start, end, step=1, dtype=None, name=None):
+    """Creates the evenly spaced numbers start, start + step, ... up to but not including end.
+
+    Args:
+        start (float or Variable): the first number; a Variable has one element of type `dtype`.
+        end (float or Variable): the bound, which is excluded; a Variable has one element of type `dtype`.
+        step (float or Variable): the difference between neighbours; a Variable has one element of type `dtype`.
+        dtype (str): float32 (the default), float64, int32 or int64.
+        name (str): has no effect, as in Fluid.
+
+    Returns:
+        Variable: shape [-1], type `dtype`; it has no gradient.
+
+    Raises:
+        penstock.ProgramError: a Variable does not hold one element.
+
+    Example:
+        odd = fluid.layers.arange(1, 10, 2, 'int64')
+    """
+    return range_layer(start, end, step, 'float32' if dtype is None else dtype)
+
+
+@element_types(start='float32 float64', stop='float32 float64', num='int32')
+def linspace(start, stop, num, dtype):
+    """Creates `num` evenly spaced numbers from start to stop, both included.
+
+    Args:
+        start (float or Variable): the first number; a Variable has one element of type `dtype`.
+        stop (float or Variable): the last number; a Variable has one element of type `dtype`.
+        num (int or Variable): the number of elements, at least 1; a Variable is int32.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape [-1], same type as `start`.
+
+    Raises:
+        TypeError: a Variable has an unsupported element type.
+        penstock.ProgramError: a Variable does not hold one element, or `num` is below 1 when the program runs.
+
+    Example:
+        x = fluid.layers.linspace(0.0, 1.0, 5, 'float32')   # 0, 0.25, 0.5, 0.75, 1
+    """
+    helper = LayerHelper('linspace')
+    bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, stop)]
+    num = num if isinstance(num, Variable) else fill_constant([1], 'int32', num)
+    out = helper.create_variable_for_type_inference(bounds[0].dtype)
+    helper.append_op('linspace', {'Start': bounds[0], 'Stop': bounds[1], 'Num': num}, {'Out': out})
+    return out
+
+
+def rank(input):
+    """Returns the rank of a tensor, the number of its axes.
+
+    Args:
+        input (Variable): any shape and type.
+
+    Returns:
+        Variable: shape [], int32.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        two = fluid.layers.rank(fluid.data('x', [None, 3]))
+    """
+    LayerHelper('rank').takes(input=input)
+    return assign(numpy.array(len(input.shape), 'int32'))
+
+
+def size(input):
+    """Returns the number of elements of a tensor.
+
+    Args:
+        input (Variable): any shape and type.
+
+    Returns:
+        Variable: shape [1], int64.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        count = fluid.layers.size(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('size').takes(input=input)
+    out = helper.create_variable_for_type_inference('int64')
+    helper.append_op('size', {'Input': input}, {'Out': out})
+    return out

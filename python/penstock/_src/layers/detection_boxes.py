@@ -1,0 +1,207 @@
+"""Layers for boxes: encoding and decoding, clipping, overlap, the output of a YOLO head."""
+
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper, describe, require_variables
+
+__all__ = ['box_clip', 'box_coder', 'box_decoder_and_assign', 'iou_similarity', 'polygon_box_transform', 'yolo_box']
+
+
+def iou_similarity(x, y, box_normalized=True, name=None):
+    """Computes the overlap (intersection over union) of each pair of boxes.
+
+    Args:
+        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64.
+        y (Variable): shape [M, 4], same type as `x`.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
+            plus 1.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, M], same type and sequences as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        y = fluid.data('y', [7, 4])
+        assert fluid.layers.iou_similarity(x, y).shape == (-1, 7)
+    """
+    helper = LayerHelper('iou_similarity', name=name).takes(x=x, y=y)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('iou_similarity', {'X': x, 'Y': y}, {'Out': out}, {'box_normalized': box_normalized})
+    return out
+
+
+def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_size', box_normalized=True, name=None,
+              axis=0):
+    """Encodes boxes as offsets from prior boxes, or decodes such offsets to boxes.
+
+    Args:
+        prior_box (Variable): shape [M, 4]: x1, y1, x2, y2; float32 or float64.
+        prior_box_var (Variable|list): variances, by which encoded offsets are divided: shape [M, 4], or 4 numbers.
+        target_box (Variable): shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
+        code_type (str): 'encode_center_size' or 'decode_center_size'.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
+            plus 1.
+        name (str): prefix of the names of the variables that the layer creates.
+        axis (int): used for decoding: with 0, axis 1 of `target_box` runs over the priors; with 1, axis 0 does.
+
+    Returns:
+        Variable: the encoded boxes, shape [N, M, 4], or the decoded boxes, same shape as `target_box`; same type as
+        `prior_box`.
+
+    Raises:
+        TypeError: `prior_box` or `target_box` is not a Variable, or `prior_box_var` is neither a Variable nor a list.
+        penstock.ProgramError: `code_type` or `axis` has another value, or the shapes are incompatible.
+
+    Example:
+        prior = fluid.data('prior', [7, 4])
+        boxes = fluid.data('boxes', [None, 4])
+        distances = fluid.layers.box_coder(prior, [0.1, 0.1, 0.2, 0.2], boxes)
+        assert distances.shape == (-1, 7, 4)
+    """
+    helper = LayerHelper('box_coder', name=name).takes(prior_box=prior_box, target_box=target_box)
+    inputs = {'PriorBox': prior_box, 'TargetBox': target_box}
+    attrs = {'code_type': code_type, 'box_normalized': box_normalized, 'axis': axis}
+    if isinstance(prior_box_var, Variable):
+        inputs['PriorBoxVar'] = prior_box_var
+    elif isinstance(prior_box_var, list):
+        attrs['variance'] = prior_box_var
+    else:
+        raise TypeError('prior_box_var must be a Variable or a list, not %s' % describe(prior_box_var))
+    out = helper.create_variable_for_type_inference(prior_box.dtype)
+    helper.append_op('box_coder', inputs, {'OutputBox': out}, attrs)
+    return out
+
+
+def box_clip(input, im_info, name=None):
+    """Clips boxes to their images.
+
+    Args:
+        input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to the height and
+            width divided by the scale.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape, type and sequences as `input`.
+
+    Raises:
+        TypeError: `input` or `im_info` is not a Variable.
+
+    Example:
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        info = fluid.data('info', [None, 3])
+        assert fluid.layers.box_clip(boxes, info).shape == (-1, 4)
+    """
+    helper = LayerHelper('box_clip', name=name).takes(input=input, im_info=im_info)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('box_clip', {'Input': input, 'ImInfo': im_info}, {'Output': out}, {})
+    return out
+
+
+def polygon_box_transform(input, name=None):
+    """Converts offsets to positions of corners: 4 * x - offset on even channels, 4 * y - offset on odd channels.
+
+    Args:
+        input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8, 4, 4])
+        assert fluid.layers.polygon_box_transform(x).shape == (-1, 8, 4, 4)
+    """
+    helper = LayerHelper('polygon_box_transform', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('polygon_box_transform', {'Input': input}, {'Output': out}, {})
+    return out
+
+
+def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
+    """Decodes the boxes of all classes, and selects the box of the class with the highest score.
+
+    Args:
+        prior_box (Variable): shape [N, 4]: x1, y1, x2, y2 in pixels; float32 or float64.
+        prior_box_var (Variable): the variances, by which offsets are multiplied, shape [4].
+        target_box (Variable): the offsets, shape [N, 4 * classes], same type as `prior_box`.
+        box_score (Variable): the scores, shape [N, classes], same type as `prior_box`; class 0 is the background.
+        box_clip (float): upper bound of the encoded width and height before the exponential is taken.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (all boxes, best boxes): Variables of shapes [N, 4 * classes] and [N, 4], same type as `prior_box`.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+
+    Example:
+        prior, var = fluid.data('prior', [None, 4]), fluid.data('var', [4])
+        target, score = fluid.data('target', [None, 12]), fluid.data('score', [None, 3])
+        boxes, best = fluid.layers.box_decoder_and_assign(prior, var, target, score, 4.135)
+        assert (boxes.shape, best.shape) == ((-1, 12), (-1, 4))
+    """
+    helper = LayerHelper('box_decoder_and_assign', name=name)
+    helper.takes(prior_box=prior_box, prior_box_var=prior_box_var, target_box=target_box, box_score=box_score)
+    decoded = helper.create_variable_for_type_inference(prior_box.dtype)
+    assigned = helper.create_variable_for_type_inference(prior_box.dtype)
+    inputs = {'PriorBox': prior_box, 'PriorBoxVar': prior_box_var, 'TargetBox': target_box, 'BoxScore': box_score}
+    helper.append_op('box_decoder_and_assign', inputs, {'DecodeBox': decoded, 'OutputAssignBox': assigned},
+                     {'box_clip': box_clip})
+    return decoded, assigned
+
+
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.):
+    """Computes boxes and scores from the output of a YOLOv3 head.
+
+    Args:
+        x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
+        img_size (Variable): shape [N, 2], int32: height and width of each image.
+        anchors (list|tuple): width and height of each anchor, one after the other.
+        class_num (int): the number of classes.
+        conf_thresh (float): boxes with a lower confidence are set to 0.
+        downsample_ratio (int): width and height of a cell in pixels of the network's input.
+        clip_bbox (bool): whether to clip boxes to their image.
+        name (str): prefix of the names of the variables that the layer creates.
+        scale_x_y (float): scale of the centre's offset in its cell.
+
+    Returns:
+        tuple: (boxes, scores): Variables of shapes [N, boxes, 4], in pixels, and [N, boxes, class_num]; same type as
+        `x`.
+
+    Raises:
+        TypeError: `x` or `img_size` is not a Variable, or an argument has the wrong type.
+
+    Example:
+        x = fluid.data('x', [None, 14, 4, 4])
+        size = fluid.data('size', [None, 2], 'int32')
+        boxes, scores = fluid.layers.yolo_box(x, size, [10, 13, 16, 30], 2, 0.01, 32)
+        assert (boxes.shape, scores.shape) == ((-1, 32, 4), (-1, 32, 2))
+
+    Reference:
+        Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
+    """
+    require_variables('yolo_box', x=x, img_size=img_size)
+    for key, value, kinds in (('anchors', anchors, (list, tuple)), ('class_num', class_num, int), ('conf_thresh',
+                                                                                                 conf_thresh, float)):
+        if not isinstance(value, kinds):
+            raise TypeError('yolo_box: %s has the wrong type: %s' % (key, describe(value)))
+    helper = LayerHelper('yolo_box', name=name)
+    boxes = helper.create_variable_for_type_inference(x.dtype)
+    scores = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op(
+        'yolo_box', {'X': x, 'ImgSize': img_size}, {'Boxes': boxes, 'Scores': scores}, {
+            'anchors': list(anchors),
+            'class_num': class_num,
+            'conf_thresh': conf_thresh,
+            'downsample_ratio': downsample_ratio,
+            'clip_bbox': clip_bbox,
+            'scale_x_y': scale_x_y
+        })
+    return boxes, scores

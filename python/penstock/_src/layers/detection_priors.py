@@ -1,0 +1,264 @@
+"""Prior boxes of the cells of feature maps, and the heads that predict offsets from them."""
+
+import math
+
+from penstock._src.layers.conv import conv2d
+from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.nn import flatten, reshape, transpose
+from penstock._src.layers.tensor import concat
+
+__all__ = ['anchor_generator', 'density_prior_box', 'multi_box_head', 'prior_box']
+
+
+def _floats(value):
+    return [float(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def _two(value, what):
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError('%s must be a list of two numbers, not %r' % (what, value))
+    return _floats(value)
+
+
+def _priors(op_type, boxes, inputs, attrs, name):
+    helper = LayerHelper(op_type, name=name).takes(**{slot.lower(): var for slot, var in inputs.items()})
+    out = helper.create_variable_for_type_inference(inputs['Input'].dtype)
+    variances = helper.create_variable_for_type_inference(inputs['Input'].dtype)
+    helper.append_op(op_type, inputs, {boxes: out, 'Variances': variances}, attrs)
+    out.stop_gradient = variances.stop_gradient = True
+    return out, variances
+
+
+def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], variance=[0.1, 0.1, 0.2, 0.2], flip=False,
+              clip=False, steps=[0.0, 0.0], offset=0.5, name=None, min_max_aspect_ratios_order=False):
+    """Computes prior boxes of the given sizes and aspect ratios around the centre of each cell of a feature map.
+
+    Args:
+        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
+        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
+        min_sizes (list|float): the sizes of the boxes, in pixels.
+        max_sizes (list): one for each of `min_sizes`; adds a square whose size is the geometric mean of both.
+        aspect_ratios (list|float): width / height of boxes; 1 is always included.
+        variance (list): the 4 variances that are returned for each box.
+        flip (bool): whether to use the reciprocals of the ratios too.
+        clip (bool): whether boxes are clipped to the image.
+        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
+            map.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        name (str): prefix of the names of the variables that the layer creates.
+        min_max_aspect_ratios_order (bool): whether the square from `max_sizes` comes second instead of last.
+
+    Returns:
+        tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
+        x2, y2, relative to the width and height of the image.
+
+    Raises:
+        TypeError: `input` or `image` is not a Variable.
+        ValueError: `steps` has the wrong number of values.
+        penstock.ProgramError: a value of `max_sizes` is not above that of `min_sizes`.
+
+    Example:
+        feature = fluid.data('feature', [None, 8, 4, 4])
+        image = fluid.data('image', [None, 3, 32, 32])
+        boxes, variances = fluid.layers.prior_box(feature, image, [8.0], [16.0], [1.0, 2.0], flip=True)
+        assert boxes.shape == variances.shape == (4, 4, 4, 4)
+
+    Reference:
+        Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
+    """
+    steps = _two(steps, 'steps')
+    attrs = {
+        'min_sizes': _floats(min_sizes),
+        'aspect_ratios': _floats(aspect_ratios),
+        'variances': variance,
+        'flip': flip,
+        'clip': clip,
+        'step_w': steps[0],
+        'step_h': steps[1],
+        'offset': offset,
+        'min_max_aspect_ratios_order': min_max_aspect_ratios_order
+    }
+    if max_sizes and _floats(max_sizes)[0] > 0:
+        attrs['max_sizes'] = _floats(max_sizes)
+    return _priors('prior_box', 'Boxes', {'Input': input, 'Image': image}, attrs, name)
+
+
+def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_ratios=None, variance=[0.1, 0.1, 0.2, 0.2],
+                      clip=False, steps=[0.0, 0.0], offset=0.5, flatten_to_2d=False, name=None):
+    """Computes prior boxes that are spread evenly around the centre of each cell of a feature map.
+
+    Args:
+        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
+        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
+        densities (list): the number of boxes along each axis, for each of `fixed_sizes`.
+        fixed_sizes (list): the sizes of the boxes, in pixels.
+        fixed_ratios (list): width / height of boxes.
+        variance (list): the 4 variances that are returned for each box.
+        clip (bool): whether boxes are clipped to the image.
+        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
+            map.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        flatten_to_2d (bool): whether the results have shape [boxes, 4].
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
+        x2, y2, relative to the width and height of the image.
+
+    Raises:
+        TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
+        ValueError: `densities` and `fixed_sizes` differ in length, or `steps` has the wrong number of values.
+
+    Example:
+        feature = fluid.data('feature', [None, 8, 4, 4])
+        image = fluid.data('image', [None, 3, 32, 32])
+        boxes, _ = fluid.layers.density_prior_box(feature, image, [2, 1], [8.0, 16.0], [1.0], flatten_to_2d=True)
+        assert boxes.shape == (80, 4)
+    """
+    if len(densities) != len(fixed_sizes):
+        raise ValueError('densities (%d) and fixed_sizes (%d) must have the same length' %
+                         (len(densities), len(fixed_sizes)))
+    steps = _two(steps, 'steps')
+    attrs = {
+        'variances': variance,
+        'clip': clip,
+        'step_w': steps[0],
+        'step_h': steps[1],
+        'offset': offset,
+        'densities': [int(density) for density in densities],
+        'fixed_sizes': _floats(fixed_sizes),
+        'fixed_ratios': _floats(fixed_ratios),
+        'flatten_to_2d': flatten_to_2d
+    }
+    return _priors('density_prior_box', 'Boxes', {'Input': input, 'Image': image}, attrs, name)
+
+
+def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None,
+                     offset=0.5, name=None):
+    """Computes anchors of the given sizes and aspect ratios around the centre of each cell of a feature map, in pixels.
+
+    Args:
+        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
+        anchor_sizes (list|float): the square roots of the boxes' areas.
+        aspect_ratios (list|float): height / width of boxes.
+        variance (list): the 4 variances that are returned for each box.
+        stride (list): width and height of a cell in pixels.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are
+        x1, y1, x2, y2.
+
+    Raises:
+        TypeError: `input` is not a Variable, or `anchor_sizes` or `aspect_ratios` is missing.
+        ValueError: `stride` has the wrong number of values.
+
+    Example:
+        feature = fluid.data('feature', [None, 8, 4, 4])
+        anchors, _ = fluid.layers.anchor_generator(feature, [32, 64], [0.5, 1.0, 2.0], stride=[16.0, 16.0])
+        assert anchors.shape == (4, 4, 6, 4)
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    attrs = {
+        'anchor_sizes': _floats(anchor_sizes),
+        'aspect_ratios': _floats(aspect_ratios),
+        'variances': variance,
+        'stride': _two(stride, 'stride'),
+        'offset': offset
+    }
+    return _priors('anchor_generator', 'Anchors', {'Input': input}, attrs, name)
+
+
+def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_ratio=None, max_ratio=None,
+                   min_sizes=None, max_sizes=None, steps=None, step_w=None, step_h=None, offset=0.5,
+                   variance=[0.1, 0.1, 0.2, 0.2], flip=True, clip=False, kernel_size=1, pad=0, stride=1, name=None,
+                   min_max_aspect_ratios_order=False):
+    """Predicts offsets and class scores for the prior boxes of several feature maps, with convolutions on each map.
+
+    Args:
+        inputs (list): the feature maps, Variables of shape [N, C, H, W], float32 or float64.
+        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
+        base_size (int): the size of the images; `min_ratio` and `max_ratio` are percentages of it.
+        num_classes (int): the number of classes, including the background.
+        aspect_ratios (list): the aspect ratios of the boxes of each feature map.
+        min_ratio (int): the min size of the second map, if there are three or more maps; the sizes of the further maps
+            are evenly spaced.
+        max_ratio (int): the max size of the last map.
+        min_sizes (list): the min sizes of each map, instead of the ratios.
+        max_sizes (list): the max sizes of each map.
+        steps (list): the size of a cell of each map in pixels, instead of `step_w` and `step_h`.
+        step_w (list): the width of a cell of each map.
+        step_h (list): the height of a cell of each map.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        variance (list): the 4 variances that are returned for each box.
+        flip (bool): whether to use the reciprocals of the ratios too.
+        clip (bool): whether boxes are clipped to the image.
+        kernel_size (int): filter size of the convolutions.
+        pad (int): padding of the convolutions.
+        stride (int): stride of the convolutions.
+        name (str): has no effect.
+        min_max_aspect_ratios_order (bool): as in `prior_box`.
+
+    Returns:
+        tuple: (offsets, scores, boxes, variances), Variables of shapes [N, boxes, 4], [N, boxes, num_classes],
+        [boxes, 4] and [boxes, 4], same type as `inputs`.
+
+    Raises:
+        TypeError: `image` is not a Variable.
+        ValueError: `inputs` is not a list, or another list does not have the length of `inputs`.
+
+    Example:
+        image = fluid.data('image', [None, 3, 32, 32])
+        maps = [fluid.data('a', [None, 8, 4, 4]), fluid.data('b', [None, 8, 2, 2])]
+        found = fluid.layers.multi_box_head(maps, image, 32, 3, [[2.0], [2.0]], min_sizes=[8.0, 16.0],
+                                            max_sizes=[16.0, 24.0])
+        assert [var.shape for var in found] == [(-1, -1, 4), (-1, -1, 3), (80, 4), (80, 4)]
+
+    Reference:
+        Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
+    """
+    if not isinstance(inputs, (list, tuple)):
+        raise ValueError('inputs must be a list of feature maps')
+    require_variables('multi_box_head', image=image)
+    if len(inputs) > 2 and min_sizes is None and max_sizes is None:
+        min_sizes, max_sizes = _sizes_by_ratio(base_size, min_ratio, max_ratio, len(inputs))
+    if steps is not None:
+        step_w = step_h = steps
+    lists = {'min_sizes': min_sizes, 'max_sizes': max_sizes}
+    optional = {'aspect_ratios': aspect_ratios, 'step_w': step_w, 'step_h': step_h}
+    lists.update((key, value) for key, value in optional.items() if value)
+    for key, value in lists.items():
+        if not isinstance(value, (list, tuple)) or len(value) != len(inputs):
+            raise ValueError('%s must have as many values as there are inputs (%d), not %r' % (key, len(inputs), value))
+    places, scores, boxes, variances = [], [], [], []
+    for i, input in enumerate(inputs):
+        step = [step_w[i] if step_w else 0.0, step_h[i] if step_w else 0.0]
+        ratios = aspect_ratios[i] if aspect_ratios else []
+        box, var = prior_box(input, image, min_sizes[i], _floats(max_sizes[i]), ratios, variance, flip, clip, step,
+                             offset, None, min_max_aspect_ratios_order)
+        boxes.append(box)
+        variances.append(var)
+        for width, made in ((4, places), (num_classes, scores)):
+            found = conv2d(input, box.shape[2] * width, kernel_size, stride=stride, padding=pad)
+            made.append(flatten(transpose(found, perm=[0, 2, 3, 1]), axis=1))
+    if len(inputs) == 1:
+        joined = places[0], scores[0], boxes[0], variances[0]
+    else:
+        boxes, variances = [flatten(one, axis=3) for one in boxes], [flatten(one, axis=3) for one in variances]
+        box, var = concat(boxes), concat(variances)
+        joined = (reshape(concat(places, axis=1), [0, -1, 4]), reshape(concat(scores, axis=1), [0, -1, num_classes]),
+                  box, var)
+    joined[2].stop_gradient = joined[3].stop_gradient = True
+    return joined
+
+
+def _sizes_by_ratio(base_size, min_ratio, max_ratio, maps):
+    """Returns (min sizes, max sizes) of the maps: 10 % and 20 % for the first map, evenly spaced from min_ratio to
+    max_ratio for the others."""
+    step = int(math.floor((max_ratio - min_ratio) / (maps - 2)))
+    ratios = range(min_ratio, max_ratio + 1, step)
+    return ([base_size * .10] + [base_size * ratio / 100. for ratio in ratios],
+            [base_size * .20] + [base_size * (ratio + step) / 100. for ratio in ratios])

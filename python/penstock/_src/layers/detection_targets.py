@@ -1,0 +1,517 @@
+"""Training of detectors: matching boxes with objects, targets and losses."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.arithmetic import reduce_sum
+from penstock._src.layers.detection_boxes import box_coder, iou_similarity
+from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
+from penstock._src.layers.nn import flatten, reshape
+from penstock._src.layers.slicing import gather, shape as shape_of, slice as part_of
+from penstock._src.layers.tensor import cast
+
+__all__ = [
+    'bipartite_match', 'generate_mask_labels', 'generate_proposal_labels', 'retinanet_target_assign',
+    'rpn_target_assign', 'sigmoid_focal_loss', 'ssd_loss', 'target_assign', 'yolov3_loss',
+]
+
+
+def _given(**attrs):
+    """Returns the attributes that are not None; for the others the op's defaults apply."""
+    return {key: value for key, value in attrs.items() if value is not None}
+
+
+def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
+    """Matches columns of a distance matrix with rows, in descending order of distance.
+
+    Args:
+        dist_matrix (Variable): shape [rows, columns] with a sequence of rows for each image, float32 or float64; a
+            larger distance is a better match.
+        match_type (str): 'bipartite', the default, matches each row with one column; 'per_prediction' then matches the
+            remaining columns too.
+        dist_threshold (float): the minimum distance for matching the remaining columns; None: 0.5.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (rows, distances), Variables of shape [N, columns]: the matched row of each column within its image,
+        int32, or -1; and the distance of the match, same type as `dist_matrix`.
+
+    Raises:
+        TypeError: `dist_matrix` is not a Variable.
+
+    Example:
+        distances = fluid.data('distances', [None, 7], lod_level=1)
+        rows, of_match = fluid.layers.bipartite_match(distances, 'per_prediction', 0.4)
+        assert rows.shape == of_match.shape == (-1, 7)
+    """
+    helper = LayerHelper('bipartite_match', name=name).takes(dist_matrix=dist_matrix)
+    indices = helper.create_variable_for_type_inference('int32')
+    distances = helper.create_variable_for_type_inference(dist_matrix.dtype)
+    helper.append_op('bipartite_match', {'DistMat': dist_matrix}, {
+        'ColToRowMatchIndices': indices,
+        'ColToRowMatchDist': distances
+    }, _given(match_type=match_type, dist_threshold=dist_threshold))
+    return indices, distances
+
+
+def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):
+    """Assigns to each box the target of the object that it is matched with.
+
+    Args:
+        input (Variable): the targets of the objects, shape [objects, P, K], in a sequence for each image; box j takes
+            column j modulo P; float32, float64, int32 or int64.
+        matched_indices (Variable): shape [N, boxes], int32: the object of each box within its image, or -1.
+        negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: the boxes that have weight
+            1 without an object.
+        mismatch_value (int): the target of a box without an object; None: 0.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (targets, weights): Variables of shapes [N, boxes, K], same type as `input`, and [N, boxes, 1], float32:
+        1 if a box counts, else 0.
+
+    Raises:
+        TypeError: `input` or `matched_indices` is not a Variable.
+
+    Example:
+        objects = fluid.data('objects', [None, 1, 4], lod_level=1)
+        matched = fluid.data('matched', [None, 7], 'int32')
+        targets, weights = fluid.layers.target_assign(objects, matched)
+        assert (targets.shape, weights.shape) == ((-1, 7, 4), (-1, 7, 1))
+    """
+    helper = LayerHelper('target_assign', name=name).takes(input=input, matched_indices=matched_indices)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    weight = helper.create_variable_for_type_inference('float32')
+    inputs = {'X': input, 'MatchIndices': matched_indices}
+    if negative_indices is not None:
+        inputs['NegIndices'] = negative_indices
+    helper.append_op('target_assign', inputs, {'Out': out, 'OutWeight': weight}, _given(mismatch_value=mismatch_value))
+    return out, weight
+
+
+def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=None, background_label=0,
+             overlap_threshold=0.5, neg_pos_ratio=3.0, neg_overlap=0.5, loc_loss_weight=1.0, conf_loss_weight=1.0,
+             match_type='per_prediction', mining_type='max_negative', normalize=True, sample_size=None):
+    """Computes the loss of an SSD head: the cross entropy of the classes plus the smooth L1 loss of the boxes.
+
+    Args:
+        location (Variable): shape [N, M, 4], offsets from the priors; float32.
+        confidence (Variable): shape [N, M, classes], scores of classes; float32.
+        gt_box (Variable): shape [objects, 4], the true boxes, in a sequence for each image; float32.
+        gt_label (Variable): shape [objects, 1], their classes, in the same sequences; int32.
+        prior_box (Variable): the priors, shape [M, 4], float32.
+        prior_box_var (Variable|list): the variances of the priors: shape [M, 4], or 4 numbers.
+        background_label (int): the class of boxes without an object.
+        overlap_threshold (float): the minimum overlap of matches after the best match of each object.
+        neg_pos_ratio (float): the number of boxes without an object that count per match.
+        neg_overlap (float): boxes without an object count only if their overlap is below this.
+        loc_loss_weight (float): the weight of the loss of the boxes.
+        conf_loss_weight (float): the weight of the cross entropy.
+        match_type (str): as in `bipartite_match`.
+        mining_type (str): 'max_negative'.
+        normalize (bool): whether to divide by the number of matches.
+        sample_size (int): has no effect with 'max_negative'.
+
+    Returns:
+        Variable: shape [N, 1], float32.
+
+    Raises:
+        TypeError: `location`, `confidence`, `gt_box`, `gt_label` or `prior_box` is not a Variable.
+        ValueError: `mining_type` has another value.
+
+    Example:
+        location, confidence = fluid.data('location', [None, 8, 4]), fluid.data('confidence', [None, 8, 3])
+        box = fluid.data('box', [None, 4], lod_level=1)
+        label = fluid.data('label', [None, 1], 'int32', lod_level=1)
+        prior, var = fluid.data('prior', [8, 4]), fluid.data('var', [8, 4])
+        assert fluid.layers.ssd_loss(location, confidence, box, label, prior, var).shape == (-1, 1)
+
+    Reference:
+        Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
+    """
+    if mining_type != 'max_negative':
+        raise ValueError('mining_type must be max_negative, not %r' % (mining_type,))
+    helper = LayerHelper('ssd_loss').takes(location=location, confidence=confidence, gt_box=gt_box, gt_label=gt_label)
+    counts = shape_of(confidence)
+    matched, overlaps = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
+    gt_label = reshape(gt_label, shape=(len(gt_label.shape) - 1) * [0] + [-1, 1])
+    gt_label.stop_gradient = True
+    label, _ = target_assign(gt_label, matched, mismatch_value=background_label)
+    confidence = flatten(confidence, axis=2)
+    label = flatten(cast(label, 'int64'), axis=2)
+    label.stop_gradient = True
+    entropies = softmax_with_cross_entropy(confidence, label)
+    by_image = part_of(counts, axes=[0], starts=[0], ends=[2])
+    by_image.stop_gradient = True
+    entropies = reshape(entropies, shape=[-1, 0], actual_shape=by_image)
+    entropies.stop_gradient = True
+    negatives, matched = _mine(helper, entropies, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size)
+    distances = box_coder(prior_box, prior_box_var, gt_box, code_type='encode_center_size')
+    box, box_weight = target_assign(distances, matched, mismatch_value=background_label)
+    label, label_weight = target_assign(gt_label, matched, negatives, mismatch_value=background_label)
+    label = cast(flatten(label, axis=2), 'int64')
+    entropies = softmax_with_cross_entropy(confidence, label)
+    label_weight = flatten(label_weight, axis=2)
+    entropies = entropies * label_weight
+    label.stop_gradient = label_weight.stop_gradient = True
+    location, box = flatten(location, axis=2), flatten(box, axis=2)
+    places = smooth_l1(location, box)
+    box_weight = flatten(box_weight, axis=2)
+    places = places * box_weight
+    box.stop_gradient = box_weight.stop_gradient = True
+    loss = reshape(conf_loss_weight * entropies + loc_loss_weight * places, shape=[-1, 0], actual_shape=by_image)
+    loss = reduce_sum(loss, dim=1, keep_dim=True)
+    return loss / reduce_sum(box_weight) if normalize else loss
+
+
+def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size):
+    """Returns (the boxes without an object that have the highest loss, the matches)."""
+    negatives = helper.create_variable_for_type_inference('int32')
+    updated = helper.create_variable_for_type_inference(matched.dtype)
+    attrs = _given(neg_pos_ratio=neg_pos_ratio, neg_dist_threshold=neg_overlap, mining_type='max_negative',
+                   sample_size=sample_size)
+    helper.append_op('mine_hard_examples', {'ClsLoss': losses, 'MatchIndices': matched, 'MatchDist': overlaps},
+                     {'NegIndices': negatives, 'UpdatedMatchIndices': updated}, attrs)
+    return negatives, updated
+
+
+def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
+                use_label_smooth=True, name=None, scale_x_y=1.):
+    """Computes the loss of a YOLOv3 head against the true boxes.
+
+    Args:
+        x (Variable): shape [N, len(anchor_mask) * (5 + class_num), H, H], float32 or float64.
+        gt_box (Variable): shape [N, boxes, 4], same type as `x`: centre x and y, width and height of the true boxes,
+            relative to the image; boxes without an extent do not count.
+        gt_label (Variable): shape [N, boxes], int32, their classes.
+        anchors (list|tuple): width and height of each anchor, one after the other.
+        anchor_mask (list|tuple): the indices of the anchors that `x` predicts.
+        class_num (int): the number of classes.
+        ignore_thresh (float): boxes whose overlap with a true box is above this do not count as background.
+        downsample_ratio (int): width and height of a cell in pixels of the network's input.
+        gt_score (Variable): the weights of the true boxes, shape [N, boxes], same type as `x`.
+        use_label_smooth (bool): whether to smooth the target probabilities of classes.
+        name (str): prefix of the names of the variables that the layer creates.
+        scale_x_y (float): scale of the centre's offset in its cell.
+
+    Returns:
+        Variable: shape [N], same type as `x`.
+
+    Raises:
+        TypeError: `x`, `gt_box`, `gt_label` or `gt_score` is not a Variable, or an argument has the wrong type.
+
+    Example:
+        x = fluid.data('x', [None, 14, 4, 4])
+        box, label = fluid.data('box', [None, 5, 4]), fluid.data('label', [None, 5], 'int32')
+        loss = fluid.layers.yolov3_loss(x, box, label, [10, 13, 16, 30, 33, 23], [0, 1], 2, 0.7, 32)
+        assert loss.shape == (-1,)
+
+    Reference:
+        Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
+    """
+    require_variables('yolov3_loss', x=x, gt_box=gt_box, gt_label=gt_label)
+    kinds = {'anchors': (list, tuple), 'anchor_mask': (list, tuple), 'class_num': int, 'ignore_thresh': float,
+             'use_label_smooth': bool}
+    given = {'anchors': anchors, 'anchor_mask': anchor_mask, 'class_num': class_num, 'ignore_thresh': ignore_thresh,
+             'use_label_smooth': use_label_smooth}
+    for key, value in given.items():
+        if not isinstance(value, kinds[key]):
+            raise TypeError('yolov3_loss: %s has the wrong type: %s' % (key, describe(value)))
+    if gt_score is not None and not isinstance(gt_score, Variable):
+        raise TypeError('yolov3_loss: gt_score must be a Variable, not %s' % describe(gt_score))
+    helper = LayerHelper('yolov3_loss', name=name)
+    loss = helper.create_variable_for_type_inference(x.dtype)
+    objectness = helper.create_variable_for_type_inference('int32')
+    match = helper.create_variable_for_type_inference('int32')
+    inputs = {'X': x, 'GTBox': gt_box, 'GTLabel': gt_label}
+    if gt_score is not None:
+        inputs['GTScore'] = gt_score
+    attrs = dict(given, anchors=list(anchors), anchor_mask=list(anchor_mask), downsample_ratio=downsample_ratio,
+                 scale_x_y=scale_x_y)
+    helper.append_op('yolov3_loss', inputs, {'Loss': loss, 'ObjectnessMask': objectness, 'GTMatchMask': match}, attrs)
+    return loss
+
+
+def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
+    """Computes the focal loss: the sigmoid cross entropy with a lower weight for easy samples.
+
+    Args:
+        x (Variable): the logits, shape [N, classes], float32 or float64.
+        label (Variable): shape [N, 1], int32: 0 is the background, c + 1 is class c, and -1 does not count.
+        fg_num (Variable): shape [1], int32: the number of samples that are not background.
+        gamma (float): exponent of the weight that reduces easy samples.
+        alpha (float): the weight of samples of a class.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        TypeError: `x`, `label` or `fg_num` is not a Variable.
+
+    Example:
+        x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
+        loss = fluid.layers.sigmoid_focal_loss(x, label, fluid.data('count', [1], 'int32'))
+        assert loss.shape == (-1, 5)
+
+    Reference:
+        Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
+    """
+    helper = LayerHelper('sigmoid_focal_loss').takes(x=x, label=label, fg_num=fg_num)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('sigmoid_focal_loss', {'X': x, 'Label': label, 'FgNum': fg_num}, {'Out': out}, {
+        'gamma': gamma,
+        'alpha': alpha
+    })
+    return out
+
+
+def _assign_anchors(op_type, inputs, attrs, outputs):
+    """Returns the op's outputs by slot, all with stop_gradient."""
+    helper = LayerHelper(op_type)
+    helper.require_slots(inputs)
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in outputs.items()}
+    helper.append_op(op_type, inputs, made, attrs)
+    for var in made.values():
+        var.stop_gradient = True
+    return made
+
+
+def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, is_crowd, im_info,
+                      rpn_batch_size_per_im=256, rpn_straddle_thresh=0.0, rpn_fg_fraction=0.5, rpn_positive_overlap=0.7,
+                      rpn_negative_overlap=0.3, use_random=True):
+    """Selects the anchors on which a region proposal network is trained, its predictions for them, and their targets.
+
+    Args:
+        bbox_pred (Variable): the predicted offsets, shape [N, A, 4], float32 or float64.
+        cls_logits (Variable): the predicted scores, shape [N, A, 1], same type as `bbox_pred`.
+        anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
+        anchor_var (Variable): has no effect.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        rpn_batch_size_per_im (int): the number of anchors per image.
+        rpn_straddle_thresh (float): the maximum distance by which an anchor may extend beyond the image; negative: no
+            limit.
+        rpn_fg_fraction (float): the maximum share of anchors for objects.
+        rpn_positive_overlap (float): the minimum overlap of anchors for objects.
+        rpn_negative_overlap (float): anchors for the background have an overlap below this.
+        use_random (bool): whether to draw anchors at random.
+
+    Returns:
+        tuple: Variables (scores [S, 1], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the target
+        offsets [F, 4]), where S is the number of selected anchors and F the number of those for objects. Labels are
+        int32.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+
+    Example:
+        found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 1])
+        anchors, var = fluid.data('anchors', [20, 4]), fluid.data('var', [20, 4])
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        targets = fluid.layers.rpn_target_assign(found, logits, anchors, var, boxes, crowd, info)
+        assert [target.shape for target in targets] == [(-1, 1), (-1, 4), (-1, 1), (-1, 4), (-1, 4)]
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    made = _assign_anchors(
+        'rpn_target_assign', {'Anchor': anchor_box, 'GtBoxes': gt_boxes, 'IsCrowd': is_crowd, 'ImInfo': im_info}, {
+            'rpn_batch_size_per_im': rpn_batch_size_per_im,
+            'rpn_straddle_thresh': rpn_straddle_thresh,
+            'rpn_positive_overlap': rpn_positive_overlap,
+            'rpn_negative_overlap': rpn_negative_overlap,
+            'rpn_fg_fraction': rpn_fg_fraction,
+            'use_random': use_random
+        }, {
+            'LocationIndex': 'int32',
+            'ScoreIndex': 'int32',
+            'TargetLabel': 'int32',
+            'TargetBBox': anchor_box.dtype,
+            'BBoxInsideWeight': anchor_box.dtype
+        })
+    logits, found = reshape(cls_logits, shape=[-1, 1]), reshape(bbox_pred, shape=[-1, 4])
+    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
+            made['TargetBBox'], made['BBoxInsideWeight'])
+
+
+@element_types(bbox_pred='float32 float64', cls_logits='float32 float64', anchor_box='float32 float64',
+               anchor_var='float32 float64', gt_boxes='float32 float64', gt_labels='int32', is_crowd='int32',
+               im_info='float32 float64')
+def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, gt_labels, is_crowd, im_info,
+                            num_classes=1, positive_overlap=0.5, negative_overlap=0.4):
+    """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
+
+    Args:
+        bbox_pred (Variable): the predicted offsets, shape [N, A, 4], float32 or float64.
+        cls_logits (Variable): the predicted scores, shape [N, A, num_classes], same type as `bbox_pred`.
+        anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
+        anchor_var (Variable): has no effect.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
+        gt_labels (Variable): their classes, counted from 1, shape [objects, 1], int32.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        num_classes (int): the number of classes.
+        positive_overlap (float): the minimum overlap of anchors for objects.
+        negative_overlap (float): anchors for the background have an overlap below this.
+
+    Returns:
+        tuple: Variables (scores [S, num_classes], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the
+        target offsets [F, 4], number of anchors for objects of each image plus 1 [N, 1]), where S is the number of
+        selected anchors and F the number of those for objects. Labels and numbers are int32.
+
+    Raises:
+        TypeError: an argument is not a Variable, or has an unsupported element type.
+
+    Example:
+        found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
+        anchors, var = fluid.data('anchors', [20, 4]), fluid.data('var', [20, 4])
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        labels = fluid.data('labels', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        targets = fluid.layers.retinanet_target_assign(found, logits, anchors, var, boxes, labels, crowd, info, 3)
+        assert targets[0].shape == (-1, 3) and targets[5].shape == (-1, 1)
+
+    Reference:
+        Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
+    """
+    made = _assign_anchors(
+        'retinanet_target_assign', {
+            'Anchor': anchor_box,
+            'GtBoxes': gt_boxes,
+            'GtLabels': gt_labels,
+            'IsCrowd': is_crowd,
+            'ImInfo': im_info
+        }, {
+            'positive_overlap': positive_overlap,
+            'negative_overlap': negative_overlap
+        }, {
+            'LocationIndex': 'int32',
+            'ScoreIndex': 'int32',
+            'TargetLabel': 'int32',
+            'TargetBBox': anchor_box.dtype,
+            'BBoxInsideWeight': anchor_box.dtype,
+            'ForegroundNumber': 'int32'
+        })
+    logits, found = reshape(cls_logits, shape=[-1, num_classes]), reshape(bbox_pred, shape=[-1, 4])
+    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
+            made['TargetBBox'], made['BBoxInsideWeight'], made['ForegroundNumber'])
+
+
+def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, batch_size_per_im=256, fg_fraction=0.25,
+                             fg_thresh=0.25, bg_thresh_hi=0.5, bg_thresh_lo=0.0, bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
+                             class_nums=None, use_random=True, is_cls_agnostic=False, is_cascade_rcnn=False):
+    """Selects the regions on which the second stage of a detector is trained, and their targets.
+
+    Args:
+        rpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
+        gt_classes (Variable): shape [objects, 1], int32, the classes of the true boxes.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image; same type as `rpn_rois`.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        batch_size_per_im (int): the number of regions per image.
+        fg_fraction (float): the maximum share of regions for objects.
+        fg_thresh (float): the minimum overlap of regions for objects.
+        bg_thresh_hi (float): regions for the background have an overlap below this.
+        bg_thresh_lo (float): the minimum overlap of regions for the background.
+        bbox_reg_weights (list): divisors of the four offsets.
+        class_nums (int): the number of classes, including the background.
+        use_random (bool): whether to draw regions at random.
+        is_cls_agnostic (bool): whether all classes share the targets.
+        is_cascade_rcnn (bool): whether to keep all regions and add no true boxes to the regions.
+
+    Returns:
+        tuple: Variables (regions [R, 4], classes [R, 1], target offsets [R, 4 * class_nums], inside weights and outside
+        weights of the same shape), in a sequence for each image. Classes are int32, the others have the type of
+        `rpn_rois`.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+
+    Example:
+        rois, boxes = fluid.data('rois', [None, 4], lod_level=1), fluid.data('boxes', [None, 4], lod_level=1)
+        classes = fluid.data('classes', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        made = fluid.layers.generate_proposal_labels(rois, classes, crowd, boxes, info, class_nums=3)
+        assert [var.shape for var in made] == [(-1, 4), (-1, 1), (-1, 12), (-1, 12), (-1, 12)]
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    require_variables('generate_proposal_labels', rpn_rois=rpn_rois, gt_classes=gt_classes, gt_boxes=gt_boxes)
+    made = _assign_anchors(
+        'generate_proposal_labels', {
+            'RpnRois': rpn_rois,
+            'GtClasses': gt_classes,
+            'IsCrowd': is_crowd,
+            'GtBoxes': gt_boxes,
+            'ImInfo': im_info
+        },
+        _given(batch_size_per_im=batch_size_per_im, fg_fraction=fg_fraction, fg_thresh=fg_thresh,
+               bg_thresh_hi=bg_thresh_hi, bg_thresh_lo=bg_thresh_lo, bbox_reg_weights=bbox_reg_weights,
+               class_nums=class_nums, use_random=use_random, is_cls_agnostic=is_cls_agnostic,
+               is_cascade_rcnn=is_cascade_rcnn), {
+                   'Rois': rpn_rois.dtype,
+                   'LabelsInt32': gt_classes.dtype,
+                   'BboxTargets': rpn_rois.dtype,
+                   'BboxInsideWeights': rpn_rois.dtype,
+                   'BboxOutsideWeights': rpn_rois.dtype
+               })
+    return tuple(made.values())
+
+
+def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
+    """Computes the masks on which the mask head of a detector is trained.
+
+    Args:
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; float32 or float64.
+        gt_classes (Variable): the classes of the objects, shape [objects, 1], int32, in a sequence for each image.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if an object is a crowd, which has no mask.
+        gt_segms (Variable): shape [points, 2]: x and y of the objects' polygons, with three levels of sequences:
+            images, objects, polygons; same type as `im_info`.
+        rois (Variable): shape [regions, 4], in a sequence for each image, as returned by `generate_proposal_labels`.
+        labels_int32 (Variable): their classes, shape [regions, 1], int32.
+        num_classes (int): the number of classes, including the background.
+        resolution (int): the height and width of a mask.
+
+    Returns:
+        tuple: Variables (regions with a mask [M, 4], their indices within their image [M, 1], masks [M, num_classes *
+        resolution * resolution]), in a sequence for each image. Masks and indices are int32. The part of a mask that
+        belongs to the region's class is 1 inside the object and 0 outside; the parts of the other classes are -1.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+
+    Example:
+        info, rois = fluid.data('info', [None, 3]), fluid.data('rois', [None, 4], lod_level=1)
+        classes = fluid.data('classes', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        points = fluid.data('points', [None, 2], lod_level=3)
+        labels = fluid.data('labels', [None, 1], 'int32', lod_level=1)
+        made = fluid.layers.generate_mask_labels(info, classes, crowd, points, rois, labels, 3, 14)
+        assert made[2].shape == (-1, 588)
+
+    Reference:
+        He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
+    """
+    made = _assign_anchors(
+        'generate_mask_labels', {
+            'ImInfo': im_info,
+            'GtClasses': gt_classes,
+            'IsCrowd': is_crowd,
+            'GtSegms': gt_segms,
+            'Rois': rois,
+            'LabelsInt32': labels_int32
+        }, {
+            'num_classes': num_classes,
+            'resolution': resolution
+        }, {
+            'MaskRois': rois.dtype,
+            'RoiHasMaskInt32': gt_classes.dtype,
+            'MaskInt32': gt_classes.dtype
+        })
+    return tuple(made.values())

@@ -1,0 +1,427 @@
+"""Probability distributions, with layers that compute samples, densities, entropies and divergences.
+
+Expressions are evaluated in Fluid's order, and as often as in Fluid, so that programs have the same ops and names.
+"""
+
+import math
+import warnings
+
+import numpy
+
+from penstock._src.base.call_site import stack_level
+from penstock._src.ir.array_conversion import to_array
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.arithmetic import elementwise_pow, reduce_max, reduce_prod, reduce_sum
+from penstock._src.layers.control_flow import less_than
+from penstock._src.layers.linalg import diag
+from penstock._src.layers.nn import matmul, reshape
+from penstock._src.layers.random import uniform_random_batch_size_like
+from penstock._src.layers.slicing import shape as shape_layer
+from penstock._src.layers.tensor import (assign, cast, create_tensor, fill_constant_batch_size_like, gaussian_random,
+                                         ones, uniform_random, zeros)
+from penstock._src.layers.unary import exp, log
+
+__all__ = ['Categorical', 'MultivariateNormalDiag', 'Normal', 'Uniform']
+
+
+class Distribution:
+    """Base class of distributions; its methods raise an error if a distribution does not override them."""
+
+    def sample(self):
+        """Draws samples.
+
+        Raises:
+            NotImplementedError: the distribution does not support this method.
+        """
+        raise NotImplementedError('%s has no sample' % type(self).__name__)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Raises:
+            NotImplementedError: the distribution does not support this method.
+        """
+        raise NotImplementedError('%s has no entropy' % type(self).__name__)
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another distribution.
+
+        Args:
+            other (Distribution): the other distribution.
+
+        Raises:
+            NotImplementedError: the distribution does not support this method.
+        """
+        raise NotImplementedError('%s has no kl_divergence' % type(self).__name__)
+
+    def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): the points, any shape, float32 or float64.
+
+        Raises:
+            NotImplementedError: the distribution does not support this method.
+        """
+        raise NotImplementedError('%s has no log_prob' % type(self).__name__)
+
+    def _take(self, kinds, **arguments):
+        """Returns the arguments as Variables. Either all are Variables, or all are of one of `kinds`."""
+        for name, value in arguments.items():
+            if not isinstance(value, kinds + (Variable,)):
+                raise TypeError('%s: %s must be a Variable or one of %s, not %s' % (
+                    type(self).__name__, name, ', '.join(kind.__name__ for kind in kinds), type(value).__name__))
+        given = [isinstance(value, Variable) for value in arguments.values()]
+        if any(given) and not all(given):
+            raise ValueError('%s: if one of %s is a Variable, all must be' %
+                             (type(self).__name__, ', '.join(arguments)))
+        self._has_variables = all(given)
+        self._has_floats = all(isinstance(value, float) for value in arguments.values())
+        return tuple(arguments.values()) if all(given) else _constants(arguments.values())
+
+    def _require_same(self, other):
+        if not isinstance(other, type(self)):
+            raise TypeError('kl_divergence: other must be a %s, not %s' % (type(self).__name__, type(other).__name__))
+
+
+def _constants(values):
+    """Returns the values as float32 Variables, broadcast to a common shape."""
+    arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
+    if any(array.dtype != 'float32' for array in arrays):
+        warnings.warn('arguments of distributions are converted to float32', stacklevel=stack_level())
+    made = []
+    for array in numpy.broadcast_arrays(*[to_array(array, 'float32', 'argument', 'distributions') for array in arrays]):
+        variable = create_tensor(dtype='float32')
+        assign(numpy.array(array), variable)
+        made.append(variable)
+    return tuple(made)
+
+
+def _require_sample_arguments(shape, seed):
+    if not isinstance(shape, list):
+        raise TypeError('sample: shape must be a list, not %r' % (shape,))
+    if not isinstance(seed, int):
+        raise TypeError('sample: seed must be an int, not %r' % (seed,))
+
+
+class Uniform(Distribution):
+    """The uniform distribution over [low, high).
+
+    Args:
+        low (float, list, numpy.ndarray or Variable): lower bounds, inclusive.
+        high (float, list, numpy.ndarray or Variable): upper bounds, exclusive; a Variable if `low` is one.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
+
+    Example:
+        u = fluid.layers.Uniform(low=[1.0, 2.0], high=[3.0, 4.0])
+        numbers = u.sample([5])     # shape [5, 2]
+        entropy = u.entropy()
+    """
+
+    def __init__(self, low, high):
+        self.low, self.high = self._take((float, numpy.ndarray, list), low=low, high=high)
+
+    def sample(self, shape, seed=0):
+        """Draws samples.
+
+        Args:
+            shape (list): shape of the sample, which precedes the shape of the distribution.
+            seed (int): seed of the random numbers; 0: different numbers in each run.
+
+        Returns:
+            Variable: shape `shape` + the shape of `low`, or `shape` if both bounds are floats; float32.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+
+        Example:
+            numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
+        """
+        _require_sample_arguments(shape, seed)
+        batch = list((self.low + self.high).shape)
+        if self._has_variables:
+            zeros_like = fill_constant_batch_size_like(self.low + self.high, batch + shape, self.low.dtype, 0.0)
+            drawn = uniform_random_batch_size_like(zeros_like, zeros_like.shape, min=0.0, max=1.0, seed=seed)
+            return reshape(drawn * (zeros_like + self.high - self.low) + self.low, shape + batch)
+        drawn = uniform_random(shape + batch, min=0.0, max=1.0, seed=seed)
+        out = drawn * (zeros(shape + batch, dtype=self.low.dtype) + (self.high - self.low)) + self.low
+        return reshape(out, shape) if self._has_floats else out
+
+    def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): any shape, float32 or float64.
+
+        Returns:
+            Variable: same shape and type as `value`; minus infinity outside (low, high).
+
+        Raises:
+            TypeError: `value` is not a Variable.
+
+        Example:
+            density = fluid.layers.Uniform(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
+        """
+        above, below = less_than(self.low, value), less_than(value, self.high)
+        above, below = cast(above, value.dtype), cast(below, value.dtype)
+        return log(above * below) - log(self.high - self.low)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: same shape and type as `low`.
+
+        Example:
+            entropy = fluid.layers.Uniform(0.0, 3.0).entropy()
+        """
+        return log(self.high - self.low)
+
+
+class Normal(Distribution):
+    """The normal distribution.
+
+    Args:
+        loc (float, list, numpy.ndarray or Variable): the means.
+        scale (float, list, numpy.ndarray or Variable): the standard deviations; a Variable if `loc` is one.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
+
+    Example:
+        a = fluid.layers.Normal(loc=[0.0, 1.0], scale=[1.0, 2.0])
+        numbers = a.sample([5])     # shape [5, 2]
+        apart = a.kl_divergence(fluid.layers.Normal(loc=[0.0, 0.0], scale=[1.0, 1.0]))
+    """
+
+    def __init__(self, loc, scale):
+        self.loc, self.scale = self._take((float, numpy.ndarray, list), loc=loc, scale=scale)
+
+    def sample(self, shape, seed=0):
+        """Draws samples.
+
+        Args:
+            shape (list): shape of the sample, which precedes the shape of the distribution.
+            seed (int): seed of the random numbers; 0: different numbers in each run.
+
+        Returns:
+            Variable: shape `shape` + the shape of `loc`, or `shape` if both arguments are floats; float32.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+
+        Example:
+            numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
+        """
+        _require_sample_arguments(shape, seed)
+        batch = list((self.loc + self.scale).shape)
+        if self._has_variables:
+            zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch + shape, self.loc.dtype, 0.0)
+            drawn = gaussian_random(shape_layer(zeros_like), mean=0.0, std=1.0, seed=seed)
+            return reshape(drawn * (zeros_like + self.scale) + self.loc, shape + batch)
+        drawn = gaussian_random(shape + batch, mean=0.0, std=1.0, seed=seed)
+        out = drawn * (zeros(shape + batch, dtype=self.loc.dtype) + self.scale) + self.loc
+        return reshape(out, shape) if self._has_floats else out
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: same shape and type as `loc`.
+
+        Example:
+            entropy = fluid.layers.Normal(0.0, 3.0).entropy()
+        """
+        batch = list((self.loc + self.scale).shape)
+        zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch, self.loc.dtype, 0.0)
+        return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zeros_like)
+
+    def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): any shape, float32 or float64.
+
+        Returns:
+            Variable: same shape and type as `value`.
+
+        Raises:
+            TypeError: `value` is not a Variable.
+
+        Example:
+            density = fluid.layers.Normal(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
+        """
+        variance, log_scale = self.scale * self.scale, log(self.scale)
+        exponent = -1.0 * ((value - self.loc) * (value - self.loc)) / (2.0 * variance)
+        return exponent - log_scale - math.log(math.sqrt(2.0 * math.pi))
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another normal distribution.
+
+        Args:
+            other (Normal): the other distribution.
+
+        Returns:
+            Variable: same shape and type as `loc`.
+
+        Raises:
+            TypeError: `other` is not a Normal.
+
+        Example:
+            apart = fluid.layers.Normal(0.0, 3.0).kl_divergence(fluid.layers.Normal(1.0, 2.0))
+        """
+        self._require_same(other)
+        ratio = self.scale / other.scale
+        ratio = ratio * ratio
+        distance = (self.loc - other.loc) / other.scale
+        return 0.5 * (ratio + distance * distance - 1.0 - log(ratio))
+
+
+class Categorical(Distribution):
+    """The categorical distribution.
+
+    Args:
+        logits (list, numpy.ndarray or Variable): shape [..., classes]; the probabilities are their softmax.
+
+    Raises:
+        TypeError: `logits` is not a list, a numpy.ndarray or a Variable.
+
+    Example:
+        a = fluid.layers.Categorical(fluid.data('a', [None, 3]))
+        apart = a.kl_divergence(fluid.layers.Categorical(fluid.data('b', [None, 3])))
+        entropy = a.entropy()
+    """
+
+    def __init__(self, logits):
+        self.logits, = self._take((numpy.ndarray, list), logits=logits)
+
+    def _shifted(self):
+        """Returns the logits minus the largest of each row, whose exponentials do not overflow."""
+        return self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another distribution over the same classes.
+
+        Args:
+            other (Categorical): the other distribution.
+
+        Returns:
+            Variable: the shape of `logits` with 1 as last extent, same type as `logits`.
+
+        Raises:
+            TypeError: `other` is not a Categorical.
+
+        Example:
+            a, b = (fluid.layers.Categorical(fluid.data(name, [None, 3])) for name in 'ab')
+            apart = a.kl_divergence(b)
+        """
+        self._require_same(other)
+        logits, other_logits = self._shifted(), other._shifted()
+        powers, other_powers = exp(logits), exp(other_logits)
+        total = reduce_sum(powers, dim=-1, keep_dim=True)
+        other_total = reduce_sum(other_powers, dim=-1, keep_dim=True)
+        probabilities = powers / total
+        difference = logits - log(total) - other_logits + log(other_total)
+        return reduce_sum(probabilities * difference, dim=-1, keep_dim=True)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: the shape of `logits` with 1 as last extent, same type as `logits`.
+
+        Example:
+            entropy = fluid.layers.Categorical(fluid.data('a', [None, 3])).entropy()
+        """
+        logits = self._shifted()
+        powers = exp(logits)
+        total = reduce_sum(powers, dim=-1, keep_dim=True)
+        return -1.0 * reduce_sum(powers / total * (logits - log(total)), dim=-1, keep_dim=True)
+
+
+class MultivariateNormalDiag(Distribution):
+    """The multivariate normal distribution with a diagonal covariance matrix.
+
+    Args:
+        loc (list, numpy.ndarray or Variable): the means, shape [k].
+        scale (list, numpy.ndarray or Variable): the covariance matrix, shape [k, k], which is diagonal; a Variable if
+            `loc` is one.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
+
+    Example:
+        loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
+        entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
+    """
+
+    def __init__(self, loc, scale):
+        # The shapes differ, so neither argument is broadcast to the shape of the other.
+        given = self._check(loc=loc, scale=scale)
+        self.loc, self.scale = given if self._has_variables else (_constants([one])[0] for one in given)
+
+    def _check(self, **arguments):
+        kinds = (numpy.ndarray, list, Variable)
+        for name, value in arguments.items():
+            if not isinstance(value, kinds):
+                raise TypeError('MultivariateNormalDiag: %s must be a Variable, a list or an ndarray, not %s' %
+                                (name, type(value).__name__))
+        given = [isinstance(value, Variable) for value in arguments.values()]
+        if any(given) and not all(given):
+            raise ValueError('MultivariateNormalDiag: if one of loc, scale is a Variable, all must be')
+        self._has_variables = all(given)
+        return tuple(arguments.values())
+
+    def _diagonal_of_ones(self, value):
+        one_all = ones(shape=list(value.shape), dtype=self.loc.dtype)
+        return one_all, diag(ones(shape=[value.shape[0]], dtype=self.loc.dtype))
+
+    def _determinant(self, value):
+        one_all, one_diag = self._diagonal_of_ones(value)
+        return reduce_prod(value + one_all - one_diag)
+
+    def _inverse(self, value):
+        one_all, one_diag = self._diagonal_of_ones(value)
+        return elementwise_pow(value, one_all - 2 * one_diag)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: shape [1], same type as `loc`.
+
+        Example:
+            loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
+            entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
+        """
+        size = self.scale.shape[0]
+        return 0.5 * (size * (1.0 + math.log(2 * math.pi)) + log(self._determinant(self.scale)))
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another diagonal normal distribution.
+
+        Args:
+            other (MultivariateNormalDiag): the other distribution, over vectors of the same size.
+
+        Returns:
+            Variable: shape [1], same type as `loc`.
+
+        Raises:
+            TypeError: `other` is not a MultivariateNormalDiag.
+
+        Example:
+            a, b = (fluid.layers.MultivariateNormalDiag(fluid.data('loc' + n, [2]), fluid.data('scale' + n, [2, 2]))
+                    for n in 'ab')
+            apart = a.kl_divergence(b)
+        """
+        self._require_same(other)
+        trace = reduce_sum(self._inverse(other.scale) * self.scale)
+        between = matmul(other.loc - self.loc, self._inverse(other.scale))
+        between = matmul(between, other.loc - self.loc)
+        ratio = log(self._determinant(other.scale)) - log(self._determinant(self.scale))
+        return 0.5 * (trace + between - self.scale.shape[0] + ratio)

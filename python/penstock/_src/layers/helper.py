@@ -1,0 +1,295 @@
+"""LayerHelper: the functions that all layers share: names, parameters, temporaries, bias and activation."""
+
+import copy
+
+from penstock._src.base.errors import program_error
+from penstock._src.ir import framework, unique_name
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper_base import LayerHelperBase
+from penstock._src.parameters.initializer import Constant
+from penstock._src.parameters.param_attr import ParamAttr
+
+__all__ = ['LayerHelper']
+
+
+def describe(value):
+    """Describes a wrong argument for an error: a small value itself, any other value by its type."""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def require_variables(layer, **inputs):
+    """Raises an error that names the argument if an argument is not a Variable."""
+    for name, value in inputs.items():
+        if not isinstance(value, Variable):
+            raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
+
+
+def require_rank(layer, name, var, rank):
+    if len(var.shape) < rank:
+        raise ValueError('%s: %s must have at least %d axes, but its shape is %s' % (layer, name, rank, var.shape))
+
+
+def require_name(name):
+    """Raises unless the name of a variable is a str."""
+    if not isinstance(name, str):
+        raise TypeError('data: the name must be a str, not %s' % describe(name))
+    if not name:
+        raise program_error('E-var-name', 'data: a variable must have a name')
+
+
+class LayerHelper(LayerHelperBase):
+    """Helps to write layers: generates names, creates parameters and temporaries, appends ops, bias and activation.
+
+    Args:
+        layer_type (str): prefix of the names of the variables that the layer creates.
+        **kwargs (object): the layer's arguments: `name`, `input`, `param_attr`, `bias_attr`, `act`.
+
+    Example:
+        from penstock.fluid.layer_helper import LayerHelper
+
+        def doubled(x, name=None):
+            helper = LayerHelper('doubled', name=name).takes(x=x)
+            out = helper.create_variable_for_type_inference(x.dtype)
+            helper.append_op('scale', {'X': x}, {'Out': out}, {'scale': 2.0})
+            return out
+
+        assert doubled(fluid.data('x', [None, 4])).shape == (-1, 4)
+    """
+
+    def __init__(self, layer_type, **kwargs):
+        self.kwargs = kwargs
+        name = kwargs.get('name')
+        super().__init__(unique_name.generate(layer_type) if name is None else name, layer_type)
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+        """Appends an op to the current block of the default main program.
+
+        Args:
+            type (str): the op.
+            inputs (dict | None): {slot: Variable or list of Variables}.
+            outputs (dict | None): {slot: Variable or list of Variables}.
+            attrs (dict | None): {attribute: value}.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
+
+        Returns:
+            Operator: the op.
+
+        Raises:
+            TypeError: a slot contains a value that is not a Variable.
+        """
+        self.require_slots(inputs)
+        self.require_slots(outputs)
+        return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)
+
+    # Inputs.
+    def takes(self, **inputs):
+        """Raises if an argument is not a Variable.
+
+        Args:
+            **inputs (Variable): the arguments, by name.
+
+        Returns:
+            LayerHelper: itself.
+
+        Raises:
+            TypeError: an argument is not a Variable; the message names it.
+        """
+        require_variables(self.layer_type, **inputs)
+        return self
+
+    def require_slots(self, slots):
+        """Raises if an op's slots contain a value that is not a Variable.
+
+        Args:
+            slots (dict | None): {slot: Variable or list of Variables}.
+
+        Raises:
+            TypeError: a value is not a Variable.
+        """
+        for slot, given in (slots or {}).items():
+            for one in given if isinstance(given, (list, tuple)) else (given,):
+                if one is not None and not isinstance(one, Variable):
+                    require_variables(self.layer_type, **{slot: one})
+
+    def multiple_input(self, input_param_name='input'):
+        """Returns the inputs of a layer that takes one or several inputs.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            list[Variable]: the inputs.
+
+        Raises:
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs.
+        """
+        inputs = self.kwargs.get(input_param_name, [])
+        if not isinstance(inputs, (Variable, list, tuple)):
+            raise TypeError('%s: %s must be a Variable or a list of Variables, not %s' %
+                            (self.layer_type, input_param_name, describe(inputs)))
+        inputs = [inputs] if isinstance(inputs, Variable) else list(inputs)
+        if not inputs:
+            raise ValueError('%s: %s is an empty list' % (self.layer_type, input_param_name))
+        for one in inputs:
+            require_variables(self.layer_type, **{input_param_name: one})
+        return inputs
+
+    def input(self, input_param_name='input'):
+        """Returns the single input of the layer.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            Variable: the input.
+
+        Raises:
+            TypeError: the input is not a Variable.
+            ValueError: there are several inputs.
+        """
+        inputs = self.multiple_input(input_param_name)
+        if len(inputs) != 1:
+            raise ValueError('%s layer only takes one input, but got %d' % (self.layer_type, len(inputs)))
+        return inputs[0]
+
+    def input_dtype(self, input_param_name='input'):
+        """Returns the element type of the inputs.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            VarType: the element type.
+
+        Raises:
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or they have different types.
+        """
+        dtype = None
+        for each in self.multiple_input(input_param_name):
+            if dtype is None:
+                dtype = each.dtype
+            elif dtype != each.dtype:
+                raise ValueError('Data Type mismatch: %s to %s' % (dtype.name, each.dtype.name))
+        return dtype
+
+    def iter_inputs_and_params(self, input_param_name='input'):
+        """Pairs each input with the attributes of its parameter.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            Iterator: (Variable, ParamAttr) pairs.
+
+        Raises:
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or the layer has attributes for another number of parameters.
+        """
+        inputs = self.multiple_input(input_param_name)
+        return zip(inputs, self.multiple_param_attr(len(inputs)))
+
+    # Parameters.
+    @property
+    def param_attr(self):
+        """The layer's `param_attr` as a ParamAttr, or a list of them."""
+        return ParamAttr._to_attr(self.kwargs.get('param_attr'))
+
+    @property
+    def bias_attr(self):
+        """The layer's `bias_attr` as a ParamAttr; False: no bias."""
+        return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
+
+    def multiple_param_attr(self, length):
+        """Returns the attributes of several parameters.
+
+        Args:
+            length (int): the number of parameters.
+
+        Returns:
+            list[ParamAttr]: the attributes of each parameter.
+
+        Raises:
+            ValueError: the layer has attributes for another number of parameters.
+        """
+        attr = self.param_attr
+        if isinstance(attr, ParamAttr):
+            # Copies, because a parameter without a name gets a new name for each input.
+            return [copy.copy(attr) for _ in range(length)]
+        if len(attr) == 1 and length > 1:
+            return [copy.copy(attr[0]) for _ in range(length)]
+        if len(attr) != length:
+            raise ValueError('parameter number mismatch: %d attributes for %d inputs' % (len(attr), length))
+        return attr
+
+    # Variables.
+    def get_parameter(self, name):
+        """Finds a parameter of the main program.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            Parameter: the parameter.
+
+        Raises:
+            ValueError: the program has no such parameter.
+        """
+        block = self.main_program.global_block()
+        if not block.has_var(name):
+            raise ValueError('%s: the program has no parameter %s' % (self.layer_type, name))
+        return block.var(name)
+
+    # Bias and activation.
+    def append_bias_op(self, input_var, dim_start=1, dim_end=None):
+        """Adds the layer's bias, unless `bias_attr` is False.
+
+        Args:
+            input_var (Variable): the variable to which it is added.
+            dim_start (int): the first axis of the bias.
+            dim_end (int | None): the axis after the last axis of the bias; None: all remaining axes.
+
+        Returns:
+            Variable: the sum.
+        """
+        bias_attr = self.bias_attr
+        if not bias_attr:
+            return input_var
+        dtype = input_var.dtype
+        shape = list(input_var.shape[dim_start:dim_end])
+        bias = self.create_parameter(bias_attr, shape, dtype, is_bias=True)
+        out = self.create_variable_for_type_inference(dtype)
+        self.append_op('elementwise_add', {'X': input_var, 'Y': bias}, {'Out': out}, {'axis': dim_start})
+        return out
+
+    def append_activation(self, input_var):
+        """Applies the layer's activation `act`, if there is one.
+
+        Args:
+            input_var (Variable): its argument.
+
+        Returns:
+            Variable: the result.
+
+        Raises:
+            TypeError: `act` is not a str.
+        """
+        act = self.kwargs.get('act')
+        if act is None:
+            return input_var
+        if not isinstance(act, str):
+            raise TypeError('act must be a str, the type of an op, not %r' % (act,))
+        attrs = {key: self.kwargs[key] for key in ('use_cudnn', 'use_mkldnn') if self.kwargs.get(key)}
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op(act, {'X': input_var}, {'Out': out}, attrs)
+        return out
+
+    def append_initializer(self, var, value):
+        """Sets the initial value of a variable to a constant.
+
+        Args:
+            var (Variable): the variable.
+            value (float): the constant.
+        """
+        self.set_variable_initializer(var, Constant(value))

@@ -1,0 +1,374 @@
+"""Layers that select, replace and find parts of tensors by their indices."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.types import to_dtype
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.slicing import slice as slice_layer
+from penstock._src.layers.tensor import zeros
+
+__all__ = [
+    'gather_nd', 'hash', 'index_sample', 'index_select', 'multiplex', 'nonzero', 'scatter', 'scatter_nd',
+    'scatter_nd_add', 'shard_index', 'unique', 'unique_with_counts', 'where',
+]
+
+
+def gather_nd(input, index, name=None):
+    """Gathers slices of a tensor by their leading indices.
+
+    Args:
+        input (Variable): any shape and type.
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64; n is at most the rank of
+            `input`. An index that is out of range is an error when the program runs.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape index.shape[:-1] + input.shape[n:], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `index` is not a Variable.
+        penstock.ProgramError: n is unknown or above the rank of `input`.
+
+    Example:
+        x = fluid.data('x', [3, 4])
+        index = fluid.data('index', [None, 1], 'int64')
+        rows = fluid.layers.gather_nd(x, index)     # shape [-1, 4]
+    """
+    helper = LayerHelper('gather_nd', name=name).takes(input=input, index=index)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('gather_nd', {'X': input, 'Index': index}, {'Out': out})
+    return out
+
+
+def scatter(input, index, updates, name=None, overwrite=True):
+    """Replaces rows of a tensor by updates, or by the sums of their updates.
+
+    Args:
+        input (Variable): at least 1 axis; float32, float64, int32 or int64.
+        index (Variable): the row numbers, shape [n] or [n, 1], int32 or int64.
+        updates (Variable): shape [n] + input.shape[1:], same type as `input`.
+        name (str): prefix of the result's name; by default the layer's.
+        overwrite (bool): True: a row is replaced by its last update; False: by the sum of its updates.
+
+    Returns:
+        Variable: same shape and type as `input`; rows that are not in `index` keep their values.
+
+    Raises:
+        TypeError: `input`, `index` or `updates` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        x = fluid.layers.zeros([4, 2], 'float32')
+        rows = fluid.layers.assign(np.array([3, 1], 'int64'))
+        y = fluid.layers.scatter(x, rows, fluid.layers.ones([2, 2], 'float32'))
+    """
+    helper = LayerHelper('scatter', name=name).takes(input=input, index=index, updates=updates)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('scatter', {'X': input, 'Ids': index, 'Updates': updates}, {'Out': out}, {'overwrite': overwrite})
+    return out
+
+
+def scatter_nd_add(ref, index, updates, name=None):
+    """Adds updates to slices of a tensor, which are selected by their leading indices.
+
+    Args:
+        ref (Variable): any shape; float32, float64, int32 or int64.
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
+        updates (Variable): shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `ref`.
+
+    Raises:
+        TypeError: `ref`, `index` or `updates` is not a Variable.
+        ValueError: the types of `ref` and `updates` differ.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        ref = fluid.data('ref', [3, 4])
+        index = fluid.data('index', [None, 2], 'int64')
+        y = fluid.layers.scatter_nd_add(ref, index, fluid.data('updates', [None]))
+    """
+    helper = LayerHelper('scatter_nd_add', name=name).takes(ref=ref, index=index, updates=updates)
+    if ref.dtype != updates.dtype:
+        raise ValueError('scatter_nd_add: ref is %s, but updates is %s' % (ref.dtype.name, updates.dtype.name))
+    out = helper.create_variable_for_type_inference(ref.dtype)
+    helper.append_op('scatter_nd_add', {'X': ref, 'Index': index, 'Updates': updates}, {'Out': out})
+    return out
+
+
+def scatter_nd(index, updates, shape, name=None):
+    """Adds updates to slices of a tensor of zeros, which are selected by their leading indices.
+
+    Args:
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
+        updates (Variable): shape index.shape[:-1] + shape[n:]; float32, float64, int32 or int64.
+        shape (list): the shape of the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, same type as `updates`.
+
+    Raises:
+        TypeError: `index` or `updates` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        index = fluid.data('index', [None, 1], 'int64')
+        counts = fluid.layers.scatter_nd(index, fluid.data('updates', [None]), [10])
+    """
+    LayerHelper('scatter_nd', name=name).takes(index=index, updates=updates)
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
+
+
+@element_types(input='int32 int64 float32 float64', index='int32 int64')
+def index_select(input, index, dim=0):
+    """Selects slices of a tensor along one axis by their indices.
+
+    Args:
+        input (Variable): at least 1 axis; int32, int64, float32 or float64.
+        index (Variable): the indices, shape [n], int32 or int64.
+        dim (int): the axis; negative: counted from the end.
+
+    Returns:
+        Variable: the shape of `input` with extent n at `dim`, same type as `input`.
+
+    Raises:
+        TypeError: `input` or `index` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` has no axis `dim`, or `index` is not a vector.
+
+    Example:
+        x = fluid.data('x', [None, 5])
+        columns = fluid.layers.assign(np.array([4, 0], 'int64'))
+        y = fluid.layers.index_select(x, columns, dim=1)    # shape [-1, 2]
+    """
+    helper = LayerHelper('index_select').takes(input=input, index=index)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('index_select', {'X': input, 'Index': index}, {'Out': out}, {'dim': dim})
+    return out
+
+
+@element_types(x='int32 int64 float32 float64', index='int32 int64')
+def index_sample(x, index):
+    """Selects elements of each row by the row's own indices.
+
+    Args:
+        x (Variable): shape [rows, columns]; int32, int64, float32 or float64.
+        index (Variable): the column indices, shape [rows, n], int32 or int64.
+
+    Returns:
+        Variable: shape [rows, n], same type as `x`: element j of row i is x[i, index[i, j]].
+
+    Raises:
+        TypeError: `x` or `index` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` or `index` is not a matrix, or they differ in the number of rows.
+
+    Example:
+        scores = fluid.data('scores', [None, 10])
+        label = fluid.data('label', [None, 1], 'int64')
+        of_label = fluid.layers.index_sample(scores, label)
+    """
+    helper = LayerHelper('index_sample').takes(x=x, index=index)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('index_sample', {'X': x, 'Index': index}, {'Out': out})
+    return out
+
+
+@element_types(index='int32 int64', inputs='int32 int64 float32 float64')
+def multiplex(inputs, index):
+    """Selects each row from one of several tensors.
+
+    Args:
+        inputs (list): two or more Variables of one shape, [n, ...], and one type: int32, int64, float32 or float64.
+        index (Variable): the position in `inputs` of the tensor that provides the row, shape [n, 1], int32 or int64.
+
+    Returns:
+        Variable: same shape and type as each of `inputs`.
+
+    Raises:
+        TypeError: `inputs` is not a list of Variables, or an argument has an unsupported element type.
+        ValueError: `inputs` has fewer than two Variables.
+        penstock.ProgramError: the shapes of `inputs` differ.
+
+    Example:
+        a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
+        y = fluid.layers.multiplex([a, b], fluid.data('which', [None, 1], 'int32'))
+    """
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError('multiplex: inputs must be a list of Variables, not one %s' % type(inputs).__name__)
+    helper = LayerHelper('multiplex', input=inputs)
+    inputs = helper.multiple_input()
+    if len(inputs) < 2:
+        raise ValueError('multiplex: inputs must hold at least 2 Variables, not %d' % len(inputs))
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op('multiplex', {'X': inputs, 'Ids': index}, {'Out': out})
+    return out
+
+
+def where(condition):
+    """Returns the indices of the elements that are true or nonzero.
+
+    Args:
+        condition (Variable): at least 1 axis; bool, float32, float64, int32 or int64.
+
+    Returns:
+        Variable: shape [number of such elements, rank of `condition`], int64: a row of indices for each element.
+
+    Raises:
+        TypeError: `condition` is not a Variable.
+        penstock.ProgramError: `condition` has no axes.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        places = fluid.layers.where(x > fluid.layers.zeros_like(x))     # shape [-1, 2]
+    """
+    helper = LayerHelper('where_index').takes(condition=condition)
+    out = helper.create_variable_for_type_inference('int64')
+    helper.append_op('where_index', {'Condition': condition}, {'Out': out})
+    return out
+
+
+def nonzero(input, as_tuple=False):
+    """Returns the indices of the elements that are nonzero.
+
+    Args:
+        input (Variable): at least 1 axis; bool, float32, float64, int32 or int64.
+        as_tuple (bool): whether to return a separate result for each axis.
+
+    Returns:
+        Variable: the result of `where`, int64; with `as_tuple`, a tuple of its columns, each of shape [number of such
+        elements, 1].
+
+    Raises:
+        TypeError: `input` is not a Variable.
+        penstock.ProgramError: `input` has no axes.
+
+    Example:
+        rows, columns = fluid.layers.nonzero(fluid.data('x', [3, 4]), as_tuple=True)
+    """
+    found = where(input)
+    rank = len(input.shape)
+    if not as_tuple:
+        return found
+    if rank == 1:
+        return (found,)
+    return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
+
+
+@element_types(x='int32 int64 float32 float64')
+def unique(x, dtype='int32'):
+    """Finds the unique elements of a vector.
+
+    Args:
+        x (Variable): shape [n]; float32, float64, int32 or int64.
+        dtype (str): type of the indices, int32 or int64.
+
+    Returns:
+        tuple: (out, index). `out`, shape [number of unique elements], same type as `x`, holds each element once, in the
+        order of first occurrence; `index`, shape [n], of type `dtype`, satisfies x[i] == out[index[i]].
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
+
+    Example:
+        ids = fluid.data('ids', [None], 'int64')
+        different, index = fluid.layers.unique(ids)
+    """
+    helper = LayerHelper('unique').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('unique', {'X': x}, {'Out': out, 'Index': index}, {'dtype': int(to_dtype(dtype))})
+    return out, index
+
+
+@element_types(x='int32 int64 float32 float64')
+def unique_with_counts(x, dtype='int32'):
+    """Finds the unique elements of a vector and counts how often each occurs.
+
+    Args:
+        x (Variable): shape [n]; float32, float64, int32 or int64.
+        dtype (str): type of the indices and counts, int32 or int64.
+
+    Returns:
+        tuple: (out, index, count). The first two are the results of `unique`; `count` has the shape of `out` and type
+        `dtype`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
+
+    Example:
+        ids = fluid.data('ids', [None], 'int64')
+        different, index, count = fluid.layers.unique_with_counts(ids)
+    """
+    helper = LayerHelper('unique_with_counts').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference(dtype)
+    count = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('unique_with_counts', {'X': x}, {'Out': out, 'Index': index, 'Count': count},
+                     {'dtype': int(to_dtype(dtype))})
+    return out, index, count
+
+
+@element_types(input='int64')
+def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
+    """Converts global indices to indices within one shard.
+
+    Args:
+        input (Variable): the global indices in [0, index_num), any shape, int64.
+        index_num (int): the number of indices.
+        nshards (int): the number of shards; each holds ceil(index_num / nshards) consecutive indices.
+        shard_id (int): the shard, in [0, nshards).
+        ignore_value (int): replaces the indices of other shards.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `shard_id` is not in [0, nshards).
+
+    Example:
+        label = fluid.data('label', [None, 1], 'int64')
+        mine = fluid.layers.shard_index(label, index_num=20, nshards=2, shard_id=0)
+    """
+    helper = LayerHelper('shard_index').takes(input=input)
+    if not 0 <= shard_id < nshards:
+        raise ValueError('shard_index: shard_id (%d) must be in [0, %d)' % (shard_id, nshards))
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('shard_index', {'X': input}, {'Out': out}, {
+        'index_num': index_num,
+        'nshards': nshards,
+        'shard_id': shard_id,
+        'ignore_value': ignore_value
+    })
+    out.stop_gradient = True
+    return out
+
+
+@element_types(input='int32 int64')
+def hash(input, hash_size, num_hash=1, name=None):
+    """Hashes each row of integers to numbers below a bound.
+
+    Args:
+        input (Variable): shape [rows, columns], int32 or int64.
+        hash_size (int): the bound, exclusive.
+        num_hash (int): the number of hash functions, each of which computes one number per row.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [rows, num_hash, 1], same type as `input`; the hashes are the same as in Fluid (XXH64).
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` is not a matrix, or `hash_size` or `num_hash` is below 1.
+
+    Example:
+        words = fluid.data('words', [None, 1], 'int64', lod_level=1)
+        ids = fluid.layers.hash(words, hash_size=1000, num_hash=2)
+    """
+    helper = LayerHelper('hash', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    helper.append_op('hash', {'X': input}, {'Out': out}, {'num_hash': num_hash, 'mod_by': hash_size})
+    return out

@@ -1,0 +1,89 @@
+"""Generates layers from op types, as Fluid generates its simplest layers."""
+
+import functools
+import warnings
+
+from penstock._src.base.call_site import stack_level
+from penstock._src.layers.unary import _unary
+
+__all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'templatedoc']
+
+
+def generate_activation_fn(op_type):
+    """Returns a layer for an op with one input X and one output Out.
+
+    Args:
+        op_type (str): the type of the op.
+
+    Returns:
+        function: takes x (Variable) and a name; returns a Variable.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import generate_activation_fn
+        y = generate_activation_fn('sqrt')(fluid.data('x', [2, 3]))
+        assert y.shape == (2, 3)
+    """
+    return _unary(op_type)
+
+
+def deprecated(func_or_class):
+    """Decorates a function so that each call warns (DeprecationWarning).
+
+    Args:
+        func_or_class (callable): the function.
+
+    Returns:
+        callable: the decorated function.
+
+    Example:
+        import warnings
+        from penstock.fluid.layers.layer_function_generator import deprecated
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            assert deprecated(abs)(-1) == 1
+        assert 'abs is deprecated' in str(caught[0].message)
+    """
+
+    @functools.wraps(func_or_class)
+    def called(*args, **kwargs):
+        warnings.warn('%s is deprecated' % func_or_class.__name__, DeprecationWarning, stacklevel=stack_level())
+        return func_or_class(*args, **kwargs)
+
+    return called
+
+
+def autodoc(comment=''):
+    """Returns a decorator that appends `comment` to the docstring of a layer. Fluid also adds the op's text.
+
+    Args:
+        comment (str): the text to append.
+
+    Returns:
+        callable: the decorator.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import autodoc
+        assert autodoc('More.')(lambda x: x).__doc__ == 'More.'
+    """
+
+    def documented(func):
+        func.__doc__ = (func.__doc__ or '') + comment
+        return func
+
+    return documented
+
+
+def templatedoc(op_type=None):
+    """Returns a decorator that returns the layer unchanged. Fluid's inserts the op's description into the docstring.
+
+    Args:
+        op_type (str | None): ignored; accepted for compatibility with Fluid.
+
+    Returns:
+        callable: the decorator.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import templatedoc
+        assert templatedoc('relu')(abs) is abs
+    """
+    return lambda func: func

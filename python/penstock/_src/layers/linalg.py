@@ -1,0 +1,334 @@
+"""Matrices: construction from diagonals, triangles, products."""
+
+import numpy
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.types import float_attr, to_dtype
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.slicing import stack
+from penstock._src.layers.tensor import assign
+
+__all__ = ['addmm', 'bmm', 'cross', 'diag', 'diag_embed', 'dist', 'dot', 'eye', 'kron', 'trace', 'tril', 'triu']
+
+
+def _layer(op_type, inputs, attrs=None, type_of='X', name=None, out=None, named=False):
+    """Appends an op. With `named`, the result has exactly the requested name."""
+    helper = LayerHelper(op_type, name=name)
+    helper.require_slots(inputs)
+    dtype = inputs[type_of].dtype
+    if out is None and named and name is not None:
+        out = helper.create_variable(name=name, dtype=dtype, persistable=False)
+    elif out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    return out
+
+
+def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
+    """Creates an identity matrix, or a batch of them.
+
+    Args:
+        num_rows (int): the number of rows.
+        num_columns (int): the number of columns; by default `num_rows`.
+        batch_shape (list): leading extents, over which the matrix is repeated.
+        dtype (str): float32, float64, int32 or int64.
+
+    Returns:
+        Variable: shape batch_shape + [num_rows, num_columns], of type `dtype`; it has no gradient.
+
+    Raises:
+        TypeError: a number of rows or columns is not an int of at least 0, or `batch_shape` is not a list of positive
+            numbers.
+
+    Example:
+        matrices = fluid.layers.eye(3, num_columns=4, batch_shape=[2])  # shape [2, 3, 4]
+    """
+    num_columns = num_rows if num_columns is None else num_columns
+    for what, number in (('num_rows', num_rows), ('num_columns', num_columns)):
+        if not isinstance(number, int) or number < 0:
+            raise TypeError('eye: %s must be an int of at least 0, not %r' % (what, number))
+    if batch_shape is not None and not (isinstance(batch_shape, list) and all(extent > 0 for extent in batch_shape)):
+        raise TypeError('eye: batch_shape must be a list of numbers above 0, not %r' % (batch_shape,))
+    helper = LayerHelper('eye')
+    out = helper.create_variable_for_type_inference(dtype)
+    attrs = {'num_rows': num_rows, 'num_columns': num_columns, 'dtype': int(to_dtype(dtype))}
+    helper.append_op('eye', None, {'Out': out}, attrs)
+    out.stop_gradient = True
+    for extent in reversed(batch_shape or []):
+        out = stack([out] * extent, axis=0)
+    return out
+
+
+@element_types(diagonal='int32 int64 float32 float64')
+def diag(diagonal):
+    """Creates a square matrix with the given diagonal.
+
+    Args:
+        diagonal (Variable or numpy.ndarray): shape [n]; float32, float64, int32 or int64.
+
+    Returns:
+        Variable: shape [n, n], same type as `diagonal`; it has no gradient.
+
+    Raises:
+        TypeError: `diagonal` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the rank of `diagonal` is not 1.
+
+    Example:
+        y = fluid.layers.diag(np.array([3, 4, 5], 'int32'))
+    """
+    helper = LayerHelper('diag')
+    if isinstance(diagonal, numpy.ndarray):
+        diagonal = assign(diagonal)
+    helper.takes(diagonal=diagonal)
+    out = helper.create_variable_for_type_inference(diagonal.dtype)
+    helper.append_op('diag', {'Diagonal': diagonal}, {'Out': out})
+    out.stop_gradient = True
+    return out
+
+
+@element_types(input='int32 int64 float16 float32 float64')
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Creates matrices with the given diagonals.
+
+    Args:
+        input (Variable or numpy.ndarray): shape [..., n]; int32, int64, float32 or float64; the last axis runs along
+            the diagonals.
+        offset (int): offset of the diagonal from the main diagonal; positive: above it.
+        dim1 (int): the axis of the result that holds the rows of the matrices.
+        dim2 (int): the axis of the result that holds the columns of the matrices.
+
+    Returns:
+        Variable: one axis more than `input`, same type as `input`; it has no gradient.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `dim1` and `dim2` are not two different axes of the result.
+
+    Example:
+        y = fluid.layers.diag_embed(fluid.data('x', [None, 3]), offset=1)   # shape [-1, 4, 4]
+    """
+    if isinstance(input, numpy.ndarray):
+        input = assign(input)
+    out = _layer('diag_embed', {'Input': input}, {'offset': offset, 'dim1': dim1, 'dim2': dim2}, type_of='Input')
+    out.stop_gradient = True
+    return out
+
+
+def _triangle(layer, input, diagonal, name, lower):
+    helper = LayerHelper(layer, name=name).takes(input=input)
+    if len(input.shape) < 2:
+        raise ValueError('input shape in %s must be at least 2-D, not %s' % (layer, input.shape))
+    if not isinstance(diagonal, int):
+        raise TypeError('diagonal in %s must be a python Int, not %r' % (layer, diagonal))
+    if name is None:
+        out = helper.create_variable_for_type_inference(input.dtype)
+    else:
+        out = helper.create_variable(name=name, dtype=input.dtype, persistable=False)
+    helper.append_op('tril_triu', {'X': input}, {'Out': out}, {'diagonal': diagonal, 'lower': lower})
+    return out
+
+
+def tril(input, diagonal=0, name=None):
+    """Keeps the lower triangle of each matrix and sets the other elements to 0.
+
+    Args:
+        input (Variable): shape [..., rows, columns], any type.
+        diagonal (int): offset of the highest kept diagonal from the main diagonal; positive: above it.
+        name (str): the result's name; by default a generated one.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        ValueError: `input` has fewer than 2 axes.
+        TypeError: `input` is not a Variable, or `diagonal` is not an int.
+
+    Example:
+        y = fluid.layers.tril(fluid.data('x', [3, 4]), diagonal=-1)
+    """
+    return _triangle('tril', input, diagonal, name, True)
+
+
+def triu(input, diagonal=0, name=None):
+    """Keeps the upper triangle of each matrix and sets the other elements to 0.
+
+    Args:
+        input (Variable): shape [..., rows, columns], any type.
+        diagonal (int): offset of the lowest kept diagonal from the main diagonal; positive: above it.
+        name (str): the result's name; by default a generated one.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        ValueError: `input` has fewer than 2 axes.
+        TypeError: `input` is not a Variable, or `diagonal` is not an int.
+
+    Example:
+        y = fluid.layers.triu(fluid.data('x', [3, 4]), diagonal=1)
+    """
+    return _triangle('triu', input, diagonal, name, False)
+
+
+@element_types(input='int32 int64 float16 float32 float64', out='int32 int64 float16 float32 float64')
+def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
+    """Computes the sum of a diagonal of each matrix.
+
+    Args:
+        input (Variable): at least 2 axes; float32, float64, int32 or int64.
+        offset (int): offset of the diagonal from the main diagonal; positive: above it.
+        dim1 (int): the axis of the rows; negative: counted from the end.
+        dim2 (int): the axis of the columns; negative: counted from the end.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `input` without `dim1` and `dim2` ([1] if none remains), same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `dim1` and `dim2` are not two different axes.
+
+    Example:
+        y = fluid.layers.trace(fluid.data('x', [3, 4, 5]), offset=1, dim1=1, dim2=2)   # shape [3]
+    """
+    attrs = {'offset': offset, 'dim1': dim1, 'dim2': dim2}
+    return _layer('trace', {'Input': input}, attrs, type_of='Input', name=name, out=out)
+
+
+@element_types(x='int32 int64 float16 float32 float64', y='int32 int64 float16 float32 float64',
+               out='int32 int64 float16 float32 float64')
+def kron(x, y, out=None, name=None):
+    """Computes the Kronecker product: each element of x is replaced by its product with y.
+
+    Args:
+        x (Variable): any shape; float32, float64, int32 or int64.
+        y (Variable): any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: each extent is the product of the extents of `x` and `y`; same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the types differ.
+
+    Example:
+        z = fluid.layers.kron(fluid.data('x', [2, 3]), fluid.data('y', [4, 5]))     # shape [8, 15]
+    """
+    return _layer('kron', {'X': x, 'Y': y}, name=name, out=out)
+
+
+def cross(input, other, dim=None):
+    """Computes the cross product of vectors along an axis of extent 3.
+
+    Args:
+        input (Variable): any shape with an extent of 3; float32, float64, int32 or int64.
+        other (Variable): same shape and type as `input`.
+        dim (int): the axis; by default, and for 0, the first axis of extent 3.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` or `other` is not a Variable.
+        penstock.ProgramError: the shapes differ, or the extent of the axis is not 3.
+
+    Example:
+        z = fluid.layers.cross(fluid.data('x', [None, 3]), fluid.data('y', [None, 3]), dim=1)
+    """
+    return _layer('cross', {'X': input, 'Y': other}, {'dim': dim} if dim else {})
+
+
+@element_types(x='float32 float64', y='float32 float64')
+def dist(x, y, p=2):
+    """Computes the p-norm of x - y.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        y (Variable): same type as `x`; the shapes are broadcast against each other.
+        p (float): order of the norm; 0 counts the elements that differ, infinity takes the largest absolute difference
+            and minus infinity the smallest.
+
+    Returns:
+        Variable: shape [1], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `p` is not a number.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        z = fluid.layers.dist(fluid.data('x', [2, 2]), fluid.data('y', [2, 2]), p=1)
+    """
+    if not isinstance(p, (int, float)):
+        raise TypeError('dist: p must be a number, not %r' % (p,))
+    return _layer('dist', {'X': x, 'Y': y}, {'p': float_attr(p)})
+
+
+@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
+def dot(x, y, name=None):
+    """Computes the dot product of each pair of rows.
+
+    Args:
+        x (Variable): shape [n] or [rows, n]; float32, float64, int32 or int64.
+        y (Variable): same shape and type as `x`.
+        name (str): the result's name; by default a generated one.
+
+    Returns:
+        Variable: shape [1] or [rows, 1], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the shapes differ, or the rank is above 2.
+
+    Example:
+        z = fluid.layers.dot(fluid.data('x', [None, 4]), fluid.data('y', [None, 4]))
+    """
+    return _layer('dot', {'X': x, 'Y': y}, name=name, named=True)
+
+
+def bmm(x, y, name=None):
+    """Multiplies each pair of matrices of two batches.
+
+    Args:
+        x (Variable): shape [batch, m, k], float32 or float64.
+        y (Variable): shape [batch, k, n], same type as `x`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [batch, m, n], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        z = fluid.layers.bmm(fluid.data('x', [None, 2, 3]), fluid.data('y', [None, 3, 4]))
+    """
+    return _layer('bmm', {'X': x, 'Y': y}, name=name)
+
+
+@element_types(x='float32 float64', y='float32 float64')
+def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
+    """Adds a matrix product to a matrix: alpha * x @ y + beta * input.
+
+    Args:
+        input (Variable): shape [m, n], or a shape that can be broadcast to it; float32 or float64.
+        x (Variable): shape [m, k], same type as `input`.
+        y (Variable): shape [k, n], same type as `input`.
+        alpha (float): the factor of the product.
+        beta (float): the factor of `input`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [m, n], same type as `input`.
+
+    Raises:
+        TypeError: `input`, `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        z = fluid.layers.addmm(fluid.data('b', [1, 4]), fluid.data('x', [None, 3]), fluid.data('y', [3, 4]))
+    """
+    return _layer('addmm', {'Input': input, 'X': x, 'Y': y}, {'Alpha': alpha, 'Beta': beta}, name=name)

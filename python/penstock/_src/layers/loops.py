@@ -1,0 +1,189 @@
+"""While and while_loop: ops that run in a loop."""
+
+import contextlib
+
+from penstock._src.ir.types import VarType
+from penstock._src.ir.variable import Variable
+from penstock._src.layers import tensor
+from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_names, outer_vars
+from penstock._src.layers.helper import LayerHelper, describe
+
+__all__ = ['While', 'while_loop']
+
+
+class While:
+    """Runs the ops of a block repeatedly while a condition is true; the ops must update the condition.
+
+    Args:
+        cond (Variable): the condition, one bool element; the ops of the block write it.
+        is_test (bool): do not keep the values that a gradient needs.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Raises:
+        TypeError: `cond` is not a Variable with one bool element.
+
+    Example:
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        n = fluid.layers.fill_constant([1], 'int64', 10)
+        more = fluid.layers.less_than(i, n)
+        with fluid.layers.While(more).block():
+            fluid.layers.increment(i)
+            fluid.layers.less_than(i, n, cond=more)
+        exe = fluid.Executor(fluid.CPUPlace())
+        assert exe.run(fetch_list=[i])[0][0] == 10
+    """
+    BEFORE_WHILE_BLOCK, IN_WHILE_BLOCK, AFTER_WHILE_BLOCK = range(3)
+
+    def __init__(self, cond, is_test=False, name=None):
+        self.helper = LayerHelper('while', name=name)
+        self.status = While.BEFORE_WHILE_BLOCK
+        if not isinstance(cond, Variable) or cond.dtype != VarType.BOOL:
+            raise TypeError('While: cond must be a Variable of bool')
+        count = 1
+        for extent in cond.shape:
+            count *= extent
+        if count != 1:
+            raise TypeError('While: cond must hold one truth value, but its shape is %s' % (tuple(cond.shape),))
+        self.cond_var = cond
+        self.is_test = is_test
+
+    @contextlib.contextmanager
+    def _body(self):
+        program = self.helper.main_program
+        program._create_block()
+        self.status = While.IN_WHILE_BLOCK
+        try:
+            yield
+        except BaseException:
+            program._rollback()
+            raise
+        body = program.current_block()
+        program._rollback()
+        self.status = While.AFTER_WHILE_BLOCK
+        self._append_op(body)
+
+    def block(self):
+        """Opens the block of the loop.
+
+        Returns:
+            A context manager; ops created inside it belong to the loop.
+        """
+        return self._body()
+
+    def _append_op(self, body):
+        reads, writes = crossing_names(body, [self.cond_var.name])
+        around = self.helper.main_program.current_block()
+        outside, out = outer_vars(body, reads), outer_vars(body, writes)
+        scopes = around.create_var(type=VarType.STEP_SCOPES)
+        around.append_op('while', {
+            'X': outside,
+            'Condition': self.cond_var
+        }, {
+            'Out': out,
+            'StepScopes': scopes
+        }, {
+            'sub_block': body,
+            'is_test': self.is_test
+        })
+
+
+class WhileGuard(BlockGuard):
+    """A context manager that opens the block of a loop, as its method block() does.
+
+    Args:
+        while_op (While): runs the ops that are created inside.
+
+    Raises:
+        TypeError: `while_op` is not a While.
+
+    Example:
+        i, n = fluid.layers.fill_constant([1], 'int64', 0), fluid.layers.fill_constant([1], 'int64', 10)
+        more = fluid.layers.less_than(i, n)
+        with fluid.layers.control_flow.WhileGuard(fluid.layers.While(more)):
+            fluid.layers.increment(i)
+            fluid.layers.less_than(i, n, cond=more)
+        assert fluid.Executor(fluid.CPUPlace()).run(fetch_list=[i])[0][0] == 10
+    """
+
+    def __init__(self, while_op):
+        if not isinstance(while_op, While):
+            raise TypeError('WhileGuard takes a While, not %s' % type(while_op).__name__)
+        super().__init__(while_op.helper.main_program)
+        self.while_op = while_op
+        self._opened = while_op.block()
+
+    def __enter__(self):
+        self._opened.__enter__()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return self._opened.__exit__(exc_type, exc_val, exc_tb)
+
+
+def while_loop(cond, body, loop_vars, is_test=False, name=None):
+    """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) is true.
+
+    Args:
+        cond (callable): takes the loop variables and returns a Variable with one bool element.
+        body (callable): takes the loop variables and returns the same number of Variables of the same shapes and types.
+            A list or dict of Variables may also be a loop variable; `body` gets a copy, which it may change.
+        loop_vars (list[Variable] | tuple): initial values, of any shape and type; the loop writes the results to the
+            same Variables.
+        is_test (bool): do not keep the values that a gradient needs.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        list[Variable] | tuple: `loop_vars`.
+
+    Raises:
+        TypeError: an argument or the result of `cond` has the wrong type.
+        ValueError: `loop_vars` is empty, or `body` returns another number of variables or a dict with other keys.
+
+    Example:
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        n = fluid.layers.fill_constant([1], 'int64', 10)
+        i, = fluid.layers.while_loop(lambda i: i < n, lambda i: [i + 1], [i])
+    """
+    if not callable(cond) or not callable(body):
+        raise TypeError('while_loop: cond and body must be callable')
+    if not isinstance(loop_vars, (list, tuple)):
+        raise TypeError('while_loop: loop_vars must be a list or tuple, not %s' % type(loop_vars).__name__)
+    if len(loop_vars) == 0:
+        raise ValueError('while_loop: loop_vars is empty')
+    more = cond(*loop_vars)
+    if not isinstance(more, Variable):
+        raise TypeError('while_loop: cond must return a Variable, not %s' % type(more).__name__)
+    with While(more, is_test, name).block():
+        results = body(*_copied(list(loop_vars)))
+        if not isinstance(results, (list, tuple)):
+            results = [results]
+        if len(results) != len(loop_vars):
+            raise ValueError('while_loop: body returns %d variables; there are %d loop_vars' %
+                             (len(results), len(loop_vars)))
+        still = cond(*results)
+        _assign_all(results, loop_vars)
+        tensor.assign(still, more)
+    return loop_vars
+
+
+def _copied(value):
+    """Returns the same Variables in new lists and dicts, which `body` may change."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(one) for one in value) if type(value) in (list, tuple) else value
+    return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _assign_all(source, target):
+    """Assigns source to the loop variables in target, which may be nested in lists and dicts.
+
+    Tensor arrays are skipped, because the loop writes them in place.
+    """
+    if isinstance(target, (list, tuple, dict)):
+        keys = sorted(target) if isinstance(target, dict) else range(len(target))
+        kind = dict if isinstance(target, dict) else (list, tuple)
+        if not isinstance(source, kind) or (sorted(source) if kind is dict else range(len(source))) != keys:
+            raise ValueError('while_loop: body returns %s where loop_vars have %s; lists and dicts must keep '
+                             'their sizes and keys' % (describe(source), describe(target)))
+        for key in keys:
+            _assign_all(source[key], target[key])
+    elif source.type != VarType.LOD_TENSOR_ARRAY:
+        tensor.assign(source, target)

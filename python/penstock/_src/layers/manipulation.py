@@ -1,0 +1,297 @@
+"""Crops, splits and reorderings of tensors."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.types import float_attr
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.nn import reshape
+from penstock._src.layers.tensor import int_list
+
+__all__ = ['crop', 'crop_tensor', 'expand_as', 'flip', 'meshgrid', 'pad_constant_like', 'roll', 't', 'unstack']
+
+
+def _layer(op_type, inputs, attrs, name=None, type_of='X'):
+    helper = LayerHelper(op_type, name=name)
+    helper.require_slots(inputs)
+    out = helper.create_variable_for_type_inference(inputs[type_of].dtype)
+    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    return out
+
+
+@element_types(x='float32 float64')
+def crop(x, shape=None, offsets=None, name=None):
+    """Crops a box from a tensor.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        shape (Variable or list): a Variable with the shape of the box, or its extents, of which the first may be -1,
+            the extent of `x`.
+        offsets (Variable or list): where the box begins along each axis, as an int32 Variable or numbers; by default
+            0.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the box, same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is neither a Variable nor a
+            list.
+        penstock.ProgramError: the box extends beyond `x`.
+
+    Example:
+        x = fluid.data('x', [None, 3, 5])
+        y = fluid.layers.crop(x, shape=[-1, 2, 3], offsets=[0, 1, 1])
+    """
+    helper = LayerHelper('crop', name=name).takes(x=x)
+    inputs, attrs = {'X': x}, {}
+    if isinstance(shape, Variable):
+        inputs['Y'] = shape
+    elif isinstance(shape, (list, tuple)):
+        attrs['shape'] = list(shape)
+    else:
+        raise TypeError('crop: shape must be a Variable or a list, not %r' % (shape,))
+    if isinstance(offsets, Variable):
+        inputs['Offsets'] = offsets
+    else:
+        attrs['offsets'] = [0] * len(x.shape) if offsets is None else list(offsets)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('crop', inputs, {'Out': out}, attrs)
+    return out
+
+
+@element_types(x='int32 int64 float32 float64')
+def crop_tensor(x, shape=None, offsets=None, name=None):
+    """Crops a box from a tensor; the extents of the box may be Variables.
+
+    Args:
+        x (Variable): any shape; int32, int64, float32 or float64.
+        shape (Variable or list): the extents of the box, as an int32 Variable or a list that may contain int32
+            Variables; -1 extends the box to the end of `x`.
+        offsets (Variable or list): where the box begins along each axis, in the same form; by default 0.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the box, same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is neither a Variable nor a
+            list.
+        ValueError: an extent is 0 or below -1, or an offset is below 0.
+        penstock.ProgramError: the box extends beyond `x`.
+
+    Example:
+        x = fluid.data('x', [None, 3, 5])
+        y = fluid.layers.crop_tensor(x, shape=[-1, 2, fluid.data('width', [1], 'int32')])
+    """
+    helper = LayerHelper('crop_tensor', name=name).takes(x=x)
+    inputs, attrs = {'X': x}, {}
+    offsets = [0] * len(x.shape) if offsets is None else offsets
+    out = helper.create_variable_for_type_inference(x.dtype)
+    if isinstance(offsets, Variable):
+        offsets.stop_gradient = True
+        inputs['Offsets'], attrs['offsets'] = offsets, [-1] * len(x.shape)
+    else:
+        _require_numbers('offsets', offsets, lambda number: number >= 0, 'at least 0')
+        attrs['offsets'], variables = int_list(helper, offsets)
+        if variables:
+            inputs['OffsetsTensor'] = variables
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs['Shape'] = shape
+    elif isinstance(shape, (list, tuple)):
+        _require_numbers('shape', shape, lambda number: number > 0 or number == -1, '-1 or above 0')
+        attrs['shape'], variables = int_list(helper, shape)
+        if variables:
+            attrs['shape'] = [0 if isinstance(one, Variable) else one for one in shape]
+            inputs['ShapeTensor'] = variables
+    else:
+        raise TypeError('crop_tensor: shape must be a Variable or a list, not %r' % (shape,))
+    helper.append_op('crop_tensor', inputs, {'Out': out}, attrs)
+    return out
+
+
+def _require_numbers(what, numbers, fits, rule):
+    for one in numbers:
+        if isinstance(one, int) and not fits(one):
+            raise ValueError('crop_tensor: %s holds %d; it must be %s' % (what, one, rule))
+
+
+@element_types(y='int32 int64 float32 float64')
+def pad_constant_like(x, y, pad_value=0.0, name=None):
+    """Pads a tensor at the end of each axis to the shape of another tensor.
+
+    Args:
+        x (Variable): the tensor that provides the shape, same type as `y`.
+        y (Variable): the tensor to pad, no larger than `x` along any axis; float32, float64, int32 or int64.
+        pad_value (float): the value of the padding.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape as `x`, same type as `y`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `y` is larger than `x` along an axis, or has another type.
+
+    Example:
+        y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
+    """
+    return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float_attr(pad_value)}, name, type_of='Y')
+
+
+@element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')
+def expand_as(x, target_tensor, name=None):
+    """Repeats a tensor until it has the shape of another tensor.
+
+    Args:
+        x (Variable): any shape; bool, int32, int64, float32 or float64.
+        target_tensor (Variable): the tensor that provides the shape; each extent is a multiple of the extent of `x`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape as `target_tensor`, same type as `x`.
+
+    Raises:
+        TypeError: `x` or `target_tensor` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the ranks differ, or an extent is not a multiple of the extent of `x`.
+
+    Example:
+        y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
+    """
+    return _layer('expand_as', {'X': x, 'target_tensor': target_tensor}, {}, name)
+
+
+@element_types(input='bool int32 int64 float16 float32 float64')
+def flip(input, dims, name=None):
+    """Reverses the order of the elements along the given axes.
+
+    Args:
+        input (Variable): any shape and type.
+        dims (list): the axes; negative: counted from the end.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        penstock.ProgramError: `input` lacks an axis.
+        TypeError: `input` is not a Variable, or `dims` is not a list.
+
+    Example:
+        mirrored = fluid.layers.flip(fluid.data('image', [None, 3, 8, 8]), dims=[3])
+    """
+    if not isinstance(dims, (list, tuple)):
+        raise TypeError('flip: dims must be a list, not %r' % (dims,))
+    return _layer('flip', {'X': input}, {'dims': list(dims)}, name)
+
+
+def roll(input, shifts, dims=None):
+    """Shifts elements along the given axes; elements shifted beyond the end reappear at the start.
+
+    Args:
+        input (Variable): any shape and type.
+        shifts (int or list): the number of elements to shift by, for each axis of `dims`.
+        dims (int or list): the axes; None: the flattened `input` is shifted.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+        penstock.ProgramError: `shifts` and `dims` differ in length, or `input` lacks an axis.
+
+    Example:
+        y = fluid.layers.roll(fluid.data('x', [3, 4]), shifts=[1, -1], dims=[0, 1])
+    """
+    LayerHelper('roll').takes(input=input)
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    flat = dims is None
+    x = reshape(input, [-1, 1]) if flat else input
+    dims = [0] if flat else [dims] if isinstance(dims, int) else list(dims)
+    out = _layer('roll', {'X': x}, {'dims': dims, 'shifts': shifts})
+    return reshape(out, list(input.shape), inplace=True)
+
+
+def unstack(x, axis=0, num=None):
+    """Splits a tensor along one axis into tensors without that axis.
+
+    Args:
+        x (Variable): at least 1 axis, any type.
+        axis (int): the axis; negative: counted from the end.
+        num (int): the number of results; by default the extent of the axis.
+
+    Returns:
+        list: `num` Variables of the shape of `x` without the axis, same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+        ValueError: `num` is not given, and the axis does not exist or its extent is unknown.
+        penstock.ProgramError: `x` lacks the axis, or its extent is not `num`.
+
+    Example:
+        steps = fluid.layers.unstack(fluid.data('x', [None, 5, 8]), axis=1)     # 5 of shape [-1, 8]
+    """
+    helper = LayerHelper('unstack').takes(x=x)
+    if num is None:
+        if axis is None or not -len(x.shape) <= axis < len(x.shape) or x.shape[axis] <= 0:
+            raise ValueError('unstack: extent %s of x (%s) is not known; give num' % (axis, x.shape))
+        num = x.shape[axis]
+    outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(num)]
+    helper.append_op('unstack', {'X': x}, {'Y': outs}, {'axis': axis, 'num': num})
+    return outs
+
+
+def meshgrid(input, name=None):
+    """Creates coordinate grids: each vector varies along its own axis and is repeated along the axes of the others.
+
+    Args:
+        input (list): up to 6 Variables of shape [n0], [n1], ..., any type.
+        name (str): prefix of the results' names; by default the layer's.
+
+    Returns:
+        list: one Variable of shape [n0, n1, ...] for each vector, of its type.
+
+    Raises:
+        TypeError: `input` is not a list of Variables.
+        ValueError: `input` is empty.
+        penstock.ProgramError: an input is not a vector.
+
+    Example:
+        rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
+    """
+    if not isinstance(input, (list, tuple)):
+        raise TypeError('meshgrid: input must be a list of Variables, not %r' % (input,))
+    helper = LayerHelper('meshgrid', name=name, input=input)
+    vectors = helper.multiple_input()
+    outs = [helper.create_variable_for_type_inference(one.dtype) for one in vectors]
+    helper.append_op('meshgrid', {'X': vectors}, {'Out': outs})
+    return outs
+
+
+@element_types(input='int32 int64 float16 float32 float64')
+def t(input, name=None):
+    """Transposes a matrix; a vector or scalar is returned unchanged.
+
+    Args:
+        input (Variable): at most 2 axes; int32, int64, float32 or float64.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [columns, rows], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has more than 2 axes.
+
+    Example:
+        y = fluid.layers.t(fluid.data('x', [3, 4]))     # shape [4, 3]
+    """
+    helper = LayerHelper('t', name=name).takes(input=input)
+    if len(input.shape) > 2:
+        raise ValueError('t: the rank of input (%d) must be at most 2' % len(input.shape))
+    out = helper.create_variable_for_type_inference(input.dtype)
+    shape = helper.create_variable_for_type_inference(input.dtype)
+    if len(input.shape) < 2:
+        return input
+    helper.append_op('transpose2', {'X': input}, {'Out': out, 'XShape': shape}, {'axis': [1, 0]})
+    return out

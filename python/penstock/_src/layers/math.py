@@ -1,0 +1,232 @@
+"""Mathematical functions that combine several ops or rename an op, and comparisons of tensors."""
+
+import sys
+
+from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.types import VarType, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.arithmetic import elementwise_add, elementwise_mul, reduce_sum
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.tensor import assign
+from penstock._src.layers.unary import exp, log
+
+__all__ = ['addcmul', 'allclose', 'clamp', 'elementwise_equal', 'log1p', 'log_softmax', 'logsumexp']
+
+
+@element_types(input='int32 int64 float32 float64', tensor1='int32 int64 float32 float64',
+               tensor2='int32 int64 float32 float64')
+def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
+    """Computes input + tensor1 * tensor2 * value.
+
+    Args:
+        input (Variable): any shape; float32, float64, int32 or int64.
+        tensor1 (Variable): same shape and type as `input`.
+        tensor2 (Variable): same shape and type as `input`.
+        value (float): the factor of the product; an int if `input` has an integer type.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): has no effect, as in Fluid.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input`, `tensor1` or `tensor2` is not a Variable, or has an unsupported element type, or `value` is
+            not a float for floating-point elements or not an int for integers.
+
+    Example:
+        a, b, c = (fluid.data(name, [None, 3]) for name in 'abc')
+        y = fluid.layers.addcmul(a, b, c, value=0.5)
+    """
+    LayerHelper('addcmul').takes(input=input, tensor1=tensor1, tensor2=tensor2)
+    kind = float if input.dtype in (VarType.FP32, VarType.FP64) else int
+    if not isinstance(value, kind):
+        raise TypeError('addcmul: value must be %s for %s, not %r' % (kind.__name__, input.dtype.name, value))
+    result = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
+    if out is None:
+        return result
+    assign(result, out)
+    return out
+
+
+@element_types(min='int32 float32 float64', max='int32 float32 float64')
+def clamp(input, min=None, max=None, output=None, name=None):
+    """Clips each element to [min, max].
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid; a
+            Variable has shape [1].
+        max (float or Variable): upper bound, by default the largest number of float64; a Variable has shape [1].
+        output (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or a bound has an unsupported element type.
+        ValueError: neither bound is given.
+
+    Example:
+        y = fluid.layers.clamp(fluid.data('x', [None, 3]), min=-1.0, max=1.0)
+    """
+    if min is None and max is None:
+        raise ValueError('clamp: one of min and max must be given')
+    helper = LayerHelper('clamp', name=name).takes(input=input)
+    inputs, attrs = {'X': input}, {'min': sys.float_info.min, 'max': sys.float_info.max}
+    for attr, bound in (('min', min), ('max', max)):
+        if isinstance(bound, Variable):
+            bound.stop_gradient = True
+            inputs[attr.capitalize()] = bound
+        elif bound is not None:
+            attrs[attr] = bound
+    if output is None:
+        output = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('clip', inputs, {'Out': output}, attrs)
+    return output
+
+
+@element_types(x='float32 float64')
+def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
+    """Computes the logarithm of the sum of exp(x) over the given axes, or over all axes.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        dim (int or list): the axes that are summed over, by default all.
+        keepdim (bool): whether to keep the reduced axes, with extent 1.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `x` without the reduced axes ([1] if none remains), same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` lacks an axis of `dim`.
+
+    Example:
+        y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
+    """
+    if not isinstance(x, Variable):
+        raise ArgumentError('logsumexp: x must be a Variable, not %r' % (x,))
+    total = reduce_sum(exp(x), dim, keepdim)
+    if out is None:
+        return log(total, name)
+    LayerHelper('logsumexp', name=name).append_op('log', {'X': total}, {'Out': out})
+    return out
+
+
+@element_types(x='float32 float64')
+def log1p(x, out=None, name=None):
+    """Computes log(1 + x), accurately for small x.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `x`; NaN where `x` is below -1.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` contains integers.
+
+    Example:
+        y = fluid.layers.log1p(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('log1p', name=name).takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('log1p', {'X': x}, {'Out': out})
+    return out
+
+
+@element_types(input='float16 float32 float64')
+def log_softmax(input, axis=None, dtype=None, name=None):
+    """Computes the logarithm of the softmax.
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        axis (int): the axis of the classes, by default the last.
+        dtype (str): the type to which `input` is cast first; by default it is not cast.
+        name (str): prefix of the results' names; by default the layer's.
+
+    Returns:
+        Variable: same shape as `input`, of type `dtype` or else the type of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` has no axis `axis`.
+
+    Example:
+        y = fluid.layers.log_softmax(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('log_softmax', name=name).takes(input=input)
+    if dtype is not None:
+        dtype = to_dtype(dtype)
+        cast = helper.create_variable_for_type_inference(dtype)
+        helper.append_op('cast', {'X': input}, {'Out': cast}, {'in_dtype': int(input.dtype), 'out_dtype': int(dtype)})
+        input = cast
+    softmax = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('softmax', {'X': input}, {'Out': softmax}, {'axis': -1 if axis is None else axis,
+                                                                'use_cudnn': False})
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('log', {'X': softmax}, {'Out': out})
+    return out
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
+    """Tests whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        other (Variable): same shape and type as `input`.
+        rtol (float): the relative tolerance.
+        atol (float): the absolute tolerance.
+        equal_nan (bool): whether two NaN count as close.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [1], bool.
+
+    Raises:
+        TypeError: `input` or `other` is not a Variable.
+        penstock.ProgramError: the shapes differ.
+
+    Example:
+        same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
+    """
+    helper = LayerHelper('allclose', name=name)
+    out = helper.create_variable_for_type_inference('bool')
+    helper.append_op('allclose', {'Input': input, 'Other': other}, {'Out': out}, {
+        'rtol': rtol,
+        'atol': atol,
+        'equal_nan': equal_nan
+    })
+    return out
+
+
+def elementwise_equal(x, y, name=None):
+    """Tests whether x == y, element by element.
+
+    Args:
+        x (Variable): any shape; float32, float64, int32 or int64.
+        y (Variable): same shape and type as `x`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape as `x`, bool; it has no gradient.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))
+    """
+    helper = LayerHelper('elementwise_equal', name=name)
+    out = helper.create_variable_for_type_inference('bool')
+    out.stop_gradient = True
+    helper.append_op('equal', {'X': x, 'Y': y}, {'Out': out}, {'force_cpu': False})
+    return out

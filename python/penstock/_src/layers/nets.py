@@ -1,0 +1,220 @@
+"""Networks that combine several layers."""
+
+from penstock._src import layers
+from penstock._src.layers.helper import require_variables
+
+__all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_conv_pool', 'simple_img_conv_pool']
+
+
+def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, pool_padding=0, pool_type='max',
+                         global_pooling=False, conv_stride=1, conv_padding=0, conv_dilation=1, conv_groups=1,
+                         param_attr=None, bias_attr=None, act=None, use_cudnn=True):
+    """Convolves images, then pools them.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        num_filters (int): number of channels of the result.
+        filter_size (int | list[int]): height and width of a filter.
+        pool_size (int | list[int]): height and width of the pooling window.
+        pool_stride (int | list[int]): distance between windows.
+        pool_padding (int | list[int]): rows and columns of zeros for the pooling.
+        pool_type (str): 'max' or 'avg'.
+        global_pooling (bool): the window is the whole image.
+        conv_stride (int | list[int]): distance between positions of the filter.
+        conv_padding (int | list[int]): rows and columns of zeros for the convolution.
+        conv_dilation (int | list[int]): distance between the elements that a filter reads.
+        conv_groups (int): number of groups of channels.
+        param_attr (ParamAttr | None): the filters.
+        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
+        act (str | None): name of an activation, after the convolution.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
+
+    Returns:
+        Variable: shape [N, num_filters, height, width], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        images = fluid.data('images', [None, 1, 28, 28])
+        y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
+        assert y.shape == (-1, 8, 12, 12)
+    """
+    features = layers.conv2d(input, num_filters, filter_size, conv_stride, conv_padding, conv_dilation, conv_groups,
+                             param_attr, bias_attr, use_cudnn, act)
+    return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
+
+
+def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filter_size=3, conv_act=None,
+                   param_attr=None, conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1,
+                   pool_type='max',
+                   use_cudnn=True):
+    """Applies several convolutions, each with optional batch norm and dropout, then one pooling.
+
+    An argument that may be a list has a value for each convolution, or one value for all.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        conv_num_filter (list[int]): number of filters of each convolution.
+        pool_size (int | list[int]): height and width of the pooling window.
+        conv_padding (int | list[int]): padding of the convolutions.
+        conv_filter_size (int | list[int]): size of the filters.
+        conv_act (str | None): activation of the convolutions.
+        param_attr (ParamAttr | list | None): the filters.
+        conv_with_batchnorm (bool | list[bool]): apply batch norm.
+        conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
+        pool_stride (int | list[int]): distance between windows.
+        pool_type (str): 'max' or 'avg'.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
+
+    Returns:
+        Variable: shape [N, conv_num_filter[-1], height, width], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+        ValueError: a list does not have one value per convolution.
+
+    Example:
+        images = fluid.data('images', [None, 3, 32, 32])
+        y = fluid.nets.img_conv_group(images, conv_num_filter=[8, 8], pool_size=2, pool_stride=2, conv_act='relu',
+                                      conv_with_batchnorm=True)
+    """
+    count = len(conv_num_filter)
+
+    def each(value):
+        if not isinstance(value, (list, tuple)):
+            return [value] * count
+        if len(value) != count:
+            raise ValueError('%d values for %d convolutions' % (len(value), count))
+        return list(value)
+
+    paddings, sizes, attrs = each(conv_padding), each(conv_filter_size), each(param_attr)
+    with_norm, drop_rates = each(conv_with_batchnorm), each(conv_batchnorm_drop_rate)
+    out = input
+    for i in range(count):
+        act = None if with_norm[i] else conv_act
+        out = layers.conv2d(out, conv_num_filter[i], sizes[i], padding=paddings[i], param_attr=attrs[i],
+                            use_cudnn=use_cudnn, act=act)
+        if with_norm[i]:
+            out = layers.batch_norm(out, act=conv_act)
+            if abs(drop_rates[i]) > 1e-5:
+                out = layers.dropout(out, drop_rates[i])
+    return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
+
+
+def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='sigmoid', pool_type='max',
+                       bias_attr=None):
+    """Convolves each sequence, then reduces it to one row.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, float32 or float64.
+        num_filters (int): width of the result.
+        filter_size (int): number of rows that a filter covers.
+        param_attr (ParamAttr | None): the filters.
+        act (str | None): name of an activation, after the convolution.
+        pool_type (str): as in sequence_pool.
+        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
+
+    Returns:
+        Variable: shape [sequences, num_filters], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.nets.sequence_conv_pool(x, num_filters=4, filter_size=3, act='tanh')
+    """
+    features = layers.sequence_conv(input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr,
+                                    act=act)
+    return layers.sequence_pool(features, pool_type)
+
+
+def glu(input, dim=-1):
+    """Computes a gated linear unit: the first half along an axis times the sigmoid of the second.
+
+    Args:
+        input (Variable): any shape with an even extent along the axis; float32 or float64.
+        dim (int): the axis; negative: counted from the end.
+
+    Returns:
+        Variable: the shape of `input` with half the extent along the axis, same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        assert fluid.nets.glu(x).shape == (-1, 4)
+
+    Reference:
+        Dauphin et al., Language Modeling with Gated Convolutional Networks, ICML 2017.
+    """
+    value, gate = layers.split(input, num_or_sections=2, dim=dim)
+    return layers.elementwise_mul(x=value, y=layers.sigmoid(x=gate))
+
+
+def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
+    """Computes multi-head attention: softmax(queries @ keys.T / sqrt(width of a head)) @ values.
+
+    Args:
+        queries (Variable): shape [N, length, D], float32 or float64.
+        keys (Variable): shape [N, other length, D], same type as `queries`.
+        values (Variable): shape [N, other length, E], same type as `queries`.
+        num_heads (int): number of heads, which must divide D and E; with more than one head, each input is projected
+            first.
+        dropout_rate (float): probability that a weight is dropped.
+
+    Returns:
+        Variable: shape [N, length, E], same type as `queries`.
+
+    Raises:
+        TypeError: `queries` is not a Variable.
+        ValueError: the shapes are incompatible, or `num_heads` does not divide a width.
+
+    Example:
+        q, k, v = (fluid.data(name, [2, 5, 8]) for name in 'qkv')
+        assert fluid.nets.scaled_dot_product_attention(q, k, v, num_heads=2).shape == (2, 5, 8)
+
+    Reference:
+        Vaswani et al., Attention Is All You Need, NIPS 2017.
+    """
+    for what, var in (('queries', queries), ('keys', keys), ('values', values)):
+        require_variables('scaled_dot_product_attention', **{what: var})
+        if len(var.shape) != 3:
+            raise ValueError('%s must have 3 axes, but its shape is %s' % (what, var.shape))
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError('queries and keys must have the same width, not %d and %d' %
+                         (queries.shape[-1], keys.shape[-1]))
+    if keys.shape[-2] != values.shape[-2]:
+        raise ValueError('keys and values must have the same length, not %d and %d' %
+                         (keys.shape[-2], values.shape[-2]))
+    for what, var in (('keys', keys), ('values', values)):
+        if var.shape[-1] % num_heads != 0:
+            raise ValueError('the width of %s (%d) must be divisible by num_heads (%d)' %
+                             (what, var.shape[-1], num_heads))
+    parts = [queries, keys, values]
+    if num_heads > 1:
+        projected = [layers.fc(input=part, size=part.shape[-1], num_flatten_dims=2) for part in parts]
+        parts = [_split_heads(part, num_heads) for part in projected]
+    query, key, value = parts
+    scaled = layers.scale(x=query, scale=(keys.shape[-1] // num_heads)**-0.5)
+    product = layers.matmul(x=scaled, y=key, transpose_y=True)
+    weights = layers.reshape(x=product, shape=[-1, product.shape[-1]], act='softmax')
+    weights = layers.reshape(x=weights, shape=list(product.shape))
+    if dropout_rate:
+        weights = layers.dropout(weights, dropout_prob=dropout_rate, is_test=False)
+    context = layers.matmul(weights, value)
+    return context if num_heads == 1 else _join_heads(context)
+
+
+def _split_heads(x, num_heads):
+    """[batch, length, width] -> [batch, heads, length, width of a head]"""
+    batch, length, width = x.shape
+    return layers.transpose(layers.reshape(x, [batch, length, num_heads, width // num_heads]), perm=[0, 2, 1, 3])
+
+
+def _join_heads(x):
+    x = layers.transpose(x, perm=[0, 2, 1, 3])
+    batch, length, heads, width = x.shape
+    return layers.reshape(x, [batch, length, heads * width])

@@ -1,0 +1,425 @@
+"""Normalisation: over the batch, over a row, along an axis, over neighbouring channels."""
+
+import math
+
+from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.types import VarType
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper, require_rank, require_variables
+from penstock._src.parameters.initializer import Constant, Normal
+from penstock._src.parameters.param_attr import ParamAttr
+
+__all__ = [
+    'batch_norm', 'group_norm', 'inplace_abn', 'instance_norm', 'l2_normalize', 'layer_norm', 'lrn', 'spectral_norm'
+]
+
+
+@element_types(input='float16 float32 float64')
+def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
+               data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
+               do_model_average_for_mean_and_var=True, use_global_stats=False):
+    """Normalises each channel over the batch, then applies a learned scale and shift.
+
+    Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
+        act (str | None): name of an activation.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        in_place (bool): the result replaces `input`.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        moving_mean_name (str | None): name of the running mean.
+        moving_variance_name (str | None): name of the running variance.
+        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
+        use_global_stats (bool): use the running values in training too.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than two axes.
+
+    Example:
+        x = fluid.data('x', [None, 3, 8, 8])
+        y = fluid.layers.batch_norm(x, act='relu')
+
+    Reference:
+        Ioffe and Szegedy, Batch Normalization, ICML 2015.
+    """
+    helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    out = _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
+                               do_model_average_for_mean_and_var, {
+                                   'epsilon': epsilon,
+                                   'is_test': is_test,
+                                   'data_layout': data_layout,
+                                   'use_mkldnn': False,
+                                   'fuse_with_relu': False,
+                                   'use_global_stats': use_global_stats
+                               })
+    return helper.append_activation(out)
+
+
+def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
+                         do_model_average_for_mean_and_var, attrs):
+    """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels."""
+    helper.takes(input=input)
+    require_rank(helper.layer_type, 'input', input, 2)
+    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
+    channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
+
+    def running(parameter_name, value):
+        attr = ParamAttr(name=parameter_name, initializer=Constant(value), trainable=False,
+                         do_model_average=do_model_average_for_mean_and_var)
+        parameter = helper.create_parameter(attr, [channels], dtype)
+        parameter.stop_gradient = True
+        return parameter
+
+    weight = helper.create_parameter(helper.param_attr, [channels], dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(helper.bias_attr, [channels], dtype, is_bias=True)
+    mean = running(moving_mean_name, 0.0)
+    variance = running(moving_variance_name, 1.0)
+    saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable_for_type_inference(dtype)
+    inputs = {'X': input, 'Scale': weight, 'Bias': bias, 'Mean': mean, 'Variance': variance}
+    if isinstance(momentum, Variable):
+        inputs['MomentumTensor'] = momentum
+    else:
+        attrs['momentum'] = momentum
+    outputs = {
+        'Y': out,
+        'MeanOut': mean,
+        'VarianceOut': variance,
+        'SavedMean': saved_mean,
+        'SavedVariance': saved_variance
+    }
+    helper.append_op(helper.layer_type, inputs, outputs, attrs)
+    return out
+
+
+@element_types(input='float32 float64')
+def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
+                data_layout='NCHW', name=None, moving_mean_name=None, moving_variance_name=None,
+                do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
+    """Normalises a variable in place, as `batch_norm` does, and applies an invertible activation.
+
+    The backward pass recovers the input from the result, so the input needs no memory of its own.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. It is overwritten.
+        act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        moving_mean_name (str | None): name of the running mean.
+        moving_variance_name (str | None): name of the running variance.
+        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
+        use_global_stats (bool): use the running values in training too.
+        act_alpha (float): the parameter alpha of leaky_relu and elu, above 0.
+
+    Returns:
+        Variable: `input` itself.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `act` or `data_layout` has another value, or `input` has fewer than two axes.
+
+    Example:
+        x = fluid.data('x', [None, 3, 8, 8])
+        y = fluid.layers.inplace_abn(fluid.layers.conv2d(x, 8, 3, bias_attr=False), act='leaky_relu', act_alpha=0.1)
+
+    Reference:
+        Rota Bulo, Porzi and Kontschieder, In-Place Activated BatchNorm for Memory-Optimized Training of DNNs, CVPR
+        2018.
+    """
+    if act not in (None, 'identity', 'leaky_relu', 'elu'):
+        raise ValueError("inplace_abn: act must be 'leaky_relu', 'elu', 'identity' or None, not %r" % (act,))
+    if data_layout not in ('NCHW', 'NHWC'):
+        raise ValueError("inplace_abn: data_layout must be 'NCHW' or 'NHWC', not %r" % (data_layout,))
+    helper = LayerHelper('inplace_abn', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    return _normalized_by_batch(helper, input, True, momentum, data_layout, moving_mean_name, moving_variance_name,
+                                do_model_average_for_mean_and_var, {
+                                    'epsilon': epsilon,
+                                    'is_test': is_test,
+                                    'data_layout': data_layout,
+                                    'use_mkldnn': False,
+                                    'fuse_with_relu': False,
+                                    'use_global_stats': use_global_stats,
+                                    'activation': act or 'identity',
+                                    'alpha': act_alpha
+                                })
+
+
+@element_types(input='float32 float64')
+def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
+               act=None, name=None):
+    """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
+
+    Args:
+        input (Variable): at least two axes; float32 or float64.
+        scale (bool): multiply by a learned scale.
+        shift (bool): add a learned shift.
+        begin_norm_axis (int): the first of the axes over which the layer normalises.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
+        bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        y = fluid.layers.layer_norm(x)
+
+    Reference:
+        Ba, Kiros and Hinton, Layer Normalization, arXiv:1607.06450.
+    """
+    helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    dtype = input.dtype
+    width = [math.prod(input.shape[begin_norm_axis:])]
+    inputs = {'X': input}
+    if scale:
+        inputs['Scale'] = helper.create_parameter(helper.param_attr, width, dtype, default_initializer=Constant(1.0))
+    if shift:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, width, dtype, is_bias=True)
+    mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('layer_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
+        'epsilon': epsilon,
+        'begin_norm_axis': begin_norm_axis
+    })
+    return helper.append_activation(out)
+
+
+@element_types(input='float32 float64')
+def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
+    """Normalises each group of channels of each image to mean 0 and variance 1.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
+        groups (int): the number of groups of channels.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr|bool): attributes of the scale, of shape [C]; None or False: no scale.
+        bias_attr (ParamAttr|bool): attributes of the shift, of shape [C]; None or False: no shift.
+        act (str): name of an activation.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `data_layout` has an invalid value.
+        penstock.ProgramError: `groups` exceeds the number of channels.
+
+    Example:
+        image = fluid.data('image', [None, 8, 4, 4])
+        out = fluid.layers.group_norm(image, groups=4, param_attr=True, bias_attr=True)
+        assert out.shape == (-1, 8, 4, 4)
+
+    Reference:
+        Wu, He: "Group normalization", ECCV 2018.
+    """
+    if data_layout not in ('NCHW', 'NHWC'):
+        raise ValueError('data_layout must be NCHW or NHWC, not %r' % (data_layout,))
+    helper = LayerHelper('group_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    channels = [input.shape[1] if data_layout == 'NCHW' else input.shape[-1]]
+    inputs = {'X': input}
+    if param_attr:
+        inputs['Scale'] = helper.create_parameter(helper.param_attr, channels, input.dtype,
+                                                  default_initializer=Constant(1.0))
+    if bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, channels, input.dtype, is_bias=True)
+    mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op('group_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
+        'epsilon': epsilon,
+        'groups': groups,
+        'data_layout': data_layout
+    })
+    return helper.append_activation(out)
+
+
+@element_types(input='float32 float64')
+def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
+    """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
+
+    Args:
+        input (Variable): shape [N, C, ...], float32 or float64.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr): attributes of the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr): attributes of the shift, of shape [C], initially 0.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `bias_attr` is False, or `input` has fewer than 2 axes.
+
+    Example:
+        image = fluid.data('image', [None, 8, 4, 4])
+        assert fluid.layers.instance_norm(image).shape == (-1, 8, 4, 4)
+
+    Reference:
+        Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing ingredient for fast stylization", 2016.
+    """
+    if bias_attr is False:
+        raise ValueError('instance_norm needs its bias: bias_attr must not be False')
+    helper = LayerHelper('instance_norm', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper.takes(input=input)
+    require_rank('instance_norm', 'input', input, 2)
+    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
+    channels = [input.shape[1]]
+    scale = helper.create_parameter(helper.param_attr, channels, dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(helper.bias_attr, channels, dtype, is_bias=True, default_initializer=Constant(0.0))
+    mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('instance_norm', {'X': input, 'Scale': scale, 'Bias': bias},
+                     {'Y': out, 'SavedMean': mean, 'SavedVariance': variance}, {'epsilon': epsilon})
+    return out
+
+
+def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
+    """Divides a weight by an estimate of its largest singular value.
+
+    Args:
+        weight (Variable): a parameter of 2 to 5 axes, float32 or float64.
+        dim (int): the axis that forms the rows of the matrix, 0 or 1.
+        power_iters (int): number of power iterations that improve the estimate.
+        eps (float): keeps norms above 0.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `weight`.
+
+    Raises:
+        TypeError: `weight` is not a Variable.
+        penstock.ProgramError: `dim`, `power_iters` or the rank of `weight` is out of range.
+
+    Example:
+        weight = fluid.layers.create_parameter([4, 3, 2], 'float32')
+        assert fluid.layers.spectral_norm(weight, dim=1, power_iters=2).shape == (4, 3, 2)
+
+    Reference:
+        Miyato, Kataoka, Koyama, Yoshida: "Spectral normalization for generative adversarial networks", ICLR 2018.
+    """
+    helper = LayerHelper('spectral_norm', name=name).takes(weight=weight)
+    if isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < len(weight.shape):
+        raise ArgumentError('spectral_norm: dim must be an axis of weight (%s), from 0 to %d, not %r' %
+                            (weight.name, len(weight.shape) - 1, dim))
+    rows = weight.shape[dim]
+    vectors = []
+    for width in (rows, math.prod(weight.shape) // rows):
+        vector = helper.create_parameter(ParamAttr(), [width], weight.dtype, default_initializer=Normal(0.0, 1.0))
+        vector.stop_gradient = True
+        vectors.append(vector)
+    out = helper.create_variable(dtype=weight.dtype)
+    helper.append_op('spectral_norm', {'Weight': weight, 'U': vectors[0], 'V': vectors[1]}, {'Out': out}, {
+        'dim': dim,
+        'power_iters': power_iters,
+        'eps': eps
+    })
+    return out
+
+
+@element_types(x='float32 float64')
+def l2_normalize(x, axis, epsilon=1e-12, name=None):
+    """Divides the vectors along one axis by their Euclidean norm.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        axis (int | None): the axis of the vectors; None: 1; ignored if `x` has only one axis.
+        epsilon (float): added to the sum of squares.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        y = fluid.layers.l2_normalize(x, axis=1)
+    """
+    require_variables('l2_normalize', x=x)
+    if len(x.shape) == 1:
+        axis = 0
+    helper = LayerHelper('l2_normalize', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    norm = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('norm', {'X': x}, {'Out': out, 'Norm': norm}, {
+        'axis': 1 if axis is None else axis,
+        'epsilon': epsilon
+    })
+    return out
+
+
+@element_types(input='float32 float64')
+def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW'):
+    """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32.
+        n (int): number of channels of a neighbourhood, odd.
+        k (float): offset.
+        alpha (float): factor of the sum.
+        beta (float): exponent.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        data_format (str): 'NCHW' or 'NHWC'.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` does not have four axes, or `data_format` has an invalid value.
+
+    Example:
+        x = fluid.data('x', [None, 8, 4, 4])
+        y = fluid.layers.lrn(x)
+
+    Reference:
+        Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012.
+    """
+    require_variables('lrn', input=input)
+    if len(input.shape) != 4:
+        raise ValueError('lrn takes images of 4 axes; the shape of its input is %s' % (input.shape,))
+    if data_format not in ('NCHW', 'NHWC'):
+        raise ValueError('data_format must be NCHW or NHWC, not %r' % (data_format,))
+    helper = LayerHelper('lrn', name=name)
+    middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('lrn', {'X': input}, {'Out': out, 'MidOut': middle}, {
+        'n': n,
+        'k': k,
+        'alpha': alpha,
+        'beta': beta,
+        'data_format': data_format
+    })
+    return out

@@ -1,0 +1,80 @@
+"""Layers made from an op's schema alone."""
+
+import re
+
+from penstock._src.ir.op_protos import OpProtoHolder
+from penstock._src.ir.types import VarType, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper
+
+__all__ = ['generate_layer_fn']
+
+
+def generate_layer_fn(op_type):
+    """Returns a layer for an op with one output that is a result; others must be intermediate.
+
+    The layer takes the op's inputs as positional arguments in the order of the schema, or by keyword; the result as a
+    keyword, otherwise it creates it; attributes by keyword; and `name` and `act`. A slot such as ScaleTensor has the
+    keyword scale_tensor. Where an input and an attribute have the same keyword, Variables are the input.
+
+    Args:
+        op_type (str): the type of the op.
+
+    Returns:
+        function: the layer, which returns a Variable. It raises ValueError if an input is not a Variable, or if inputs
+            differ in element type, and TypeError if there are more positional arguments than inputs.
+
+    Raises:
+        ValueError: the op does not exist, has several results, or has one that is a list of variables.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import generate_layer_fn
+        y = generate_layer_fn('scale')(fluid.data('x', [2, 3]), scale=2.0)
+        assert y.op.type == 'scale' and y.op.attr('scale') == 2.0
+    """
+    proto = OpProtoHolder.instance().get_op_proto(op_type)
+    attrs = {attr.name for attr in proto.attrs}
+    results = [slot for slot in proto.outputs if not slot.intermediate]
+    if len(results) != 1 or any(slot.duplicable for slot in proto.outputs):
+        raise ValueError('generate_layer_fn: op %s must have one result, a single variable' % op_type)
+
+    def layer(*args, name=None, act=None, **kwargs):
+        args, given = list(args), {}
+        for slot in proto.inputs:
+            keyword = _keyword(slot.name)
+            is_attr = keyword in attrs and not any(isinstance(var, Variable) for var in _listed(kwargs.get(keyword)))
+            by_keyword = [] if is_attr else _listed(kwargs.pop(keyword, None))
+            given[slot.name] = by_keyword or _listed(args.pop(0) if args else None)
+        if args:
+            raise TypeError('%s: %d positional arguments too many' % (op_type, len(args)))
+        dtype = _common_dtype(op_type, given, kwargs.get('dtype'))
+        helper = LayerHelper(op_type, name=name, act=act)
+        made = {slot.name: _listed(kwargs.pop(_keyword(slot.name), None)) for slot in proto.outputs}
+        for slot, outs in made.items():
+            made[slot] = outs or [helper.create_variable_for_type_inference(dtype)]
+        helper.append_op(op_type, given, made, kwargs)
+        return helper.append_activation(made[results[0].name][0])
+
+    layer.__name__ = op_type
+    layer.__doc__ = proto.comment
+    return layer
+
+
+def _keyword(slot):
+    """ScaleTensor -> scale_tensor."""
+    return re.sub('([a-z0-9])([A-Z])', r'\1_\2', re.sub('(.)([A-Z][a-z]+)', r'\1_\2', slot)).lower()
+
+
+def _listed(value):
+    return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]
+
+
+def _common_dtype(op_type, given, otherwise):
+    every = [var for variables in given.values() for var in variables]
+    for var in every:
+        if not isinstance(var, Variable):
+            raise ValueError('%s: an input must be a Variable, not %r' % (op_type, var))
+        if var.dtype != every[0].dtype:
+            raise ValueError('%s: its inputs must have one element type, but %s has %s and %s has %s' %
+                             (op_type, every[0].name, every[0].dtype.name, var.name, var.dtype.name))
+    return every[0].dtype if every else to_dtype(otherwise or VarType.FP32)

@@ -1,0 +1,299 @@
+"""Random numbers, integers, permutations and crops."""
+
+import numpy
+
+from penstock._src.ir import unique_name
+from penstock._src.ir.argument_types import ArgumentError, element_types, require_types, types_of
+from penstock._src.ir.types import dtype_name, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.tensor import int_list
+from penstock._src.parameters.initializer import Constant
+
+__all__ = [
+    'gaussian_random_batch_size_like', 'randint', 'randn', 'random_crop', 'randperm', 'sampling_id',
+    'uniform_random_batch_size_like',
+]
+
+
+def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
+    helper = LayerHelper(op_type).takes(input=input)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('%s: shape must be a list, not %r' % (op_type, shape))
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(op_type, {'Input': input}, {'Out': out}, {
+        'shape': list(shape),
+        'input_dim_idx': input_dim_idx,
+        'output_dim_idx': output_dim_idx,
+        'dtype': int(dtype),
+        **attrs
+    })
+    return out
+
+
+@element_types(input='float32 float64')
+def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
+                                   seed=0):
+    """Draws numbers from a uniform distribution over [min, max), taking one extent of the shape from another tensor.
+
+    Args:
+        input (Variable): the tensor that provides the extent, float32 or float64; with sequences, the extent is their
+            number.
+        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
+        dtype (str): float32 or float64.
+        input_dim_idx (int): the axis of `input` whose extent is taken.
+        output_dim_idx (int): the axis of the result that gets it.
+        min (float): lower bound, inclusive.
+        max (float): upper bound, exclusive.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+
+    Returns:
+        Variable: shape `shape` with the extent of `input`, type `dtype`.
+
+    Raises:
+        penstock.ProgramError: `min` is above `max`, or an axis does not exist.
+        TypeError: `input` is not a Variable, or has an unsupported element type, or `shape` is not a list.
+
+    Example:
+        y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
+    """
+    return _like('uniform_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
+                 {'min': min, 'max': max, 'seed': seed})
+
+
+def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0,
+                                    dtype='float32'):
+    """Draws normally distributed numbers, taking one extent of the shape from another tensor.
+
+    Args:
+        input (Variable): the tensor that provides the extent, any type; with sequences, the extent is their number.
+        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
+        input_dim_idx (int): the axis of `input` whose extent is taken.
+        output_dim_idx (int): the axis of the result that gets it.
+        mean (float): the mean.
+        std (float): the standard deviation.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape `shape` with the extent of `input`, type `dtype`.
+
+    Raises:
+        penstock.ProgramError: `std` is negative, or an axis does not exist.
+        TypeError: `input` is not a Variable, or `shape` is not a list.
+
+    Example:
+        y = fluid.layers.gaussian_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
+    """
+    return _like('gaussian_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
+                 {'mean': mean, 'std': std, 'seed': seed})
+
+
+def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
+    """Draws a column index for each row, from the row's distribution.
+
+    Args:
+        x (Variable): the probabilities, shape [rows, columns], float32 or float64; each row sums to 1.
+        min (float): lower bound of the uniform random number that selects a column by the cumulative sums of a row.
+        max (float): upper bound of that number, exclusive.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+        dtype (str): has no effect: the values are int64, as in Fluid.
+
+    Returns:
+        Variable: shape [rows], int64.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+        penstock.ProgramError: `x` is not a matrix, or `min` is above `max`.
+
+    Example:
+        shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
+        classes = fluid.layers.sampling_id(shares)
+    """
+    helper = LayerHelper('sampling_id').takes(x=x)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('sampling_id', {'X': x}, {'Out': out}, {'min': min, 'max': max, 'seed': seed})
+    return out
+
+
+@element_types(dtype='int32 int64', out='int32 int64')
+def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
+    """Draws integers from a uniform distribution over [low, high).
+
+    Args:
+        low (int): lower bound, inclusive; without `high`, the range is [0, low).
+        high (int): upper bound, exclusive.
+        shape (Variable or list): the shape, by default [1]; a list may hold Variables.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        dtype (str): int64 (the default) or int32.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
+        stop_gradient (bool): whether gradients stop at the result.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+        name (str): the result's name; by default a generated one.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        TypeError: `shape` is not a list, tuple or Variable, or the type of `dtype` or `out` is neither int32 nor int64.
+        ValueError: `low` is not below `high`, or `shape` is empty.
+
+    Example:
+        dice = fluid.layers.randint(1, 7, shape=[2, 3])
+    """
+    if high is None:
+        low, high = 0, low
+    if low >= high:
+        raise ValueError('randint: low (%s) must be below high (%s)' % (low, high))
+    helper = LayerHelper('randint', name=name)
+    inputs, attrs = {}, {}
+    shape = [1] if shape is None else shape
+    if not isinstance(shape, (list, tuple, Variable)):
+        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %r' % (shape,))
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs['ShapeTensor'] = shape
+    elif not isinstance(shape, (list, tuple)):
+        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %s' % type(shape).__name__)
+    elif not shape:
+        raise ValueError('randint: shape must not be empty')
+    else:
+        attrs['shape'], variables = int_list(helper, shape, 'int64')
+        if variables:
+            inputs['ShapeTensorList'] = variables
+    dtype = to_dtype('int64' if dtype is None else dtype)
+    if out is None and name is not None:
+        out = helper.create_variable(name=name, dtype=dtype, persistable=False)
+    elif out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    attrs.update(low=low, high=high, seed=seed, dtype=int(out.dtype))
+    out.stop_gradient = stop_gradient
+    helper.append_op('randint', inputs, {'Out': out}, attrs)
+    return out
+
+
+@element_types(dtype='float32 float64')
+def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Draws numbers from the standard normal distribution (mean 0, standard deviation 1).
+
+    Args:
+        shape (list): the shape.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        dtype (str): float32 (the default) or float64.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
+        stop_gradient (bool): whether gradients stop at the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        TypeError: `shape` is not a list, or `dtype` is neither float32 nor float64.
+        ValueError: `shape` is empty.
+
+    Example:
+        noise = fluid.layers.randn([2, 3])
+    """
+    helper = LayerHelper('randn', name=name)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('randn: shape must be a list, not %r' % (shape,))
+    if not shape:
+        raise ArgumentError('randn: shape must not be empty')
+    dtype = to_dtype('float32' if dtype is None else dtype)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    out.stop_gradient = stop_gradient
+    # Fluid draws the seed from NumPy too, so numpy.random.seed makes a script reproducible.
+    helper.append_op('gaussian_random', None, {'Out': out}, {
+        'shape': list(shape),
+        'mean': 0.0,
+        'std': 1.0,
+        'seed': int(numpy.random.randint(0, 100)),
+        'dtype': int(dtype),
+        'use_mkldnn': False
+    })
+    return out
+
+
+def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0):
+    """Returns a random permutation of 0 ... n - 1.
+
+    Args:
+        n (int): the number of numbers, at least 1.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        dtype (str): int64 or int32.
+        device (str): None, 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
+        stop_gradient (bool): whether gradients stop at the result.
+        seed (int): seed of the permutation; 0: a different one in each run.
+
+    Returns:
+        Variable: shape [n], type `dtype`.
+
+    Raises:
+        TypeError: `dtype` is neither int32 nor int64, or `out` has another type.
+        ValueError: `n` is below 1, or `device` has another value.
+
+    Example:
+        order = fluid.layers.randperm(6)
+    """
+    if n < 1:
+        raise ValueError('randperm: n must be at least 1, not %r' % (n,))
+    if device not in (None, 'cpu', 'gpu'):
+        raise ValueError("randperm: device must be None, 'cpu' or 'gpu', not %r" % (device,))
+    helper = LayerHelper('randperm')
+    require_types('randperm', 'dtype', dtype, types_of('int32 int64'))
+    if out is not None:
+        helper.takes(out=out)
+        require_types('randperm', 'out', out, types_of(dtype_name(dtype)))
+    else:
+        out = helper.create_variable_for_type_inference(dtype)
+    if stop_gradient:
+        out.stop_gradient = True
+    helper.append_op('randperm', None, {'Out': out}, {'n': n, 'dtype': int(out.dtype), 'seed': seed})
+    return out
+
+
+def seed_variable(helper, name, seed):
+    """Creates a persistable variable that passes a seed from run to run; the startup program sets the initial seed."""
+    variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype='int64', persistable=True)
+    helper.set_variable_initializer(variable, Constant(float(seed)))
+    return variable
+
+
+@element_types(x='uint8 int16 int32 float32 float64')
+def random_crop(x, shape, seed=None):
+    """Crops a box at a random position from each instance.
+
+    Args:
+        x (Variable): shape [instances..., *box], uint8, int16, int32, float32 or float64; the leading axes that `shape`
+            leaves out are instances.
+        shape (list): the extents of the cropped box.
+        seed (int or Variable): the initial seed, or an int64 Variable of one element that holds the seed; by default
+            NumPy draws one.
+
+    Returns:
+        Variable: shape [instances..., *shape], same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is not a list.
+        ValueError: `seed` is neither an int nor a Variable.
+        penstock.ProgramError: the box is larger than `x`.
+
+    Example:
+        patches = fluid.layers.random_crop(fluid.data('image', [None, 3, 32, 32]), [3, 28, 28])
+    """
+    helper = LayerHelper('random_crop').takes(x=x)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('random_crop: shape must be a list, not %r' % (shape,))
+    out = helper.create_variable_for_type_inference(x.dtype)
+    attrs = {'shape': list(shape)}
+    seed = numpy.random.randint(-65536, 65536) if seed is None else seed
+    seed_var = seed
+    if not isinstance(seed, Variable):
+        if not isinstance(seed, (int, numpy.integer)):
+            raise ValueError('random_crop: seed must be an int or a Variable, not %r' % (seed,))
+        attrs['startup_seed'] = int(seed)
+        seed_var = seed_variable(helper, 'random_crop_seed', int(seed))
+    helper.append_op('random_crop', {'X': x, 'Seed': seed_var}, {'Out': out, 'SeedOut': seed_var}, attrs)
+    return out

@@ -1,0 +1,405 @@
+"""Recurrent layers over sequences, their single steps, and the step of a beam search."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.types import VarType
+from penstock._src.layers.helper import LayerHelper, require_rank
+from penstock._src.layers.nn import fc
+from penstock._src.layers.tensor import concat
+from penstock._src.parameters.param_attr import ParamAttr
+
+__all__ = ['beam_search', 'dynamic_gru', 'dynamic_lstm', 'dynamic_lstmp', 'gru_unit', 'lstm', 'lstm_unit']
+
+ACTIVATION_NUMBERS = {'identity': 0, 'sigmoid': 1, 'tanh': 2, 'relu': 3}
+
+
+def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
+    """Returns (the slots that lstm and lstmp share, a function that creates the bias)."""
+    inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
+    if h_0 is not None:
+        inputs['H0'] = h_0
+    if c_0 is not None:
+        inputs['C0'] = c_0
+    bias = [1, (7 if use_peepholes else 4) * width]
+    return inputs, lambda: helper.create_parameter(helper.bias_attr, bias, dtype, is_bias=True)
+
+
+@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
+def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True,
+                 is_reverse=False, gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
+                 dtype='float32', name=None):
+    """Runs a long short-term memory network over each sequence.
+
+    The input holds the terms of the four gates for each row; a fully connected layer of `size` columns computes it.
+
+    Args:
+        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        size (int): four times the width of the cell.
+        h_0 (Variable | None): the initial hidden state, shape [sequences, size / 4]; None: zeros.
+        c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
+        param_attr (ParamAttr | None): the weights, of shape [size / 4, size].
+        bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
+        use_peepholes (bool): whether the gates read the cell state.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): activation of the cell state: one of the same names.
+        candidate_activation (str): activation of the candidate: one of the same names.
+        dtype (str | VarType): type of the parameters.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: the hidden states and the cell states, each of shape [rows, size / 4] with the
+            sequences of `input` and of type `dtype`.
+
+    Raises:
+        TypeError: `input`, `h_0` or `c_0` is not a Variable, or has an unsupported element type.
+        ValueError: `bias_attr` is False.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        hidden, cell = fluid.layers.dynamic_lstm(fluid.layers.fc(x, size=16), size=16)
+
+    Reference:
+        Hochreiter and Schmidhuber, Long Short-Term Memory, Neural Computation 1997.
+    """
+    if bias_attr is False:
+        raise ValueError('dynamic_lstm: bias_attr must not be False')
+    helper = LayerHelper('lstm', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    width = size // 4
+    inputs, make_bias = _lstm_inputs(helper, input, width, width, use_peepholes, dtype, h_0, c_0)
+    inputs['Bias'] = make_bias()
+    slots = ('Hidden', 'Cell', 'BatchGate', 'BatchCellPreAct')
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    helper.append_op(
+        'lstm', inputs, outputs, {
+            'use_peepholes': use_peepholes,
+            'is_reverse': is_reverse,
+            'gate_activation': gate_activation,
+            'cell_activation': cell_activation,
+            'candidate_activation': candidate_activation
+        })
+    return outputs['Hidden'], outputs['Cell']
+
+
+@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
+def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_peepholes=True, is_reverse=False,
+                  gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
+                  proj_activation='tanh', dtype='float32', name=None, h_0=None, c_0=None, cell_clip=None,
+                  proj_clip=None):
+    """Runs a long short-term memory network with a projection (LSTMP) over each sequence.
+
+    The output of each step is projected to `proj_size` elements, which the next step reads. The input holds the terms
+    of the four gates for each row; a fully connected layer of `size` columns computes it.
+
+    Args:
+        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        size (int): four times the width of the cell.
+        proj_size (int): width of the projection.
+        param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
+        bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
+        use_peepholes (bool): whether the gates read the cell state.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): activation of the cell state: one of the same names.
+        candidate_activation (str): activation of the candidate: one of the same names.
+        proj_activation (str): activation of the projection: one of the same names.
+        dtype (str | VarType): type of the parameters.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        h_0 (Variable | None): the initial projection, shape [sequences, proj_size]; None: zeros.
+        c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
+        cell_clip (float | None): clips the cell state to [-cell_clip, cell_clip].
+        proj_clip (float | None): clips the projection to [-proj_clip, proj_clip].
+
+    Returns:
+        tuple[Variable, Variable]: the projections, shape [rows, proj_size], and the cell states, shape [rows,
+            size / 4], with the sequences of `input` and of type `dtype`.
+
+    Raises:
+        ValueError: `bias_attr` is False.
+        TypeError: `input`, `h_0` or `c_0` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        projection, cell = fluid.layers.dynamic_lstmp(fluid.layers.fc(x, size=16), size=16, proj_size=3)
+    """
+    if bias_attr is False:
+        raise ValueError('dynamic_lstmp: bias_attr must not be False')
+    helper = LayerHelper('lstmp', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    width = size // 4
+    inputs, make_bias = _lstm_inputs(helper, input, width, proj_size, use_peepholes, dtype, h_0, c_0)
+    inputs['ProjWeight'] = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
+    inputs['Bias'] = make_bias()
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in ('Projection', 'Cell')}
+    helper.create_variable_for_type_inference(dtype)    # an output of an older version of the op; only uses up a name
+    for slot in ('BatchHidden', 'BatchGate', 'BatchCellPreAct'):
+        outputs[slot] = helper.create_variable_for_type_inference(dtype)
+    attrs = {
+        'use_peepholes': use_peepholes,
+        'is_reverse': is_reverse,
+        'gate_activation': gate_activation,
+        'cell_activation': cell_activation,
+        'candidate_activation': candidate_activation,
+        'proj_activation': proj_activation
+    }
+    attrs.update((name, value) for name, value in (('cell_clip', cell_clip), ('proj_clip', proj_clip)) if value)
+    helper.append_op('lstmp', inputs, outputs, attrs)
+    return outputs['Projection'], outputs['Cell']
+
+
+@element_types(input='float32 float64', init_h='float32 float64', init_c='float32 float64')
+def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
+         name=None, default_initializer=None, seed=-1):
+    """Runs an LSTM with several layers over sequences of equal length.
+
+    All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
+
+    Args:
+        input (Variable): shape [steps, sequences, width], float32 or float64.
+        init_h (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] with `is_bidirec`; same type as `input`.
+        init_c (Variable): the initial cell states, same shape and type as `init_h`.
+        max_len (int): the maximum number of steps.
+        hidden_size (int): width of the states.
+        num_layers (int): number of layers.
+        dropout_prob (float): the probability that an element between two layers is set to 0 in training.
+        is_bidirec (bool): whether each layer runs over the steps in both directions.
+        is_test (bool): True: no dropout.
+        name (str): prefix of the names of the variables that the layer creates.
+        default_initializer (Initializer): initializer of the weights; None: the default initializer of parameters.
+        seed (int): seed of dropout; -1: a new seed in each run.
+
+    Returns:
+        tuple: (output, last hidden states, last cell states), Variables of the type of `input`. The output has shape
+        [steps, sequences, hidden_size], or [steps, sequences, 2 * hidden_size] with `is_bidirec`; the states have the
+        shape of `init_h`.
+
+    Raises:
+        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than 3 axes.
+        penstock.ProgramError: the shapes are incompatible, or `input` has more than `max_len` steps.
+
+    Example:
+        x = fluid.data('x', [20, None, 16])
+        start = fluid.layers.fill_constant_batch_size_like(x, [2, -1, 32], 'float32', 0.0, 1, 1)
+        out, last_h, last_c = fluid.layers.lstm(x, start, start, max_len=20, hidden_size=32, num_layers=2)
+    """
+    helper = LayerHelper('cudnn_lstm', name=name).takes(input=input, init_h=init_h, init_c=init_c)
+    require_rank('lstm', 'input', input, 3)
+    directions = 2 if is_bidirec else 1
+    widths = [input.shape[-1]] + [hidden_size * directions] * (num_layers - 1)
+    count = sum(directions * 4 * hidden_size * (width + hidden_size + 2) for width in widths)
+    weight = helper.create_parameter(helper.param_attr, [count], input.dtype, default_initializer=default_initializer)
+    out, last_h, last_c = (helper.create_variable_for_type_inference(input.dtype) for _ in range(3))
+    cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
+    helper.append_op('cudnn_lstm', {'Input': input, 'InitH': init_h, 'InitC': init_c, 'W': weight, 'Cache': cache}, {
+        'Out': out,
+        'last_h': last_h,
+        'last_c': last_c
+    }, {
+        'max_len': max_len,
+        'is_bidirec': is_bidirec,
+        'input_size': input.shape[-1],
+        'hidden_size': hidden_size,
+        'num_layers': num_layers,
+        'is_test': is_test,
+        'dropout_prob': dropout_prob,
+        'seed': seed
+    })
+    return out, last_h, last_c
+
+
+@element_types(input='float32 float64', h_0='float32 float64')
+def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',
+                candidate_activation='tanh', h_0=None, origin_mode=False):
+    """Runs a gated recurrent unit over each sequence.
+
+    The input holds the terms of the two gates and the candidate for each row; a fully connected layer of 3 * size
+    columns computes it.
+
+    Args:
+        input (Variable): shape [rows, 3 * size] with sequences, float32 or float64.
+        size (int): width of the hidden state.
+        param_attr (ParamAttr | None): the weights, of shape [size, 3 * size].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [1, 3 * size]; False: no bias.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        candidate_activation (str): activation of the candidate: one of the same names.
+        h_0 (Variable | None): the initial hidden state, shape [sequences, size]; None: zeros.
+        origin_mode (bool): True: h = u * h_before + (1 - u) * candidate, as in the paper; False: u and 1 - u exchanged.
+
+    Returns:
+        Variable: the hidden states, shape [rows, size] with the sequences of `input`, same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        hidden = fluid.layers.dynamic_gru(fluid.layers.fc(x, size=12), size=4)
+
+    Reference:
+        Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, EMNLP 2014.
+    """
+    helper = LayerHelper('gru', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
+    dtype = input.dtype
+    inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)}
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
+    if h_0 is not None:
+        inputs['H0'] = h_0
+    slots = ('Hidden', 'BatchGate', 'BatchResetHiddenPrev', 'BatchHidden')
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    helper.append_op(
+        'gru', inputs, outputs, {
+            'is_reverse': is_reverse,
+            'gate_activation': gate_activation,
+            'activation': candidate_activation,
+            'origin_mode': origin_mode
+        })
+    return outputs['Hidden']
+
+
+@element_types(input='float32 float64', hidden='float32 float64')
+def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='tanh', gate_activation='sigmoid',
+             origin_mode=False):
+    """Computes one step of a gated recurrent unit.
+
+    Args:
+        input (Variable): the terms of the two gates and the candidate, shape [N, size], float32 or float64.
+        hidden (Variable): the previous hidden state, shape [N, size / 3], same type as `input`.
+        size (int): three times the width of the hidden state.
+        param_attr (ParamAttr | None): the weights, of shape [size / 3, size].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [1, size]; False: no bias.
+        activation (str): activation of the candidate: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        gate_activation (str): activation of the gates: one of the same names.
+        origin_mode (bool): as in dynamic_gru.
+
+    Returns:
+        tuple[Variable, Variable, Variable]: the new hidden state, shape [N, size / 3], the previous hidden state after
+            the reset gate, shape [N, size / 3], and the gates and the candidate, shape [N, size]; same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: an activation is unknown.
+
+    Example:
+        x = fluid.data('x', [None, 12])
+        before = fluid.data('before', [None, 4])
+        hidden, reset, gates = fluid.layers.gru_unit(x, before, size=12)
+    """
+    helper = LayerHelper('gru_unit', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
+    dtype = input.dtype
+    width = size // 3
+    for which, name in (('activation', activation), ('gate_activation', gate_activation)):
+        if name not in ACTIVATION_NUMBERS:
+            raise ValueError('gru_unit: %s must be one of %s, not %r' % (which, ', '.join(ACTIVATION_NUMBERS), name))
+    inputs = {
+        'Input': input,
+        'HiddenPrev': hidden,
+        'Weight': helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
+    }
+    gate, reset, updated = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
+    helper.append_op('gru_unit', inputs, {'Gate': gate, 'ResetHiddenPrev': reset, 'Hidden': updated}, {
+        'activation': ACTIVATION_NUMBERS[activation],
+        'gate_activation': ACTIVATION_NUMBERS[gate_activation],
+        'origin_mode': origin_mode
+    })
+    return updated, reset, gate
+
+
+@element_types(x_t='float32 float64', hidden_t_prev='float32 float64', cell_t_prev='float32 float64')
+def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
+    """Computes one step of a long short-term memory network.
+
+    Args:
+        x_t (Variable): the input of the step, shape [N, D], float32 or float64.
+        hidden_t_prev (Variable): the previous hidden state, shape [N, W], same type as `x_t`.
+        cell_t_prev (Variable): the previous cell state, shape [N, W], same type as `x_t`.
+        forget_bias (float): added to the forget gate.
+        param_attr (ParamAttr | None): the weights, of shape [D + W, 4 * W].
+        bias_attr (ParamAttr | None): the bias, of shape [4 * W].
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: the new hidden state and the new cell state, shape [N, W], same type as `x_t`.
+
+    Raises:
+        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has an unsupported element type.
+        ValueError: the shapes are incompatible.
+
+    Example:
+        x, hidden, cell = (fluid.data(name, [8, 4]) for name in ('x', 'hidden', 'cell'))
+        hidden, cell = fluid.layers.lstm_unit(x, hidden, cell)
+    """
+    helper = LayerHelper('lstm_unit', name=name).takes(x_t=x_t, hidden_t_prev=hidden_t_prev, cell_t_prev=cell_t_prev)
+    for what, var in (('x_t', x_t), ('hidden_t_prev', hidden_t_prev), ('cell_t_prev', cell_t_prev)):
+        if len(var.shape) != 2:
+            raise ValueError('lstm_unit: %s must have 2 axes, but its shape is %s' % (what, var.shape))
+        if var.shape[0] != x_t.shape[0]:
+            raise ValueError('lstm_unit: %s has %d rows, but x_t has %d' % (what, var.shape[0], x_t.shape[0]))
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        raise ValueError('lstm_unit: hidden_t_prev and cell_t_prev must have the same width, not %d and %d' %
+                         (hidden_t_prev.shape[1], cell_t_prev.shape[1]))
+    if bias_attr is None:
+        bias_attr = ParamAttr()
+    joined = concat([x_t, hidden_t_prev], axis=1)
+    gates = fc(joined, 4 * cell_t_prev.shape[1], param_attr=param_attr, bias_attr=bias_attr)
+    cell, hidden = (helper.create_variable_for_type_inference(x_t.dtype) for _ in range(2))
+    helper.append_op('lstm_unit', {'X': gates, 'C_prev': cell_t_prev}, {'C': cell, 'H': hidden},
+                     {'forget_bias': forget_bias})
+    return hidden, cell
+
+
+@element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
+def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
+                return_parent_idx=False):
+    """Runs one step of a beam search: selects the best continuations of each source's branches.
+
+    A branch whose last token is `end_id` is finished and keeps its score.
+
+    Args:
+        pre_ids (Variable): the last token of each branch, shape [branches, 1], int64, with two levels of sequences:
+            sources and branches.
+        pre_scores (Variable): the score of each branch, shape [branches, 1], float32 or float64.
+        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column
+            indices of `scores`.
+        scores (Variable): the scores of the candidates, shape [branches, K], same type as `pre_scores`.
+        beam_size (int): number of branches that each source keeps.
+        end_id (int): the token that finishes a branch.
+        level (int): the level of sequences that holds the sources.
+        is_accumulated (bool): True: the scores include those of the branches; False: the scores are probabilities,
+            whose logarithms are added to `pre_scores`.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        return_parent_idx (bool): whether to return the continued branches too.
+
+    Returns:
+        tuple: the selected tokens, shape [rows, 1], int64, and their scores, shape [rows, 1], same type as
+            `pre_scores`; with `return_parent_idx`, also the index of the branch that each continues, shape [rows],
+            int32.
+
+    Raises:
+        TypeError: an argument is not a Variable, or has an unsupported element type.
+
+    Example:
+        pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)
+        pre_scores = fluid.data('pre_scores', [None, 1], lod_level=2)
+        scores, ids = fluid.layers.topk(fluid.data('probabilities', [None, 100]), k=3)
+        scores = fluid.layers.log(scores)
+        tokens, totals = fluid.layers.beam_search(pre_ids, pre_scores, ids, scores, beam_size=2, end_id=1)
+    """
+    helper = LayerHelper('beam_search', name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
+    inputs = {'pre_ids': pre_ids, 'pre_scores': pre_scores, 'scores': scores}
+    if ids is not None:
+        inputs['ids'] = ids
+    chosen_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
+    chosen_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
+    parents = helper.create_variable_for_type_inference('int32')
+    outputs = {'selected_ids': chosen_ids, 'selected_scores': chosen_scores, 'parent_idx': parents}
+    helper.append_op('beam_search', inputs, outputs, {
+        'level': level,
+        'beam_size': beam_size,
+        'end_id': end_id,
+        'is_accumulated': is_accumulated
+    })
+    return (chosen_ids, chosen_scores, parents) if return_parent_idx else (chosen_ids, chosen_scores)

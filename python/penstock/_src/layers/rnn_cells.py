@@ -1,0 +1,384 @@
+"""Cells, which compute one step of a recurrent network, and rnn(), which runs a cell over padded sequences."""
+
+from functools import partial
+
+from penstock._src.ir.argument_types import require_types, types_of
+from penstock._src.ir.types import to_dtype
+from penstock._src.layers import nn, sequence, slicing, tensor
+from penstock._src.layers.arithmetic import elementwise_mul
+from penstock._src.layers.helper import require_variables
+from penstock._src.layers.nest import assert_same_structure, flatten, map_structure, pack_sequence_as
+from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
+from penstock._src.layers.static_rnn import StaticRNN
+
+_FLOATS = types_of('float32 float64')
+
+__all__ = ['GRUCell', 'LSTMCell', 'RNNCell', 'rnn']
+
+
+def _map_shapes(func, shape):
+    """Calls func(shape) for each shape in a structure of shapes, which are lists or tuples of ints."""
+    if isinstance(shape, dict):
+        return {key: _map_shapes(func, one) for key, one in shape.items()}
+    if all(isinstance(extent, int) for extent in shape):
+        return func(list(shape))
+    parts = [_map_shapes(func, one) for one in shape]
+    return type(shape)(*parts) if hasattr(shape, '_fields') else type(shape)(parts)
+
+
+class _Shape:
+    """Wraps a shape, so that map_structure treats it as one value. The first extent is always -1, for the sequences."""
+
+    def __init__(self, extents):
+        self.extents = extents if extents[:1] == [-1] else [-1] + extents
+
+
+class RNNCell:
+    """Base class of cells, which map an input and a state to an output and the next state.
+
+    A subclass defines `call`, and `state_shape` if `get_initial_states` is called without a shape. Inputs and states
+    may be nested lists, tuples and dicts of Variables.
+
+    Example:
+        class Sum(fluid.layers.RNNCell):
+            state_shape = [4]
+
+            def call(self, inputs, states):
+                return inputs + states, inputs + states
+
+        sums, last = fluid.layers.rnn(Sum(), fluid.data('x', [None, 7, 4]))
+    """
+
+    def call(self, inputs, states, **kwargs):
+        """Computes a step; subclasses define it.
+
+        Args:
+            inputs (Variable): the inputs of the step, or a structure of Variables.
+            states (Variable): the states after the previous step, or a structure of Variables.
+            **kwargs (object): further arguments of `rnn` or `dynamic_decode`.
+
+        Returns:
+            tuple: (output, next states), the latter in the structure of `states`.
+
+        Raises:
+            NotImplementedError: the subclass does not define `call`.
+
+        Example:
+            cell = fluid.layers.GRUCell(hidden_size=8)
+            out, state = cell.call(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
+        """
+        raise NotImplementedError('%s does not define call(inputs, states)' % type(self).__name__)
+
+    def __call__(self, inputs, states, **kwargs):
+        return self.call(inputs, states, **kwargs)
+
+    def get_initial_states(self, batch_ref, shape=None, dtype='float32', init_value=0, batch_dim_idx=0):
+        """Creates states filled with one number.
+
+        Args:
+            batch_ref (Variable): the tensor whose extent `batch_dim_idx` is the number of sequences, or a structure of
+                Variables, of which the first counts.
+            shape (list[int]): shape of a state, with or without a leading -1 for the sequences, or a structure of
+                shapes; None: `state_shape`.
+            dtype (str): type of the states, or a structure of types; None: `state_dtype`, or 'float32' if the cell has
+                none.
+            init_value (float): the number.
+            batch_dim_idx (int): the axis of `batch_ref` that holds the sequences.
+
+        Returns:
+            Variable: the state, shape [sequences, *shape], or a structure of Variables in the form of `shape`.
+
+        Raises:
+            TypeError: `batch_ref` is not a Variable.
+            NotImplementedError: `shape` is None and the cell does not define `state_shape`.
+
+        Example:
+            cell = fluid.layers.LSTMCell(hidden_size=8)
+            hidden, c = cell.get_initial_states(fluid.data('x', [None, 4]))
+        """
+        reference = flatten(batch_ref)[0]
+        require_variables('RNNCell', batch_ref=reference)
+        shapes = _map_shapes(_Shape, self.state_shape if shape is None else shape)
+        if dtype is None:
+            try:
+                dtype = self.state_dtype
+            except NotImplementedError:
+                dtype = 'float32'
+        if len(flatten(dtype)) == 1:
+            only = flatten(dtype)[0]
+            dtype = map_structure(lambda _: only, shapes)
+        return map_structure(
+            lambda shape, dtype: tensor.fill_constant_batch_size_like(reference, shape.extents, to_dtype(dtype),
+                                                                      init_value, input_dim_idx=batch_dim_idx), shapes,
+            dtype)
+
+    @property
+    def state_shape(self):
+        """The shape of the state without the sequences' axis, or a structure of shapes.
+
+        Returns:
+            list: extents, or a structure of such lists.
+
+        Raises:
+            NotImplementedError: the subclass does not define `state_shape`.
+
+        Example:
+            assert fluid.layers.GRUCell(hidden_size=8).state_shape == [8]
+        """
+        raise NotImplementedError('%s does not define state_shape' % type(self).__name__)
+
+    @property
+    def state_dtype(self):
+        """The type of the state, or a structure of types.
+
+        Returns:
+            str: such as 'float32', or a structure of types.
+
+        Raises:
+            NotImplementedError: the subclass does not define `state_dtype`.
+
+        Example:
+            class Half(fluid.layers.GRUCell):
+                state_dtype = 'float64'
+        """
+        raise NotImplementedError('%s does not define state_dtype' % type(self).__name__)
+
+
+class GRUCell(RNNCell):
+    """Computes one step of a gated recurrent unit (GRU).
+
+        u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
+        c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
+
+    Args:
+        hidden_size (int): width of the hidden state.
+        param_attr (ParamAttr): attributes of the weights.
+        bias_attr (ParamAttr): attributes of the biases.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
+        dtype (str): 'float32' or 'float64'.
+        name (str): prefix of the names of the parameters.
+
+    Raises:
+        TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
+
+    Example:
+        cell = fluid.layers.GRUCell(hidden_size=8)
+        outputs, last = fluid.layers.rnn(cell, fluid.data('x', [None, 7, 4]))
+
+    Reference:
+        K. Cho et al.: "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014.
+    """
+
+    def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
+                 dtype='float32', name='GRUCell'):
+        _require_size('GRUCell', hidden_size)
+        require_types('GRUCell', 'dtype', dtype, _FLOATS)
+        self.hidden_size = hidden_size
+        self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
+
+    def call(self, inputs, states):
+        """Computes a step.
+
+        Args:
+            inputs (Variable): shape [N, width], float32 or float64.
+            states (Variable): the hidden state, shape [N, hidden_size], same type as `inputs`.
+
+        Returns:
+            tuple: (output, next state), both the next hidden state, shape [N, hidden_size].
+
+        Raises:
+            TypeError: `inputs` or `states` is not a Variable, or has an unsupported element type.
+            ValueError: the width of `inputs` is unknown in the first call.
+
+        Example:
+            cell = fluid.layers.GRUCell(hidden_size=8)
+            out, state = cell.call(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
+        """
+        require_variables('GRUCell', inputs=inputs, states=states)
+        require_types('GRUCell', 'inputs', inputs, _FLOATS)
+        require_types('GRUCell', 'states', states, _FLOATS)
+        hidden = self.gru_unit(inputs, states)
+        return hidden, hidden
+
+    @property
+    def state_shape(self):
+        """The shape of the hidden state without the sequences' axis.
+
+        Returns:
+            list: [hidden_size].
+
+        Example:
+            assert fluid.layers.GRUCell(hidden_size=8).state_shape == [8]
+        """
+        return [self.hidden_size]
+
+
+class LSTMCell(RNNCell):
+    """Computes one step of a long short-term memory (LSTM).
+
+        [i, j, f, o] = W [x, h] + b
+        c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
+
+    Args:
+        hidden_size (int): width of the hidden state and of the cell.
+        param_attr (ParamAttr): attributes of the weight.
+        bias_attr (ParamAttr): attributes of the bias.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
+        forget_bias (float): added to the forget gate before its activation.
+        dtype (str): 'float32' or 'float64'.
+        name (str): prefix of the names of the parameters.
+
+    Raises:
+        TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
+
+    Example:
+        cell = fluid.layers.LSTMCell(hidden_size=8)
+        outputs, (hidden, c) = fluid.layers.rnn(cell, fluid.data('x', [None, 7, 4]))
+
+    Reference:
+        W. Zaremba, I. Sutskever, O. Vinyals: "Recurrent Neural Network Regularization", 2014.
+    """
+
+    def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
+                 forget_bias=1.0, dtype='float32', name='LSTMCell'):
+        _require_size('LSTMCell', hidden_size)
+        require_types('LSTMCell', 'dtype', dtype, _FLOATS)
+        self.hidden_size = hidden_size
+        self.lstm_unit = BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation,
+                                       forget_bias, dtype)
+
+    def call(self, inputs, states):
+        """Computes a step.
+
+        Args:
+            inputs (Variable): shape [N, width], float32 or float64.
+            states (list[Variable]): hidden state and cell, each of shape [N, hidden_size], same type as `inputs`.
+
+        Returns:
+            tuple: (next hidden state, [next hidden state, next cell]), each of shape [N, hidden_size].
+
+        Raises:
+            TypeError: `states` is not a pair, or an argument is not a Variable or has an unsupported element type.
+            ValueError: the width of `inputs` is unknown in the first call.
+
+        Example:
+            cell = fluid.layers.LSTMCell(hidden_size=8)
+            out, states = cell.call(fluid.data('x', [None, 4]), cell.get_initial_states(fluid.data('y', [None, 4])))
+        """
+        if not isinstance(states, (list, tuple)) or len(states) != 2:
+            raise TypeError('LSTMCell: states must be a list of hidden state and cell, not %r' % (states,))
+        require_variables('LSTMCell', inputs=inputs, hidden=states[0], cell=states[1])
+        require_types('LSTMCell', 'inputs', inputs, _FLOATS)
+        require_types('LSTMCell', 'states', states, _FLOATS)
+        hidden, cell = self.lstm_unit(inputs, *states)
+        return hidden, [hidden, cell]
+
+    @property
+    def state_shape(self):
+        """The shapes of the hidden state and the cell without the sequences' axis.
+
+        Returns:
+            list: [[hidden_size], [hidden_size]].
+
+        Example:
+            assert fluid.layers.LSTMCell(hidden_size=8).state_shape == [[8], [8]]
+        """
+        return [[self.hidden_size], [self.hidden_size]]
+
+
+def _require_size(kind, hidden_size):
+    if not isinstance(hidden_size, int):
+        raise TypeError('%s: hidden_size must be an int, not %r' % (kind, hidden_size))
+
+
+def transposed(x):
+    """Returns x with its first two axes exchanged: steps and sequences."""
+    return nn.transpose(x, [1, 0] + list(range(2, len(x.shape))))
+
+
+def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
+    """Runs a cell over all steps of padded sequences.
+
+    Args:
+        cell (RNNCell): computes a step.
+        inputs (Variable): shape [sequences, steps, ...], or a structure of Variables.
+        initial_states (Variable): the states before the first step, or a structure of Variables; None: the result of
+            the cell's `get_initial_states`.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences], int64 or int32; the states
+            of a sequence do not change after its last step. None: every sequence has all steps.
+        time_major (bool): whether inputs and outputs have shape [steps, sequences, ...].
+        is_reverse (bool): whether the cell runs from the last step to the first.
+        **kwargs (object): passed to `cell.call`.
+
+    Returns:
+        tuple: (outputs, last states). The outputs of all steps have shape [sequences, steps, ...] and the structure of
+        the cell's output; the last states have the structure of `initial_states`.
+
+    Raises:
+        TypeError: `inputs`, `initial_states` or `sequence_length` is not a Variable.
+        ValueError: the cell returns states of another structure.
+
+    Example:
+        x, length = fluid.data('x', [None, 7, 4]), fluid.data('length', [None], 'int64')
+        outputs, last = fluid.layers.rnn(fluid.layers.GRUCell(8), x, sequence_length=length)
+    """
+    for value in flatten(inputs):
+        require_variables('rnn', inputs=value)
+    if sequence_length is not None:
+        require_variables('rnn', sequence_length=sequence_length)
+    if initial_states is None:
+        initial_states = cell.get_initial_states(inputs, batch_dim_idx=1 if time_major else 0)
+    initial_states = map_structure(_with_gradient, initial_states)
+    if not time_major:
+        inputs = map_structure(transposed, inputs)
+    mask = None
+    if sequence_length is not None:
+        steps = slicing.shape(flatten(inputs)[0])[0]
+        mask = sequence.sequence_mask(sequence_length, steps, flatten(initial_states)[0].dtype)
+        mask = nn.transpose(mask, [1, 0])
+    if is_reverse:
+        inputs = map_structure(_backwards, inputs)
+        mask = mask if mask is None else _backwards(mask)
+    outputs, states = _run_steps(cell, inputs, initial_states, mask, kwargs)
+    if is_reverse:
+        outputs = map_structure(_backwards, outputs)
+    if not time_major:
+        outputs = map_structure(transposed, outputs)
+    return outputs, states
+
+
+def _run_steps(cell, inputs, initial_states, mask, kwargs):
+    """Returns (outputs of all steps, states after the last step)."""
+    network = StaticRNN()
+    with network.step():
+        row = map_structure(network.step_input, inputs)
+        states = map_structure(network.memory, initial_states)
+        outputs, new_states = cell.call(row, map_structure(lambda state: state, states), **kwargs)
+        assert_same_structure(states, new_states)
+        if mask is not None:
+            goes_on = network.step_input(mask)
+            new_states = map_structure(partial(_choose, goes_on), states, new_states)
+        map_structure(network.update_memory, states, new_states)
+        map_structure(network.step_output, outputs)
+        map_structure(network.step_output, new_states)
+    made = network()
+    count = len(flatten(outputs))
+    last = [var[-1] for var in made[count:]]
+    return pack_sequence_as(outputs, made[:count]), pack_sequence_as(new_states, last)
+
+
+def _with_gradient(state):
+    require_variables('rnn', initial_states=state)
+    state.stop_gradient = False
+    return state
+
+
+def _backwards(x):
+    return slicing.reverse(x, axis=[0])
+
+
+def _choose(goes_on, state, new_state):
+    """Returns the new state for sequences that continue, and the old state for the others."""
+    return elementwise_mul(new_state, goes_on, axis=0) - elementwise_mul(state, goes_on - 1, axis=0)

@@ -1,0 +1,345 @@
+"""Pooling of regions of images, and deformable convolution."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.conv import _pair
+from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.parameters.initializer import Normal
+
+__all__ = [
+    'deformable_conv', 'deformable_roi_pooling', 'prroi_pool', 'psroi_pool', 'roi_align', 'roi_perspective_transform',
+    'roi_pool',
+]
+
+
+def _require(kind, **values):
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError('%s must be of type %s, not %s' % (name, kind.__name__, describe(value)))
+
+
+def _pool(op_type, inputs, attrs, name=None, extra=None):
+    helper = LayerHelper(op_type, name=name).takes(input=inputs['X'], rois=inputs['ROIs'])
+    out = helper.create_variable_for_type_inference(inputs['X'].dtype)
+    outputs = {'Out': out}
+    if extra is not None:
+        outputs[extra] = helper.create_variable_for_type_inference('int32')
+    helper.append_op(op_type, {slot: value for slot, value in inputs.items() if value is not None}, outputs, attrs)
+    return out
+
+
+def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, rois_lod=None):
+    """Takes the maximum of each bin of regions of images (RoI pooling).
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `rois` is not a Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.roi_pool(image, rois, 2, 2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        Girshick: "Fast R-CNN", ICCV 2015.
+    """
+    attrs = {'pooled_height': pooled_height, 'pooled_width': pooled_width, 'spatial_scale': spatial_scale}
+    return _pool('roi_pool', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, extra='Argmax')
+
+
+def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None,
+              rois_lod=None):
+    """Averages bilinearly interpolated points in each bin of regions of images (RoI align).
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        sampling_ratio (int): the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded
+            up.
+        name (str): prefix of the names of the variables that the layer creates.
+        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `rois` is not a Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.roi_align(image, rois, 2, 2, sampling_ratio=2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
+    """
+    attrs = {
+        'pooled_height': pooled_height,
+        'pooled_width': pooled_width,
+        'spatial_scale': spatial_scale,
+        'sampling_ratio': sampling_ratio
+    }
+    return _pool('roi_align', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, name)
+
+
+@element_types(input='float32 float64', rois='float32 float64')
+def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
+    """Rectifies quadrilaterals of images by a perspective transform.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
+            each image; same type as `input`.
+        transformed_height (int): number of rows of a region in the result.
+        transformed_width (int): number of columns of a region in the result; a region with a smaller ratio of width to
+            height fills only the first columns.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
+        `input`; `mask`, shape [regions, 1, transformed_height, transformed_width], int32, is 1 where `out` shows the
+        image; `matrix`, shape [regions, 9], maps positions of `out` to positions of the image.
+
+    Raises:
+        TypeError: `input` or `rois` is not a Variable, or has an unsupported element type, or a number has the wrong
+            type.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 8], lod_level=1)
+        out, mask, matrix = fluid.layers.roi_perspective_transform(image, rois, 4, 6)
+        assert (out.shape, mask.shape, matrix.shape) == ((-1, 3, 4, 6), (-1, 1, 4, 6), (-1, 9))
+
+    Reference:
+        Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.
+    """
+    helper = LayerHelper('roi_perspective_transform', name=name).takes(input=input, rois=rois)
+    _require(int, transformed_height=transformed_height, transformed_width=transformed_width)
+    _require(float, spatial_scale=spatial_scale)
+    types = {'Out': input.dtype, 'Mask': 'int32', 'TransformMatrix': input.dtype, 'Out2InIdx': 'int32',
+             'Out2InWeights': input.dtype}
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
+    helper.append_op('roi_perspective_transform', {'X': input, 'ROIs': rois}, made, {
+        'transformed_height': transformed_height,
+        'transformed_width': transformed_width,
+        'spatial_scale': spatial_scale
+    })
+    return made['Out'], made['Mask'], made['TransformMatrix']
+
+
+def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
+    """Averages each bin of regions of images; each bin reads its own channels (position-sensitive RoI pooling).
+
+    Args:
+        input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        output_channels (int): number of channels of the result.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        penstock.ProgramError: the number of channels of `input` is not the required product.
+
+    Example:
+        image = fluid.data('image', [None, 8, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.psroi_pool(image, rois, 2, 1.0, 2, 2).shape == (-1, 2, 2, 2)
+
+    Reference:
+        Dai, Li, He, Sun: "R-FCN: object detection via region-based fully convolutional networks", NIPS 2016.
+    """
+    _require(int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width)
+    _require(float, spatial_scale=spatial_scale)
+    attrs = {
+        'output_channels': output_channels,
+        'spatial_scale': spatial_scale,
+        'pooled_height': pooled_height,
+        'pooled_width': pooled_width
+    }
+    return _pool('psroi_pool', {'X': input, 'ROIs': rois}, attrs, name)
+
+
+def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
+    """Integrates over each bin of regions of images and divides by the area of the bin (precise RoI pooling).
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+            Gradients flow to it.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `rois` is not a Variable, or an argument has the wrong type.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.prroi_pool(image, rois, 1.0, 2, 2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        Jiang, Luo, Mao, Xiao, Jiang: "Acquisition of localization confidence for accurate object detection", ECCV 2018.
+    """
+    _require(int, pooled_height=pooled_height, pooled_width=pooled_width)
+    _require(float, spatial_scale=spatial_scale)
+    attrs = {'spatial_scale': spatial_scale, 'pooled_height': pooled_height, 'pooled_width': pooled_width}
+    return _pool('prroi_pool', {'X': input, 'ROIs': rois, 'BatchRoINums': batch_roi_nums}, attrs, name)
+
+
+def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0, group_size=[1, 1], pooled_height=1,
+                           pooled_width=1, part_size=None, sample_per_part=1, trans_std=0.1,
+                           position_sensitive=False, name=None):
+    """Averages over the bins of regions of images, where each bin is shifted by its own offset.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        trans (Variable): the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
+        no_trans (bool): whether to ignore `trans` and not to shift the bins.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        group_size (list): number of parts of a region along height and width that have their own channels.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        part_size (list): number of parts of a region along height and width that have their own offsets; None: each bin
+            has its own.
+        sample_per_part (int): the number of points of a bin along each axis.
+        trans_std (float): factor of the offsets.
+        position_sensitive (bool): whether each bin has its own channels.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or with
+        C / pooled_height / pooled_width channels if `position_sensitive`; same type as `input`.
+
+    Raises:
+        TypeError: `input`, `rois` or `trans` is not a Variable, or `group_size` or `part_size` is not a list.
+        ValueError: `group_size` or `part_size` has the wrong number of values.
+
+    Example:
+        image = fluid.data('image', [None, 4, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        trans = fluid.data('trans', [None, 2, 2, 2])
+        out = fluid.layers.deformable_roi_pooling(image, rois, trans, pooled_height=2, pooled_width=2)
+        assert out.shape == (-1, 4, 2, 2)
+
+    Reference:
+        Dai et al.: "Deformable convolutional networks", ICCV 2017.
+    """
+    helper = LayerHelper('deformable_psroi_pooling', name=name).takes(input=input, rois=rois, trans=trans)
+    for name, given in (('group_size', group_size), ('part_size', part_size)):
+        if given is not None and not isinstance(given, (list, tuple)):
+            raise TypeError('deformable_roi_pooling: %s must be a list of two numbers, not %r' % (name, given))
+    channels = input.shape[1]
+    if position_sensitive:
+        channels = channels // pooled_height // pooled_width
+    out = helper.create_variable_for_type_inference(input.dtype)
+    count = helper.create_variable_for_type_inference('int32')
+    inputs = {'Input': input, 'ROIs': rois, 'Trans': trans}
+    helper.append_op(
+        'deformable_psroi_pooling', inputs, {'Output': out, 'TopCount': count}, {
+            'no_trans': no_trans,
+            'spatial_scale': spatial_scale,
+            'output_dim': channels,
+            'group_size': _pair(group_size, 'group_size'),
+            'pooled_height': pooled_height,
+            'pooled_width': pooled_width,
+            'part_size': [pooled_height, pooled_width] if part_size is None else _pair(part_size, 'part_size'),
+            'sample_per_part': sample_per_part,
+            'trans_std': trans_std
+        })
+    return out
+
+
+def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
+                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
+                    name=None):
+    """Convolves images with learned filters whose windows read from shifted positions, and adds a bias.
+
+    Args:
+        input (Variable): shape [N, C, H, W] with known C, float32 or float64.
+        offset (Variable): the offsets from the positions that conv2d reads, y before x, shape [N, 2 * deformable_groups
+            * filter height * filter width, height, width], same type as `input`.
+        mask (Variable): factors of the elements, shape [N, deformable_groups * filter height * filter width, height,
+            width], same type as `input`; None with modulated=False.
+        num_filters (int): number of channels of the result.
+        filter_size (int|list): height and width of the filters.
+        stride (int|list): distance between neighbouring windows: height, width.
+        padding (int|list): zeros around the input: height, width.
+        dilation (int|list): distance between neighbouring elements of a window.
+        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
+        deformable_groups (int): the number of groups of channels with their own offsets.
+        im2col_step (int): has no effect.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
+        modulated (bool): whether there is a mask.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, num_filters, height, width], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `offset` is not a Variable, or `mask` is not a Variable with modulated=True.
+        ValueError: `groups` does not divide the number of channels, or an argument has an invalid value.
+
+    Example:
+        image = fluid.data('image', [None, 4, 8, 8])
+        offset = fluid.data('offset', [None, 18, 8, 8])
+        mask = fluid.data('mask', [None, 9, 8, 8])
+        out = fluid.layers.deformable_conv(image, offset, mask, num_filters=6, filter_size=3, padding=1)
+        assert out.shape == (-1, 6, 8, 8)
+
+    Reference:
+        Zhu, Hu, Lin, Dai: "Deformable ConvNets v2: more deformable, better results", CVPR 2019.
+    """
+    require_variables('deformable_conv', input=input, offset=offset)
+    if param_attr is False:
+        raise ValueError('deformable_conv needs its filter: param_attr must not be False')
+    if modulated and not isinstance(mask, Variable):
+        raise TypeError('mask must be a Variable, not %s, unless modulated is False' % describe(mask))
+    channels = input.shape[1]
+    if groups is not None and channels % groups != 0:
+        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    helper = LayerHelper('deformable_conv', input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
+    filter_size = _pair(filter_size, 'filter_size')
+    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
+    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // (groups or 1)] + filter_size,
+                                     input.dtype, default_initializer=Normal(0.0, std, 0))
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    inputs = {'Input': input, 'Filter': weight, 'Offset': offset}
+    if modulated:
+        inputs['Mask'] = mask
+    attrs = {
+        'strides': _pair(stride, 'stride'),
+        'paddings': _pair(padding, 'padding'),
+        'dilations': _pair(dilation, 'dilation')
+    }
+    given = {'groups': groups, 'deformable_groups': deformable_groups, 'im2col_step': im2col_step}
+    attrs.update((key, value) for key, value in given.items() if value is not None)
+    helper.append_op('deformable_conv' if modulated else 'deformable_conv_v1', inputs, {'Output': before_bias}, attrs)
+    return helper.append_bias_op(before_bias, dim_start=1, dim_end=2)

@@ -1,0 +1,248 @@
+"""Losses for large numbers of classes, which evaluate only some of the classes."""
+
+import operator
+
+import numpy
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.helper import LayerHelper, require_rank
+from penstock._src.parameters.initializer import NumpyArrayInitializer
+from penstock._src.parameters.param_attr import ParamAttr
+
+__all__ = ['hsigmoid', 'nce', 'sampled_softmax_with_cross_entropy']
+
+_SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
+
+
+@element_types(input='float32 float64', label='int64')
+def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
+        name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
+    """Computes the noise-contrastive estimation loss of the true classes against randomly drawn noise classes.
+
+    Args:
+        input (Variable): shape [N, D], float32 or float64.
+        label (Variable): the true classes, shape [N, number of true classes], int64.
+        num_total_classes (int): number of classes.
+        sample_weight (Variable | None): the weight of each example, shape [N, 1], same type as `input`.
+        param_attr (ParamAttr | None): the weights, of shape [num_total_classes, D].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_total_classes, 1]; False: no bias.
+        num_neg_samples (int | None): number of noise classes drawn for each example; None: 10.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        sampler (str): 'uniform', 'log_uniform' or 'custom_dist'.
+        custom_dist (list[float] | None): probability of each class, for 'custom_dist'.
+        seed (int): seed of the drawn classes; 0: different classes in each run.
+        is_sparse (bool): whether the gradient of the weights is selected rows.
+
+    Returns:
+        Variable: the loss divided by num_neg_samples + 1, shape [N, 1], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        ValueError: `sampler` is unknown, `custom_dist` is missing or has the wrong length, or `input` has fewer than 2
+            axes.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.nce(x, label, num_total_classes=1000, num_neg_samples=5)
+
+    Reference:
+        Gutmann and Hyvärinen, Noise-contrastive estimation, AISTATS 2010.
+    """
+    if sampler not in _SAMPLERS:
+        raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
+    if sampler == 'custom_dist' and custom_dist is None:
+        raise ValueError('sampler custom_dist needs custom_dist, the probability of each class')
+    helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name).takes(input=input, label=label)
+    require_rank('nce', 'input', input, 2)
+    weight = helper.create_parameter(helper.param_attr, [num_total_classes, input.shape[1]], input.dtype)
+    inputs = {'Input': input, 'Label': label, 'Weight': weight}
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True)
+    if sample_weight is not None:
+        inputs['SampleWeight'] = sample_weight
+    cost = helper.create_variable_for_type_inference(input.dtype)
+    logits = helper.create_variable_for_type_inference(input.dtype)
+    labels = helper.create_variable_for_type_inference(label.dtype)
+    if sampler == 'custom_dist':
+        inputs.update(_alias_tables(helper, custom_dist, num_total_classes))
+    count = 10 if num_neg_samples is None else operator.index(num_neg_samples)
+    helper.append_op(
+        'nce', inputs, {'Cost': cost, 'SampleLogits': logits, 'SampleLabels': labels}, {
+            'num_total_classes': num_total_classes,
+            'num_neg_samples': count,
+            'seed': seed,
+            'sampler': _SAMPLERS[sampler],
+            'is_sparse': is_sparse,
+            'remote_prefetch': is_sparse
+        })
+    return cost / (count + 1)
+
+
+def _alias_tables(helper, custom_dist, classes):
+    """Returns the tables of the alias method (Walker, 1977): entry i draws class i with the probability of the entry,
+    and the alias of i otherwise."""
+    if len(custom_dist) != classes:
+        raise ValueError('custom_dist has %d probabilities for %d classes' % (len(custom_dist), classes))
+    shares = [float(probability) * classes for probability in custom_dist]
+    aliases = [-1] * classes
+    small = [i for i, share in enumerate(shares) if share < 1]
+    large = [i for i, share in enumerate(shares) if share > 1]
+    while small and large:
+        low, high = small.pop(), large.pop()
+        aliases[low] = high
+        shares[high] -= 1 - shares[low]
+        if shares[high] != 1:
+            (small if shares[high] < 1 else large).append(high)
+    for rest in small + large:    # left over because of rounding
+        shares[rest] = 1.0
+
+    def constant(values, dtype):
+        values = numpy.array(values, dtype)
+        parameter = helper.create_parameter(ParamAttr(), list(values.shape), dtype,
+                                            default_initializer=NumpyArrayInitializer(values))
+        parameter.stop_gradient = True
+        return parameter
+
+    return {
+        'CustomDistProbs': constant(custom_dist, 'float32'),
+        'CustomDistAlias': constant(aliases, 'int32'),
+        'CustomDistAliasProbs': constant(shares, 'float32')
+    }
+
+
+@element_types(input='float32 float64', label='int64')
+def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
+             is_custom=False, is_sparse=False):
+    """Computes the hierarchical sigmoid loss: the log loss of the decisions on a class's path through a binary tree.
+
+    Args:
+        input (Variable): shape [N, D], float32 or float64.
+        label (Variable): the true classes, shape [N, 1], int64.
+        num_classes (int): number of classes, or with `is_custom` the number of inner nodes; at least 2.
+        param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        path_table (Variable | None): the nodes from the root to the class, padded with -1, shape [N, depth], int64.
+        path_code (Variable | None): 0 or 1 for each node, padded with -1, shape [N, depth], int64.
+        is_custom (bool): True: the paths are given; False: the tree is a complete binary tree.
+        is_sparse (bool): whether the gradient of the weights is selected rows.
+
+    Returns:
+        Variable: shape [N, 1], same type as `input`.
+
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        ValueError: paths are missing, or are given without `is_custom`, there are fewer than 2 classes, or `input` has
+            fewer than 2 axes.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.hsigmoid(x, label, num_classes=1000)
+
+    Reference:
+        Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, AISTATS 2005.
+    """
+    if is_custom and (path_table is None or path_code is None):
+        raise ValueError('is_custom needs path_table and path_code')
+    if not is_custom and (path_table is not None or path_code is not None):
+        raise ValueError('path_table and path_code need is_custom=True')
+    if num_classes is None or num_classes < 2:
+        raise ValueError('num_classes must be at least 2, not %r' % (num_classes,))
+    helper = LayerHelper('hierarchical_sigmoid', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper.takes(input=input)
+    require_rank('hsigmoid', 'input', input, 2)
+    nodes = num_classes if is_custom else num_classes - 1
+    out = helper.create_variable_for_type_inference(input.dtype)
+    before = helper.create_variable_for_type_inference(input.dtype)
+    weight = helper.create_parameter(helper.param_attr, [nodes, input.shape[1]], input.dtype)
+    inputs = {'X': input, 'W': weight, 'Label': label}
+    if is_custom:
+        inputs.update(PathTable=path_table, PathCode=path_code)
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
+    outputs = {'Out': out, 'PreOut': before}
+    if helper.main_program.current_block().idx == 0:
+        outputs['W_Out'] = weight    # in a branch or loop, the block would count as overwriting the weight
+    helper.append_op('hierarchical_sigmoid', inputs, outputs, {
+        'num_classes': num_classes,
+        'is_sparse': is_sparse,
+        'remote_prefetch': is_sparse
+    })
+    return out
+
+
+def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, remove_accidental_hits=True,
+                                       use_customized_samples=False, customized_samples=None,
+                                       customized_probabilities=None, seed=0):
+    """Computes the cross entropy of a softmax over the true classes and some randomly drawn classes.
+
+    Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), without replacement, so classes should
+    be sorted by descending frequency. The logarithm of the probability of being drawn is subtracted from each logit.
+
+    Args:
+        logits (Variable): scores of all classes, float32 or float64, shape [rows, classes].
+        label (Variable): the true classes, int64, shape [rows, num_true].
+        num_samples (int): number of classes that are drawn for all rows together.
+        num_true (int): number of true classes of a row.
+        remove_accidental_hits (bool): whether drawn classes that are true classes of a row are excluded from the row's
+            softmax.
+        use_customized_samples (bool): whether the samples are given by the next two arguments.
+        customized_samples (Variable): true classes and samples, int64, shape [rows, num_true + num_samples].
+        customized_probabilities (Variable): the probability of each, same shape as `customized_samples`, same type as
+            `logits`.
+        seed (int): seed of the draws; 0: different classes in each run.
+
+    Returns:
+        Variable: the cost of each row, shape [rows, 1], same type as `logits`.
+
+    Raises:
+        TypeError: `logits`, `label`, `customized_samples` or `customized_probabilities` is not a Variable.
+        penstock.ProgramError: `num_samples` exceeds the number of classes, or the shapes are incompatible.
+
+    Example:
+        words, right = fluid.data('words', [None, 32]), fluid.data('right', [None, 1], 'int64')
+        scores = fluid.layers.fc(words, 1000)
+        cost = fluid.layers.sampled_softmax_with_cross_entropy(scores, right, num_samples=20)
+
+    Reference:
+        S. Jean, K. Cho, R. Memisevic, Y. Bengio: "On Using Very Large Target Vocabulary for Neural Machine
+        Translation", ACL 2015.
+    """
+    helper = LayerHelper('sample_logits').takes(logits=logits, label=label)
+    inputs = {'Logits': logits, 'Labels': label}
+    if use_customized_samples:
+        samples, probabilities = customized_samples, customized_probabilities
+        helper.takes(customized_samples=samples, customized_probabilities=probabilities)
+        inputs.update(CustomizedSamples=samples, CustomizedProbabilities=probabilities)
+    else:
+        samples = helper.create_variable_for_type_inference('int64')
+        probabilities = helper.create_variable_for_type_inference(logits.dtype)
+    sampled, places, one_hot, logits_dim, labels_dim = (
+        helper.create_variable_for_type_inference(dtype)
+        for dtype in (logits.dtype, 'int64', logits.dtype, logits.dtype, label.dtype))
+    helper.append_op(
+        'sample_logits', inputs, {
+            'Samples': samples,
+            'Probabilities': probabilities,
+            'SampledLabels': places,
+            'SampledLogits': sampled,
+            'LogitsDim': logits_dim,
+            'LabelsDim': labels_dim
+        }, {
+            'use_customized_samples': use_customized_samples,
+            'uniq': True,
+            'remove_accidental_hits': remove_accidental_hits,
+            'num_samples': num_samples,
+            'seed': seed
+        })
+    loss, softmax = (helper.create_variable_for_type_inference(logits.dtype) for _ in range(2))
+    helper.append_op('one_hot', {'X': places}, {'Out': one_hot}, {'depth': num_samples + 1})
+    helper.append_op('softmax_with_cross_entropy', {'Logits': sampled, 'Label': one_hot},
+                     {'Softmax': softmax, 'Loss': loss}, {
+                         'soft_label': True,
+                         'ignore_index': 0,
+                         'numeric_stable_mode': False
+                     })
+    return loss / num_true

@@ -1,0 +1,685 @@
+"""Layers over sequences of rows."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.conv import _pair
+from penstock._src.layers.helper import LayerHelper, describe, require_rank, require_variables
+from penstock._src.layers.nn import squeeze, topk
+
+__all__ = [
+    'crf_decoding', 'ctc_greedy_decoder', 'edit_distance', 'im2sequence', 'lod_append', 'lod_reset', 'row_conv',
+    'sequence_concat', 'sequence_conv', 'sequence_enumerate', 'sequence_expand', 'sequence_expand_as',
+    'sequence_first_step', 'sequence_last_step', 'sequence_mask', 'sequence_pad', 'sequence_pool', 'sequence_reshape',
+    'sequence_reverse', 'sequence_scatter', 'sequence_slice', 'sequence_softmax', 'sequence_unpad',
+]
+
+
+def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_gradient=False):
+    """Appends an op with one output and returns the output; names are generated from `layer`, or else the op type."""
+    helper = LayerHelper(layer or op_type, name=name)
+    helper.require_slots(inputs)
+    slot, first = next(iter(inputs.items()))
+    if isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    helper.takes(**{slot: first})
+    var = helper.create_variable_for_type_inference(first.dtype, stop_gradient=stop_gradient)
+    helper.append_op(op_type, inputs, {out: var}, attrs)
+    return var
+
+
+@element_types(input='float32 float64')
+def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
+    """Reduces each sequence to one row.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the square root of the length), 'max', 'first' or
+            'last'.
+        is_test (bool): do not keep the values that a gradient needs.
+        pad_value (float): the elements of an empty sequence's row.
+
+    Returns:
+        Variable: shape [number of sequences, ...], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type, or `pool_type` is not a str.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_pool(x, 'average')
+    """
+    helper = LayerHelper('sequence_pool').takes(input=input)
+    if not isinstance(pool_type, str):
+        raise TypeError('sequence_pool: pool_type must be a str, not %s' % describe(pool_type))
+    out = helper.create_variable_for_type_inference(input.dtype)
+    max_index = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('sequence_pool', {'X': input}, {'Out': out, 'MaxIndex': max_index}, {
+        'pooltype': pool_type.upper(),
+        'is_test': is_test,
+        'pad_value': pad_value
+    })
+    if pool_type == 'max':
+        max_index.stop_gradient = True
+    return out
+
+
+@element_types(input='float32 float64')
+def sequence_first_step(input):
+    """Takes the first row of each sequence.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+
+    Returns:
+        Variable: shape [number of sequences, ...], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_first_step(x)
+    """
+    return sequence_pool(input, 'first')
+
+
+@element_types(input='float32 float64')
+def sequence_last_step(input):
+    """Takes the last row of each sequence.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+
+    Returns:
+        Variable: shape [number of sequences, ...], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_last_step(x)
+    """
+    return sequence_pool(input, 'last')
+
+
+@element_types(input='float32 float64')
+def sequence_softmax(input, use_cudnn=False, name=None):
+    """Computes softmax over the rows of each sequence.
+
+    Args:
+        input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape, type and sequences as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 1], lod_level=1)
+        weights = fluid.layers.sequence_softmax(x)
+    """
+    return _one_op('sequence_softmax', {'X': input}, {'use_cudnn': use_cudnn}, name=name)
+
+
+@element_types(input='float32 float64')
+def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
+                  param_attr=None, act=None, name=None):
+    """Convolves each sequence with learned filters over neighbouring rows.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, float32 or float64.
+        num_filters (int): width of the result.
+        filter_size (int): number of rows that a filter covers.
+        filter_stride (int): must be 1.
+        padding (bool): has no effect; rows outside the sequence always count as zeros.
+        padding_start (int | None): first row that a filter covers, relative to the current row; None: the filter is
+            centred.
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
+        param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [rows, num_filters], same type and sequences as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than 2 axes.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_conv(x, num_filters=4)
+    """
+    helper = LayerHelper('sequence_conv', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    require_rank('sequence_conv', 'input', input, 2)
+    weight = helper.create_parameter(helper.param_attr, [filter_size * input.shape[1], num_filters], input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'sequence_conv', {'X': input, 'Filter': weight}, {'Out': out}, {
+            'contextStride': filter_stride,
+            'contextStart': -(filter_size // 2) if padding_start is None else padding_start,
+            'contextLength': filter_size
+        })
+    return helper.append_activation(helper.append_bias_op(out))
+
+
+@element_types(input='float32 float64')
+def row_conv(input, future_context_size, param_attr=None, act=None):
+    """Computes a weighted sum of each row and the rows that follow it (lookahead convolution).
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, or [N, length, D]; float32 or float64.
+        future_context_size (int): number of following rows that are added.
+        param_attr (ParamAttr | None): the weights, of shape [future_context_size + 1, D].
+        act (str | None): name of an activation.
+
+    Returns:
+        Variable: same shape, type and sequences as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.row_conv(x, future_context_size=2)
+
+    Reference:
+        Amodei et al., Deep Speech 2, ICML 2016.
+    """
+    helper = LayerHelper('row_conv', param_attr=param_attr, act=act).takes(input=input)
+    weight = helper.create_parameter(helper.param_attr, [future_context_size + 1, input.shape[-1]], input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('row_conv', {'X': input, 'Filter': weight}, {'Out': out})
+    return helper.append_activation(out)
+
+
+@element_types(input='int64 float32 float64')
+def sequence_concat(input, name=None):
+    """Concatenates the i-th sequences of all inputs, for each i.
+
+    Args:
+        input (list[Variable]): shape [rows, ...] each, with the same number of sequences; int64, float32 or float64.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [sum of the rows, ...] with the same number of sequences, the type of the inputs.
+
+    Raises:
+        TypeError: `input` is not a list, or one of its elements is not a Variable or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.data('y', [None, 8], lod_level=1)
+        z = fluid.layers.sequence_concat([x, y])
+    """
+    if not isinstance(input, (list, tuple)):
+        raise TypeError('sequence_concat: input must be a list of Variables, not %r' % (input,))
+    return _one_op('sequence_concat', {'X': input}, name=name)
+
+
+@element_types(x='int32 int64 float32 float64')
+def sequence_expand(x, y, ref_level=-1, name=None):
+    """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
+
+    Args:
+        x (Variable): shape [rows, ...], without sequences or with one level of them; int32, int64, float32 or float64.
+        y (Variable): any shape and type, with sequences.
+        ref_level (int): the level of `y` whose sequences are counted; -1: the innermost.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [repeated rows, ...], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [None, 1], lod_level=1)
+        z = fluid.layers.sequence_expand(x, y)
+    """
+    return _one_op('sequence_expand', {'X': x, 'Y': y}, {'ref_level': ref_level}, name=name)
+
+
+@element_types(x='int32 int64 float32 float64')
+def sequence_expand_as(x, y, name=None):
+    """Repeats row i of `x` as often as sequence i of `y` has rows.
+
+    Args:
+        x (Variable): shape [sequences of `y`, ...]; int32, int64, float32 or float64.
+        y (Variable): any shape and type, with sequences.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [rows of `y`, ...] with the sequences of `y`, same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [None, 1], lod_level=1)
+        z = fluid.layers.sequence_expand_as(x, y)
+    """
+    return _one_op('sequence_expand_as', {'X': x, 'Y': y}, name=name)
+
+
+@element_types(input='int32 int64 float32 float64', offset='int32 int64', length='int32 int64')
+def sequence_slice(input, offset, length, name=None):
+    """Extracts a slice of each sequence.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
+        offset (Variable): shape [sequences, 1], int64 or int32: the first row of each slice.
+        length (Variable): shape [sequences, 1], int64 or int32: the number of rows of each slice.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [rows, ...] with the slices as sequences, same type as `input`.
+
+    Raises:
+        TypeError: `input`, `offset` or `length` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        offset = fluid.data('offset', [None, 1], 'int64')
+        length = fluid.data('length', [None, 1], 'int64')
+        y = fluid.layers.sequence_slice(x, offset, length)
+    """
+    require_variables('sequence_slice', offset=offset, length=length)
+    offset.stop_gradient = True
+    length.stop_gradient = True
+    return _one_op('sequence_slice', {'X': input, 'Offset': offset, 'Length': length}, name=name)
+
+
+@element_types(x='int32 int64 float32 float64', pad_value='int32 int64 float32 float64')
+def sequence_pad(x, pad_value, maxlen=None, name=None):
+    """Pads sequences to a common length and returns them as a dense tensor.
+
+    Args:
+        x (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
+        pad_value (Variable): shape [1] or the shape of a row; same type as `x`.
+        maxlen (int | None): the common length; None: the length of the longest sequence.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: the padded sequences, shape [sequences, length, ...], same type as `x`, and their
+            lengths before padding, shape [sequences], int64.
+
+    Raises:
+        TypeError: `x` or `pad_value` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        padded, lengths = fluid.layers.sequence_pad(x, fluid.layers.zeros([1], 'float32'))
+    """
+    helper = LayerHelper('sequence_pad', name=name).takes(x=x, pad_value=pad_value)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    length = helper.create_variable_for_type_inference('int64', stop_gradient=True)
+    pad_value.stop_gradient = True
+    helper.append_op('sequence_pad', {'X': x, 'PadValue': pad_value}, {'Out': out, 'Length': length},
+                     {'padded_length': -1 if maxlen is None else maxlen})
+    return out, length
+
+
+@element_types(x='int32 int64 float32 float64', length='int64')
+def sequence_unpad(x, length, name=None):
+    """Removes the padding from sequences; the inverse of sequence_pad.
+
+    Args:
+        x (Variable): shape [N, length, ...]; int32, int64, float32 or float64.
+        length (Variable): shape [N], int64: the length of each sequence.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [rows, ...] with N sequences, same type as `x`.
+
+    Raises:
+        TypeError: `x` or `length` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [4, 10, 8])
+        length = fluid.data('length', [4], 'int64')
+        y = fluid.layers.sequence_unpad(x, length)
+    """
+    require_variables('sequence_unpad', length=length)
+    length.stop_gradient = True
+    return _one_op('sequence_unpad', {'X': x, 'Length': length}, name=name)
+
+
+@element_types(input='int32 int64 float32 float64')
+def sequence_reshape(input, new_dim):
+    """Changes the width of the rows; sequences become longer or shorter accordingly.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences; int32, int64, float32 or float64.
+        new_dim (int): the new width; it must divide the number of elements of each sequence.
+
+    Returns:
+        Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_reshape(x, new_dim=4)
+    """
+    return _one_op('sequence_reshape', {'X': input}, {'new_dim': new_dim})
+
+
+@element_types(input='int32 int64 float32 float64', index='int32 int64', updates='int32 int64 float32 float64')
+def sequence_scatter(input, index, updates, name=None):
+    """Adds the updates of sequence i to elements of row i, for each i.
+
+    Args:
+        input (Variable): shape [N, D]; int32, int64, float32 or float64.
+        index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
+        updates (Variable): shape [updates, 1] with the same sequences, same type as `input`.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, D], same type as `input`.
+
+    Raises:
+        TypeError: `input`, `index` or `updates` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 6])
+        index = fluid.data('index', [None, 1], 'int64', lod_level=1)
+        updates = fluid.data('updates', [None, 1], lod_level=1)
+        y = fluid.layers.sequence_scatter(x, index, updates)
+    """
+    return _one_op('sequence_scatter', {'X': input, 'Ids': index, 'Updates': updates}, name=name)
+
+
+@element_types(input='int32 int64')
+def sequence_enumerate(input, win_size, pad_value=0, name=None):
+    """Collects, for each row, the window of `win_size` ids that begins at the row.
+
+    Args:
+        input (Variable): shape [rows, 1] with sequences, int64 or int32.
+        win_size (int): size of the window.
+        pad_value (int): replaces ids beyond the end of the sequence.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [rows, win_size], same type and sequences as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 1], 'int64', lod_level=1)
+        windows = fluid.layers.sequence_enumerate(x, win_size=2)
+    """
+    return _one_op('sequence_enumerate', {'X': input}, {
+        'win_size': win_size,
+        'pad_value': pad_value
+    }, name=name, stop_gradient=True)
+
+
+def sequence_mask(x, maxlen=None, dtype='int64', name=None):
+    """Creates a mask from lengths: each row has ones up to its length, then zeros.
+
+    Args:
+        x (Variable): any shape, int64: the lengths.
+        maxlen (int | Variable | None): length of a row; None: the largest element of `x`; a Variable has one element.
+        dtype (str | VarType): type of the result.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+
+    Example:
+        lengths = fluid.data('lengths', [None], 'int64')
+        mask = fluid.layers.sequence_mask(lengths, maxlen=10, dtype='float32')
+    """
+    helper = LayerHelper('sequence_mask', name=name)
+    out = helper.create_variable_for_type_inference(dtype)
+    inputs, attrs = {'X': x}, {'out_dtype': int(out.dtype)}
+    if isinstance(maxlen, Variable):
+        inputs['MaxLenTensor'] = maxlen
+    else:
+        attrs['maxlen'] = -1 if maxlen is None else maxlen
+    helper.append_op('sequence_mask', inputs, {'Y': out}, attrs)
+    out.stop_gradient = True
+    return out
+
+
+@element_types(x='int8 int32 int64 float32 float64')
+def sequence_reverse(x, name=None):
+    """Reverses the rows of each sequence.
+
+    Args:
+        x (Variable): shape [rows, ...] with sequences; int8, int32, int64, float32 or float64.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape, type and sequences as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_reverse(x)
+    """
+    return _one_op('sequence_reverse', {'X': x}, out='Y', name=name)
+
+
+@element_types(x='int32 int64 float32 float64')
+def lod_reset(x, y=None, target_lod=None):
+    """Replaces the sequences (LoD) of a variable.
+
+    Args:
+        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
+        y (Variable | None): provides the new sequences; a `y` without sequences holds their offsets, int32.
+        target_lod (list[int] | None): offsets of the new sequences, if `y` is not given.
+
+    Returns:
+        Variable: same shape and type as `x`, with the new sequences.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
+        ValueError: neither `y` nor `target_lod` is given.
+
+    Example:
+        x = fluid.data('x', [6, 8])
+        y = fluid.layers.lod_reset(x, target_lod=[0, 4, 6])
+    """
+    if y is not None:
+        return _one_op('lod_reset', {'X': x, 'Y': y})
+    if target_lod is None:
+        raise ValueError('lod_reset: give y or target_lod')
+    return _one_op('lod_reset', {'X': x}, {'target_lod': list(target_lod)})
+
+
+@element_types(x='int32 int64 float32 float64')
+def lod_append(x, level):
+    """Appends a level of sequences below the existing levels of a variable.
+
+    Args:
+        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
+        level (list[int] | tuple | Variable): offsets of the new level; a Variable holds them or has sequences.
+
+    Returns:
+        Variable: same shape and type as `x`, with one more level of sequences.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: `level` is not a list, a tuple or a Variable.
+
+    Example:
+        x = fluid.data('x', [6, 8])
+        y = fluid.layers.lod_append(x, [0, 4, 6])
+    """
+    if isinstance(level, Variable):
+        return _one_op('lod_reset', {'X': x, 'Y': level}, {'append': True}, layer='lod_append')
+    if not isinstance(level, (list, tuple)):
+        raise ValueError('lod_append: level must be a list, a tuple or a variable, not %r' % (level,))
+    return _one_op('lod_reset', {'X': x}, {'append': True, 'target_lod': list(level)}, layer='lod_append')
+
+
+@element_types(input='float32 float64')
+def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
+    """Extracts windows from each image; each flattened window is a row of the image's sequence.
+
+    Args:
+        input (Variable): shape [N, channels, height, width], float32 or float64.
+        filter_size (int | list[int]): height and width of a window.
+        stride (int | list[int]): distance between neighbouring windows.
+        padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down,
+            right].
+        input_image_size (Variable | None): shape [N, 2]; the original size of each image.
+        out_stride (int | list[int]): factor by which the input is smaller than the original image; used with
+            `input_image_size`.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [windows, channels * window height * window width] with a sequence for each image, same type
+            as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `filter_size`, `stride` or `out_stride` has the wrong number of values.
+
+    Example:
+        image = fluid.data('image', [None, 1, 6, 6])
+        rows = fluid.layers.im2sequence(image, filter_size=2, stride=2)
+        assert rows.shape == (-1, 4)
+    """
+    padding = [padding] * 2 if isinstance(padding, int) else list(padding)
+    if len(padding) == 2:
+        padding = padding * 2
+    inputs = {'X': input}
+    attrs = {'kernels': _pair(filter_size, 'filter_size'), 'strides': _pair(stride, 'stride'), 'paddings': padding}
+    if input_image_size:
+        inputs['Y'] = input_image_size
+        attrs['out_stride'] = _pair(out_stride, 'out_stride')
+    return _one_op('im2sequence', inputs, attrs, name=name)
+
+
+@element_types(input='int64', label='int64')
+def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
+    """Computes the Levenshtein distance between sequences of tokens.
+
+    Args:
+        input (Variable): shape [rows, 1] with sequences, or [N, length]; int64.
+        label (Variable): the reference tokens, in the same form, with the same number of sequences.
+        normalized (bool): divide each distance by the length of the label.
+        ignored_tokens (list[int] | None): tokens that are removed first.
+        input_length (Variable | None): shape [N], int64, for inputs without sequences.
+        label_length (Variable | None): shape [N], int64, for labels without sequences.
+
+    Returns:
+        tuple[Variable, Variable]: the distances, shape [sequences, 1], float32, and the number of sequences, shape
+            [1], int64.
+
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+
+    Example:
+        hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
+        reference = fluid.data('r', [None, 1], 'int64', lod_level=1)
+        distance, count = fluid.layers.edit_distance(hypothesis, reference)
+    """
+    helper = LayerHelper('edit_distance')
+    if ignored_tokens:
+        erased = []
+        for tokens in (input, label):
+            erased.append(helper.create_variable_for_type_inference('int64'))
+            helper.append_op('sequence_erase', {'X': tokens}, {'Out': erased[-1]}, {'tokens': list(ignored_tokens)})
+        input, label = erased
+    inputs = {'Hyps': input, 'Refs': label}
+    if input_length is not None and label_length is not None:
+        inputs.update(HypsLength=input_length, RefsLength=label_length)
+    out = helper.create_variable_for_type_inference('int64')
+    count = helper.create_variable_for_type_inference('int64')
+    helper.append_op('edit_distance', inputs, {'Out': out, 'SequenceNum': count}, {'normalized': normalized})
+    return out, count
+
+
+def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
+    """Decodes greedily: takes the most likely token of each row, merges repetitions and removes blanks.
+
+    Args:
+        input (Variable): the probabilities, shape [rows, tokens + 1] with sequences, or [N, length, tokens + 1];
+            float32 or float64.
+        blank (int): index of the blank token.
+        input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
+        padding_value (int): pads the results of inputs without sequences.
+        name (str | None): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable | tuple[Variable, Variable]: the tokens, shape [rows, 1] with sequences, int64; with `input_length`,
+        the tokens, shape [N, length], and the number of tokens of each sequence, shape [N, 1], int64.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        tokens = fluid.layers.ctc_greedy_decoder(x, blank=0)
+
+    Reference:
+        Graves et al., Connectionist Temporal Classification, ICML 2006.
+    """
+    helper = LayerHelper('ctc_greedy_decoder', name=name)
+    _, labels = topk(input, k=1)
+    out = helper.create_variable_for_type_inference('int64')
+    attrs = {'merge_repeated': True, 'blank': blank}
+    if input_length is None:
+        helper.append_op('ctc_align', {'Input': labels}, {'Output': out}, attrs)
+        return out
+    length = helper.create_variable_for_type_inference('int64')
+    labels = squeeze(labels, [2])
+    helper.append_op('ctc_align', {'Input': labels, 'InputLength': input_length},
+                     {'Output': out, 'OutputLength': length}, dict(attrs, padding_value=padding_value))
+    return out, length
+
+
+@element_types(input='float32 float64')
+def crf_decoding(input, param_attr, label=None, length=None):
+    """Finds the most likely path of tags with the transition weights of linear_chain_crf.
+
+    With `label`, the result tells where the path agrees with the labels.
+
+    Args:
+        input (Variable): the emissions, shape [rows, tags] with sequences, or [N, length, tags] with `length`;
+            float32 or float64.
+        param_attr (ParamAttr): names the transition weights.
+        label (Variable | None): shape [rows, 1] or [N, length], int64; the correct tags.
+        length (Variable | None): shape [N], int64; the lengths of padded inputs.
+
+    Returns:
+        Variable: shape [rows, 1] or [N, length], int64; the tags, or, with `label`, 1 where the path is correct and 0
+            elsewhere.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: the program has no parameter with the name in `param_attr`.
+
+    Example:
+        emission = fluid.data('emission', [None, 3], lod_level=1)
+        label = fluid.data('label', [None, 1], 'int64', lod_level=1)
+        loss = fluid.layers.linear_chain_crf(emission, label, param_attr=fluid.ParamAttr(name='crf.w'))
+        path = fluid.layers.crf_decoding(emission, param_attr=fluid.ParamAttr(name='crf.w'))
+    """
+    helper = LayerHelper('crf_decoding', param_attr=param_attr)
+    inputs = {'Emission': input, 'Transition': helper.get_parameter(helper.param_attr.name)}
+    if label is not None:
+        inputs['Label'] = label
+    if length is not None:
+        inputs['Length'] = length
+    path = helper.create_variable_for_type_inference('int64')
+    helper.append_op('crf_decoding', inputs, {'ViterbiPath': path})
+    return path

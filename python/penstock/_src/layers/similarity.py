@@ -1,0 +1,136 @@
+"""Bilinear products, products of feature maps, position encodings and similarity masks."""
+
+from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.helper import LayerHelper
+
+__all__ = ['add_position_encoding', 'bilinear_tensor_product', 'fsp_matrix', 'similarity_focus']
+
+
+def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
+    """Computes x @ W[i] @ y for each pair of rows and each of `size` learned matrices W[i].
+
+    Args:
+        x (Variable): shape [N, m], float32 or float64.
+        y (Variable): shape [N, n], same type as `x`.
+        size (int): the number of matrices.
+        act (str): name of an activation.
+        name (str): prefix of the names of the variables that the layer creates.
+        param_attr (ParamAttr): attributes of the matrices, of shape [size, m, n].
+        bias_attr (ParamAttr or bool): attributes of the bias, of shape [1, size]; False: no bias.
+
+    Returns:
+        Variable: shape [N, size], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
+
+    Example:
+        z = fluid.layers.bilinear_tensor_product(fluid.data('x', [None, 5]), fluid.data('y', [None, 4]), size=10)
+    """
+    helper = LayerHelper('bilinear_tensor_product', act=act, name=name, param_attr=param_attr,
+                         bias_attr=bias_attr).takes(x=x, y=y)
+    weight = helper.create_parameter(helper.param_attr, [size, x.shape[1], y.shape[1]], x.dtype)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {'X': x, 'Y': y, 'Weight': weight}
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
+    helper.append_op('bilinear_tensor_product', inputs, {'Out': out})
+    return helper.append_activation(out)
+
+
+@element_types(input='float32 float64')
+def add_position_encoding(input, alpha, beta, name=None):
+    """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
+
+    Args:
+        input (Variable): shape [texts, positions, columns], or [words, columns] with sequences, with an even number of
+            columns; float32 or float64.
+        alpha (float): the factor of the input.
+        beta (float): the factor of the position encoding.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the number of columns is odd.
+
+    Example:
+        y = fluid.layers.add_position_encoding(fluid.data('x', [None, 64, 32]), alpha=1.0, beta=1.0)
+
+    Reference:
+        A. Vaswani et al.: "Attention is all you need", NIPS 2017.
+    """
+    helper = LayerHelper('add_position_encoding', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('add_position_encoding', {'X': input}, {'Out': out}, {'alpha': alpha, 'beta': beta})
+    return out
+
+
+@element_types(x='float32 float64', y='float32 float64')
+def fsp_matrix(x, y):
+    """Computes the mean over all positions of the product of each pair of channels of two feature maps.
+
+    Args:
+        x (Variable): shape [N, m, height, width], float32 or float64.
+        y (Variable): shape [N, n, height, width], same type as `x`.
+
+    Returns:
+        Variable: shape [N, m, n], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the images differ in number or size.
+
+    Example:
+        z = fluid.layers.fsp_matrix(fluid.data('x', [None, 3, 8, 8]), fluid.data('y', [None, 5, 8, 8]))
+
+    Reference:
+        J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
+    """
+    helper = LayerHelper('fsp_matrix').takes(x=x, y=y)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fsp', {'X': x, 'Y': y}, {'Out': out})
+    return out
+
+
+@element_types(input='float32 float64')
+def similarity_focus(input, axis, indexes, name=None):
+    """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
+
+    Each index selects a matrix of `input` along `axis`. In descending order of the matrix's elements, an element is
+    marked if its row and column have no mark yet.
+
+    Args:
+        input (Variable): shape [N, a, b, c], float32 or float64.
+        axis (int): the axis that the indexes select from: 1, 2 or 3.
+        indexes (list): one or more indexes.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: same shape and type as `input`: 1 at the positions that are marked for any of the indexes, for all
+        elements along `axis`, and 0 elsewhere.
+
+    Raises:
+        ValueError: `axis` is not 1, 2 or 3, or `indexes` is empty.
+        TypeError: `input` is not a Variable, or `axis` is not an int, or `indexes` is not a list.
+
+    Example:
+        mask = fluid.layers.similarity_focus(fluid.data('x', [None, 3, 2, 2]), axis=1, indexes=[0])
+
+    Reference:
+        H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
+        measurement", NAACL 2016.
+    """
+    helper = LayerHelper('similarity_focus', name=name).takes(input=input)
+    if not isinstance(axis, int) or not isinstance(indexes, list):
+        raise TypeError('similarity_focus: axis must be an int and indexes a list, not %r and %r' % (axis, indexes))
+    if axis not in (1, 2, 3):
+        raise ValueError('similarity_focus: axis must be 1, 2 or 3, not %d' % axis)
+    if not indexes:
+        raise ValueError('similarity_focus: indexes must not be empty')
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('similarity_focus', {'X': input}, {'Out': out}, {'axis': axis, 'indexes': indexes})
+    return out

@@ -1,0 +1,243 @@
+"""Layers that rearrange or resample pixels: channels, blocks, frames, windows, affine transformations."""
+
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.helper import LayerHelper, describe, require_variables
+
+__all__ = [
+    'affine_channel', 'affine_grid', 'grid_sampler', 'pixel_shuffle', 'shuffle_channel', 'space_to_depth',
+    'temporal_shift', 'unfold',
+]
+
+
+def _require_int(**numbers):
+    for name, value in numbers.items():
+        if not isinstance(value, int):
+            raise TypeError('%s must be an int, not %s' % (name, describe(value)))
+
+
+def _one_output(op_type, inputs, attrs, slot='Out', name=None):
+    helper = LayerHelper(op_type, name=name)
+    helper.takes(**{key.lower(): value for key, value in inputs.items()})
+    out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)
+    helper.append_op(op_type, inputs, {slot: out}, attrs)
+    return out
+
+
+def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=None):
+    """Multiplies each channel by its scale and adds its bias.
+
+    Args:
+        x (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
+        scale (Variable): shape [C], same type as `x`.
+        bias (Variable): shape [C], same type as `x`.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        name (str): prefix of the names of the variables that the layer creates.
+        act (str): name of an activation.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        TypeError: `x`, `scale` or `bias` is not a Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 4, 4])
+        scale = fluid.layers.create_parameter([3], 'float32')
+        bias = fluid.layers.create_parameter([3], 'float32')
+        assert fluid.layers.affine_channel(image, scale, bias, act='relu').shape == (-1, 3, 4, 4)
+    """
+    helper = LayerHelper('affine_channel', act=act, name=name).takes(x=x, scale=scale, bias=bias)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('affine_channel', {'X': x, 'Scale': scale, 'Bias': bias}, {'Out': out},
+                     {'data_layout': data_layout})
+    return helper.append_activation(out)
+
+
+def affine_grid(theta, out_shape, name=None):
+    """Computes the sampling positions of affinely transformed images, for `grid_sampler`.
+
+    Args:
+        theta (Variable): shape [N, 2, 3], an affine transformation for each image, float32 or float64.
+        out_shape (list|tuple|Variable): the shape [N, C, H, W] of the transformed images; a Variable is int32.
+        name (str): has no effect.
+
+    Returns:
+        Variable: shape [N, H, W, 2], x and y of each pixel, from -1 (first pixel) to 1 (last pixel); same type as
+        `theta`.
+
+    Raises:
+        ValueError: `out_shape` is not a list, a tuple or a Variable.
+        TypeError: `theta` is not a Variable.
+
+    Example:
+        theta = fluid.data('theta', [None, 2, 3])
+        grid = fluid.layers.affine_grid(theta, [2, 3, 4, 5])
+        assert grid.shape == (-1, 4, 5, 2)
+
+    Reference:
+        Jaderberg, Simonyan, Zisserman, Kavukcuoglu: "Spatial transformer networks", NIPS 2015.
+    """
+    if not isinstance(out_shape, (list, tuple, Variable)):
+        raise ValueError('out_shape must be a list, a tuple or a Variable, not %s' % describe(out_shape))
+    if isinstance(out_shape, Variable):
+        return _one_output('affine_grid', {'Theta': theta, 'OutputShape': out_shape}, {}, 'Output')
+    return _one_output('affine_grid', {'Theta': theta}, {'output_shape': list(out_shape)}, 'Output')
+
+
+def grid_sampler(x, grid, name=None):
+    """Samples images at given positions by bilinear interpolation.
+
+    Args:
+        x (Variable): shape [N, C, H, W], float32 or float64.
+        grid (Variable): shape [N, height, width, 2], the positions: x and y from -1 (first pixel) to 1 (last pixel);
+            same type as `x`. Pixels outside the image are zero.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, C, height, width], same type as `x`.
+
+    Raises:
+        TypeError: `x` or `grid` is not a Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        grid = fluid.data('grid', [None, 4, 5, 2])
+        assert fluid.layers.grid_sampler(image, grid).shape == (-1, 3, 4, 5)
+    """
+    return _one_output('grid_sampler', {'X': x, 'Grid': grid}, {}, 'Output', name)
+
+
+def pixel_shuffle(x, upscale_factor):
+    """Rearranges channels into blocks of pixels, which makes images larger.
+
+    Args:
+        x (Variable): shape [N, C * upscale_factor * upscale_factor, H, W], float32 or float64.
+        upscale_factor (int): factor by which height and width grow.
+
+    Returns:
+        Variable: shape [N, C, H * upscale_factor, W * upscale_factor], same type as `x`.
+
+    Raises:
+        penstock.ProgramError: upscale_factor * upscale_factor does not divide the number of channels.
+        TypeError: `x` is not a Variable, or `upscale_factor` is not an int.
+
+    Example:
+        x = fluid.data('x', [None, 12, 4, 4])
+        assert fluid.layers.pixel_shuffle(x, 2).shape == (-1, 3, 8, 8)
+
+    Reference:
+        Shi et al.: "Real-time single image and video super-resolution using an efficient sub-pixel convolutional
+        neural network", CVPR 2016.
+    """
+    _require_int(upscale_factor=upscale_factor)
+    return _one_output('pixel_shuffle', {'X': x}, {'upscale_factor': upscale_factor})
+
+
+def shuffle_channel(x, group, name=None):
+    """Interleaves the channels of groups: the first channel of each group, then the second of each, and so on.
+
+    Args:
+        x (Variable): shape [N, C, H, W], float32 or float64.
+        group (int): the number of groups; it must divide C.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        penstock.ProgramError: `group` does not divide C.
+        TypeError: `x` is not a Variable, or `group` is not an int.
+
+    Example:
+        x = fluid.data('x', [None, 6, 4, 4])
+        assert fluid.layers.shuffle_channel(x, group=2).shape == (-1, 6, 4, 4)
+    """
+    _require_int(group=group)
+    return _one_output('shuffle_channel', {'X': x}, {'group': group}, name=name)
+
+
+def space_to_depth(x, blocksize, name=None):
+    """Rearranges blocks of pixels into channels, which makes images smaller.
+
+    Args:
+        x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
+            and W by blocksize.
+        blocksize (int): height and width of a block.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], same type as `x`.
+
+    Raises:
+        penstock.ProgramError: C, H or W is not divisible as required.
+        TypeError: `x` is not a Variable, or `blocksize` is not an int.
+
+    Example:
+        x = fluid.data('x', [None, 4, 6, 8])
+        assert fluid.layers.space_to_depth(x, 2).shape == (-1, 16, 3, 4)
+    """
+    _require_int(blocksize=blocksize)
+    return _one_output('space_to_depth', {'X': x}, {'blocksize': blocksize}, name=name)
+
+
+def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
+    """Replaces some channels of each video frame by those of the previous frame, and some by those of the next frame.
+
+    Args:
+        x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
+        seg_num (int): the number of frames of a video.
+        shift_ratio (float): the share of channels taken from each of the two frames, at most 0.5.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: same shape and type as `x`.
+
+    Raises:
+        penstock.ProgramError: `seg_num` does not divide the first extent, or `shift_ratio` is out of range.
+        TypeError: `x` is not a Variable, or `seg_num` is not an int.
+
+    Example:
+        x = fluid.data('x', [None, 8, 4, 4])
+        assert fluid.layers.temporal_shift(x, seg_num=2).shape == (-1, 8, 4, 4)
+
+    Reference:
+        Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.
+    """
+    _require_int(seg_num=seg_num)
+    return _one_output('temporal_shift', {'X': x}, {'seg_num': seg_num, 'shift_ratio': shift_ratio}, name=name)
+
+
+def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
+    """Extracts the windows of images as columns (im2col).
+
+    Args:
+        x (Variable): shape [N, C, H, W], float32 or float64.
+        kernel_sizes (int|list): height and width of a window.
+        strides (int|list): distance between neighbouring windows along height and width.
+        paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
+        dilations (int|list): distance between neighbouring elements of a window.
+        name (str): prefix of the names of the variables that the layer creates.
+
+    Returns:
+        Variable: shape [N, C * height * width of a window, number of windows], same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
+        ValueError: `x` does not have 4 axes, or an argument has the wrong number of values.
+
+    Example:
+        x = fluid.data('x', [None, 3, 6, 6])
+        assert fluid.layers.unfold(x, [3, 3], paddings=1).shape == (-1, 27, 36)
+    """
+    require_variables('unfold', x=x)
+    if len(x.shape) != 4:
+        raise ValueError('unfold: x must have 4 axes, but its shape is %s' % (x.shape,))
+    paddings = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
+    if len(paddings) not in (2, 4):
+        raise ValueError('paddings takes one number, two or four, not %r' % (paddings,))
+    attrs = {'paddings': paddings * 2 if len(paddings) == 2 else paddings}
+    for key, value in (('kernel_sizes', kernel_sizes), ('strides', strides), ('dilations', dilations)):
+        attrs[key] = [value] * 2 if isinstance(value, int) else list(value)
+        if len(attrs[key]) != 2:
+            raise ValueError('%s takes one number or two, not %r' % (key, value))
+    return _one_output('unfold', {'X': x}, attrs, 'Y', name)

@@ -1,0 +1,1 @@
+"""Metrics, in Python and in programs."""

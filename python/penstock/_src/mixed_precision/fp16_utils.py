@@ -1,0 +1,230 @@
+"""Rewrites a program to mixed precision: casts around ops, the roles of gradients, and the scaling of the loss.
+
+Names, order and attributes of the added ops are those of Fluid 1.8.
+"""
+
+from penstock._src import layers
+from penstock._src.ir.framework import OpRole
+from penstock._src.ir.types import VarDesc
+
+_FP16, _FP32 = VarDesc.VarType.FP16, VarDesc.VarType.FP32
+_KINDS = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS, VarDesc.VarType.LOD_TENSOR_ARRAY)
+_SUFFIX = {_FP16: '.cast_fp16', _FP32: '.cast_fp32'}
+
+
+def _cast_inputs(block, op, position, source, target):
+    """Inserts casts of the op's inputs from one type to the other; returns how many."""
+    casts = 0
+    for slot in sorted(op.input_names):    # the order of the casts, as in Fluid
+        if source == _FP32 and op.type == 'batch_norm' and slot != 'X':
+            continue    # scale, bias and statistics stay in float32
+        for name in op.input(slot):
+            var = block.var(name)
+            if var.type not in _KINDS:
+                continue
+            if var.dtype != source:
+                if op.has_attr('in_dtype'):
+                    op._set_attr('in_dtype', target)
+                continue
+            cast_name = name + _SUFFIX[target]
+            if cast_name not in block.vars or block.var(cast_name).dtype != target:
+                out = block.create_var(name=cast_name, dtype=target, persistable=False, stop_gradient=False)
+                block._insert_op(position, type='cast', inputs={'X': var}, outputs={'Out': out},
+                                 attrs={'in_dtype': source, 'out_dtype': target})
+                casts += 1
+            op._rename_input(name, cast_name)
+            op._rename_output(name, cast_name)
+    return casts
+
+
+def _halve_outputs(block, op):
+    """Declares the float32 outputs of an op as float16."""
+    for slot in op.output_names:
+        if op.type == 'batch_norm' and slot != 'Y':
+            continue
+        for name in op.output(slot):
+            var = block.var(name)
+            if var.type in _KINDS and var.dtype == _FP32:
+                var.dtype = _FP16
+                if op.has_attr('out_dtype'):
+                    op._set_attr('out_dtype', _FP16)
+
+
+class _Choice:
+    """Divides the ops of a block into those computed in float16, in float32, and as they are."""
+
+    def __init__(self, ops, lists):
+        self._lists = lists
+        self._writers = {}    # name -> positions of the ops that write it
+        self._ops = ops
+        for position, op in enumerate(ops):
+            for name in op.output_arg_names:
+                self._writers.setdefault(name, []).append(position)
+        self.black, self.white = set(), set()    # positions
+
+    def choose(self):
+        lists, named = self._lists, set(self._lists.black_varnames or ())
+        for position, op in enumerate(self._ops):
+            if named and not named.isdisjoint(op.input_arg_names + op.output_arg_names):
+                self.black.add(position)
+            elif op.type in lists.black_list:
+                self.black.add(position)
+            elif op.type in lists.white_list:
+                self.white.add(position)
+            elif op.type in lists.gray_list:
+                self._choose_as_before(position, op)
+            else:
+                self.black.add(position)
+        return self
+
+    def _choose_as_before(self, position, op):
+        before = [self._before(position, name) for name in op.input_arg_names]
+        before = [other for other in before if other is not None]
+        lists = self._lists
+        if any(other in self.black or self._ops[other].type in lists.black_list for other in before):
+            self.black.add(position)
+        elif any(other in self.white or self._ops[other].type in lists.white_list for other in before):
+            self.white.add(position)
+
+    def _before(self, position, name):
+        """Returns the op that decides about a reader of a variable: its last writer, or the one before this op."""
+        writers = self._writers.get(name)
+        if not writers:
+            return None
+        if writers[-1] != position:
+            return writers[-1]
+        return writers[-2] if len(writers) > 1 else None
+
+
+def rewrite_program(main_prog, amp_lists):
+    """Inserts casts into the global block, so that the ops of the white list compute in float16 and those of the black
+    list in float32.
+
+    Args:
+        main_prog (Program): a program without a backward pass, which is changed.
+        amp_lists (AutoMixedPrecisionLists): the lists.
+
+    Example:
+        from penstock.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, fp16_utils
+        fluid.layers.fc(fluid.data('x', [None, 4]), 1)
+        fp16_utils.rewrite_program(fluid.default_main_program(), AutoMixedPrecisionLists())
+    """
+    block = main_prog.global_block()
+    ops = list(block.ops)
+    choice = _Choice(ops, amp_lists).choose()
+    inserted = 0
+    for position, op in enumerate(ops):
+        if position in choice.black:
+            inserted += _cast_inputs(block, op, position + inserted, _FP16, _FP32)
+        elif position in choice.white:
+            inserted += _cast_inputs(block, op, position + inserted, _FP32, _FP16)
+            _halve_outputs(block, op)
+
+
+def update_role_var_grad(main_prog, params_grads):
+    """Moves the casts of parameters' gradients from float16 behind the backward pass, and marks the gradients in
+    float16 as those of the parameters, so that ranks exchange half the bytes.
+
+    Args:
+        main_prog (Program): the program, which is changed.
+        params_grads (list): (parameter, gradient) pairs.
+
+    Raises:
+        ValueError: the result of such a cast is used before the updates.
+
+    Example:
+        from penstock.fluid.contrib.mixed_precision import fp16_utils
+        fp16_utils.update_role_var_grad(fluid.default_main_program(), [])
+    """
+    block = main_prog.global_block()
+    for param, grad in params_grads:
+        ops = list(block.ops)
+        position = max((i for i, op in enumerate(ops) if grad.name in op.output_arg_names), default=None)
+        if position is None or grad.dtype != _FP32 or ops[position].type != 'cast':
+            continue
+        cast = ops[position]
+        if not int(cast.attr('op_role')) & OpRole.Backward or not cast.has_attr('op_role_var'):
+            raise ValueError('mixed precision: the cast of %s, a gradient, is not an op of the backward pass' %
+                             grad.name)
+        half = cast.input('X')[0]
+        writers = [op for op in ops[:position] if half in op.output_arg_names]
+        if len(writers) != 1:
+            raise ValueError('mixed precision: %s must be written by one op, but %d write it' % (half, len(writers)))
+        cast._remove_attr('op_role_var')
+        writer = writers[0]
+        writer._set_attr('op_role_var', [param.name, half] +
+                         (list(writer.attr('op_role_var')) if writer.has_attr('op_role_var') else []))
+        cast._set_attr('op_role', OpRole.Optimize)
+        if position == len(ops) - 1:
+            continue
+        readers = [op.type for op in ops[position + 1:] if grad.name in op.input_arg_names]
+        if readers:
+            raise ValueError('mixed precision: %s is used by %s before the updates' % (grad.name, readers[0]))
+        block.desc.append_op().copy_from(cast.desc)
+        block.desc._remove_op(position, position + 1)
+
+
+def update_loss_scaling(is_overall_finite, prev_loss_scaling, num_good_steps, num_bad_steps, incr_every_n_steps,
+                        decr_every_n_nan_or_inf, incr_ratio, decr_ratio):
+    """Adds ops that adapt the scaling of the loss to whether all gradients of a step are finite.
+
+    After `incr_every_n_steps` steps in a row with finite gradients the scaling is multiplied by `incr_ratio`, unless
+    it would become infinite; after `decr_every_n_nan_or_inf` steps with others it is multiplied by `decr_ratio`, but
+    does not fall below 1.
+
+    Args:
+        is_overall_finite (Variable): bool, shape [1]: whether all gradients are finite.
+        prev_loss_scaling (Variable): float32, shape [1]: the scaling, which is updated.
+        num_good_steps (Variable): int32, shape [1]: counts steps with finite gradients.
+        num_bad_steps (Variable): int32, shape [1]: counts steps with others.
+        incr_every_n_steps (Variable): int32, shape [1].
+        decr_every_n_nan_or_inf (Variable): int32, shape [1].
+        incr_ratio (float): above 1.
+        decr_ratio (float): below 1.
+
+    Example:
+        from penstock.fluid.contrib.mixed_precision import fp16_utils
+        counters = [fluid.layers.create_global_var([1], 0, 'int32', persistable=True) for _ in range(2)]
+        scaling = fluid.layers.create_global_var([1], 8.0, 'float32', persistable=True)
+        limits = [fluid.layers.fill_constant([1], 'int32', value) for value in (1000, 2)]
+        finite = fluid.layers.isfinite(fluid.data('x', [None, 4]))
+        fp16_utils.update_loss_scaling(finite, scaling, *counters, *limits, 2.0, 0.8)
+    """
+    zero = layers.fill_constant(shape=[1], dtype='int32', value=0)
+
+    def reset():
+        layers.assign(zero, num_good_steps)
+        layers.assign(zero, num_bad_steps)
+
+    with layers.Switch() as finite:
+        with finite.case(is_overall_finite):
+            grows = layers.less_than(incr_every_n_steps, num_good_steps + 1)
+            with layers.Switch() as enough:
+                with enough.case(grows):
+                    grown = prev_loss_scaling * incr_ratio
+                    still_finite = layers.isfinite(grown)
+                    with layers.Switch() as kept:
+                        with kept.case(still_finite):
+                            layers.assign(grown, prev_loss_scaling)
+                        with kept.default():
+                            pass
+                    reset()
+                with enough.default():
+                    layers.increment(num_good_steps)
+                    layers.assign(zero, num_bad_steps)
+        with finite.default():
+            falls = layers.less_than(decr_every_n_nan_or_inf, num_bad_steps + 1)
+            with layers.Switch() as enough:
+                with enough.case(falls):
+                    fallen = prev_loss_scaling * decr_ratio
+                    one = layers.fill_constant(shape=[1], dtype='float32', value=1.0)
+                    too_low = layers.less_than(fallen, one)
+                    with layers.Switch() as kept:
+                        with kept.case(too_low):
+                            layers.assign(one, prev_loss_scaling)
+                        with kept.default():
+                            layers.assign(fallen, prev_loss_scaling)
+                    reset()
+                with enough.default():
+                    layers.assign(zero, num_good_steps)
+                    layers.increment(num_bad_steps)

@@ -1,0 +1,1 @@
+"""How names become public: the table, the facades, the names that are refused."""

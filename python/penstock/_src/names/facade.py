@@ -1,0 +1,90 @@
+"""What each public module ends with: facade.make(__name__) gives its names the path that users see.
+
+    from penstock._src.layers.conv import conv2d as conv2d      # penstock/fluid/layers/nn.py
+
+    facade.make(__name__)       # conv2d.__module__ is 'penstock.fluid.layers.nn'
+
+A name of several public modules belongs to one of them; for the others it is `elsewhere`.
+"""
+
+import importlib
+import sys
+import types
+
+from penstock._src.base.bad_arguments import guard_modules
+from penstock._src.names.not_built import getattr_of
+
+_IMPLEMENTATION = 'penstock._src.'
+_roots = {}      # root package -> [(module, names elsewhere)] that wait for its import to end, or None: it has ended
+_guarded = set()    # modules of the implementation whose functions name a wrong argument
+
+
+class _Facade(types.ModuleType):
+    """A public module. What a script sets in it is set in the implementation too, as Fluid's modules are one."""
+
+    def __setattr__(self, name, value):
+        old = vars(self).get(name)
+        if old is not None and not isinstance(value, types.ModuleType) and not name.startswith('__'):
+            for module in _implementation():
+                if vars(module).get(name) is old:
+                    setattr(module, name, value)
+        super().__setattr__(name, value)
+
+
+def make(name, elsewhere=()):
+    """Makes the imported module `name` a public one.
+
+    Args:
+        name (str): the module, below penstock.fluid or penstock.hvd.
+        elsewhere (tuple | list): its names that have the path of another public module.
+    """
+    module = sys.modules[name]
+    vars(module).setdefault('__getattr__', getattr_of(name))
+    module.__class__ = _Facade
+    root = '.'.join(name.split('.')[:2])
+    waiting = _roots.setdefault(root, [])
+    if waiting is not None:
+        waiting.append((module, elsewhere))
+        if name != root:
+            return
+        _roots[root] = None
+    _publish(waiting or [(module, elsewhere)])
+
+
+def load(source, name, public):
+    """Imports a module of the implementation, and returns its `name` as a name of the public module `public`."""
+    module = importlib.import_module(source)
+    guard_new_modules()
+    value = getattr(module, name)
+    _set_module(value, public)
+    return value
+
+
+def guard_new_modules():
+    """Gives the functions of modules that have been imported since the last call their errors about arguments."""
+    new = [module for module in _implementation() if module.__name__ not in _guarded]
+    _guarded.update(module.__name__ for module in new)
+    guard_modules(new)
+
+
+def _implementation():
+    return [module for name, module in list(sys.modules.items()) if name.startswith(_IMPLEMENTATION) and module]
+
+
+def _publish(modules):
+    guard_new_modules()
+    for module, elsewhere in modules:
+        for name, value in vars(module).items():
+            if name not in elsewhere and isinstance(value, (types.FunctionType, type)):
+                _set_module(value, module.__name__)
+
+
+def _set_module(value, name):
+    """Sets the path of a function, or of a class and its methods, as users see it."""
+    if not value.__module__.startswith(_IMPLEMENTATION):
+        return
+    value.__module__ = name
+    for member in list(vars(value).values()):    # a class's methods, and what a decorated function wraps
+        function = getattr(member, '__func__', member)
+        if isinstance(function, types.FunctionType):
+            _set_module(function, name)

@@ -1,0 +1,58 @@
+"""Names of Fluid 1.8 that are not built; their use raises an error that says so. A test checks that the lists are
+exact.
+
+    module.__getattr__ = getattr_of(module.__name__)    # of a public module
+"""
+
+import sys
+
+from penstock._src.base.errors import suggestion
+
+
+LAYERS = 'penstock.fluid.layers'
+
+
+def list_of(module):
+    """Returns the key in NAMES for a module such as 'penstock.fluid.layers.io'."""
+    name = module.partition('.')[2]
+    return 'fluid.layers' if name.startswith('fluid.layers.') else name
+
+
+def getattr_of(module):
+    """Returns the __getattr__ of a public module, which Python calls for missing attributes.
+
+    Fluid's scripts reach a layer through other modules than the one that defines it, because those import it, so every
+    module of layers answers with every layer.
+    """
+
+    def missing(name):
+        if not name.startswith('__'):
+            if module == 'penstock.fluid.contrib.layers':
+                return getattr(sys.modules[LAYERS], name)
+            layers = vars(sys.modules[LAYERS]) if module.startswith(LAYERS + '.') else ()
+            if name in layers:
+                return layers[name]
+        message = '%s has no %s' % (module, name)
+        if not name.startswith('_'):
+            listed = NAMES.get(list_of(module), ())
+            if name in listed:
+                message = '%s.%s is part of Fluid 1.8, but not built yet' % (module, name)
+            else:
+                there = [known for known in vars(sys.modules[module]) if not known.startswith('_')]
+                message += suggestion(name, there + list(listed), most=3)
+        raise AttributeError(message)
+
+    return missing
+
+
+def _names(lists):
+    return {module: frozenset(text.split()) for module, text in lists.items()}
+
+
+# One name per line where many names are added at a time.
+NAMES = _names({
+    'fluid': '''
+    ''',
+    'fluid.framework': '''
+    ''',
+})

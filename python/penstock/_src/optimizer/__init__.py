@@ -1,0 +1,1 @@
+"""Training a program: backward, clipping, optimizers."""

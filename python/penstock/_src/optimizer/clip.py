@@ -1,0 +1,361 @@
+"""Gradient clipping: ops between the gradients and the updates.
+
+    fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByGlobalNorm(5.0)).minimize(loss)
+
+set_gradient_clip() is the older interface: it marks parameters, whose gradients an optimizer without a grad_clip clips.
+"""
+
+import warnings
+
+from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import program_error
+from penstock._src.ir import framework
+from penstock._src.ir.framework import OpRole
+from penstock._src.ir.types import VarType, require_numbers
+from penstock._src.ir.variable import Parameter
+from penstock._src.layers import arithmetic, nn, tensor, unary
+
+__all__ = [
+    'ErrorClipByValue', 'GradientClipByGlobalNorm', 'GradientClipByNorm', 'GradientClipByValue', 'set_gradient_clip'
+]
+
+
+class BaseErrorClipAttr:
+    """Base class of the values of Variable.error_clip."""
+
+    def _insert_op(self, block, position, grad_name):
+        raise NotImplementedError
+
+
+class ErrorClipByValue(BaseErrorClipAttr):
+    """Limits the elements of a variable's gradient before it flows on.
+
+    Args:
+        max (float): upper bound.
+        min (float | None): lower bound; None: -max.
+
+    Raises:
+        ValueError: `min` is not given and `max` is not above 0.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 4)
+        h.error_clip = fluid.clip.ErrorClipByValue(max=1.0)
+    """
+
+    def __init__(self, max, min=None):
+        self.max, self.min = _bounds(max, min)
+
+    def __str__(self):
+        return 'ByValue, min=%f, max=%f' % (self.min, self.max)
+
+    def _insert_op(self, block, position, grad_name):
+        with block.program._role_guard(OpRole.Backward):
+            block._insert_op(position, 'clip', {'X': grad_name}, {'Out': grad_name}, {'min': self.min, 'max': self.max})
+
+
+def clip_errors(block, begin):
+    """Clips gradients of variables with an error_clip, after each op from position `begin` on that writes one."""
+    clips = {var.grad_name: _error_clip_of(var) for var in block._var_handles.values() if var.error_clip is not None}
+    if not clips:
+        return
+    for op in block.ops[begin:]:
+        for name in op.output_arg_names:
+            if name in clips:
+                clips[name]._insert_op(block, op.idx + 1, name)
+
+
+def _error_clip_of(var):
+    if var.error_clip is not None and not isinstance(var.error_clip, BaseErrorClipAttr):
+        raise TypeError('error_clip of %s must be an instance of BaseErrorClipAttr, not %s' %
+                        (var.name, type(var.error_clip).__name__))
+    return var.error_clip
+
+
+def error_clip_callback(block, context):
+    """Clips the gradients that the last op of a block writes, if their variables have an error_clip. An optimizer does
+    so by itself; append_backward does so with this function among its callbacks.
+
+    Args:
+        block (Block): the block to which gradient ops are being added.
+        context (dict): {name of a gradient: name of its variable}.
+
+    Raises:
+        TypeError: an error_clip is not an ErrorClipByValue.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 4)
+        h.error_clip = fluid.clip.ErrorClipByValue(max=1.0)
+        fluid.backward.append_backward(fluid.layers.mean(h), callbacks=[fluid.clip.error_clip_callback])
+        assert 'clip' in [op.type for op in h.block.ops]
+    """
+    last = block.ops[-1]
+    for name in last.output_arg_names:
+        if name in context:
+            var = block._find_var_recursive(context[name])
+            clip = None if var is None else _error_clip_of(var)
+            if clip is not None:
+                clip._insert_op(block, last.idx + 1, name)
+
+
+def _bounds(max, min):
+    require_numbers('clip', max=max, min=max if min is None else min)
+    if min is None:
+        if not max > 0:
+            raise ValueError('max must be above 0 if min is not given, but it is %r' % (max,))
+        min = -max
+    if not float(min) <= float(max):    # false for NaN
+        raise program_error('E-hyperparameter', 'clip: min must be at most max, but they are %r and %r' % (min, max))
+    return float(max), float(min)
+
+
+def _norm(kind, clip_norm):
+    require_numbers(kind, clip_norm=clip_norm)
+    norm = float(clip_norm)
+    if not norm >= 0:
+        raise program_error('E-hyperparameter', '%s: clip_norm must be at least 0, not %r' % (kind, clip_norm))
+    return norm
+
+
+class GradientClipBase:
+    """Base class of gradient clips: called with (parameter, gradient) pairs, they return pairs with clipped gradients.
+
+    Pairs without a gradient (None) are dropped.
+
+    Args:
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
+
+    Raises:
+        TypeError: `need_clip` is not callable.
+    """
+
+    def __init__(self, need_clip=None):
+        if need_clip is not None and not callable(need_clip):
+            raise TypeError('need_clip must be a function of a parameter, not %s' % type(need_clip).__name__)
+        self._need_clip_func = need_clip
+
+    def __call__(self, params_grads):
+        params_grads = _with_gradient(params_grads)
+        chosen = [pair for pair in params_grads if self._need_clip_func is None or self._need_clip_func(pair[0])]
+        if not chosen:
+            return params_grads
+        block = chosen[0][0].block
+        begin = block.program.desc.op_count(block.idx)
+        with framework.name_scope('gradient_clip'):
+            clipped = dict(zip([param.name for param, _ in chosen], self._clip(chosen)))
+        _name_clipped(block.ops[begin:], clipped)
+        return _replaced(params_grads, clipped)
+
+    def _clip(self, pairs):
+        """Appends the ops and returns the new gradients, one per pair. Each op has the role_var of its pair."""
+        return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
+
+    # For set_gradient_clip, which visits the marked parameters twice and keeps `groups` in between.
+    def _measure(self, param, grad, groups):
+        pass
+
+    def _clip_one(self, param, grad, groups):
+        """Returns the new gradient."""
+        raise NotImplementedError
+
+
+class GradientClipByValue(GradientClipBase):
+    """Limits each element of a gradient.
+
+    Args:
+        max (float): upper bound.
+        min (float | None): lower bound; None: -max.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByValue(max=1.0)).minimize(loss)
+    """
+
+    def __init__(self, max, min=None, need_clip=None):
+        super().__init__(need_clip)
+        self.max, self.min = _bounds(max, min)
+
+    def __str__(self):
+        return 'GradientClipByValue(max=%g, min=%g)' % (self.max, self.min)
+
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.clip(x=grad, min=self.min, max=self.max)
+
+
+class GradientClipByNorm(GradientClipBase):
+    """Scales each gradient down so that its Euclidean norm is at most `clip_norm`.
+
+    Args:
+        clip_norm (float): the maximum norm.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByNorm(1.0)).minimize(loss)
+    """
+
+    def __init__(self, clip_norm, need_clip=None):
+        super().__init__(need_clip)
+        self.clip_norm = _norm('GradientClipByNorm', clip_norm)
+
+    def __str__(self):
+        return 'GradientClipByNorm(%g)' % self.clip_norm
+
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm)
+
+
+class GradientClipByGlobalNorm(GradientClipBase):
+    """Scales all gradients down by one factor so that the norm over all of them is at most `clip_norm`.
+
+    Args:
+        clip_norm (float): the maximum norm.
+        group_name (str): used by set_gradient_clip: the parameters of a group share one norm.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByGlobalNorm(5.0)).minimize(loss)
+
+    Reference:
+        Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
+    """
+
+    def __init__(self, clip_norm, group_name='default_group', need_clip=None):
+        super().__init__(need_clip)
+        self.clip_norm = _norm('GradientClipByGlobalNorm', clip_norm)
+        self.group_name = group_name
+
+    def __str__(self):
+        return 'GradientClipByGlobalNorm(%g)' % self.clip_norm
+
+    def _clip(self, pairs):
+        squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
+        with pairs[-1][0].block.program._optimized_guard(pairs[-1]):
+            norm = unary.sqrt(tensor.sums(squares))
+            most = self._most(norm)
+            factor = arithmetic.elementwise_div(x=most, y=arithmetic.elementwise_max(x=most, y=norm))
+        return [_of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None)
+                for pair in pairs]
+
+    def _most(self, like):
+        return tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
+
+    def _measure(self, param, grad, groups):
+        if self.group_name not in groups:
+            groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
+        group = groups[self.group_name]
+        if group.clip_norm != self.clip_norm:
+            raise ValueError('parameters of group %s must have one clip_norm; %s has %s, another %s' %
+                             (self.group_name, param.name, self.clip_norm, group.clip_norm))
+        group.squares.append(_sum_of_squares(grad))
+
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.elementwise_mul(x=grad, y=groups[self.group_name].factor())
+
+
+class _Group:
+    """Parameters that share one norm in set_gradient_clip."""
+
+    def __init__(self, clip_norm, most):
+        self.clip_norm = clip_norm
+        self.squares = []
+        self._most = most
+        self._factor = None
+
+    def factor(self):
+        """Returns the factor, whose ops are appended at the first use."""
+        if self._factor is None:
+            norm = unary.sqrt(tensor.sums(self.squares))
+            self._factor = arithmetic.elementwise_div(x=self._most, y=arithmetic.elementwise_max(x=self._most, y=norm))
+        return self._factor
+
+
+def _with_gradient(params_grads):
+    return [pair for pair in params_grads if pair[1] is not None]
+
+
+def _of_pair(pair, append, groups):
+    """Returns append(param, grad, groups), and marks its ops with the role_var of this pair."""
+    with pair[0].block.program._optimized_guard(list(pair)):
+        return append(*pair, groups)
+
+
+def _sum_of_squares(grad):
+    if grad.type == VarType.SELECTED_ROWS:
+        grad = nn.get_tensor_from_selected_rows(nn.merge_selected_rows(grad))
+    return arithmetic.reduce_sum(unary.square(grad))
+
+
+def _name_clipped(made, clipped):
+    """Sets the role_var of the ops to (parameter, clipped gradient), whose name is now known."""
+    for op in made:
+        param_name = op.attr('op_role_var')[0]
+        op._set_attr('op_role_var', [param_name, clipped[param_name].name])
+
+
+def _replaced(params_grads, clipped):
+    return [(param, clipped.get(param.name, grad)) for param, grad in params_grads]
+
+
+def set_gradient_clip(clip, param_list=None, program=None):
+    """Marks parameters whose gradients a later minimize() clips.
+
+    If only some parameters are marked, only their gradients are clipped; Fluid 1.8.5 then clips none.
+
+    Args:
+        clip (GradientClipBase): how to clip.
+        param_list (list[Parameter | str] | None): the parameters; None: all of the program.
+        program (Program | None): the program; None: the default main program.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(5.0))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+    """
+    if not isinstance(clip, GradientClipBase):
+        raise TypeError('clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
+                        type(clip).__name__)
+    block = (framework.default_main_program() if program is None else program).global_block()
+    if any(op.has_attr('op_role') and op.attr('op_role') & OpRole.Optimize for op in block.ops):
+        warnings.warn('set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or '
+                      'give the optimizer a grad_clip', stacklevel=stack_level())
+    if param_list is None:
+        param_list = block.all_parameters()
+    params = [block.var(param) if isinstance(param, str) else param for param in param_list]
+    for param in params:
+        if not isinstance(param, Parameter):
+            raise TypeError('param_list must hold Parameters or their names, not %r' % (param,))
+        param.gradient_clip_attr = clip
+
+
+def append_gradient_clip_ops(param_grads):
+    """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Both Fluid's transpiler and this one
+    recognise these ops by their name scopes, so the second scope keeps Fluid's misspelling."""
+    def clip_of(param):
+        return getattr(param, 'gradient_clip_attr', None)    # in a loaded program, parameters are Variables
+
+    param_grads = _with_gradient(param_grads)
+    marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]
+    if not marked:
+        return param_grads
+    block = marked[0][0].block
+    begin = block.program.desc.op_count(block.idx)
+    groups = {}
+    for pair in marked:
+        with framework.name_scope('gradient_clip_@CLIP'):
+            _of_pair(pair, clip_of(pair[0])._measure, groups)
+    measuring = block.program.desc.op_count(block.idx) - begin
+    clipped = {}
+    for pair in marked:
+        with framework.name_scope('graident_clip_@CLIP'):
+            clipped[pair[0].name] = _of_pair(pair, clip_of(pair[0])._clip_one, groups)
+    _name_clipped(block.ops[begin:begin + measuring], clipped)
+    return _replaced(param_grads, clipped)

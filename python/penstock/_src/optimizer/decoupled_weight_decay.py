@@ -1,0 +1,86 @@
+"""Decoupled weight decay (Loshchilov and Hutter, Decoupled Weight Decay Regularization)."""
+
+from penstock._src import layers
+from penstock._src.ir import framework
+from penstock._src.ir.variable import Variable
+from penstock._src.optimizer.base import Optimizer
+
+__all__ = ['extend_with_decoupled_weight_decay']
+
+
+class DecoupledWeightDecay:
+    """A mixin that precedes an Optimizer in the bases of a class: minimize decays each parameter before its update.
+
+    Args:
+        coeff (float or Variable): the share of itself that each parameter loses.
+        apply_decay_param_fun: takes the name of a parameter and returns whether it decays; None: all decay.
+        **kwargs: arguments of the optimizer.
+    """
+
+    def __init__(self, coeff=0.0, apply_decay_param_fun=None, **kwargs):
+        if not isinstance(coeff, (float, Variable)):
+            raise TypeError('weight decay: coeff must be a float or a Variable, not %r' % (coeff,))
+        self._coeff = coeff
+        self._apply_decay_param_fun = apply_decay_param_fun
+        self._params_name = set()
+        super().__init__(**kwargs)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
+        params_grads = self.backward(loss=loss, startup_program=startup_program, parameter_list=parameter_list,
+                                     no_grad_set=no_grad_set)
+        with framework.program_guard(loss.block.program, startup_program):
+            for param, grad, decay in self._decays(params_grads):
+                with param.block.program._optimized_guard([param, grad]), framework.name_scope('weight decay'):
+                    layers.assign(layers.elementwise_sub(param, decay), output=param)
+        ops = self.apply_optimize(loss, startup_program, params_grads)
+        return ops, params_grads
+
+    def _decays(self, params_grads):
+        """Returns [(parameter, gradient, decay)], where each decay is computed before any parameter changes."""
+        if isinstance(self._coeff, float) and self._coeff == 0.0:
+            return []
+        decays = []
+        for param, grad in params_grads:
+            if grad is None or (self._apply_decay_param_fun and not self._apply_decay_param_fun(param.name)):
+                continue
+            with param.block.program._optimized_guard([param, grad]), framework.name_scope('weight decay'):
+                decays.append((param, grad, param * self._coeff))
+            self._params_name.add(param.name)
+        return decays
+
+    def __str__(self):
+        return 'Weight Decay, params: ' + ','.join(sorted(self._params_name))
+
+
+def extend_with_decoupled_weight_decay(base_optimizer):
+    """Returns a subclass of `base_optimizer` with decoupled weight decay.
+
+    Args:
+        base_optimizer (type): a subclass of fluid.optimizer.Optimizer.
+
+    Returns:
+        type: an optimizer class. Its constructor takes weight_decay (float or Variable: each parameter p becomes p -
+        weight_decay * p before its update), apply_decay_param_fun (takes the name of a parameter and returns whether it
+        decays) and the arguments of `base_optimizer`, by name.
+
+    Raises:
+        TypeError: `base_optimizer` is not a subclass of Optimizer.
+
+    Reference:
+        Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019.
+
+    Example:
+        AdamW = fluid.contrib.extend_optimizer.extend_with_decoupled_weight_decay(fluid.optimizer.Adam)
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        AdamW(weight_decay=0.01, learning_rate=0.1).minimize(loss)
+    """
+    if not (isinstance(base_optimizer, type) and issubclass(base_optimizer, Optimizer)):
+        raise TypeError('extend_with_decoupled_weight_decay takes a subclass of Optimizer, not %r' % (base_optimizer,))
+
+    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):
+
+        def __init__(self, weight_decay, apply_decay_param_fun=None, **kwargs):
+            super().__init__(weight_decay, apply_decay_param_fun, **kwargs)
+
+    return OptimizerWithDecoupledWeightDecay

@@ -1,0 +1,150 @@
+"""PipelineOptimizer: a training program that is split into sections."""
+
+from penstock._src.ir.framework import OpRole
+from penstock._src.ir.types import CPUPlace, device_of
+from penstock._src.ir.variable import grad_var_name
+from penstock._src.optimizer.backward import names_of
+
+
+class PipelineOptimizer:
+    """Splits a training program into sections that several devices could run as a pipeline of batches.
+
+    With n entries in cut_list there are 2n - 1 sections: n - 1 of the forward pass, one with the rest, the loss and its
+    gradients, and n - 1 with the gradients of the first ones. Each contains the updates of its parameters. One process
+    runs them on the CPU, one after the other, so Executor.run of the whole program gives the result of the pipeline.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        cut_list (list | None): for each section, a list of the Variables with which it ends; the last list holds the
+            loss. None: one section.
+        place_list (list | None): the place of each section; only CPUPlace() is supported.
+        concurrency_list (list | None): the number of copies of a section that Fluid runs at once; has no effect.
+        queue_size (int): for Fluid's threads; has no effect.
+        sync_steps (int): for Fluid's threads; has no effect.
+        start_cpu_core_id (int): for Fluid's threads; has no effect.
+
+    Raises:
+        ValueError: `place_list` or `concurrency_list` does not have one entry per section.
+        NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
+
+    Example:
+        hidden = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
+        loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
+        optimizer = fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), cut_list=[[hidden], [loss]])
+        optimizer.minimize(loss)
+        sections = fluid.default_main_program()._pipeline_opt['section_program_list']
+        assert len(sections) == 3
+    """
+
+    def __init__(self, optimizer, cut_list=None, place_list=None, concurrency_list=None, queue_size=30, sync_steps=1,
+                 start_cpu_core_id=0):
+        self._optimizer = optimizer
+        self._cut_list = [names_of(names) for names in cut_list or []]
+        sections = max(2 * len(self._cut_list) - 1, 1)
+        for name, values in (('place_list', place_list), ('concurrency_list', concurrency_list)):
+            if values is not None and len(values) != sections:
+                raise ValueError('PipelineOptimizer: %s has %d entries, but there are %d sections' %
+                                 (name, len(values), sections))
+        self._place_list = [device_of(place, 'PipelineOptimizer')
+                            for place in place_list or [CPUPlace()] * sections]
+        self._facts = {
+            'concurrency_list': concurrency_list or [1] * sections,
+            'queue_size': queue_size,
+            'start_cpu_core_id': start_cpu_core_id,
+            'sync_steps': sync_steps,
+        }
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, and splits the program.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+
+        Returns:
+            tuple: (optimizer ops, [(parameter, gradient)]). The program's `_pipeline_opt` holds the sections in
+            'section_program_list', a list of {'program': Program, 'input_set': names that the section reads but does
+            not write, 'output_set': names that later sections read}.
+
+        Raises:
+            ValueError: a section would be empty, because no op writes the variables that end it.
+        """
+        made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        program = loss.block.program
+        sections = [_section_of(program, ids) for ids in _cut(program.global_block(), self._cut_list)]
+        for number, section in enumerate(sections):
+            later = set().union(*(each['input_set'] for each in sections[number + 1:]))
+            section['output_set'] &= later
+        program._pipeline_opt = dict(self._facts, trainer='PipelineTrainer', device_worker='Section',
+                                     section_program_list=sections, place_list=self._place_list, param_need_sync=[])
+        return made
+
+
+def _is_update(op):
+    return op.has_attr('op_role') and bool(op.attr('op_role') & (OpRole.Optimize | OpRole.LRSched))
+
+
+def _cut(block, cuts):
+    """Returns the positions of the ops of each section."""
+    ops = block.ops
+    ends = cuts[:-1] + [[grad_var_name(name) for name in names] for names in reversed(cuts[:-1])]
+    if len(cuts) > 1:
+        ends[len(cuts) - 1] += cuts[-1]
+    left = [position for position, op in enumerate(ops) if not _is_update(op)]
+    sections = []
+    for names in ends:
+        taken = _made_of(ops, left, names)
+        if not taken:
+            raise ValueError('PipelineOptimizer: no op writes %s, so the section that ends with it is empty' %
+                             ', '.join(names))
+        sections.append(taken)
+        left = [position for position in left if position not in taken]
+    sections.append(left)
+    section_of = {}
+    for number, positions in enumerate(sections):
+        for position in positions:
+            for name in ops[position].input_arg_names:
+                section_of.setdefault(name, number)
+    for position, op in enumerate(ops):
+        if _is_update(op):
+            sections[_section_of_update(op, section_of, len(sections))].append(position)
+    return [sorted(positions) for positions in sections]
+
+
+def _made_of(ops, positions, names):
+    """Returns those of the positions whose ops write the names, directly or indirectly."""
+    wanted, taken = set(names), []
+    for position in reversed(positions):
+        if wanted & set(ops[position].output_arg_names):
+            wanted.update(ops[position].input_arg_names)
+            taken.append(position)
+    return taken
+
+
+def _section_of_update(op, section_of, count):
+    """Returns the section that computes the gradients of the parameter: as far from the end as its forward ops are from
+    the beginning. Ops without a parameter, such as a learning-rate schedule, run in the first section."""
+    params = op.attr('op_role_var') if op.has_attr('op_role_var') else []
+    first = min((section_of[name] for name in params if name in section_of), default=None)
+    return 0 if first is None else max(count - 1 - first, first)
+
+
+def _section_of(program, positions):
+    ops = program.global_block().ops
+    kept = set(positions)
+    section = program.clone() if len(kept) < len(ops) else program
+    block = section.global_block()
+    if section is not program:
+        for position in reversed(range(len(ops))):
+            if position not in kept:
+                block._remove_op(position)
+        used = {name for op in block.ops for name in op.input_arg_names + op.output_arg_names}
+        for name in [name for name in block.vars.keys() if name not in used]:
+            block._remove_var(name)
+    read, made = set(), set()
+    for op in block.ops:
+        read.update(name for name in op.input_arg_names if name not in made)
+        made.update(op.output_arg_names)
+    return {'program': section, 'input_set': read, 'output_set': made}

@@ -1,0 +1,193 @@
+"""Optimizers that change how another one trains: RecomputeOptimizer and LookaheadOptimizer."""
+
+from penstock._src import layers
+from penstock._src.base.errors import state_error
+from penstock._src.ir import framework
+from penstock._src.ir.framework import OpRole, program_guard
+from penstock._src.optimizer.backward import names_of, require_loss
+from penstock._src.optimizer.base import Optimizer
+
+
+class RecomputeOptimizer(Optimizer):
+    """Recomputes values of the forward pass for the gradients instead of keeping them: uses less memory and more time.
+
+    Values that only ops between two checkpoints use are not kept; see append_backward. The results are the same.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+
+    Raises:
+        TypeError: `optimizer` is not an Optimizer.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
+        loss = fluid.layers.mean(fluid.layers.fc(h, 1))
+        optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        optimizer._set_checkpoints([h])
+        optimizer.minimize(loss)
+    """
+
+    def __init__(self, optimizer):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError('RecomputeOptimizer takes an Optimizer, not %r' % (optimizer,))
+        self._optimizer = optimizer
+        self._checkpoints = None
+        self._learning_rate = optimizer._learning_rate
+        self._learning_rate_map = optimizer._learning_rate_map
+
+    def _set_checkpoints(self, checkpoints):
+        """Sets the checkpoints: the Variables, or their names, whose values are kept."""
+        self._checkpoints = names_of(checkpoints)
+
+    def load(self, stat_dict):
+        """Raises an error, as in Fluid: the state belongs to the inner optimizer.
+
+        Args:
+            stat_dict (dict): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError('RecomputeOptimizer: load the state of the inner optimizer by fluid.load')
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the gradients, computed from values that are recomputed between checkpoints.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+
+        Raises:
+            penstock.StateError: before _set_checkpoints.
+            penstock.ProgramError: a checkpoint is not a variable of the program (E-backward-checkpoint).
+        """
+        if self._checkpoints is None:
+            raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: no checkpoints are set',
+                              'call _set_checkpoints first')
+        return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
+
+    def apply_gradients(self, params_grads):
+        """Adds the inner optimizer's updates.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
+        return self._optimizer.apply_gradients(params_grads)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        """Adds the inner optimizer's updates to the programs of a loss.
+
+        Args:
+            loss (Variable): its program is changed.
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
+        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            penstock.StateError: before _set_checkpoints.
+        """
+        require_loss('minimize', loss)
+        pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        return self.apply_optimize(loss, startup_program, pairs), pairs
+
+
+class LookaheadOptimizer:
+    """Every k steps, moves slow weights towards the weights of another optimizer, which then continues from them.
+
+    Every k-th step sets slow = alpha * fast + (1 - alpha) * slow, then fast = slow. With pservers, this is part of the
+    update of each parameter in the synchronous modes; in geo mode each trainer does it; other modes refuse it.
+
+    Args:
+        inner_optimizer (Optimizer): trains the fast weights.
+        alpha (float): from 0 to 1.
+        k (int): steps between two moves.
+
+    Raises:
+        ValueError: alpha or k is out of range.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), alpha=0.5, k=5).minimize(loss)
+
+    Reference: Zhang et al., Lookahead Optimizer: k steps forward, 1 step back.
+    """
+
+    type = 'lookahead'
+
+    def __init__(self, inner_optimizer, alpha=0.5, k=5):
+        if inner_optimizer is None:
+            raise ValueError('LookaheadOptimizer: inner_optimizer is None')
+        if not 0.0 <= alpha <= 1.0:
+            raise ValueError('LookaheadOptimizer: alpha must be from 0 to 1, not %r' % (alpha,))
+        if not isinstance(k, int) or k <= 0:
+            raise ValueError('LookaheadOptimizer: k must be a positive int, not %r' % (k,))
+        self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
+
+    def minimize(self, loss, startup_program=None):
+        """Adds gradients, updates, and the moves of the slow weights.
+
+        Args:
+            loss (Variable): the loss to minimize.
+            startup_program (Program): receives the initial values; None: the default one.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+        """
+        made = self.inner_optimizer.minimize(loss, startup_program=startup_program)
+        startup = startup_program or framework.default_startup_program()
+        main = loss.block.program
+        with program_guard(main, startup), main._role_guard(OpRole.Optimize):
+            slow = {param.name: self._slow(main, startup, param) for param, _ in made[1]}
+            self._move(main, slow)
+        return made
+
+    @staticmethod
+    def _slow(main, startup, param):
+        """Creates the slow weights of a parameter, with the same initial value."""
+        name = param.name + '@SLOW'
+        kept = startup.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
+        startup.global_block().append_op('assign', {'X': startup.global_block().var(param.name)}, {'Out': kept})
+        return main.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
+
+    def _move(self, main, slow):
+        def constant(name, value, dtype):
+            return layers.create_global_var([1], value, dtype, persistable=True, name='lookahead_' + name)
+
+        period, step = constant('k', self.k, 'int32'), constant('step', 0, 'int32')
+        alpha = constant('alpha', self.alpha, 'float32')
+        layers.increment(step, value=1.0, in_place=True)
+        is_due = layers.equal(layers.elementwise_mod(step, period), layers.fill_constant([1], 'int32', 0))
+        rest = layers.elementwise_sub(layers.fill_constant([1], 'float32', 1.0), alpha)
+        with layers.Switch() as switch:
+            with switch.case(is_due):
+                for name, kept in slow.items():
+                    fast = main.global_block().var(name)
+                    moved = layers.elementwise_add(layers.elementwise_mul(fast, alpha),
+                                                   layers.elementwise_mul(kept, rest))
+                    layers.assign(moved, output=kept)
+                    layers.assign(moved, output=fast)

@@ -1,0 +1,1 @@
+"""What a parameter is made with: attributes, initializers, regularizers."""

@@ -1,0 +1,1 @@
+"""Programs of one machine rewritten for the processes of a job."""

@@ -1,0 +1,45 @@
+"""Compares the pservers that a script names with those that the launcher has started.
+
+A script that builds addresses from hosts and one port (PADDLE_PSERVERS and PADDLE_PORT) names wrong ones if a machine
+has several pservers. Its trainers would then wait for a pserver that nothing starts.
+"""
+
+import contextlib
+
+from penstock import _penstock
+from penstock._src.base import environment, log
+
+
+def _started():
+    return environment.listed('PADDLE_PSERVER_ENDPOINTS')
+
+
+def _note(pservers):
+    """Returns a note with the launcher's pservers; '' if the script names only such, or there is no launcher."""
+    started = _started()
+    if not started or set(pservers) <= set(started):
+        return ''
+    return ('the launcher has started pservers at %s; PADDLE_PSERVER_ENDPOINTS lists them' % ', '.join(started))
+
+
+@contextlib.contextmanager
+def compared(pservers):
+    """Within it, an error about pservers' addresses gets a note with the launcher's pservers. At its end, a warning
+    names the addresses at which the launcher has started no pserver."""
+    note = _note(pservers)
+    try:
+        yield
+    except _penstock.ProgramError as error:
+        if note and error.id.startswith('E-plan-pserver'):
+            raise _with(error, 'note: ' + note) from None
+        raise
+    if note:
+        started = _started()
+        missing = [address for address in pservers if address not in started]
+        log.warning('transpile: no pserver was started at %s: %s' % (', '.join(missing), note))
+
+
+def _with(error, line):
+    noted = type(error)('%s\n  %s' % (error, line))
+    noted.id, noted.details = error.id, [*error.details, line]
+    return noted

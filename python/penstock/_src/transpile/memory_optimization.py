@@ -1,0 +1,83 @@
+"""memory_optimize and release_memory: rewrite a program so that it needs less memory.
+
+Since version 1.6 Fluid's functions only log a warning. These rewrite the given program, as Fluid's did before:
+
+    fluid.memory_optimize(fluid.default_main_program(), skip_opt_set=[loss])
+
+skip_opt_set must contain fetched variables, because a variable that takes another's buffer loses its name. Variables
+that are fed, kept between steps, sent or received are not changed, so the functions work before and after transpile.
+"""
+
+from penstock import _penstock
+from penstock._src.ir.framework import Program
+
+__all__ = ['memory_optimize', 'release_memory']
+
+
+def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
+    """Rewrites a program so that temporaries share buffers.
+
+    Variables that are fed, kept between runs, sent or received are not changed, so it works before and after
+    `transpile`. `skip_opt_set` must contain fetched variables, because a variable that takes another's buffer loses its
+    name.
+
+    Args:
+        input_program (Program): the program, which is changed.
+        skip_opt_set (list[Variable | str] | None): variables that keep their own buffers.
+        print_log (bool): print which variable takes which buffer, and how many bytes that saves.
+        level (int): 0: only buffers of the same type and shape; 1: also larger ones.
+        skip_grads (bool): do not change variables that the backward pass writes.
+
+    Raises:
+        ValueError: `level` is neither 0 nor 1.
+        TypeError: `input_program` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        fluid.memory_optimize(fluid.default_main_program(), skip_opt_set=[loss])
+    """
+    if level not in (0, 1):
+        raise ValueError('level must be 0 or 1, not %r' % (level,))
+    less, report = _penstock.reuse_buffers(_desc(input_program), _names(skip_opt_set), level == 1, bool(skip_grads))
+    _rewrite(input_program, less, report if print_log else '')
+
+
+def release_memory(input_program, skip_opt_set=None):
+    """Rewrites a program so that each temporary is freed after its last use.
+
+    Args:
+        input_program (Program): the program, which is changed.
+        skip_opt_set (list[Variable | str] | None): variables that are kept.
+
+    Raises:
+        TypeError: `input_program` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        fluid.release_memory(fluid.default_main_program(), skip_opt_set=[loss])
+    """
+    less, _ = _penstock.release_buffers(_desc(input_program), _names(skip_opt_set))
+    _rewrite(input_program, less, '')
+
+
+def _desc(program):
+    if not isinstance(program, Program):
+        raise TypeError('a Program is needed, not %s' % type(program).__name__)
+    return program.desc
+
+
+def _names(variables):
+    if variables is None:
+        return []
+    if isinstance(variables, str):
+        variables = [variables]
+    return [variable if isinstance(variable, str) else variable.name for variable in variables]
+
+
+def _rewrite(program, less, report):
+    if report:
+        print(report, end='')
+    if less.content_id != program.desc.content_id:
+        program._rebind(less)

@@ -1,0 +1,200 @@
+"""Assigns slices to pservers: classes for DistributeTranspilerConfig.split_method.
+
+    class ByShape(PSDispatcher):                      # a rule of one's own
+        def dispatch(self, varlist):
+            return [self.eps[len(var.shape) % len(self.eps)] for var in varlist]
+
+    config.split_method = ByShape
+
+transpile() creates one object from the endpoints, calls dispatch with the slices of each gradient, then reset, and then
+dispatch once with the slices of all parameters. The last results are the placement. For the classes in this module the
+plan computes the placement itself; a direct call returns the same.
+"""
+
+from penstock import _penstock
+from penstock._src.base.errors import program_error
+from penstock._src.ir.types import dtype_size
+from penstock._src.transpile.vars_distributed import VarStruct
+
+__all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
+
+
+class PSDispatcher:
+    """Base of the dispatchers, which assign slices to pservers; a subclass overrides `dispatch`.
+
+    `transpile` creates one object from the addresses, calls `dispatch` with the slices of each gradient, then `reset`,
+    then `dispatch` once with the slices of all parameters. The last results are the placement.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Raises:
+        penstock.ProgramError: there is no pserver.
+
+    Example:
+        class ByRank(fluid.transpiler.PSDispatcher):
+            def dispatch(self, varlist):
+                return [self.eps[len(var.shape) % len(self.eps)] for var in varlist]
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = ByRank
+    """
+
+    def __init__(self, pserver_endpoints):
+        self._eps = list(pserver_endpoints)
+        if not self._eps:
+            raise program_error('E-plan-no-pserver', 'plan: the list of pservers is empty')
+        self._step = 0
+
+    @property
+    def eps(self):
+        """Addresses of the pservers."""
+        return self._eps
+
+    def reset(self):
+        """Makes the next dispatch start from the first pserver again."""
+        self._step = 0
+
+    def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables, with name, shape and dtype.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
+        raise NotImplementedError('%s has no dispatch(varlist)' % type(self).__name__)
+
+
+class RoundRobin(PSDispatcher):
+    """Assigns slices to the pservers in turn.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.RoundRobin
+    """
+
+    def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
+        chosen = [self._eps[(self._step + i) % len(self._eps)] for i in range(len(varlist))]
+        self._step += len(varlist)
+        return chosen
+
+
+class HashName(PSDispatcher):
+    """Assigns each slice to the pserver that the FNV-1a hash of its name selects, the same in every process.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.HashName
+    """
+
+    def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
+        return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
+
+
+class SizeBalanced(PSDispatcher):
+    """Assigns the largest slices first, each to the pserver that has the fewest bytes.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.ps_dispatcher.SizeBalanced
+    """
+
+    def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
+        sizes = [_bytes_of(var) for var in varlist]
+        return [self._eps[i] for i in _penstock.balance_sizes(sizes, len(self._eps))]
+
+
+def _bytes_of(var):
+    size = dtype_size(var.dtype)
+    for extent in var.shape:
+        size *= extent
+    return size
+
+
+_BUILT = (RoundRobin, HashName, SizeBalanced)
+
+
+def choose(split_method, config):
+    """Sets the native config's placement, or its dispatcher, from a class or the name of a class of this module."""
+    if split_method is None:
+        return
+    if isinstance(split_method, str):
+        config.placement = split_method
+        return
+    check(split_method)
+    if split_method in _BUILT:
+        config.placement = split_method.__name__
+    else:
+        config.dispatcher = lambda endpoints: _Asked(split_method, endpoints)
+
+
+def check(split_method):
+    """Raises unless `split_method` is None or a direct or indirect subclass of PSDispatcher."""
+    if split_method is None:
+        return
+    if isinstance(split_method, PSDispatcher):
+        raise program_error('E-plan-dispatcher', 'plan: split_method must be a class, not an object of it: give %s' %
+                            type(split_method).__name__)
+    if not (isinstance(split_method, type) and issubclass(split_method, PSDispatcher)):
+        raise program_error('E-plan-dispatcher', 'plan: split_method must be a subclass of PSDispatcher, not %r' %
+                            (split_method,))
+
+
+class _Asked:
+    """Wraps the user's dispatcher for the transpiler: takes pieces, returns checked addresses."""
+
+    def __init__(self, split_method, endpoints):
+        self._name = split_method.__name__
+        self._dispatcher = split_method(endpoints)
+
+    def dispatch(self, pieces):
+        answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
+        if not isinstance(answer, (list, tuple)):
+            raise program_error('E-plan-dispatcher', 'plan: %s.dispatch must return a list of endpoints, not %r' %
+                                (self._name, answer))
+        for endpoint, piece in zip(answer, pieces):
+            if not isinstance(endpoint, str):
+                raise program_error('E-plan-dispatcher',
+                                    'plan: %s.dispatch returned %r for %s; it must be an endpoint' %
+                                    (self._name, endpoint, piece[0]))
+        return list(answer)
+
+    def reset(self):
+        self._dispatcher.reset()

@@ -1,0 +1,233 @@
+"""The slices of all variables and their pservers: t.vars_overview after transpile().
+
+    for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
+        print(one.origin.name, one.slice.name, one.offset)
+"""
+
+from penstock._src.ir.types import VarDesc, to_dtype
+
+__all__ = ['VarDistributed', 'VarStruct', 'VarsDistributed']
+
+
+class VarStruct:
+    """Describes a variable without its program.
+
+    Args:
+        name (str): its name.
+        shape (list[int] | tuple): its shape.
+        dtype (VarType): its element type.
+        type (VarType): its kind.
+        lod_level (int): its nesting of sequences.
+        persistable (bool): whether it keeps its value between steps.
+
+    Example:
+        from penstock.fluid.transpiler.details import VarStruct
+        piece = VarStruct.of_piece('w.block0', [7, 4], 'f32', sparse=False)
+        assert piece.shape == (7, 4) and not piece.persistable
+    """
+
+    def __init__(self, name, shape, dtype, type, lod_level, persistable):
+        self.name = name
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.type = type
+        self.lod_level = lod_level
+        self.persistable = persistable
+
+    @classmethod
+    def of_piece(cls, name, shape, dtype, sparse):
+        """Describes a slice of the plan.
+
+        Args:
+            name (str): its name.
+            shape (list[int]): its shape.
+            dtype (str): its element type, as the plan writes it ('f32').
+            sparse (bool): whether it is selected rows.
+
+        Returns:
+            VarStruct: the description.
+        """
+        kind = VarDesc.VarType.SELECTED_ROWS if sparse else VarDesc.VarType.LOD_TENSOR
+        return cls(name, shape, to_dtype(_DTYPES.get(dtype, dtype)), kind, 0, False)
+
+    def __repr__(self):
+        return 'VarStruct(%r, shape=%s)' % (self.name, list(self.shape))
+
+
+# The plan's names of element types, if they differ from numpy's.
+_DTYPES = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'i8': 'int8', 'i16': 'int16', 'i32': 'int32',
+           'i64': 'int64', 'u8': 'uint8'}
+
+
+class VarDistributed:
+    """One slice of one variable, and the pserver that holds it.
+
+    Args:
+        origin_var (VarStruct): the whole variable.
+        slice_var (VarStruct): the slice.
+        is_slice (bool | None): whether the slice is less than the whole.
+        block_id (int | None): the number of the slice.
+        offset (int | None): elements of the whole before the slice.
+        vtype (str | None): 'Param', 'RemotePrefetch' or 'Optimizer'.
+        endpoint (str | None): the address of the pserver.
+
+    Example:
+        from penstock.fluid.transpiler.details import VarDistributed, VarStruct
+        whole = VarStruct.of_piece('w', [13, 4], 'f32', sparse=False)
+        first = VarStruct.of_piece('w.block0', [7, 4], 'f32', sparse=False)
+        one = VarDistributed(whole, first, True, 0, 0, 'Param', '10.0.0.1:6174')
+        assert one.slice.name == 'w.block0' and not VarDistributed.equal(whole, first)
+    """
+
+    def __init__(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None):
+        self.origin = origin_var
+        self.slice = slice_var
+        self.is_slice = is_slice      # whether it is less than the whole
+        self.block_id = block_id      # the number of the slice
+        self.offset = offset          # elements of the whole before it
+        self.vtype = vtype            # 'Param', 'RemotePrefetch' or 'Optimizer'
+        self.endpoint = endpoint
+
+    @staticmethod
+    def equal(var1, var2):
+        """Returns whether two descriptions are equal.
+
+        Args:
+            var1 (VarStruct): one description.
+            var2 (VarStruct): the other.
+
+        Returns:
+            bool: True if all fields are equal.
+        """
+        return all(getattr(var1, field) == getattr(var2, field)
+                   for field in ('name', 'type', 'shape', 'dtype', 'lod_level', 'persistable'))
+
+    def __str__(self):
+        origin, piece = ('%s : %s%s' % (var.name, var.dtype.name, list(var.shape)) for var in (self.origin, self.slice))
+        return '%s -> %s, is_slice=%s, block_id=%s, offset=%s, vtype=%s, endpoint=%s' % (
+            origin, piece, self.is_slice, self.block_id, self.offset, self.vtype, self.endpoint)
+
+
+class VarsDistributed:
+    """All slices of a transpile, in the order of the plan: `distributed_vars` is a list of VarDistributed.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w', bias_attr=False))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        t = fluid.DistributeTranspiler()
+        t.transpile(0, pservers='10.0.0.1:6174', trainers=2)
+        found = t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174')
+        assert [one.origin.name for one in found] == ['w']
+    """
+
+    def __init__(self):
+        self.distributed_vars = []
+
+    def add_distributed_var(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None,
+                            endpoint=None):
+        """Appends a slice.
+
+        Args:
+            origin_var (VarStruct): the whole variable.
+            slice_var (VarStruct): the slice.
+            is_slice (bool | None): whether the slice is less than the whole.
+            block_id (int | None): the number of the slice.
+            offset (int | None): elements of the whole before the slice.
+            vtype (str | None): 'Param', 'RemotePrefetch' or 'Optimizer'.
+            endpoint (str | None): the address of the pserver.
+        """
+        self.distributed_vars.append(VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint))
+
+    @staticmethod
+    def equal(var1, var2):
+        """Returns whether two descriptions are equal.
+
+        Args:
+            var1 (VarStruct): one description.
+            var2 (VarStruct): the other.
+
+        Returns:
+            bool: True if all fields are equal.
+        """
+        return VarDistributed.equal(var1, var2)
+
+    def get_distributed_var_by_slice(self, var_name):
+        """Finds a slice by its name.
+
+        Args:
+            var_name (str): the name of the slice.
+
+        Returns:
+            VarDistributed: the slice, or None.
+        """
+        return next((one for one in self.distributed_vars if one.slice.name == var_name), None)
+
+    def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
+        """Finds the first slice of a variable on a pserver.
+
+        Args:
+            origin_var_name (str): the name of the whole variable.
+            endpoint (str): the address of the pserver.
+
+        Returns:
+            VarDistributed: the slice, or None.
+        """
+        return next((one for one in self.distributed_vars
+                     if one.origin.name == origin_var_name and one.endpoint == endpoint), None)
+
+    def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
+        """Finds the slices of some types.
+
+        Args:
+            vtypes (list[str]): of 'Param', 'RemotePrefetch' and 'Optimizer'.
+            groupby (bool): group them by the whole variable.
+
+        Returns:
+            list | dict: the slices, or {name of the whole variable: [slice]}.
+        """
+        found = [one for one in self.distributed_vars if one.vtype in vtypes]
+        if not groupby:
+            return found
+        groups = {}
+        for one in found:
+            groups.setdefault(one.origin.name, []).append(one)
+        return groups
+
+    def get_distributed_vars_by_ep(self, endpoint, vtype=None):
+        """Finds the slices of a pserver.
+
+        Args:
+            endpoint (str): the address of the pserver.
+            vtype (str | None): only slices of this type.
+
+        Returns:
+            list[VarDistributed]: the slices.
+        """
+        return [one for one in self.distributed_vars
+                if one.endpoint == endpoint and (vtype is None or one.vtype == vtype)]
+
+    def overview(self):
+        """Describes all slices as text.
+
+        Returns:
+            str: a line for each slice.
+        """
+        return '\n'.join(str(one) for one in self.distributed_vars)
+
+
+def overview_of(params):
+    """Returns the VarsDistributed of the plan's parameters, which _RoleSet.params contains."""
+    overview = VarsDistributed()
+    for name, _, dtype, shape, _, prefetched, slices in params:
+        whole = VarStruct.of_piece(name, shape, dtype, False)
+        whole.persistable = True
+        width = 1
+        for extent in shape[1:]:
+            width *= extent
+        for number, (piece, row_begin, row_end, endpoint) in enumerate(slices):
+            part = VarStruct.of_piece(piece, [row_end - row_begin] + shape[1:] if shape else [], dtype, False)
+            part.persistable = True
+            overview.add_distributed_var(origin_var=whole, slice_var=part, is_slice=len(slices) > 1, block_id=number,
+                                         offset=row_begin * width,
+                                         vtype='RemotePrefetch' if prefetched else 'Param', endpoint=endpoint)
+    return overview

@@ -1,9 +1,0 @@
-# Written by tools/dev/gen_stubs.py.
-# mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
-
-class JobError(Exception):
-    def __getattr__(self, name: str) -> Any: ...
-SECONDS_MAX: float
-def is_loopback(host: Any) -> Any: ...
-def split(text: Any) -> Any: ...

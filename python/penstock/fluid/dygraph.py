@@ -1,0 +1,18 @@
+"""Fluid's imperative mode, which is not part of Penstock: Penstock builds programs and runs them.
+
+Its names can be imported, because scripts import them beside those for programs; a use of one raises an error.
+"""
+
+# Written by tools/dev/gen_names.py.
+from penstock._src.imperative.package import (
+    Env as Env, ParallelEnv as ParallelEnv, __getattr__ as __getattr__, disable_dygraph as disable_dygraph,
+    disable_imperative as disable_imperative, enable_dygraph as enable_dygraph,
+    enable_imperative as enable_imperative, enabled as enabled,
+)
+from penstock._src.names import facade
+
+__all__ = [
+    'Env', 'ParallelEnv', 'disable_dygraph', 'disable_imperative', 'enable_dygraph', 'enable_imperative', 'enabled',
+]
+
+facade.make(__name__)

@@ -1,0 +1,40 @@
+"""The fleet for jobs of equal ranks, based on the transpiler's collective modes.
+
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
+    optimizer.minimize(loss)
+    exe.run(fleet.startup_program)
+    for batch in my_batches():
+        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+"""
+
+# Written by tools/dev/gen_names.py.
+from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
+from penstock._src.executor.executor import Executor as Executor
+from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
+from penstock._src.fleet.checkpoints import TrainStatus as TrainStatus
+from penstock._src.fleet.collective import (
+    Collective as Collective, CollectiveOpBasedOptimizer as CollectiveOpBasedOptimizer,
+    CollectiveOptimizer as CollectiveOptimizer, DistFCConfig as DistFCConfig,
+    DistributedStrategy as DistributedStrategy, LambConfig as LambConfig, fleet as fleet,
+)
+from penstock._src.ir.framework import Program as Program
+from penstock._src.names import facade
+from penstock.fluid import io as io
+from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer as DistributedOptimizer, Fleet as Fleet
+from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
+from penstock.fluid.incubate.fleet.utils.fs import BDFS as BDFS, LocalFS as LocalFS
+
+__all__ = [
+    'BDFS', 'Collective', 'CollectiveOpBasedOptimizer', 'CollectiveOptimizer', 'CompiledProgram', 'DistFCConfig',
+    'DistributedOptimizer', 'DistributedStrategy', 'Executor', 'Fleet', 'LambConfig', 'LocalFS', 'Mode',
+    'ParallelExecutor', 'Program', 'TrainStatus', 'fleet',
+]
+
+facade.make(__name__, elsewhere=(
+    'BDFS', 'CompiledProgram', 'DistributedOptimizer', 'Executor', 'Fleet', 'LocalFS', 'Mode', 'ParallelExecutor',
+    'Program', 'io',
+))

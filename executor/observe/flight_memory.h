@@ -4,7 +4,7 @@
 //   FlightMemory memory = FlightMemory::FromEnvironment();    // the launcher's block, else a private one
 //   FlightBlock* block = memory.block();                      // null: no memory could be mapped
 //
-// python/penstock/distributed/launch/flight.py reads the block: little-endian, no pointers, every changing
+// python/penstock/_src/launch/flight.py reads the block: little-endian, no pointers, every changing
 // field is a 64-bit word.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a role reports to the launcher that started it (python/penstock/distributed/launch/outcome.py).
+// What a role reports to the launcher that started it (python/penstock/_src/launch/outcome.py).
 #pragma once
 
 #include "framework/base/status.h"

@@ -154,6 +154,10 @@ void OnednnSequence::Add(KernelSetup& k, dnnl::primitive primitive, const dnnl::
 
 void OnednnSequence::AddSum(std::vector<MemoryId> parts) { Append({.summed = std::move(parts)}); }
 
+void OnednnSequence::AddValues(MemoryId to, MemoryId values, Dim rows, Dim points) {
+  Append({.summed = {to, values}, .rows = rows, .points = points});
+}
+
 void OnednnSequence::Append(Step step) {
   step.threads = omp_get_max_threads();
   step.share = share_;
@@ -175,16 +179,34 @@ Status OnednnSequence::Bind(KernelRun& k) {
   return OkStatus();
 }
 
+float* OnednnSequence::FloatsOf(MemoryId id) const {
+  return static_cast<float*>(memories_[static_cast<std::size_t>(id)].bound);
+}
+
 void OnednnSequence::Sum(const std::vector<MemoryId>& parts) const {
-  const auto data = [&](MemoryId id) {
-    return static_cast<float*>(memories_[static_cast<std::size_t>(id)].bound);
-  };
   const auto count = static_cast<Dim>(At(parts[0]).get_desc().get_size() / sizeof(float));
-  float* const to = data(parts[0]);
+  float* const to = FloatsOf(parts[0]);
   ForElements(count, StreamNs<float>(static_cast<int>(parts.size()) + 1), [&](Dim begin, Dim end) {
     for (std::size_t p = 1; p < parts.size(); ++p) {
-      const float* const from = data(parts[p]);
+      const float* const from = FloatsOf(parts[p]);
       for (Dim i = begin; i < end; ++i) to[i] += from[i];
+    }
+  });
+}
+
+void OnednnSequence::SumValues(const Step& step) const {
+  const auto count = static_cast<Dim>(At(step.summed[1]).get_desc().get_size() / sizeof(float));
+  const float* const values = FloatsOf(step.summed[1]);
+  const Dim of_row = count * step.points;
+  ForRows(step.rows, StreamNs<float>(2) * static_cast<double>(of_row), [&](Dim begin, Dim end) {
+    float* to = FloatsOf(step.summed[0]) + begin * of_row;
+    for (Dim r = begin; r < end; ++r) {
+      for (Dim c = 0; step.points == 1 && c < count; ++c) to[c] += values[c];
+      for (Dim c = 0; step.points > 1 && c < count; ++c) {
+        const float value = values[c];
+        for (Dim p = 0; p < step.points; ++p) to[c * step.points + p] += value;
+      }
+      to += of_row;
     }
   });
 }
@@ -192,7 +214,7 @@ void OnednnSequence::Sum(const std::vector<MemoryId>& parts) const {
 // The C interface: the C++ one builds a map and a vector for each call.
 dnnl_status_t OnednnSequence::Execute(const Step& step, const dnnl::stream& stream) const {
   if (!step.primitive) {
-    Sum(step.summed);
+    step.rows > 0 ? SumValues(step) : Sum(step.summed);
     return dnnl_success;
   }
   const OnednnTeam team(step.threads);

@@ -117,6 +117,10 @@ class OnednnSequence {
   // Adds the step parts[0] += parts[1] + parts[2] ..., in this order. All parts have one layout.
   void AddSum(std::vector<MemoryId> parts);
 
+  // Adds the step to[r, c, p] += values[c] for all r and p, where `to` is contiguous memory of `rows` times
+  // `points` times as many elements as `values` has.
+  void AddValues(MemoryId to, MemoryId values, Dim rows, Dim points);
+
   bool empty() const { return steps_.empty(); }
   Status Run(KernelRun& k);
 
@@ -133,7 +137,8 @@ class OnednnSequence {
   struct Step {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
-    std::vector<MemoryId> summed = {};  // a step without a primitive
+    std::vector<MemoryId> summed = {};  // a step without a primitive: of AddSum, or of AddValues
+    Dim rows = 0, points = 0;           // of AddValues
     int threads = 1;
     int share = kWhole;  // adjacent steps of shares run at once, those of one share in order
   };
@@ -145,6 +150,8 @@ class OnednnSequence {
   Status RunShares(std::size_t first, std::size_t end);
   dnnl_status_t Execute(const Step& step, const dnnl::stream& stream) const;
   void Sum(const std::vector<MemoryId>& parts) const;
+  void SumValues(const Step& step) const;
+  float* FloatsOf(MemoryId id) const;
   const dnnl::memory& At(MemoryId id) const { return memories_[static_cast<std::size_t>(id)].memory; }
 
   int share_ = kWhole;  // of the steps that are added

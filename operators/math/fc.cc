@@ -6,6 +6,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/nan.h"
+#include "operators/common/parallel.h"
 #include "operators/math/matmul_device.h"
 
 namespace penstock {
@@ -62,29 +63,22 @@ class FcLayer {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& x, const MatrixSlot& w, const Operand& bias,
                  const MatrixSlot& out, bool relu) {
-    bias_ = bias;
     out_ = out;
     relu_ = relu;
-    return product_.Prepare(k, x, w, out);
+    return product_.PrepareWithRow(k, x, w, out, bias);
   }
   Status Run(KernelRun& k) {
     PENSTOCK_RETURN_IF_ERROR(product_.Run(k));
-    T* out = k[out_.operand].template Data<T>();
-    const T* const bias = bias_ ? std::as_const(k[bias_]).template Data<T>() : nullptr;
-    for (Dim i = 0; i < out_.rows; ++i, out += out_.columns) {
-      if (bias != nullptr) {
-        for (Dim j = 0; j < out_.columns; ++j) out[j] += bias[j];
-      }
-      if (relu_) {
-        for (Dim j = 0; j < out_.columns; ++j) out[j] = MaxOrNan(out[j], T{0});
-      }
-    }
+    if (!relu_) return OkStatus();
+    T* const out = k[out_.operand].template Data<T>();
+    ForElements(out_.rows * out_.columns, StreamNs<T>(2), [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) out[i] = MaxOrNan(out[i], T{0});
+    });
     return OkStatus();
   }
 
  private:
   MatMul<Device, T> product_;
-  Operand bias_;
   MatrixSlot out_;
   bool relu_ = false;
 };

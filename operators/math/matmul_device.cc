@@ -2,6 +2,8 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "operators/common/onednn.h"
 
@@ -44,6 +46,12 @@ MatrixSlot BatchOf(MatrixSlot matrix, Dim first, Dim batch) {
   return matrix;
 }
 
+Status MatrixProduct::PrepareWithRow(KernelSetup& k, const MatrixSlot&, const MatrixSlot&, const MatrixSlot&,
+                                     const Operand&) {
+  PENSTOCK_CHECK(false, StrCat(k.op().type(), ": products of this device add no row"));
+  return OkStatus();
+}
+
 Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out) {
   if (a.columns != b.rows || a.rows != out.rows || b.columns != out.columns || a.batch != b.batch ||
       a.batch != out.batch) {
@@ -54,6 +62,16 @@ Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot&
 }
 
 namespace {
+
+// Adds a row to each row of a matrix.
+template <typename T>
+void AddToRows(KernelRun& k, const MatrixSlot& matrix, const Operand& row) {
+  const T* const added = std::as_const(k[row]).template Data<T>();
+  T* to = k[matrix.operand].template Data<T>() + matrix.offset;
+  for (Dim i = 0; i < matrix.rows; ++i, to += matrix.row_stride) {
+    for (Dim j = 0; j < matrix.columns; ++j) to[j] += added[j];
+  }
+}
 
 // A batch in which no operand is repeated is one primitive. Otherwise there is one product for each matrix of
 // the batch; if all write to the same memory, the later ones add to it.
@@ -70,10 +88,18 @@ class OnednnProduct : public MatrixProduct {
     return OnednnTry(k, [&] { AddShares(k, a, b, out, alpha); });
   }
 
+  Status PrepareWithRow(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                        const Operand& row) override {
+    PENSTOCK_CHECK(out.batch == 1 && out.column_stride == 1, "a row is added to one product stored by rows");
+    row_ = {.operand = row, .rows = 1, .columns = out.columns, .row_stride = out.columns};
+    return Prepare(k, a, b, out, 1.0);
+  }
+
   Status Run(KernelRun& k) override {
     if (steps_.empty()) {
       Tensor& out = k[out_.operand];
       std::fill_n(out.Data<float>(), out.count(), 0.0f);
+      if (row_.operand) AddToRows<float>(k, out_, row_.operand);
       return OkStatus();
     }
     return steps_.Run(k);
@@ -94,28 +120,30 @@ class OnednnProduct : public MatrixProduct {
                                            by_batch ? 1 : kGranule, k.threads(), kPerThread);
     EachShare(k, steps_, shares, count, [&](Dim first, Dim n) {
       if (n == count) {
-        AddProducts(k, a, b, out, alpha);
+        AddProducts(k, a, b, out, row_, alpha);
       } else if (by_batch) {
-        AddProducts(k, BatchOf(a, first, n), BatchOf(b, first, n), BatchOf(out, first, n), alpha);
+        AddProducts(k, BatchOf(a, first, n), BatchOf(b, first, n), BatchOf(out, first, n), row_, alpha);
       } else if (by_rows) {
-        AddProducts(k, RowsOf(a, first, n), b, RowsOf(out, first, n), alpha);
+        AddProducts(k, RowsOf(a, first, n), b, RowsOf(out, first, n), row_, alpha);
       } else {
-        AddProducts(k, a, ColumnsOf(b, first, n), ColumnsOf(out, first, n), alpha);
+        AddProducts(k, a, ColumnsOf(b, first, n), ColumnsOf(out, first, n), ColumnsOf(row_, first, n), alpha);
       }
     });
   }
 
   void AddProducts(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
-                   double alpha) {
+                   const MatrixSlot& row, double alpha) {
     const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
-    const dnnl::matmul first = Make(a, b, out, whole, alpha, /*add=*/false);
+    const dnnl::matmul first = Make(a, b, out, row, whole, alpha, /*add=*/false);
     const bool adds = !whole && out.batch > 1 && out.batch_stride == 0;
-    const dnnl::matmul later = adds ? Make(a, b, out, whole, alpha, /*add=*/true) : first;
+    const dnnl::matmul later = adds ? Make(a, b, out, row, whole, alpha, /*add=*/true) : first;
     for (Dim i = 0; i < (whole ? 1 : a.batch); ++i) {
-      steps_.Add(k, i == 0 ? first : later, (i == 0 ? first_scratchpad_ : later_scratchpad_),
-                 {{DNNL_ARG_SRC, Bind(a, whole, i)},
-                  {DNNL_ARG_WEIGHTS, Bind(b, whole, i)},
-                  {DNNL_ARG_DST, Bind(out, whole, i)}});
+      std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
+          {DNNL_ARG_SRC, Bind(a, whole, i)},
+          {DNNL_ARG_WEIGHTS, Bind(b, whole, i)},
+          {DNNL_ARG_DST, Bind(out, whole, i)}};
+      if (row.operand) arguments.emplace_back(DNNL_ARG_BIAS, Bind(row, whole, i));
+      steps_.Add(k, i == 0 ? first : later, (i == 0 ? first_scratchpad_ : later_scratchpad_), arguments);
     }
   }
 
@@ -133,8 +161,8 @@ class OnednnProduct : public MatrixProduct {
                          static_cast<std::size_t>(m.offset + i * m.batch_stride) * sizeof(float));
   }
 
-  dnnl::matmul Make(const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out, bool whole, double alpha,
-                    bool add) {
+  dnnl::matmul Make(const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out, const MatrixSlot& row,
+                    bool whole, double alpha, bool add) {
     dnnl::primitive_attr attr = OnednnAttr();
     if (alpha != 1.0) attr.set_output_scales(0, {static_cast<float>(alpha)});
     if (add) {
@@ -142,14 +170,16 @@ class OnednnProduct : public MatrixProduct {
       sum.append_sum(1.0f);
       attr.set_post_ops(sum);
     }
-    const dnnl::matmul::primitive_desc pd({Desc(a, whole), Desc(b, whole), Desc(out, whole)}, attr,
-                                          OnednnEngine());
+    const dnnl::matmul::desc desc =
+        row.operand ? dnnl::matmul::desc(Desc(a, whole), Desc(b, whole), Desc(row, whole), Desc(out, whole))
+                    : dnnl::matmul::desc(Desc(a, whole), Desc(b, whole), Desc(out, whole));
+    const dnnl::matmul::primitive_desc pd(desc, attr, OnednnEngine());
     if (!add) first_scratchpad_ = pd.scratchpad_desc();
     later_scratchpad_ = pd.scratchpad_desc();
     return dnnl::matmul(pd);
   }
 
-  MatrixSlot out_;
+  MatrixSlot out_, row_;  // row_: without an operand, nothing is added
   dnnl::memory::desc first_scratchpad_, later_scratchpad_;
   OnednnSequence steps_;
 };
@@ -165,6 +195,12 @@ class EigenProduct : public MatrixProduct {
     return OkStatus();
   }
 
+  Status PrepareWithRow(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                        const Operand& row) override {
+    row_ = row;
+    return Prepare(k, a, b, out, 1.0);
+  }
+
   Status Run(KernelRun& k) override {
     if (out_.batch == 0) {  // the sum over no matrices
       Tensor& out = k[out_.operand];
@@ -178,6 +214,7 @@ class EigenProduct : public MatrixProduct {
         out.noalias() += alpha_ * (View(k, a_, i) * View(k, b_, i));
       }
     }
+    if (row_) AddToRows<double>(k, out_, row_);
     return OkStatus();
   }
 
@@ -191,6 +228,7 @@ class EigenProduct : public MatrixProduct {
   }
 
   MatrixSlot a_, b_, out_;
+  Operand row_;
   double alpha_ = 1.0;
 };
 

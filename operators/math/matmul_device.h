@@ -37,6 +37,10 @@ class MatrixProduct {
   // The shapes of the operands must match.
   virtual Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                          double alpha) = 0;
+  // As Prepare, of a single product stored by rows; `row`, of out.columns elements, is added to each row of
+  // it. Bytes are those of the product and a sum after it. A device without it has no op that needs it.
+  virtual Status PrepareWithRow(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b,
+                                const MatrixSlot& out, const Operand& row);
   virtual Status Run(KernelRun& k) = 0;
 };
 template <typename Device, typename T>
@@ -63,6 +67,14 @@ class MatMul {
     PENSTOCK_RETURN_IF_ERROR(CheckProduct(k, a, b, out));
     product_ = MakeMatrixProduct<Device, T>();
     return product_->Prepare(k, a, b, out, alpha);
+  }
+  // out = a . b + row for each row of the only product. An absent row is not added.
+  Status PrepareWithRow(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                        const Operand& row) {
+    if (!row) return Prepare(k, a, b, out);
+    PENSTOCK_RETURN_IF_ERROR(CheckProduct(k, a, b, out));
+    product_ = MakeMatrixProduct<Device, T>();
+    return product_->PrepareWithRow(k, a, b, out, row);
   }
   // Does nothing if it was not prepared, as for a gradient that no op reads.
   Status Run(KernelRun& k) { return product_ == nullptr ? OkStatus() : product_->Run(k); }

@@ -85,9 +85,9 @@ class Conv2dKernel<Cpu, double> : public Kernel {
     const double* bias = bias_ ? k[bias_].Data<double>() : nullptr;
     double* output = k[output_].Data<double>();
     VisitOutputs(a_, [&](Dim n, Dim o, const std::array<Dim, 3>& at, Dim element) {
-      double sum = bias == nullptr ? 0.0 : bias[o];
+      double sum = 0.0;
       VisitWindow(a_, n, o, at, [&](Dim in, Dim f) { sum += input[in] * filter[f]; });
-      output[element] = sum;
+      output[element] = bias == nullptr ? sum : sum + bias[o];
     });
     return OkStatus();
   }

@@ -93,7 +93,8 @@ struct ConvDescs {
 
 // Each adds one convolution and its reorders to a kernel's steps, in shares of the images. The gradient of
 // the filter is then the sum over the shares, in their order. Call them inside OnednnTry. `output` is
-// memory of layout d.output_plain. `bias` may be absent. Absent gradients are not computed; at least one of
+// memory of layout d.output_plain. `bias` may be absent; it is added to the finished sums, so that bytes are
+// those of a convolution and a sum after it. Absent gradients are not computed; at least one of
 // `dfilter` and `dbias` must be present.
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
                     const Operand& filter, const Operand& bias, OnednnSequence::MemoryId output);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "framework/vector/isa.h"
 #include "operators/nn/conv2d.h"
@@ -153,14 +154,21 @@ class ConvShares {
 
 constexpr int kSharesPerThread = 2;
 
+// Whether the primitive adds the bias to the finished sum. Others start with it, or add it to a part.
+bool AddsBiasLast(const dnnl::convolution_forward::primitive_desc& pd) {
+  const std::string_view name = pd.impl_info_str();
+  return name.starts_with("brgconv") || name.find("gemm:jit") != std::string_view::npos;
+}
+
 }  // namespace
 
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
                     const Operand& filter, const Operand& bias, MemoryId output) {
   using Forward = dnnl::convolution_forward::primitive_desc;
-  const bool with_bias = static_cast<bool>(bias);
-  const ConvShares<Forward> shares(k, d, kSharesPerThread,
-                                   [&](const ConvDescs& descs) { return descs.Forward(with_bias); });
+  const ConvShares<Forward> shares(k, d, kSharesPerThread, [&](const ConvDescs& descs) {
+    const Forward pd = descs.Forward(static_cast<bool>(bias));
+    return bias && !AddsBiasLast(pd) ? descs.Forward(false) : pd;
+  });
   const std::vector<MemoryId> weights = shares.Weights(k, steps, filter);
   shares.ForEach(steps, [&](std::size_t i, const ConvShares<Forward>::Share& s) {
     const Forward& pd = s.primitive;
@@ -170,9 +178,15 @@ void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, c
     const auto staged = steps.Staged(k, plain, pd.dst_desc());
     std::vector<std::pair<int, MemoryId>> arguments = {
         {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights[i]}, {DNNL_ARG_DST, staged}};
-    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, steps.Tensor(bias, s.descs.bias));
+    const bool adds_bias = bias && pd.bias_desc().get_size() > 0;
+    if (adds_bias) arguments.emplace_back(DNNL_ARG_BIAS, steps.Tensor(bias, s.descs.bias));
     steps.Add(k, dnnl::convolution_forward(pd), pd.scratchpad_desc(), arguments);
     steps.FlushTo(k, staged, plain);
+    if (!bias || adds_bias) return;
+    const ImageShape& out = s.descs.arguments.output;
+    const bool last = s.descs.arguments.geometry.channels_last;
+    steps.AddValues(plain, steps.Tensor(bias, s.descs.bias), out.images * (last ? out.points() : 1),
+                    last ? 1 : out.points());
   });
 }
 

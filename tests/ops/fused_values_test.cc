@@ -5,6 +5,8 @@
 #include <cstring>
 #include <initializer_list>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
@@ -258,6 +260,82 @@ TEST(FusedElemwiseActivation, ComputesTheGradientOfASumWithoutX) {
                           {"Out@GRAD", TensorOf<double>({2, 2}, {3, 4, 5, 6})}};
   ExpectNear(RunOne(op, inputs, "X@GRAD"), {0, 4, 5, 0});
   ExpectNear(RunOne(op, inputs, "Y@GRAD"), {5, 4});
+}
+
+// A bias inside a convolution or a product gives the bytes of a sum after it.
+
+using Ints = std::vector<std::int32_t>;
+
+Tensor Normal(DType type, const Shape& shape, unsigned seed) { return Scattered(type, shape, -1, 1, seed); }
+
+Tensor Added(const Tensor& x, const Tensor& bias, int axis) {
+  return RunOne(WithSlots("elementwise_add", {"X", "Y"}, {"Out"}).Set("axis", axis), {{"X", x}, {"Y", bias}},
+                "Out");
+}
+
+bool AreSame(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+struct Convolution {
+  Shape input, filter;  // of plain images
+  int stride = 1, padding = 0, groups = 1;
+};
+
+void ExpectSameConvolution(const Convolution& c, DType type, bool last) {
+  const Shape& in = c.input;
+  const Op alone = WithSlots("conv2d", {"Input", "Filter"}, {"Output"})
+                       .Set("strides", Ints{c.stride, c.stride})
+                       .Set("paddings", Ints{c.padding, c.padding})
+                       .Set("groups", c.groups)
+                       .Set("data_format", last ? "NHWC" : "NCHW");
+  const Tensor bias = Normal(type, {c.filter[0]}, 3);
+  Tensors inputs = {{"Input", Normal(type, last ? Shape{in[0], in[2], in[3], in[1]} : in, 1)},
+                    {"Filter", Normal(type, c.filter, 2)}};
+  const Tensor apart = Added(RunOne(alone, inputs, "Output"), bias, last ? 3 : 1);
+  inputs["Bias"] = bias;
+  EXPECT_TRUE(AreSame(RunOne(Op(alone).AddInput("Bias", {"Bias"}), inputs, "Output"), apart))
+      << StrCat(c.input, " ", c.filter, last ? " channels last" : " plain");
+}
+
+TEST(Bias, OfAConvolutionHasTheBytesOfASum) {
+  const Convolution all[] = {{{2, 1, 12, 12}, {20, 1, 5, 5}},        {{2, 20, 12, 12}, {50, 20, 5, 5}},
+                             {{2, 16, 9, 9}, {32, 16, 3, 3}, 2, 1},  {{1, 64, 8, 8}, {64, 64, 3, 3}, 1, 1},
+                             {{2, 64, 7, 7}, {128, 64, 1, 1}},       {{1, 520, 4, 4}, {40, 520, 3, 3}, 1, 1},
+                             {{2, 3, 15, 15}, {24, 3, 7, 7}, 2, 3},  {{2, 8, 9, 9}, {8, 1, 3, 3}, 1, 1, 8},
+                             {{2, 32, 6, 6}, {32, 8, 3, 3}, 1, 1, 4}};
+  for (const Convolution& c : all) {
+    for (const bool last : {false, true}) {
+      ExpectSameConvolution(c, DType::kFp32, last);
+      if (c.input[1] < 100) ExpectSameConvolution(c, DType::kFp64, last);
+    }
+  }
+}
+
+TEST(Bias, OfAProductHasTheBytesOfASum) {
+  for (const DType type : {DType::kFp32, DType::kFp64}) {
+    for (const auto& [rows, width, columns] : {std::tuple<Dim, Dim, Dim>{100, 128, 256},
+                                               {64, 800, 50},
+                                               {7, 13, 5},
+                                               {33, 2000, 65},
+                                               {1, 300, 70},
+                                               {128, 600, 1},
+                                               {3, 5, 2073}}) {
+      const Tensor x = Normal(type, {rows, width}, 1), w = Normal(type, {width, columns}, 2),
+                   bias = Normal(type, {columns}, 3);
+      const Tensor product = RunOne(WithSlots("mul", {"X", "Y"}, {"Out"}), {{"X", x}, {"Y", w}}, "Out");
+      const Tensor layer = RunOne(WithSlots("fc", {"Input", "W", "Bias"}, {"Out"}),
+                                  {{"Input", x}, {"W", w}, {"Bias", bias}}, "Out");
+      EXPECT_TRUE(AreSame(layer, Added(product, bias, -1))) << rows << " " << width << " " << columns;
+    }
+  }
+}
+
+TEST(Bias, OfAProductWithoutTermsIsTheResult) {
+  const Tensors inputs = {{"Input", Tensor(DType::kFp32, {2, 0})},
+                          {"W", Tensor(DType::kFp32, {0, 3})},
+                          {"Bias", TensorOf<float>({3}, {1, 2, 3})}};
+  ExpectValues(RunOne(WithSlots("fc", {"Input", "W", "Bias"}, {"Out"}), inputs, "Out"), {1, 2, 3, 1, 2, 3});
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ class ChainBuilder {
       op.AddOutput(StrCat("Out", made.outputs.size()), {Name(slot)});
       made.outputs.push_back({slot});
     }
-    if (last.op->role() != Role::kForward) op.SetRole(last.op->role());
+    if (last.op->role() != OpRole::kForward) op.SetRole(last.op->role());
     op.SetLocation(last.op->location());
     FillChain();
     PENSTOCK_RETURN_IF_ERROR(Declare(std::move(read)));

@@ -47,6 +47,8 @@ int BlockUses::Output(int instruction, std::string_view slot) const {
   return OnlyArgument(OpOf(instruction).outputs(), At(instruction).outputs, slot);
 }
 
+bool BlockUses::Reads(int instruction, int slot) const { return Names(At(instruction).inputs, slot); }
+
 bool BlockUses::IsPrivate(int slot) const {
   if (slot < 0) return false;
   const auto s = static_cast<std::size_t>(slot);

@@ -30,13 +30,19 @@ class BlockUses {
   // Calls visit(slot) for each input and output that is present.
   template <typename Visit>
   void EachArgument(int instruction, const Visit& visit) const {
-    EachIn(At(instruction).inputs, visit);
-    EachIn(At(instruction).outputs, visit);
+    EachOf(At(instruction), visit);
+  }
+  template <typename Visit>
+  static void EachOf(const Instruction& instruction, const Visit& visit) {
+    EachIn(instruction.inputs, visit);
+    EachIn(instruction.outputs, visit);
   }
 
   // The instructions that read or write a slot, in their order, each once.
   const std::vector<int>& Readers(int slot) const { return readers_[static_cast<std::size_t>(slot)]; }
   const std::vector<int>& Writers(int slot) const { return writers_[static_cast<std::size_t>(slot)]; }
+
+  bool Reads(int instruction, int slot) const;
 
   // Whether the slot (-1: no) is a temporary that one instruction writes and that instructions alone read: no
   // fetch, nested block, receiver or view.

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "executor/graph/infer.h"
 #include "executor/plan/block_uses.h"
-#include "executor/plan/lives.h"
+#include "executor/plan/replace_steps.h"
 
 namespace penstock::exec {
 namespace {
@@ -40,7 +39,7 @@ class Chains {
  public:
   Chains(const CompiledBlock& block, const BlockUses& uses, std::span<const TensorDesc> known)
       : uses_(uses),
-        types_(TypesIn(block, known)),
+        types_(WrittenTypes(block, known)),
         taken_(block.instructions.size(), false),
         joined_(block.instructions.size()) {}
 
@@ -58,23 +57,6 @@ class Chains {
   }
 
  private:
-  // The type of each slot when it is first written, or before the run.
-  static std::vector<TensorDesc> TypesIn(const CompiledBlock& block, std::span<const TensorDesc> known) {
-    std::vector<TensorDesc> types(known.begin(), known.end());
-    for (const Instruction& instruction : block.instructions) {
-      const Result<InferContext> inferred = InferenceOf(block, instruction, types);
-      for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
-        for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
-          const int slot = instruction.outputs[i][j];
-          if (slot < 0) continue;
-          const auto s = static_cast<std::size_t>(slot);
-          types[s] = inferred.ok() ? inferred->outputs()[i][j] : DescOf(*block.slots[s].var);
-        }
-      }
-    }
-    return types;
-  }
-
   bool IsImage(int slot) const {
     if (slot < 0) return false;
     const TensorDesc& type = types_[static_cast<std::size_t>(slot)];
@@ -194,109 +176,30 @@ class Chains {
   std::vector<std::vector<int>> joined_;  // by instruction: members that will stand there
 };
 
-// Writes the block anew with fused instructions.
-class FusedBlock {
- public:
-  FusedBlock(const OpRegistry& ops, const CompiledBlock& block, const BlockUses& uses)
-      : ops_(ops), block_(block), uses_(uses), replaced_(block.instructions.size()) {}
+Instruction FusedForward(const OpRegistry& ops, const CompiledBlock& block, const BlockUses& uses,
+                         const Chain& chain) {
+  std::vector<NewArgument> inputs;
+  if (chain.add >= 0) inputs.push_back({"Addend", uses.Input(chain.add, chain.addend_is_x ? "X" : "Y")});
+  return WithArguments(block, RenamedAs(ops, uses.At(chain.norm), kFusedOp), inputs,
+                       {{"Y", uses.Output(chain.relu, "Out")}});
+}
 
-  std::shared_ptr<const CompiledBlock> Write(const std::vector<Chain>& chains) {
-    auto out = std::make_shared<CompiledBlock>(block_);
-    std::vector<bool> measured(block_.slots.size(), false);
-    for (const Chain& chain : chains) {
-      Replace(chain.Forward(), chain.relu, Forward(chain), measured);
-      if (chain.relu_grad >= 0) Replace(chain.Gradient(), chain.relu_grad, Gradient(chain), measured);
-    }
-    out->instructions.clear();
-    std::vector<int> stands_at(replaced_.size(), -1);
-    for (std::size_t i = 0; i < replaced_.size(); ++i) {
-      Replacement& one = replaced_[i];
-      if (one.at >= 0 && !one.made) continue;
-      stands_at[i] = static_cast<int>(out->instructions.size());
-      out->instructions.push_back(one.made ? std::move(*one.made) : block_.instructions[i]);
-    }
-    for (std::size_t i = 0; i < replaced_.size(); ++i) {
-      if (stands_at[i] < 0) stands_at[i] = stands_at[static_cast<std::size_t>(replaced_[i].at)];
-    }
-    MoveLives(*out, stands_at, measured);
-    return out;
+Instruction FusedGradient(const OpRegistry& ops, const CompiledBlock& block, const BlockUses& uses,
+                          const Chain& chain) {
+  std::vector<NewArgument> inputs = {{"Y", uses.Output(chain.relu, "Out")},
+                                     {"Y@GRAD", uses.Input(chain.relu_grad, "Out@GRAD")}};
+  if (chain.sum >= 0) {
+    const std::vector<int>& parts = uses.At(chain.sum).inputs[0];
+    inputs.back().variable = parts[0];
+    inputs.push_back({"MoreGrad", parts[1]});
   }
-
- private:
-  struct Replacement {
-    int at = -1;  // the member of the chain that is replaced; -1: no chain has this instruction
-    std::optional<Instruction> made;
-  };
-  struct Argument {
-    const char* slot;
-    int variable;
-  };
-
-  void Replace(const std::vector<int>& members, int at, Instruction made, std::vector<bool>& measured) {
-    for (const int member : members) {
-      replaced_[static_cast<std::size_t>(member)].at = at;
-      uses_.EachArgument(member, [&](int slot) { measured[static_cast<std::size_t>(slot)] = true; });
-    }
-    replaced_[static_cast<std::size_t>(at)].made = std::move(made);
+  std::vector<NewArgument> outputs;
+  if (chain.add_grad >= 0) {
+    const int addend = uses.Output(chain.add_grad, chain.addend_is_x ? "X@GRAD" : "Y@GRAD");
+    if (addend >= 0) outputs.push_back({"Addend@GRAD", addend});
   }
-
-  Instruction Forward(const Chain& chain) const {
-    std::vector<Argument> inputs;
-    if (chain.add >= 0) inputs.push_back({"Addend", uses_.Input(chain.add, chain.addend_is_x ? "X" : "Y")});
-    return Made(kFusedOp, chain.norm, inputs, {{"Y", uses_.Output(chain.relu, "Out")}});
-  }
-
-  Instruction Gradient(const Chain& chain) const {
-    std::vector<Argument> inputs = {{"Y", uses_.Output(chain.relu, "Out")},
-                                    {"Y@GRAD", uses_.Input(chain.relu_grad, "Out@GRAD")}};
-    if (chain.sum >= 0) {
-      const std::vector<int>& parts = uses_.At(chain.sum).inputs[0];
-      inputs.back().variable = parts[0];
-      inputs.push_back({"MoreGrad", parts[1]});
-    }
-    std::vector<Argument> outputs;
-    if (chain.add_grad >= 0) {
-      const int addend = uses_.Output(chain.add_grad, chain.addend_is_x ? "X@GRAD" : "Y@GRAD");
-      if (addend >= 0) outputs.push_back({"Addend@GRAD", addend});
-    }
-    return Made(kFusedGradOp, chain.norm_grad, inputs, outputs);
-  }
-
-  // The instruction `norm` as an op of another type, with some arguments replaced or added.
-  Instruction Made(const char* type, int norm, const std::vector<Argument>& inputs,
-                   const std::vector<Argument>& outputs) const {
-    const Instruction& from = uses_.At(norm);
-    Op op(type);
-    for (const Slot& slot : from.op->inputs()) op.AddInput(slot.name.str(), Texts(slot));
-    for (const Slot& slot : from.op->outputs()) op.AddOutput(slot.name.str(), Texts(slot));
-    for (const NamedAttr& attr : from.op->attrs()) op.Set(attr.name, attr.value);
-    Instruction made = from;
-    for (const Argument& a : inputs) {
-      op.AddInput(a.slot, {Name(a.variable)});
-      Put(op.inputs(), a, made.inputs);
-    }
-    for (const Argument& a : outputs) {
-      op.AddOutput(a.slot, {Name(a.variable)});
-      Put(op.outputs(), a, made.outputs);
-    }
-    made.op = std::make_shared<const Op>(std::move(op));
-    made.def = ops_.Find(type);
-    return made;
-  }
-  static std::vector<std::string> Texts(const Slot& slot) { return {slot.args.begin(), slot.args.end()}; }
-  static void Put(const std::vector<Slot>& slots, const Argument& a, std::vector<std::vector<int>>& rows) {
-    rows.resize(slots.size());
-    const auto slot = std::ranges::find(slots, std::string_view(a.slot),
-                                        [](const Slot& s) { return std::string_view(s.name.str()); });
-    rows[static_cast<std::size_t>(slot - slots.begin())] = {a.variable};
-  }
-  const std::string& Name(int slot) const { return block_.slots[static_cast<std::size_t>(slot)].name; }
-
-  const OpRegistry& ops_;
-  const CompiledBlock& block_;
-  const BlockUses& uses_;
-  std::vector<Replacement> replaced_;  // by instruction
-};
+  return WithArguments(block, RenamedAs(ops, uses.At(chain.norm_grad), kFusedGradOp), inputs, outputs);
+}
 
 }  // namespace
 
@@ -308,7 +211,14 @@ std::shared_ptr<const CompiledBlock> FuseOps(const OpRegistry& ops,
   if (!may_fuse || ops.Find(kFusedOp) == nullptr || ops.Find(kFusedGradOp) == nullptr) return block;
   const BlockUses uses(*block);
   const std::vector<Chain> chains = Chains(*block, uses, known).Find();
-  return chains.empty() ? block : FusedBlock(ops, *block, uses).Write(chains);
+  if (chains.empty()) return block;
+  BlockWithFewerSteps out(*block, uses);
+  for (const Chain& chain : chains) {
+    out.Replace(chain.Forward(), chain.relu, FusedForward(ops, *block, uses, chain));
+    if (chain.relu_grad >= 0)
+      out.Replace(chain.Gradient(), chain.relu_grad, FusedGradient(ops, *block, uses, chain));
+  }
+  return out.Write();
 }
 
 }  // namespace penstock::exec

@@ -6,6 +6,7 @@
 #include "executor/plan/by_rows.h"
 #include "executor/plan/channels_last.h"
 #include "executor/plan/fuse.h"
+#include "executor/plan/fuse_bias.h"
 #include "executor/plan/receive_early.h"
 #include "executor/plan/verify.h"
 #include "framework/base/environment.h"
@@ -29,6 +30,7 @@ Result<Specialised> MakePlan(const OpRegistry& ops, std::shared_ptr<const Compil
     known.push_back(DescOf(*block->slots[s].var));
   if (options.fusion) {
     block = FuseOps(ops, block, known);
+    block = FuseBias(ops, block, known);
     block = RunByRows(block, known);
   }
   auto made = Specialise(MarkedOfFirstPlace(std::move(block)), std::move(known), services, options.in_place);

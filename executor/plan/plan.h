@@ -1,8 +1,8 @@
 // From a compiled block and the types of a run to the plan that the run follows: ReceiveEarly
-// (receive_early.h), StoreChannelsLast (channels_last.h), FuseOps (fuse.h) and RunByRows (by_rows.h) rewrite
-// the block, then Specialise (executor/graph) infers shapes, prepares kernels and places temporaries, outputs
-// in the memory of inputs where that is possible (executor/graph/in_place.h). In the end VerifyPlan
-// (verify.h) checks the result.
+// (receive_early.h), StoreChannelsLast (channels_last.h), FuseOps (fuse.h), FuseBias (fuse_bias.h) and
+// RunByRows (by_rows.h) rewrite the block, then Specialise (executor/graph) infers shapes, prepares kernels
+// and places temporaries, outputs in the memory of inputs where that is possible (executor/graph/in_place.h).
+// In the end VerifyPlan (verify.h) checks the result.
 //
 //   penstock plan --exec main.pb --batch 64    prints the plan of a program
 #pragma once

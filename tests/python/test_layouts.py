@@ -130,7 +130,7 @@ def test_runs_are_reproducible():
     assert trained('residual', 'chosen', threads=2) == trained('residual', 'chosen', threads=2)
 
 
-@pytest.mark.parametrize('kind', ['residual', 'depthwise', 'looped'])
+@pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'decoder', 'looped'])
 @pytest.mark.parametrize('threads', [1, 2])
 def test_fusion_does_not_change_results(kind, threads):
     assert trained(kind, 'chosen', threads=threads) == trained(kind, 'chosen', threads=threads, fusion='off')

@@ -12,7 +12,7 @@ import pytest
 from test_launch import WAIT_S, launch, write_script
 from test_trace import JOB, penstock
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'docs' / 'pages' / 'profiling.md'
+PAGE = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'docs' / 'pages' / 'howto' / 'profile.md'
 VOID = {'meta'}
 
 
@@ -71,7 +71,7 @@ def documented(folder):
     for found in re.finditer(r'```python\n# (\w+\.py)\n(.*?)```', text, re.DOTALL):
         (folder / found[1]).write_text(found[2])
     blocks = re.findall(r'^```(\w*)\n(.*?)^```$', text, re.DOTALL | re.MULTILINE)
-    return [line for language, block in blocks if not language for line in block.splitlines()]
+    return [line for language, block in blocks if language == 'sh' for line in block.splitlines()]
 
 
 def test_the_commands_of_the_documentation_write_the_page(tmp_path):
@@ -87,14 +87,14 @@ def test_the_commands_of_the_documentation_write_the_page(tmp_path):
     page = Page(tmp_path / 'step.html')
     assert page.errors == []
     types = {row['type']: row for row in page.rows('Ops by type')}
-    assert types['mul']['calls'] == '40' and types['adam']['calls'] == '80'
+    assert types['fc']['calls'] == '40' and types['adam']['calls'] == '80'
     # Two products of 64 x 784 by 256 and 64 x 256 by 10, a call of the mean of both: flops of the shapes.
-    assert float(types['mul']['MFLOP']) == pytest.approx((2 * 64 * 784 * 256 + 2 * 64 * 256 * 10) / 2e6, rel=0.01)
-    assert float(types['mul']['MB']) == pytest.approx(
+    assert float(types['fc']['MFLOP']) == pytest.approx((2 * 64 * 784 * 256 + 2 * 64 * 256 * 10) / 2e6, rel=0.01)
+    assert float(types['fc']['MB']) == pytest.approx(
         4 * (64 * 784 + 784 * 256 + 64 * 256 + 64 * 256 + 256 * 10 + 64 * 10) / 2e6, rel=0.01)
     shares = [float(row['share'].split()[0]) for row in page.rows('Ops by type')]
     assert sum(shares) == pytest.approx(100, abs=2)
-    assert all('measured.py:' in row['written at'] for row in page.rows('Slowest ops') if row['type'] == 'mul')
+    assert all('measured.py:' in row['written at'] for row in page.rows('Slowest ops') if row['type'] == 'fc')
     assert page.circles and 'measured with 1 thread' in page.text
     assert {row['variable'] for row in page.rows('Temporaries at the peak')}
     assert 'persistable variables' in page.text

@@ -44,6 +44,7 @@ Instruction RenamedAs(const OpRegistry& ops, const Instruction& from, const char
   for (const Slot& slot : from.op->inputs()) op.AddInput(slot.name.str(), texts(slot));
   for (const Slot& slot : from.op->outputs()) op.AddOutput(slot.name.str(), texts(slot));
   for (const NamedAttr& attr : from.op->attrs()) op.Set(attr.name, attr.value);
+  op.SetLocation(from.op->location());
   Instruction made = from;
   made.op = std::make_shared<const Op>(std::move(op));
   made.def = ops.Find(type);

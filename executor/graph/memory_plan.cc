@@ -64,6 +64,10 @@ class Gaps {
 
 }  // namespace
 
+std::size_t BytesInArena(std::size_t bytes) {
+  return (bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+}
+
 MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes) {
   MemoryPlan plan;
   plan.offsets.resize(lifetimes.size());
@@ -75,9 +79,7 @@ MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes) {
   std::stable_sort(by_last.begin(), by_last.end(),
                    [&](std::size_t a, std::size_t b) { return lifetimes[a].last < lifetimes[b].last; });
 
-  const auto rounded = [&](std::size_t i) {
-    return (lifetimes[i].bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
-  };
+  const auto rounded = [&](std::size_t i) { return BytesInArena(lifetimes[i].bytes); };
   Gaps gaps;
   std::size_t ended = 0;
   for (const std::size_t i : by_first) {

@@ -18,6 +18,9 @@ struct MemoryPlan {
   std::size_t arena_bytes = 0;
 };
 
+// What a temporary takes in the arena: its bytes, up to a multiple of 64.
+std::size_t BytesInArena(std::size_t bytes);
+
 // Goes through the instructions in order and gives each new temporary the smallest free gap that holds it (of
 // equal gaps the lowest), so the result depends only on the lifetimes. Two lifetimes that have an
 // instruction in common never overlap; in_place.h joins those that may.

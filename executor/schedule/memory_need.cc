@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/memory_plan.h"
 #include "executor/graph/specialise.h"
 #include "executor/schedule/planning_services.h"
 #include "framework/base/strings.h"
@@ -104,7 +105,7 @@ Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, c
     if (slot.home == Home::kFeed) need.fed += BytesOf(made->key[k]);
   }
   for (const Place& place : made->places) {
-    need.temporaries += place.bytes;
+    need.temporaries += place.own_buffer ? place.bytes : BytesInArena(place.bytes);
     if (place.own_buffer) need.own_buffers += place.bytes;
   }
   need.arena = made->arena_bytes;

@@ -67,10 +67,17 @@ TensorDesc KnownOf(const Var& var, const VerifyScene& scene) {
   return known;
 }
 
+// The inferred shape, as it is compared. Selected rows may list no rows, whatever the height of the whole.
+Shape ComparedShape(const TensorDesc& inferred) {
+  const Shape& shape = inferred.shape;
+  const bool empty = inferred.kind == VarKind::kSelectedRows && shape.rank() > 0 && shape[0] == 0;
+  return empty ? shape.WithRows(kUnknownDim) : shape;
+}
+
 // Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
 std::string Disagreement(const Var& declared, const TensorDesc& inferred, bool compare_shapes) {
   if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
-  const bool fits = !compare_shapes || Compatible(declared.type->shape, inferred.shape);
+  const bool fits = !compare_shapes || Compatible(declared.type->shape, ComparedShape(inferred));
   const bool same = declared.type->dtype == inferred.dtype || IsOfUntoldType(declared, inferred);
   if (same && fits) return "";
   return StrCat("is declared ", DTypeName(declared.type->dtype), declared.type->shape, ", but ",

@@ -16,7 +16,7 @@ namespace penstock::exec {
 
 struct PlanOptions {
   bool channels_last = true;
-  bool fusion = true;    // FuseOps and RunByRows; bytes are the same
+  bool fusion = true;    // FuseOps, FuseBias and RunByRows; bytes are the same
   bool in_place = true;  // outputs take over the memory of inputs; bytes are the same
 };
 

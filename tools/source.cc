@@ -3,7 +3,10 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <optional>
+#include <variant>
 
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
@@ -58,6 +61,12 @@ Status ApplyFlag(std::string_view command, const plan::Setting& setting, plan::T
   }
 }
 
+// What gflags refers to until the process ends.
+struct SettingFlag {
+  std::string name, help;
+  std::variant<std::array<gflags::int32, 2>, std::array<double, 2>, std::array<std::string, 2>> values;
+};
+
 // The flags that override the file's settings.
 Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
   config.dialect = FLAGS_compat.empty() ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
@@ -74,13 +83,13 @@ Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
 }  // namespace
 
 void DefineSettingFlags() {
-  // gflags keeps pointers to names, texts and values until the process ends.
+  static auto& kept = *new std::deque<SettingFlag>();
   const auto define = [](const plan::Setting& setting, const std::string& help, auto value) {
     using Value = decltype(value);
-    auto* const text = new std::string(help);
-    auto* const name = new std::string(setting.flag);
-    const gflags::FlagRegisterer registered(name->c_str(), text->c_str(), __FILE__, new Value(value),
-                                            new Value(value));
+    SettingFlag& flag =
+        kept.emplace_back(SettingFlag{std::string(setting.flag), help, std::array<Value, 2>{value, value}});
+    auto& [now, initial] = std::get<std::array<Value, 2>>(flag.values);
+    const gflags::FlagRegisterer registered(flag.name.c_str(), flag.help.c_str(), __FILE__, &now, &initial);
   };
   const plan::TranspileConfig defaults;
   for (const plan::Setting& setting : plan::Settings()) {

@@ -69,6 +69,7 @@ Broken ToBreak() {
   PENSTOCK_CHECK(broken.instruction().chain != nullptr, "step 1 is a chain");
   broken.chain = std::make_shared<RowChain>(*broken.instruction().chain);
   broken.instruction().chain = broken.chain;
+  broken.instruction().def = &broken.chain->def;
   return broken;
 }
 

@@ -11,7 +11,7 @@
 #include "executor/graph/infer.h"
 #include "executor/graph/row_chain.h"
 #include "executor/plan/block_uses.h"
-#include "executor/plan/lives.h"
+#include "executor/plan/replace_steps.h"
 
 namespace penstock::exec {
 namespace {
@@ -227,37 +227,6 @@ class RowChains {
   std::vector<std::vector<int>> joined_;              // by instruction: members that will stand there
 };
 
-std::shared_ptr<const CompiledBlock> WithChains(const CompiledBlock& block, const BlockUses& uses,
-                                                const std::vector<FoundChain>& chains,
-                                                std::vector<Instruction> made) {
-  auto out = std::make_shared<CompiledBlock>(block);
-  std::vector<int> chain_of(block.instructions.size(), -1);
-  std::vector<bool> measured(block.slots.size(), false);
-  for (std::size_t c = 0; c < chains.size(); ++c) {
-    for (const int member : chains[c].members) {
-      chain_of[static_cast<std::size_t>(member)] = static_cast<int>(c);
-      uses.EachArgument(member, [&](int slot) { measured[static_cast<std::size_t>(slot)] = true; });
-    }
-  }
-  out->instructions.clear();
-  std::vector<int> stands_at(block.instructions.size(), -1);
-  for (std::size_t i = 0; i < block.instructions.size(); ++i) {
-    const int chain = chain_of[i];
-    if (chain >= 0 && chains[static_cast<std::size_t>(chain)].members.back() != static_cast<int>(i)) continue;
-    const int at = static_cast<int>(out->instructions.size());
-    stands_at[i] = at;
-    if (chain < 0) {
-      out->instructions.push_back(block.instructions[i]);
-      continue;
-    }
-    for (const int member : chains[static_cast<std::size_t>(chain)].members)
-      stands_at[static_cast<std::size_t>(member)] = at;
-    out->instructions.push_back(std::move(made[static_cast<std::size_t>(chain)]));
-  }
-  MoveLives(*out, stands_at, measured);
-  return out;
-}
-
 // Whether results of two elementwise ops may be large: by their declarations, where the most elements that a
 // variable is known to have stand for unknown extents. It saves the inference of programs of small tensors.
 bool MayHaveLinks(const CompiledBlock& block, std::span<const TensorDesc> known) {
@@ -286,14 +255,15 @@ std::shared_ptr<const CompiledBlock> RunByRows(const std::shared_ptr<const Compi
                                                std::span<const TensorDesc> known) {
   if (!MayHaveLinks(*block, known)) return block;
   RowChains finder(*block, known);
-  std::vector<FoundChain> chains = finder.Find();
-  std::vector<Instruction> made;
-  std::erase_if(chains, [&](const FoundChain& chain) {
-    Result<Instruction> instruction = finder.Make(chain);
-    if (instruction.ok()) made.push_back(*std::move(instruction));
-    return !instruction.ok();
-  });
-  return chains.empty() ? block : WithChains(*block, finder.uses(), chains, std::move(made));
+  BlockWithFewerSteps out(*block, finder.uses());
+  bool found = false;
+  for (const FoundChain& chain : finder.Find()) {
+    Result<Instruction> made = finder.Make(chain);
+    if (!made.ok()) continue;
+    out.Replace(chain.members, chain.members.back(), *std::move(made));
+    found = true;
+  }
+  return found ? out.Write() : block;
 }
 
 }  // namespace penstock::exec

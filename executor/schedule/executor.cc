@@ -134,14 +134,15 @@ struct Executor::Impl {
     return rpc->Attach(block.program);
   }
 
-  Result<EntryRef> Compile(const Program& program, CompileRequest request) {
+  // `checked`: for runs that check the results of each op.
+  Result<EntryRef> Compile(const Program& program, CompileRequest request, bool checked) {
     std::vector<std::string> fetches = request.fetches;
     PENSTOCK_ASSIGN_OR_RETURN(const Program verified, Verified(program));
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
                               CompileBlock(ops, verified, std::move(request)));
     PENSTOCK_RETURN_IF_ERROR(Attach(*block));
     compiled_count.fetch_add(1, std::memory_order_relaxed);
-    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), CheckNanInf(),
+    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), checked,
                                          options.specialisations_max, static_cast<int>(lanes.size()));
     entry->fetches_asked = std::move(fetches);
     return entry;
@@ -174,7 +175,7 @@ struct Executor::Impl {
     CompileRequest request;
     for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
     request.fetches.assign(fetches.begin(), fetches.end());
-    PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request)));
+    PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request), CheckNanInf()));
     const std::lock_guard lock(mutex);
     main_entries.push_front(entry);
     if (main_entries.size() > options.programs_max) main_entries.pop_back();
@@ -193,7 +194,8 @@ struct Executor::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(
         EntryRef entry,
         Compile(program,
-                {.block = block, .use = BlockUse::kNested, .feeds = {}, .fetches = {}, .keeps = key.keeps}));
+                {.block = block, .use = BlockUse::kNested, .feeds = {}, .fetches = {}, .keeps = key.keeps},
+                key.checks_results));
     const std::lock_guard lock(mutex);
     const auto [it, added] = block_entries.emplace(key, entry);
     if (!added) return it->second;  // another thread was faster

@@ -2,8 +2,9 @@
 //
 //   FLAGS_check_nan_inf=1 in the environment, or SetCheckNanInf(true)
 //
-// Each run reads the flag once. Off, the check costs nothing; on, it costs a pass over each output, and plans
-// are made without fusion, so that each op has outputs of its own.
+// A run reads the flag when its compiled block is looked up and when its first step begins. Off, the check
+// costs nothing; on, it costs a pass over each output, and plans are made without fusion, so that each op has
+// outputs of its own.
 #pragma once
 
 #include "executor/schedule/frame.h"

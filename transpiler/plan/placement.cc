@@ -2,9 +2,6 @@
 
 #include <array>
 #include <utility>
-#include <vector>
-
-#include "framework/base/strings.h"
 
 namespace penstock::plan {
 namespace {
@@ -35,22 +32,12 @@ std::optional<Choice> FindIn(const NameTable<Choice, count>& table, std::string_
   return std::nullopt;
 }
 
-template <typename Table>
-std::string NamesIn(const Table& table) {
-  std::vector<std::string_view> names;
-  names.reserve(table.size());
-  for (const auto& [choice, name] : table) names.push_back(name);
-  return Join(names, ", ");
-}
-
 }  // namespace
 
 std::string_view PlacementName(Placement placement) { return NameIn(kPlacements, placement); }
 std::optional<Placement> PlacementFromName(std::string_view name) { return FindIn(kPlacements, name); }
-std::string PlacementNames() { return NamesIn(kPlacements); }
 
 std::string_view SlicingName(Slicing slicing) { return NameIn(kSlicings, slicing); }
 std::optional<Slicing> SlicingFromName(std::string_view name) { return FindIn(kSlicings, name); }
-std::string SlicingNames() { return NamesIn(kSlicings); }
 
 }  // namespace penstock::plan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace penstock::plan {
@@ -15,7 +14,6 @@ enum class Placement {
 };
 std::string_view PlacementName(Placement placement);  // "RoundRobin"
 std::optional<Placement> PlacementFromName(std::string_view name);
-std::string PlacementNames();  // "RoundRobin, HashName, SizeBalanced"
 
 // How parameters are cut into slices of whole rows; see slicing.h.
 enum class Slicing {
@@ -25,6 +23,5 @@ enum class Slicing {
 };
 std::string_view SlicingName(Slicing slicing);  // "fluid"
 std::optional<Slicing> SlicingFromName(std::string_view name);
-std::string SlicingNames();  // "fluid, even, mxnet"
 
 }  // namespace penstock::plan

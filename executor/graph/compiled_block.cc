@@ -190,13 +190,15 @@ class Compiler {
     const bool starts_blocks = StartsBlocks(**def, *op);
     const Effects effects = instruction.def->effects();
     instruction.starts_blocks = starts_blocks;
-    for (const auto& args : instruction.inputs) {
-      for (const int index : args) {
+    for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const bool reads_elements = ReadsElements(instruction, i);
+      for (const int index : instruction.inputs[i]) {
         if (index < 0) continue;
         // A variable that an op's blocks carry from round to round has no value at the start, unless an
         // earlier op wrote it.
         const bool carried = starts_blocks && Names(instruction.outputs, index);
         NoteRead(slot(index), at, starts_blocks, carried, effects);
+        if (reads_elements) slot(index).last_use = at;
       }
     }
     for (const auto& args : instruction.outputs) {
@@ -260,7 +262,6 @@ class Compiler {
   }
 
   void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool carried, Effects effects) {
-    slot.last_use = at;
     // A variable in use after the op's Run (a send in flight), or read by other blocks, cannot share the
     // arena.
     slot.kept |= effects.MayHoldArguments() || starts_blocks;
@@ -336,6 +337,11 @@ class Compiler {
 };
 
 }  // namespace
+
+bool ReadsElements(const Instruction& instruction, std::size_t i) {
+  const SlotDef* const read = instruction.def->FindInput(instruction.op->inputs()[i].name);
+  return read == nullptr || !read->shape_only;
+}
 
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request) {

@@ -3,6 +3,7 @@
 // and shared by all its specialisations.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,7 +37,7 @@ struct SlotInfo {
   // last use: it is fetched, or an op that may hold it (a send, a recv) reads or writes it.
   bool kept = false;
   int first_write = -1;  // instructions; -1 if never
-  int last_use = -1;
+  int last_use = -1;     // the last one that writes it or reads its elements
   // The slot whose rows it may be a view of, according to one of the block's row_groups; -1: none.
   int view_of = -1;
 };
@@ -60,6 +61,9 @@ struct Instruction {
   // The ops that the instruction runs on a few rows at a time (row_chain.h); null: it runs `op`.
   std::shared_ptr<const RowChain> chain = {};
 };
+
+// Whether the instruction reads the elements of its input slot `i`, not the type alone (SlotDef::shape_only).
+bool ReadsElements(const Instruction& instruction, std::size_t i);
 
 // An instruction that cuts or joins rows. Some or all of its parts are views of the whole
 // (SlotInfo::view_of).

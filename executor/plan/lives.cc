@@ -5,10 +5,12 @@
 namespace penstock::exec {
 namespace {
 
-void Measure(CompiledBlock& block, const std::vector<bool>& measured, int at,
-             const std::vector<std::vector<int>>& arguments, bool write) {
-  for (const std::vector<int>& row : arguments) {
-    for (const int named : row) {
+void Measure(CompiledBlock& block, const std::vector<bool>& measured, int at, bool write) {
+  const Instruction& instruction = block.instructions[static_cast<std::size_t>(at)];
+  const std::vector<std::vector<int>>& arguments = write ? instruction.outputs : instruction.inputs;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!write && !ReadsElements(instruction, i)) continue;
+    for (const int named : arguments[i]) {
       if (named < 0 || !measured[static_cast<std::size_t>(named)]) continue;
       SlotInfo& slot = block.slots[static_cast<std::size_t>(named)];
       slot.last_use = at;
@@ -40,8 +42,8 @@ void MoveLives(CompiledBlock& block, const std::vector<int>& moved_to, const std
   }
   for (std::size_t i = 0; i < block.instructions.size(); ++i) {
     const int at = static_cast<int>(i);
-    Measure(block, measured, at, block.instructions[i].inputs, false);
-    Measure(block, measured, at, block.instructions[i].outputs, true);
+    Measure(block, measured, at, false);
+    Measure(block, measured, at, true);
   }
 }
 

@@ -107,8 +107,9 @@ Status Report(Frame& frame, const Instruction& instruction, const std::string& s
   Status status = frame.Explain(
       InvalidArgument("E-run-nan", instruction.op->type(), ": ", slot, " = ", name, " holds ", found),
       instruction);
-  for (const auto& args : instruction.inputs) {
-    for (const int input : args) {
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (!ReadsElements(instruction, i)) continue;
+    for (const int input : instruction.inputs[i]) {
       if (input < 0 || Contains(instruction.outputs, input)) continue;
       const std::string before = Found(frame.variable(input));
       if (before.empty()) continue;

@@ -367,6 +367,7 @@ void OpDef::BuildGradDef() {
     }
     def.Input(name, slot.doc, std::move(type),
               {.optional = slot.optional, .repeated = slot.repeated, .kinds = kinds_of(slot)});
+    def.inputs_.back().shape_only = Names(grad_->shapes, name);
   };
   for (const std::string& name : grad_->reads) {
     const SlotDef* slot = FindInput(name);
@@ -378,6 +379,8 @@ void OpDef::BuildGradDef() {
     PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient reads ", name, ", which is no output"));
     add_input(*slot, name);
   }
+  for (const std::string& name : grad_->shapes)
+    PENSTOCK_CHECK(def.FindInput(name) != nullptr, StrCat(type_, ": the gradient does not read ", name));
   for (const SlotDef& slot : outputs_) {
     if (grad_->of.empty() ? !slot.intermediate : Names(grad_->of, slot.name)) {
       add_input(slot, slot.name + kGradSuffix);

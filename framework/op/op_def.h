@@ -70,6 +70,7 @@ struct SlotDef {
   KindSet kinds = KindSet::Of(VarKind::kTensor);
   Aliasing aliasing = Aliasing::kKnownSize;  // of an output
   std::string updates = {};  // of an optimizer's output: the only input whose variable it may name
+  bool shape_only = false;   // of an input: the op uses the type and the LoD of the value, not its elements
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {
@@ -130,6 +131,9 @@ struct GradSpec {
   std::string type = {};                   // default: forward type + "_grad"
   // Members of `yields` whose gradient may be selected rows.
   std::vector<std::string> sparse = {};
+  // Members of `reads` and `reads_outputs` of which the gradient uses the type and the LoD, not the elements
+  // (Fluid's no_need_buffer): the executor may use their memory for other values by then.
+  std::vector<std::string> shapes = {};
   // Members of `yields` whose gradient must not share a variable with any input.
   std::vector<std::string> apart = {};
   bool copies_attrs = true;  // false: the op gets only the framework's attributes (as Fluid's mean_grad)

@@ -255,6 +255,7 @@ OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summ
   // differences may these outputs name input variables, because their gradients need nothing but Out@GRAD.
   const bool linear = type == "elementwise_add" || type == "elementwise_sub";
   if (!linear) grad.apart = {"X", "Y"};
+  if (linear) grad.shapes = {"X", "Y"};
   OpDef& op = DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
                                  kScalesRows<Math> ? TensorOrRows() : SlotFlags{})
                   .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t,

@@ -67,7 +67,7 @@ void RegisterMean(OpRegistry& ops) {
       .Output("Out", "one element", SameTypeAs("X"))
       .InferShape(InferMean)
       .Kernel<Cpu, MeanKernel, float, double>()
-      .Grad({.reads = {"X"}, .yields = {"X"}, .copies_attrs = false})
+      .Grad({.reads = {"X"}, .yields = {"X"}, .shapes = {"X"}, .copies_attrs = false})
       .GradKernel<Cpu, MeanGradKernel, float, double>();
 }
 

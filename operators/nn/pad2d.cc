@@ -218,7 +218,7 @@ void RegisterPad2d(OpRegistry& ops) {
       .Attr("data_format", "NCHW", "the memory layout of X and Out", OneOf({"NCHW", "NHWC"}))
       .InferShape(InferPad2d)
       .Kernel<Cpu, Pad2dKernel, float, double, std::int32_t, std::int64_t>()
-      .Grad({.reads = {"X", "Paddings"}, .yields = {"X"}, .apart = {"X"}})
+      .Grad({.reads = {"X", "Paddings"}, .yields = {"X"}, .shapes = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, Pad2dGradKernel, float, double>();
 }
 

@@ -378,7 +378,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .PartsAreRows({.whole = "Out", .parts = "X", .when = JoinsRows})
       .KernelForAnyType<Cpu, ConcatKernel>()
       .ChannelsLast(ByAxis({"X", "Out"}))
-      .Grad({.reads = {"X", "AxisTensor"}, .yields = {"X"}})
+      .Grad({.reads = {"X", "AxisTensor"}, .yields = {"X"}, .shapes = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, ConcatGradKernel>();
   ops.Add("split")

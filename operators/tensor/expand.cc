@@ -250,7 +250,10 @@ void RegisterExpand(OpRegistry& ops) {
       .Attr("expand_times", std::vector<std::int32_t>(), "the number of repetitions along each dimension")
       .InferShape(InferExpand)
       .KernelForAnyType<Cpu, ExpandKernel>()
-      .Grad({.reads = {"X", "ExpandTimes", "expand_times_tensor"}, .yields = {"X"}, .apart = {"X"}})
+      .Grad({.reads = {"X", "ExpandTimes", "expand_times_tensor"},
+             .yields = {"X"},
+             .shapes = {"X"},
+             .apart = {"X"}})
       .GradKernel<Cpu, ExpandGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("Out@GRAD")

@@ -107,7 +107,7 @@ void RegisterGather(OpRegistry& ops) {
       .InferShape(InferGather)
       .KernelTypeFrom("Index")
       .Kernel<Cpu, GatherKernel, std::int32_t, std::int64_t>()
-      .Grad({.reads = {"Index", "X"}, .yields = {"X"}, .apart = {"X"}})
+      .Grad({.reads = {"Index", "X"}, .yields = {"X"}, .shapes = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, GatherGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("Out@GRAD");

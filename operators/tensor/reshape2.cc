@@ -147,7 +147,7 @@ OpDef& Finish(OpDef& def) {
 // The ops of programs before XShape: the gradient reads X itself.
 OpDef& FinishOld(OpDef& def) {
   def.Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
-      .Grad({.reads = {"X"}, .yields = {"X"}});
+      .Grad({.reads = {"X"}, .yields = {"X"}, .shapes = {"X"}});
   def.InPlace("Out", "X");
   def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>().InPlace("X@GRAD", "Out@GRAD");
   return def;

@@ -296,6 +296,7 @@ void RegisterSlice(OpRegistry& ops) {
       .KernelForAnyType<Cpu, SliceKernel<false>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
              .yields = {"Input"},
+             .shapes = {"Input"},
              .apart = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))
@@ -311,6 +312,7 @@ void RegisterSlice(OpRegistry& ops) {
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StridesTensor", "StartsTensorList",
                        "EndsTensorList", "StridesTensorList"},
              .yields = {"Input"},
+             .shapes = {"Input"},
              .apart = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))

@@ -129,7 +129,7 @@ OpDef& FinishOld(OpDef& def, std::string_view type) {
   def.Input("X", "any shape", AnyType())
       .Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Attr("axes", std::vector<std::int32_t>(), "the axes")
-      .Grad({.reads = {"X"}, .yields = {"X"}});
+      .Grad({.reads = {"X"}, .yields = {"X"}, .shapes = {"X"}});
   def.InPlace("Out", "X");
   def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>().InPlace("X@GRAD", "Out@GRAD");
   return def.Doc(StrCat(type == "squeeze" ? "Removes" : "Inserts", " dimensions of 1; without XShape."),

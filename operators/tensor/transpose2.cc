@@ -177,7 +177,7 @@ OpDef& DeclareTranspose(OpDef& def) {
 
 void RegisterTranspose2(OpRegistry& ops) {
   DeclareTranspose(ops.Add("transpose").Doc("transpose2 without XShape.", kDoc))
-      .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
+      .Grad({.reads = {"X"}, .yields = {"X"}, .shapes = {"X"}, .apart = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, TransposeGradKernel>();
   DeclareTranspose(ops.Add("transpose2").Doc("Permutes the dimensions of a tensor.", kDoc))

@@ -67,9 +67,7 @@ def launcher_page(text):
         parts.append(f"## {title[0].upper()}{title[1:]}\n")
         for paragraph in re.split(r"\n(?=  \S|\S)", body.strip("\n")):
             found = re.match(r"  (\S.*?)(?:\s{2,}|\n\s+)(\S.*)", paragraph, re.DOTALL)
-            parts.append(
-                _item(found[1], " ".join(found[2].split())) if found else " ".join(paragraph.split()) + "\n"
-            )
+            parts.append(_item(found[1], " ".join(found[2].split())) if found else " ".join(paragraph.split()) + "\n")
     return "\n".join(parts)
 
 

@@ -69,9 +69,7 @@ def role_programs():
         for at, op in enumerate(ops):
             drawing.box(460, top + gap * at, width, row, _kind(op), op.type)
         drawing.arrow(20 + width, lines["send", server], 458, top + row / 2, "line out", 110)
-        drawing.arrow(
-            460, top + gap * (len(ops) - 1) + row / 2, 22 + width, lines["recv", server], "line back", -110
-        )
+        drawing.arrow(460, top + gap * (len(ops) - 1) + row / 2, 22 + width, lines["recv", server], "line back", -110)
     return drawing, (
         "Forward and backward ops stay on the trainer. Updates move to the pservers, where `sum` and `scale` make "
         "the mean of all trainers' gradients. Solid: gradients; dashed: new values."
@@ -128,9 +126,7 @@ def _async(speeds, steps):
 def versions():
     """The versions of a chunk over time, in sync and in async mode."""
     speeds = [[1.6, 1.5, 1.7, 1.6], [2.6, 1.9, 3.0, 1.8]]
-    drawing = Drawing(
-        "versions", "Versions of a chunk over time in sync and async mode, with two trainers", 700, 330
-    )
+    drawing = Drawing("versions", "Versions of a chunk over time in sync and async mode, with two trainers", 700, 330)
     unit = 50
     for top, (mode, run) in zip((30, 190), (("sync", _sync), ("async", _async))):
         works, made = run(speeds, 4)
@@ -159,10 +155,7 @@ def tables():
     """Which pserver has which rows of a table, and where the ids of a batch go."""
     rows, ids = 12, [1, 9, 4, 10]
     drawing = Drawing(
-        "tables",
-        "Rows of a table on two pservers, range-sliced and sharded by id, and the ids of a batch",
-        700,
-        250,
+        "tables", "Rows of a table on two pservers, range-sliced and sharded by id, and the ids of a batch", 700, 250
     )
     owners = {
         "range-sliced (is_sparse)": lambda row: int(row >= rows // 2),

@@ -16,9 +16,7 @@ class Drawing:
 
     def box(self, x, y, width, height, kind, text="", small=False):
         """A rectangle of a kind (a class), with a text in its middle."""
-        self.parts.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" class="{kind}"/>'
-        )
+        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" class="{kind}"/>')
         if text:
             self.text(x + width / 2, y + height / 2 + 4, text, "middle", small)
 
@@ -43,5 +41,5 @@ class Drawing:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
             f'width="{self.width:g}" role="img" aria-label="{html.escape(self.title)}">'
-            f'{MARKER.format(id=self.id)}{"".join(self.parts)}</svg>'
+            f"{MARKER.format(id=self.id)}{''.join(self.parts)}</svg>"
         )

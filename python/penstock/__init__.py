@@ -1,30 +1,41 @@
 """Penstock: programs of one machine, rewritten for trainers and parameter servers, proved, and run.
 
-    import penstock.fluid as fluid       # the API of Fluid 1.8
-    roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
+import penstock.fluid as fluid       # the API of Fluid 1.8
+roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
 """
 
 from penstock._penstock import DataError, EOFException, InternalError, PeerError, ProgramError, StateError, __version__
 
 __all__ = [
-    'DataError', 'EOFException', 'InternalError', 'PeerError', 'ProgramError', 'ProgramWarning', 'Role', 'RoleSet',
-    'StateError', '__version__', 'transpile', 'transpile_ranks',
+    "DataError",
+    "EOFException",
+    "InternalError",
+    "PeerError",
+    "ProgramError",
+    "ProgramWarning",
+    "Role",
+    "RoleSet",
+    "StateError",
+    "__version__",
+    "transpile",
+    "transpile_ranks",
 ]
 
 # Names that are loaded when they are first used, because they load the whole package, and their modules.
 _LOADED_LATER = {
-    'ProgramWarning': 'penstock._src.transpile.role_set',
-    'Role': 'penstock._src.transpile.role_set',
-    'RoleSet': 'penstock._src.transpile.role_set',
-    'transpile': 'penstock._src.transpile.pservers',
-    'transpile_ranks': 'penstock._src.transpile.ranks',
+    "ProgramWarning": "penstock._src.transpile.role_set",
+    "Role": "penstock._src.transpile.role_set",
+    "RoleSet": "penstock._src.transpile.role_set",
+    "transpile": "penstock._src.transpile.pservers",
+    "transpile_ranks": "penstock._src.transpile.ranks",
 }
 
 
 def __getattr__(name):
     if name not in _LOADED_LATER:
-        raise AttributeError('module %r has no attribute %r' % (__name__, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from penstock._src.names import facade
+
     globals()[name] = facade.load(_LOADED_LATER[name], name, __name__)
     return globals()[name]
 

@@ -6,10 +6,11 @@ import sys
 
 
 def main():
-    if sys.argv[1:2] == ['plot']:
+    if sys.argv[1:2] == ["plot"]:
         from penstock import plot
+
         sys.exit(plot.main(sys.argv[2:]))
-    tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'bin', 'penstock')
+    tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "penstock")
     if not os.path.exists(tool):
-        sys.exit('penstock: the tool is not in this installation (%s); reinstall with pip install .' % tool)
+        sys.exit(f"penstock: the tool is not in this installation ({tool}); reinstall with pip install .")
     os.execv(tool, [tool] + sys.argv[1:])

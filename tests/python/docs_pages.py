@@ -23,50 +23,50 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ROOT / 'python' / 'docs' / 'pages'
+PAGES = ROOT / "python" / "docs" / "pages"
 LIMIT_S = 120
 FENCE = re.compile(
-    r'((?:<!--[^\n]*-->\n)*)^```(?:\{code-block\} ?)?(\{?\w*\}?)[^\n]*\n(.*?)^```$', re.DOTALL | re.MULTILINE
+    r"((?:<!--[^\n]*-->\n)*)^```(?:\{code-block\} ?)?(\{?\w*\}?)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE
 )
-PREAMBLE = 'import numpy as np\nimport penstock\nimport penstock.fluid as fluid\n'
-LAUNCHER = 'penstock.distributed.launch'
+PREAMBLE = "import numpy as np\nimport penstock\nimport penstock.fluid as fluid\n"
+LAUNCHER = "penstock.distributed.launch"
 
 
 @dataclasses.dataclass
 class Block:
     kind: str
     text: str
-    name: str = ''  # of the file that it is
-    comments: str = ''
+    name: str = ""  # of the file that it is
+    comments: str = ""
 
     def comment(self, key):
         """What follows `key:` in the comments above the block, or None."""
-        found = re.search(r'<!-- %s:? ?(.*?) ?-->' % key, self.comments)
+        found = re.search(rf"<!-- {key}:? ?(.*?) ?-->", self.comments)
         return found[1] if found else None
 
 
 def pages():
     """All pages that are written by hand, and the README."""
-    return [ROOT / 'README.md', *sorted(PAGES.rglob('*.md'))]
+    return [ROOT / "README.md", *sorted(PAGES.rglob("*.md"))]
 
 
 def blocks_of(page):
     """The code blocks of a page, in order."""
     for comments, kind, text in FENCE.findall(page.read_text()):
         block = Block(kind, text, comments=comments)
-        caption = re.match(r':caption: (\S+)\n\n', text)
-        script = re.match(r'# (\w+\.py)\n', text)
+        caption = re.match(r":caption: (\S+)\n\n", text)
+        script = re.match(r"# (\w+\.py)\n", text)
         if caption:
             block.name, block.text = caption[1], text[caption.end() :]
-        elif script and kind == 'python':
+        elif script and kind == "python":
             block.name = script[1]
-        block.name = block.comment('file') or block.name
+        block.name = block.comment("file") or block.name
         yield block
 
 
 def write_files(page, folder):
     """Writes the files of a page, and of those that it uses."""
-    for used in re.findall(r'<!-- uses: (\S+) -->', page.read_text()):
+    for used in re.findall(r"<!-- uses: (\S+) -->", page.read_text()):
         write_files((page.parent / used).resolve(), folder)
     for block in blocks_of(page):
         if block.name:
@@ -75,23 +75,23 @@ def write_files(page, folder):
 
 def _free_port():
     with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
+        one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
 
 
 def _environment():
-    known = {name: value for name, value in os.environ.items() if not name.startswith(('PADDLE_', 'PENSTOCK_TR'))}
-    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get('PATH', '')])
-    return {**known, 'PATH': path, 'OMP_NUM_THREADS': '1'}
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("PADDLE_", "PENSTOCK_TR"))}
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**known, "PATH": path, "OMP_NUM_THREADS": "1"}
 
 
 def _start(block, folder, ports):
     """Runs the commands of a block; the machines 10.0.0.1 and 10.0.0.2 are this one, with free ports."""
-    text = re.sub(r'\b10\.0\.0\.(\d)\b', r'127.0.0.\1', block.text)
+    text = re.sub(r"\b10\.0\.0\.(\d)\b", r"127.0.0.\1", block.text)
     if ports:
-        text = text.replace(LAUNCHER, '%s %s' % (LAUNCHER, ports))
+        text = text.replace(LAUNCHER, f"{LAUNCHER} {ports}")
     return subprocess.Popen(
-        ['bash', '-e', '-o', 'pipefail', '-c', text],
+        ["bash", "-e", "-o", "pipefail", "-c", text],
         cwd=folder,
         env=_environment(),
         text=True,
@@ -107,40 +107,35 @@ def _finish(block, process, log):
         process.kill()
         raise
     log.append(said)
-    expected = int(block.comment('fails') or 0)
-    assert process.returncode == expected, '%s\nended with %d, not %d:\n%s' % (
-        block.text,
-        process.returncode,
-        expected,
-        said,
-    )
+    expected = int(block.comment("fails") or 0)
+    assert process.returncode == expected, f"{block.text}\nended with {process.returncode}, not {expected}:\n{said}"
 
 
 def run_page(page, folder):
     """Runs a page's blocks; returns what its commands printed."""
     write_files(page, folder)
-    (folder / '.venv').symlink_to(sys.prefix)
+    (folder / ".venv").symlink_to(sys.prefix)
     fragments, log, waiting, control = [], [], [], 0
     for block in blocks_of(page):
-        if block.comment('not run') is not None:
+        if block.comment("not run") is not None:
             continue
-        if block.kind == 'python' and not block.name:
+        if block.kind == "python" and not block.name:
             fragments.append(block.text)
-        elif block.kind == 'sh':
-            together = block.comment('together with the next') is not None
+        elif block.kind == "sh":
+            together = block.comment("together with the next") is not None
             if together:
                 control = _free_port()
             ports = (
-                ' '.join(
-                    '--%s %d' % (name, port)
+                " ".join(
+                    f"--{name} {port}"
                     for name, port in (
-                        ('control_port', control),
-                        ('start_port', _free_port()),
-                        ('started_port', _free_port()),
+                        ("control_port", control),
+                        ("start_port", _free_port()),
+                        ("started_port", _free_port()),
                     )
                 )
                 if together or waiting
-                else ''
+                else ""
             )
             waiting.append((block, _start(block, folder, ports)))
             if not together:
@@ -148,9 +143,9 @@ def run_page(page, folder):
                     _finish(*each, log)
                 waiting = []
     if fragments:
-        code = PREAMBLE + '\n'.join(textwrap.dedent(text) for text in fragments)
+        code = PREAMBLE + "\n".join(textwrap.dedent(text) for text in fragments)
         done = subprocess.run(
-            [sys.executable, '-c', code],
+            [sys.executable, "-c", code],
             cwd=folder,
             env=_environment(),
             text=True,
@@ -160,4 +155,4 @@ def run_page(page, folder):
         )
         assert done.returncode == 0, code + done.stdout + done.stderr
         log.append(done.stdout)
-    return '\n'.join(log)
+    return "\n".join(log)

@@ -6,9 +6,9 @@ import sys
 
 def program_of(role, index, exe, transpiler):
     """Returns a trainer's program. On a pserver, serves and then ends the process."""
-    if role == 'trainer':
+    if role == "trainer":
         return transpiler.get_trainer_program()
-    main, startup = transpiler.get_pserver_programs(os.environ['ENDPOINTS'].split(',')[index])
+    main, startup = transpiler.get_pserver_programs(os.environ["ENDPOINTS"].split(",")[index])
     exe.run(startup)
     exe.run(main)
     sys.exit(0)

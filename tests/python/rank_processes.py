@@ -13,26 +13,41 @@ WAIT_S = 120
 class Ranks:
     """Processes of one script, each with the launcher's environment. Leaving the block ends running processes.
 
-        with Ranks(tmp_path, SCRIPT, 2) as ranks:
-            for code, out, err in ranks.ends(): ...
+    with Ranks(tmp_path, SCRIPT, 2) as ranks:
+        for code, out, err in ranks.ends(): ...
     """
 
     def __init__(self, folder, script, ranks, *arguments, environment=None, environment_of=None):
-        path = folder / 'rank.py'
+        path = folder / "rank.py"
         path.write_text(textwrap.dedent(script))
-        addresses = ['127.0.0.1:%d' % port for port in free_ports(ranks)]
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(ranks)]
         self.addresses = addresses
         self.processes = []
         for rank, address in enumerate(addresses):
             own = {
-                **os.environ, 'OMP_NUM_THREADS': '1', 'PENSTOCK_JOB_TOKEN': 'secret', 'PENSTOCK_JOB_ID': 'ranks',
-                'PADDLE_TRAINER_ENDPOINTS': ','.join(addresses), 'PADDLE_TRAINERS_NUM': str(ranks),
-                'PADDLE_TRAINER_ID': str(rank), 'PADDLE_CURRENT_ENDPOINT': address, 'TRAINING_ROLE': 'TRAINER',
-                'PYTHONUNBUFFERED': '1', **(environment or {}), **(environment_of(rank) if environment_of else {})
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "PENSTOCK_JOB_TOKEN": "secret",
+                "PENSTOCK_JOB_ID": "ranks",
+                "PADDLE_TRAINER_ENDPOINTS": ",".join(addresses),
+                "PADDLE_TRAINERS_NUM": str(ranks),
+                "PADDLE_TRAINER_ID": str(rank),
+                "PADDLE_CURRENT_ENDPOINT": address,
+                "TRAINING_ROLE": "TRAINER",
+                "PYTHONUNBUFFERED": "1",
+                **(environment or {}),
+                **(environment_of(rank) if environment_of else {}),
             }
             self.processes.append(
-                subprocess.Popen([sys.executable, str(path), *map(str, arguments)], env=own, cwd=folder, text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+                subprocess.Popen(
+                    [sys.executable, str(path), *map(str, arguments)],
+                    env=own,
+                    cwd=folder,
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
 
     def __enter__(self):
         return self
@@ -51,5 +66,5 @@ class Ranks:
     def end_well(self):
         """The outputs of all ranks; every exit code must be 0."""
         ends = self.ends()
-        assert [end[0] for end in ends] == [0] * len(ends), '\n'.join(end[2] for end in ends)
+        assert [end[0] for end in ends] == [0] * len(ends), "\n".join(end[2] for end in ends)
         return [end[1] for end in ends]

@@ -47,7 +47,7 @@ RANK = """
 def train(folder, ranks, *arguments):
     with Ranks(folder, RANK, ranks, *arguments) as job:
         job.end_well()
-    return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(ranks)]
+    return [dict(np.load(folder / (f"end{rank}.npz"))) for rank in range(ranks)]
 
 
 def averages(k):
@@ -59,13 +59,13 @@ def averages(k):
     return steps
 
 
-@pytest.mark.parametrize('ranks, first', [(2, 16), (3, 6)])
+@pytest.mark.parametrize("ranks, first", [(2, 16), (3, 6)])
 def test_ranks_average_after_the_steps_that_the_formula_gives(tmp_path, ranks, first):
     found = train(tmp_path, ranks, 40, first)
-    k, rate, loss = found[0]['k'], found[0]['rate'], sum(rank['loss'] for rank in found) / ranks
+    k, rate, loss = found[0]["k"], found[0]["rate"], sum(rank["loss"] for rank in found) / ranks
     for rank in found:
-        np.testing.assert_array_equal(rank['k'], k)
-        np.testing.assert_array_equal(rank['rate'], rate)
+        np.testing.assert_array_equal(rank["k"], k)
+        np.testing.assert_array_equal(rank["rate"], rate)
     due = averages(k)
     for number, step in enumerate(due):
         exact = np.sqrt(rate[0] / rate[step] * loss[step] / loss[0] * first)
@@ -73,37 +73,40 @@ def test_ranks_average_after_the_steps_that_the_formula_gives(tmp_path, ranks, f
         until = due[number + 1] if number + 1 < len(due) else len(k)
         assert set(k[step:until]) == {k[step]}
     assert len(set(k)) > 1 and len(due) > 3
-    for name in set(found[0]) - {'loss', 'rate', 'k'}:
+    for name in set(found[0]) - {"loss", "rate", "k"}:
         for step in range(len(k)):
             same = all(np.array_equal(rank[name][step], found[0][name][step]) for rank in found)
             assert same == (step in due), (name, step)
 
 
 def test_ranks_with_unequal_batches_agree_on_the_number_of_steps(tmp_path):
-    found = train(tmp_path, 3, 20, 9, 'uneven')
+    found = train(tmp_path, 3, 20, 9, "uneven")
     for rank in found:
-        assert len(rank['k']) == 20
-        np.testing.assert_array_equal(rank['k'], found[0]['k'])
-    due = averages(found[0]['k'])
-    for name in set(found[0]) - {'loss', 'rate', 'k'}:
+        assert len(rank["k"]) == 20
+        np.testing.assert_array_equal(rank["k"], found[0]["k"])
+    due = averages(found[0]["k"])
+    for name in set(found[0]) - {"loss", "rate", "k"}:
         for rank in found:
             for step in due:
                 np.testing.assert_array_equal(rank[name][step], found[0][name][step], err_msg=name)
-        ended = found[2][name][14:]    # since its last batch, it has only taken part in averages
+        ended = found[2][name][14:]  # since its last batch, it has only taken part in averages
         for step in range(1, len(ended)):
             assert np.array_equal(ended[step], ended[step - 1]) or 14 + step in due, (name, step)
 
 
-@pytest.mark.parametrize('fields, says', [
-    (dict(collective_mode='grad_allreduce', local_sgd_adaptive=True), 'needs collective_mode local_sgd'),
-    (dict(collective_mode='local_sgd', local_sgd_adaptive=3), 'local_sgd_adaptive must be True or False, not 3'),
-])
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        (dict(collective_mode="grad_allreduce", local_sgd_adaptive=True), "needs collective_mode local_sgd"),
+        (dict(collective_mode="local_sgd", local_sgd_adaptive=3), "local_sgd_adaptive must be True or False, not 3"),
+    ],
+)
 def test_invalid_settings_are_refused(fluid, fields, says):
-    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 2]), 1))
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 2]), 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
     config = fluid.DistributeTranspilerConfig()
-    config.mode = 'collective'
+    config.mode = "collective"
     for name, value in fields.items():
         setattr(config, name, value)
     with pytest.raises(penstock.ProgramError, match=says):
-        fluid.DistributeTranspiler(config).transpile(0, trainers='a:1,b:1', current_endpoint='a:1')
+        fluid.DistributeTranspiler(config).transpile(0, trainers="a:1,b:1", current_endpoint="a:1")

@@ -4,21 +4,21 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MAP = (ROOT / 'ARCHITECTURE.md').read_text()
+MAP = (ROOT / "ARCHITECTURE.md").read_text()
 
 
 def test_every_message_is_documented():
-    source = (ROOT / 'executor/protocol/events.h').read_text()
+    source = (ROOT / "executor/protocol/events.h").read_text()
     messages = []
-    for kind in ('Event', 'Reply'):
-        variant = re.search(r'using %s =\s*std::variant<([^>]*)>' % kind, source).group(1)
-        messages += [name.strip() for name in variant.split(',')]
+    for kind in ("Event", "Reply"):
+        variant = re.search(rf"using {kind} =\s*std::variant<([^>]*)>", source).group(1)
+        messages += [name.strip() for name in variant.split(",")]
     assert len(messages) >= 31
-    assert [name for name in messages if '`%s`' % name not in MAP] == []
+    assert [name for name in messages if f"`{name}`" not in MAP] == []
 
 
 def test_documented_paths_exist():
-    folders = 'framework|operators|transpiler|executor|python|tools|tests'
-    places = re.findall(r'(?<![\w/])((?:%s)/[\w/.]*\w)' % folders, MAP)
+    folders = "framework|operators|transpiler|executor|python|tools|tests"
+    places = re.findall(rf"(?<![\w/])((?:{folders})/[\w/.]*\w)", MAP)
     assert len(places) >= 20
-    assert [place for place in places if not (ROOT / place).exists() and not list(ROOT.glob(place + '.*'))] == []
+    assert [place for place in places if not (ROOT / place).exists() and not list(ROOT.glob(place + ".*"))] == []

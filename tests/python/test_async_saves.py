@@ -6,7 +6,7 @@ import pytest
 from fleet_jobs import launch_well
 
 # argv: the strategy. Trainer 0 makes few steps and trainer 1 many; then all save.
-SCRIPT = '''
+SCRIPT = """
     import os, pickle, sys, warnings
     import numpy as np
     import penstock.fluid as fluid
@@ -99,30 +99,30 @@ SCRIPT = '''
             fluid.io.save_vars(exe, folder + 'late', main, vars=['fc_0.b_0'])
     found['said'] = '\\n'.join(str(one.message) for one in said)
     np.savez('worker%d.npz' % index, **found, **{'before:' + name: value for name, value in before.items()})
-'''
-NAMES = ['w', 'v0', 'v1', 'fc_0.b_0', 'fc_1.b_0']
+"""
+NAMES = ["w", "v0", "v1", "fc_0.b_0", "fc_1.b_0"]
 
 
-@pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo', 'alone', 'dc_asgd'])
+@pytest.mark.parametrize("strategy", ["async", "half_async", "geo", "alone", "dc_asgd"])
 def test_saves_contain_the_values_of_the_pservers(tmp_path, strategy):
     first, second = launch_well(tmp_path, SCRIPT, strategy)[0]
-    ways = ['persistables', 'params', 'vars', 'save']
+    ways = ["persistables", "params", "vars", "save"]
     for name in NAMES:
         for way in ways:
-            np.testing.assert_array_equal(first['%s:%s' % (way, name)], second['%s:%s' % (way, name)], name + way)
-            np.testing.assert_array_equal(first['%s:%s' % (way, name)], first['test program:' + name], name + way)
-        assert np.any(first['params:' + name] != first['before:' + name]), name
-        if strategy != 'geo':    # the barrier waits for what the trainers have sent
-            one, other = ((tmp_path / folder / name).read_bytes() for folder in ('first0', 'first1'))
+            np.testing.assert_array_equal(first[f"{way}:{name}"], second[f"{way}:{name}"], name + way)
+            np.testing.assert_array_equal(first[f"{way}:{name}"], first["test program:" + name], name + way)
+        assert np.any(first["params:" + name] != first["before:" + name]), name
+        if strategy != "geo":  # the barrier waits for what the trainers have sent
+            one, other = ((tmp_path / folder / name).read_bytes() for folder in ("first0", "first1"))
             assert one == other, name
     for trainer in (first, second):
-        if strategy != 'geo':
-            np.testing.assert_array_equal(trainer['changed'], np.full((64, 512), 5))
-            np.testing.assert_array_equal(trainer['set'], np.full((4, 1), 7))
-            assert "the saved parameters are this trainer's copies from its last step" in str(trainer['said'])
+        if strategy != "geo":
+            np.testing.assert_array_equal(trainer["changed"], np.full((64, 512), 5))
+            np.testing.assert_array_equal(trainer["set"], np.full((4, 1), 7))
+            assert "the saved parameters are this trainer's copies from its last step" in str(trainer["said"])
 
 
-TOGETHER = '''
+TOGETHER = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -150,9 +150,9 @@ TOGETHER = '''
     exe.run(fleet.main_program, feed={'x': np.ones((1, 2), 'float32')})
     fleet.stop_worker()
     np.savez('worker%d.npz' % fleet.worker_index())
-'''
+"""
 
 
-@pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo'])
+@pytest.mark.parametrize("strategy", ["async", "half_async", "geo"])
 def test_asynchronous_trainers_start_from_the_same_values(tmp_path, strategy):
     launch_well(tmp_path, TOGETHER, strategy)

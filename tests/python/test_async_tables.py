@@ -5,7 +5,7 @@ import pytest
 from fleet_jobs import launch_well
 
 # argv: the strategy. The gradient of each row that is looked up is 1, whatever its value.
-SCRIPT = '''
+SCRIPT = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
@@ -39,12 +39,12 @@ SCRIPT = '''
     np.savez('worker%d.npz' % fleet.worker_index(), counts=counts, found=found)
     fleet.barrier_worker()
     fleet.stop_worker()
-'''
+"""
 
 
-@pytest.mark.parametrize('strategy', ['async', 'half_async'])
+@pytest.mark.parametrize("strategy", ["async", "half_async"])
 def test_each_gradient_of_a_sharded_table_is_applied_once(tmp_path, strategy):
     trainers, _ = launch_well(tmp_path, SCRIPT, strategy)
-    want = 1 - 0.01 * sum(trainer['counts'] for trainer in trainers)
+    want = 1 - 0.01 * sum(trainer["counts"] for trainer in trainers)
     for trainer in trainers:
-        np.testing.assert_allclose(trainer['found'], np.repeat(want.reshape(50, 1), 4, 1), rtol=1e-4)
+        np.testing.assert_allclose(trainer["found"], np.repeat(want.reshape(50, 1), 4, 1), rtol=1e-4)

@@ -5,7 +5,9 @@ import pytest
 from fleet_jobs import start_compat
 from translation_script import HEAD, TAIL
 
-SCRIPT = HEAD + '''
+SCRIPT = (
+    HEAD
+    + """
     def epochs(exe, main, loss, feeds, count=3):
         losses = []
         for epoch in range(count):
@@ -180,17 +182,19 @@ SCRIPT = HEAD + '''
             print('epoch %d ppl %.3f' % (epoch, np.exp(losses[-1] / steps)))
         exe.close()
         return losses
-''' + TAIL
-FAMILIES = ['helpers'] + [pytest.param(name, marks=pytest.mark.slow) for name in ('attention', 'language')]
+"""
+    + TAIL
+)
+FAMILIES = ["helpers"] + [pytest.param(name, marks=pytest.mark.slow) for name in ("attention", "language")]
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_alone(tmp_path, family):
     said, _ = start_compat(tmp_path, SCRIPT, family)
-    assert 'from ' in said
+    assert "from " in said
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_with_pservers(tmp_path, family):
     _, logs = start_compat(tmp_path, SCRIPT, family, servers=2, workers=2)
-    assert all('from ' in logs[name] for name in ('workerlog.0', 'workerlog.1'))
+    assert all("from " in logs[name] for name in ("workerlog.0", "workerlog.1"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_jobs import Job
 
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -65,7 +65,7 @@ JOB = textwrap.dedent('''
             found['restored%d' % step] = exe.run(test, feed=whole, fetch_list=[out_of])[0]
     np.savez(os.path.join(out, role + str(index)), **found)
     exe.close()
-''')
+""")
 
 
 def run(folder, trainers=2, **environment):
@@ -74,36 +74,36 @@ def run(folder, trainers=2, **environment):
     try:
         saved = job.train(trainers)
         job.processes.clear()
-        job.start('local', 0)
+        job.start("local", 0)
         job.wait_well()
     finally:
         job.kill_all()
-    return saved, dict(np.load(folder / 'local0.npz'))
+    return saved, dict(np.load(folder / "local0.npz"))
 
 
-@pytest.mark.parametrize('kind, more', [('ema', {}), ('scheduled', {}), ('model', {}), ('ema', {'DECAY': '1'})])
+@pytest.mark.parametrize("kind, more", [("ema", {}), ("scheduled", {}), ("model", {}), ("ema", {"DECAY": "1"})])
 def test_trainers_apply_and_restore_the_averages_of_one_machine(tmp_path, kind, more):
     saved, local = run(tmp_path, KIND=kind, **more)
     assert len(local) == 4
     for name, value in local.items():
         for one in saved:
             np.testing.assert_allclose(one[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
-    assert abs(local['average3'] - local['restored3']).max() > 1e-4
+    assert abs(local["average3"] - local["restored3"]).max() > 1e-4
 
 
 def test_an_asynchronous_trainer_averages_received_values(tmp_path):
-    (saved,), local = run(tmp_path, trainers=1, KIND='ema', MODE='async')
+    (saved,), local = run(tmp_path, trainers=1, KIND="ema", MODE="async")
     for name, value in local.items():
         np.testing.assert_allclose(saved[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_averages_of_sparse_parameters_are_missing_on_trainers(tmp_path):
     job = Job(tmp_path, JOB)
-    job.environment.update(KIND='ema', SPARSE='1', TRAINERS='1')
+    job.environment.update(KIND="ema", SPARSE="1", TRAINERS="1")
     try:
         job.start_all(trainers=1)
         results = job.wait()
     finally:
         job.kill_all()
-    assert 'apply: this process has no average of table' in results['trainer0'][2]
-    assert 'E-average-missing' in results['trainer0'][2]
+    assert "apply: this process has no average of table" in results["trainer0"][2]
+    assert "E-average-missing" in results["trainer0"][2]

@@ -10,7 +10,7 @@ from test_jobs import Job
 TRAINERS, STEPS = 3, 8
 
 # The last trainer takes its second step after the others have taken all of theirs.
-SCRIPT = textwrap.dedent('''
+SCRIPT = textwrap.dedent("""
     import os, sys, time
     import numpy as np
     import penstock.fluid as fluid
@@ -51,7 +51,7 @@ SCRIPT = textwrap.dedent('''
         np.save(file, losses)
     os.rename('%s/trainer%d.part' % (out, index), '%s/trainer%d.npy' % (out, index))
     exe.close()
-''')
+""")
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def job(tmp_path):
 
 
 def test_a_stopped_trainer_does_not_delay_the_others(job):
-    job.environment['TRAINERS'] = str(TRAINERS)
+    job.environment["TRAINERS"] = str(TRAINERS)
     job.start_all(steps=STEPS, trainers=TRAINERS)
     results = job.wait_well()
     for index in range(TRAINERS):
-        losses = np.load(job.folder / ('trainer%d.npy' % index))
+        losses = np.load(job.folder / (f"trainer{index}.npy"))
         assert np.isfinite(losses).all() and losses[-1] < losses[0], losses
     # Every step merges the gradients of two of three trainers, and all sent gradients arrive.
     for index in range(2):
-        said = results['pserver%d' % index][2]
-        late = re.search(r'dropped the gradients of steps that came late: (.*)', said)
+        said = results[f"pserver{index}"][2]
+        late = re.search(r"dropped the gradients of steps that came late: (.*)", said)
         assert late, said
-        counts = {int(trainer): int(steps) for steps, trainer in re.findall(r'(\d+) of trainer (\d+)', late[1])}
+        counts = {int(trainer): int(steps) for steps, trainer in re.findall(r"(\d+) of trainer (\d+)", late[1])}
         assert sum(counts.values()) == STEPS and counts[TRAINERS - 1] >= STEPS - 1, said

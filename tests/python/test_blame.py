@@ -17,39 +17,70 @@ def gone(who, seen_by, how="its connection broke"):
 
 
 def test_a_role_that_failed_by_itself_is_the_cause():
-    cause = find_cause([failed("pserver 0", gone("trainer 1", P0)),
-                        failed("trainer 1", kind=OWN, outcome="was killed by SIGKILL")], PSERVERS, 2)
+    cause = find_cause(
+        [failed("pserver 0", gone("trainer 1", P0)), failed("trainer 1", kind=OWN, outcome="was killed by SIGKILL")],
+        PSERVERS,
+        2,
+    )
     assert (cause.role, cause.words, cause.sentence) == ("trainer 1", "was killed by SIGKILL", "")
 
 
 @pytest.mark.parametrize("own_note", ["", gone(P0, "trainer 1")])
 def test_a_stopped_role_is_named_whether_or_not_it_reacts_later(own_note):
     kind = REACTED if own_note else ENDED
-    cause = find_cause([failed("pserver 0", gone("trainer 1", P0, "its connection broke after a silence of 13 s")),
-                        failed("pserver 1", gone("trainer 1", P1)), failed("trainer 0", gone("trainer 1", P0)),
-                        failed("trainer 1", own_note, kind, stopped=True)], PSERVERS, 2)
+    cause = find_cause(
+        [
+            failed("pserver 0", gone("trainer 1", P0, "its connection broke after a silence of 13 s")),
+            failed("pserver 1", gone("trainer 1", P1)),
+            failed("trainer 0", gone("trainer 1", P0)),
+            failed("trainer 1", own_note, kind, stopped=True),
+        ],
+        PSERVERS,
+        2,
+    )
     assert (cause.role, cause.words) == ("trainer 1", "was stopped by a signal")
     assert cause.failure.role == "trainer 1"
 
 
 def test_a_stopped_pserver_is_named():
-    cause = find_cause([failed("trainer 0", gone(P1, "trainer 0")), failed("pserver 0", gone(P1, "trainer 0")),
-                        failed("trainer 1", gone(P1, "trainer 1")),
-                        failed("pserver 1", "", ENDED, stopped=True)], PSERVERS, 2)
+    cause = find_cause(
+        [
+            failed("trainer 0", gone(P1, "trainer 0")),
+            failed("pserver 0", gone(P1, "trainer 0")),
+            failed("trainer 1", gone(P1, "trainer 1")),
+            failed("pserver 1", "", ENDED, stopped=True),
+        ],
+        PSERVERS,
+        2,
+    )
     assert (cause.role, cause.words) == ("pserver 1", "was stopped by a signal")
 
 
 def test_two_roles_that_name_each_other_have_lost_their_connection():
-    cause = find_cause([failed("pserver 0", gone("trainer 1", P0)), failed("trainer 1", gone(P0, "trainer 1")),
-                        failed("trainer 0", gone("trainer 1", P0)), failed("pserver 1", gone(P0, "trainer 1"))],
-                       PSERVERS, 2)
+    cause = find_cause(
+        [
+            failed("pserver 0", gone("trainer 1", P0)),
+            failed("trainer 1", gone(P0, "trainer 1")),
+            failed("trainer 0", gone("trainer 1", P0)),
+            failed("pserver 1", gone(P0, "trainer 1")),
+        ],
+        PSERVERS,
+        2,
+    )
     assert cause.sentence == "the connection between pserver 0 and trainer 1 broke"
 
 
 def test_a_role_whose_network_is_down_is_named_with_all_that_lost_it():
-    cause = find_cause([failed("pserver 0", gone("trainer 1", P0)), failed("pserver 1", gone("trainer 1", P1)),
-                        failed("trainer 0", gone("trainer 1", P0)), failed("trainer 1", gone(P0, "trainer 1"))],
-                       PSERVERS, 2)
+    cause = find_cause(
+        [
+            failed("pserver 0", gone("trainer 1", P0)),
+            failed("pserver 1", gone("trainer 1", P1)),
+            failed("trainer 0", gone("trainer 1", P0)),
+            failed("trainer 1", gone(P0, "trainer 1")),
+        ],
+        PSERVERS,
+        2,
+    )
     assert (cause.role, cause.words) == ("trainer 1", "lost its connections to pserver 0 and pserver 1")
 
 

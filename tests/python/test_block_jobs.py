@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_jobs import Job
 
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -90,23 +90,23 @@ JOB = textwrap.dedent('''
     values = {p.name: np.array(scope.find_var(p.name).get_tensor()) for p in program.all_parameters()}
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values)
     exe.close()
-''')
+""")
 
 
-@pytest.mark.parametrize('net', ['dynamic_rnn', 'static_rnn', 'cond', 'printed'])
+@pytest.mark.parametrize("net", ["dynamic_rnn", "static_rnn", "cond", "printed"])
 def test_parameters_read_by_blocks_or_print_equal_one_machine(tmp_path, net):
     job = Job(tmp_path, JOB)
-    job.environment['NET'] = net
+    job.environment["NET"] = net
     try:
         trainers = job.train()
         job.processes.clear()
-        job.start('local', 0)
+        job.start("local", 0)
         job.wait_well()
     finally:
         job.kill_all()
-    local = dict(np.load(tmp_path / 'local0.npz'))
+    local = dict(np.load(tmp_path / "local0.npz"))
     assert len(local) >= 4
-    np.testing.assert_allclose(np.mean([t['losses'] for t in trainers], axis=0), local.pop('losses'), rtol=1e-4)
+    np.testing.assert_allclose(np.mean([t["losses"] for t in trainers], axis=0), local.pop("losses"), rtol=1e-4)
     for name, value in local.items():
         np.testing.assert_array_equal(trainers[0][name], trainers[1][name])
         np.testing.assert_allclose(trainers[0][name], value, rtol=1e-4, atol=1e-6)

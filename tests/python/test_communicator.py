@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_jobs import Job
 
-SCRIPT = textwrap.dedent('''
+SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -61,7 +61,7 @@ SCRIPT = textwrap.dedent('''
         communicator.stop()
         assert communicator.is_running() is False
     exe.close()
-''')
+""")
 
 
 @pytest.fixture
@@ -71,27 +71,27 @@ def job(tmp_path):
     job.kill_all()
 
 
-@pytest.mark.parametrize('sparse', [{}, {'SPARSE': '1'}])
+@pytest.mark.parametrize("sparse", [{}, {"SPARSE": "1"}])
 def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
     by_ops = job.train(steps=6, **sparse)
-    by_communicator = job.train(steps=6, BY_COMMUNICATOR='started')
+    by_communicator = job.train(steps=6, BY_COMMUNICATOR="started")
     for one, other in zip(by_ops, by_communicator):
         assert one.keys() == other.keys()
         for name in one:
             np.testing.assert_array_equal(one[name], other[name], name)
 
 
-@pytest.mark.parametrize('mode', ['HALF_ASYNC', 'ASYNC'])
-@pytest.mark.parametrize('more', [{}, {'SPARSE': '1'}, {'SCHEDULE': '1'}])
+@pytest.mark.parametrize("mode", ["HALF_ASYNC", "ASYNC"])
+@pytest.mark.parametrize("more", [{}, {"SPARSE": "1"}, {"SCHEDULE": "1"}])
 def test_asynchronous_modes_train(job, mode, more):
     # A trainer may start when the other is almost done, so its first losses need not be those of an untrained model.
     untrained = 8 / 12 + 4**2  # the loss of output 0: the targets are sums of 8 numbers from [0, 1)
-    for trainer in job.train(steps=60, BY_COMMUNICATOR='started', MODE=mode, **more):
-        losses = trainer['losses']
+    for trainer in job.train(steps=60, BY_COMMUNICATOR="started", MODE=mode, **more):
+        losses = trainer["losses"]
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.25 * untrained, losses
 
 
-CORPUS_JOB = textwrap.dedent('''
+CORPUS_JOB = textwrap.dedent("""
     import json, os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -129,81 +129,84 @@ CORPUS_JOB = textwrap.dedent('''
     np.savez(out + '/trainer0.npz', loss=losses,
              **{'final:' + name: np.array(scope.find_var(name).get_tensor()) for name in start.files})
     exe.close()
-''')
+""")
 
 
-@pytest.mark.parametrize('name, mode', [('linear_sgd_halfasync_1x2', 'HALF_ASYNC'),
-                                        ('linear_sgd_asynccomm_1x2', 'ASYNC')])
+@pytest.mark.parametrize(
+    "name, mode", [("linear_sgd_halfasync_1x2", "HALF_ASYNC"), ("linear_sgd_asynccomm_1x2", "ASYNC")]
+)
 def test_programs_of_fluid_train_through_a_communicator(job, corpus, name, mode):
-    folder = corpus / 'open' / 'dist_numeric' / name
-    if len({len(address) for address in job.environment['ENDPOINTS'].split(',')}) > 1:
-        pytest.skip('a free port has fewer digits than those in the programs')
+    folder = corpus / "open" / "dist_numeric" / name
+    if len({len(address) for address in job.environment["ENDPOINTS"].split(",")}) > 1:
+        pytest.skip("a free port has fewer digits than those in the programs")
     job.script.write_text(CORPUS_JOB)
     job.environment.update(CORPUS_JOB=str(folder), MODE=mode)
     for index in range(2):
-        job.start('pserver', index)
-    job.start('trainer', 0, steps=10)
+        job.start("pserver", index)
+    job.start("trainer", 0, steps=10)
     results = job.wait()
     assert {result[0] for result in results.values()} == {0}, results
-    ours, reference = np.load(job.folder / 'trainer0.npz'), np.load(folder / 'reference.npz')
-    if mode == 'ASYNC':    # the time at which a gradient is applied varies; the first loss does not
-        np.testing.assert_allclose(ours['loss'][0], reference['loss'][0], rtol=1e-4)
-        assert np.isfinite(ours['loss']).all()
+    ours, reference = np.load(job.folder / "trainer0.npz"), np.load(folder / "reference.npz")
+    if mode == "ASYNC":  # the time at which a gradient is applied varies; the first loss does not
+        np.testing.assert_allclose(ours["loss"][0], reference["loss"][0], rtol=1e-4)
+        assert np.isfinite(ours["loss"]).all()
         return
     for key in reference.files:
         np.testing.assert_allclose(ours[key], reference[key], rtol=1e-4, atol=1e-5, err_msg=key)
 
 
 def test_running_without_a_communicator_is_refused_with_advice(job):
-    job.environment['BY_COMMUNICATOR'] = 'made'
+    job.environment["BY_COMMUNICATOR"] = "made"
     job.start_all()
     results = job.wait()
     assert {result[0] for result in results.values()} == {1}, results
-    said = ("goes through the trainer's communicator, which is not running; call "
-            'fluid.communicator.Communicator(program, mode).start() before the first step')
-    assert any(said in results['trainer%d' % i][2] for i in range(2)), results    # the other may get the error first
+    said = (
+        "goes through the trainer's communicator, which is not running; call "
+        "fluid.communicator.Communicator(program, mode).start() before the first step"
+    )
+    assert any(said in results[f"trainer{i}"][2] for i in range(2)), results  # the other may get the error first
 
 
 def transpiled(fluid, **fields):
-    x = fluid.data('x', [None, 4])
+    x = fluid.data("x", [None, 4])
     loss = fluid.layers.mean(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
     config = fluid.DistributeTranspilerConfig()
     for name, value in fields.items():
         setattr(config, name, value)
     t = fluid.DistributeTranspiler(config)
-    t.transpile(0, pservers='10.0.0.1:1,10.0.0.2:1', trainers=2, sync_mode=fields.get('sync_mode', True))
+    t.transpile(0, pservers="10.0.0.1:1,10.0.0.2:1", trainers=2, sync_mode=fields.get("sync_mode", True))
     return t.get_trainer_program()
 
 
-BY_COMMUNICATOR = {'sync_mode': False, 'runtime_split_send_recv': True, 'completely_not_async': True}
+BY_COMMUNICATOR = {"sync_mode": False, "runtime_split_send_recv": True, "completely_not_async": True}
 
 
 def test_settings_that_contradict_the_program_are_refused(fluid):
     Communicator, SYNC = fluid.communicator.Communicator, fluid.communicator.DistributedMode.SYNC
     program = transpiled(fluid, **BY_COMMUNICATOR)
     with pytest.raises(ValueError, match="trainer_id is 1, but the program says 0"):
-        Communicator(program, SYNC, {'trainer_id': 1})
+        Communicator(program, SYNC, {"trainer_id": 1})
     with pytest.raises(ValueError, match="no setting 'communicator_queue'"):
-        Communicator(program, SYNC, envs={'communicator_queue': '1'})
-    with pytest.raises(ValueError, match='send_queue_size must be a whole number'):
-        Communicator(program, SYNC, envs={'communicator_send_queue_size': 'two'})
-    with pytest.raises(ValueError, match='send_queue_size must be from 1 to 1000000, not 0'):
-        Communicator(program, SYNC, envs={'communicator_send_queue_size': 0})
-    with pytest.raises(ValueError, match='use mode HALF_ASYNC.*E-communicator-steps'):
+        Communicator(program, SYNC, envs={"communicator_queue": "1"})
+    with pytest.raises(ValueError, match="send_queue_size must be a whole number"):
+        Communicator(program, SYNC, envs={"communicator_send_queue_size": "two"})
+    with pytest.raises(ValueError, match="send_queue_size must be from 1 to 1000000, not 0"):
+        Communicator(program, SYNC, envs={"communicator_send_queue_size": 0})
+    with pytest.raises(ValueError, match="use mode HALF_ASYNC.*E-communicator-steps"):
         Communicator(program, fluid.communicator.DistributedMode.ASYNC)
     with pytest.raises(ValueError, match="mode GEO needs 'push_vars'"):
         Communicator(program, fluid.communicator.DistributedMode.GEO)
-    with pytest.raises(ValueError, match='tells no communicator of its steps.*E-communicator-program'):
-        Communicator(program, fluid.communicator.DistributedMode.GEO, {'push_vars': {}, 'trainers': 2, 'push_nums': 1})
-    with pytest.raises(ValueError, match='one of DistributedMode'):
+    with pytest.raises(ValueError, match="tells no communicator of its steps.*E-communicator-program"):
+        Communicator(program, fluid.communicator.DistributedMode.GEO, {"push_vars": {}, "trainers": 2, "push_nums": 1})
+    with pytest.raises(ValueError, match="one of DistributedMode"):
         Communicator(program, 7)
-    with pytest.raises(TypeError, match='takes the Program of a trainer, not str'):
-        Communicator('main', SYNC)
+    with pytest.raises(TypeError, match="takes the Program of a trainer, not str"):
+        Communicator("main", SYNC)
 
 
 def test_a_communicator_for_a_program_with_its_own_sends_is_refused(fluid):
-    with pytest.raises(ValueError, match='E-communicator-program'):
+    with pytest.raises(ValueError, match="E-communicator-program"):
         fluid.communicator.Communicator(transpiled(fluid), fluid.communicator.DistributedMode.SYNC)
 
 
@@ -211,10 +214,10 @@ def test_a_second_communicator_is_refused_while_one_runs(fluid):
     program = transpiled(fluid, **BY_COMMUNICATOR)
     mode = fluid.communicator.DistributedMode.SYNC
     first, second = (fluid.communicator.Communicator(program, mode, envs={}) for _ in range(2))
-    second.stop()    # has no effect
+    second.stop()  # has no effect
     first.start()
     try:
-        with pytest.raises(RuntimeError, match='E-communicator-running'):
+        with pytest.raises(RuntimeError, match="E-communicator-running"):
             second.start()
         assert (first.is_running(), second.is_running()) == (True, False)
     finally:

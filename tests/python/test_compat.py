@@ -14,16 +14,17 @@ PACKAGE = pathlib.Path(penstock.__file__).parent
 
 def run(*arguments, code=0, **environment):
     """Runs Python in the same environment, without the alias unless `environment` adds it."""
-    kept = {name: value for name, value in os.environ.items() if name not in ('PYTHONPATH', 'PYTHONUNBUFFERED')}
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUNBUFFERED")}
     variables = dict(kept, **environment)
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=variables,
-                          timeout=120)
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, env=variables, timeout=120
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
 def alias_path():
-    return run('-m', 'penstock.compat', '--path').stdout.strip()
+    return run("-m", "penstock.compat", "--path").stdout.strip()
 
 
 def write(path, text):
@@ -31,7 +32,7 @@ def write(path, text):
     return path
 
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 import paddle
 import paddle.fluid as fluid
@@ -45,60 +46,67 @@ assert sys.modules['paddle.fluid.layers.nn'] is penstock.fluid.layers.nn
 assert RoundRobin is penstock.fluid.transpiler.ps_dispatcher.RoundRobin
 assert penstock.fluid.layers.nn.__spec__.name == 'penstock.fluid.layers.nn'
 print(paddle.__version__, sys.argv[1:], __name__, sys.path[0])
-'''
+"""
 
 
 def test_a_script_runs_as_python_runs_it(tmp_path):
-    script = write(tmp_path / 'train.py', SCRIPT)
-    done = run('-m', 'penstock.compat', script, '--lr', '0.1')
-    assert done.stdout == "1.8.5 ['--lr', '0.1'] __main__ %s\n" % tmp_path
-    assert done.stdout == run(script, '--lr', '0.1', PYTHONPATH=alias_path()).stdout
+    script = write(tmp_path / "train.py", SCRIPT)
+    done = run("-m", "penstock.compat", script, "--lr", "0.1")
+    assert done.stdout == f"1.8.5 ['--lr', '0.1'] __main__ {tmp_path}\n"
+    assert done.stdout == run(script, "--lr", "0.1", PYTHONPATH=alias_path()).stdout
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path):
-    write(tmp_path / 'training.py', 'import paddle, sys; print(paddle.__version__, sys.argv[1:])')
-    done = run('-m', 'penstock.compat', '-m', 'training', 'x', PYTHONPATH=str(tmp_path))
+    write(tmp_path / "training.py", "import paddle, sys; print(paddle.__version__, sys.argv[1:])")
+    done = run("-m", "penstock.compat", "-m", "training", "x", PYTHONPATH=str(tmp_path))
     assert done.stdout == "1.8.5 ['x']\n"
 
 
 def test_child_processes_of_a_script_find_the_alias(tmp_path):
     """Pipe commands of data sets call `python`, which need not be on PATH."""
-    child = write(tmp_path / 'gen.py', 'import paddle.fluid; print("child", paddle.fluid.__name__)')
-    script = write(tmp_path / 'train.py', 'import subprocess, sys\n'
-                   'print(subprocess.run("python %s", shell=True, capture_output=True, text=True).stdout)' % child)
-    assert 'child penstock.fluid' in run('-m', 'penstock.compat', script, PATH='/usr/bin:/bin').stdout
+    child = write(tmp_path / "gen.py", 'import paddle.fluid; print("child", paddle.fluid.__name__)')
+    script = write(
+        tmp_path / "train.py",
+        "import subprocess, sys\n"
+        f'print(subprocess.run("python {child}", shell=True, capture_output=True, text=True).stdout)',
+    )
+    assert "child penstock.fluid" in run("-m", "penstock.compat", script, PATH="/usr/bin:/bin").stdout
 
 
 def test_the_exit_status_is_that_of_the_script(tmp_path):
-    script = write(tmp_path / 'train.py', 'import paddle\ndef train():\n    raise ValueError("of mine")\ntrain()\n')
-    lines = run('-m', 'penstock.compat', script, code=1).stderr.splitlines()
+    script = write(tmp_path / "train.py", 'import paddle\ndef train():\n    raise ValueError("of mine")\ntrain()\n')
+    lines = run("-m", "penstock.compat", script, code=1).stderr.splitlines()
     assert lines == run(script, code=1, PYTHONPATH=alias_path()).stderr.splitlines()
-    assert [line for line in lines if 'File' in line] == [
-        '  File "%s", line 4, in <module>' % script, '  File "%s", line 3, in train' % script
+    assert [line for line in lines if "File" in line] == [
+        f'  File "{script}", line 4, in <module>',
+        f'  File "{script}", line 3, in train',
     ]
-    assert run('-m', 'penstock.compat', write(script, 'raise SystemExit(7)'), code=7).stderr == ''
+    assert run("-m", "penstock.compat", write(script, "raise SystemExit(7)"), code=7).stderr == ""
 
 
 def test_errors_name_the_line_of_the_script(tmp_path):
-    script = write(tmp_path / 'train.py', 'import paddle.fluid as fluid\n'
-                   'x = fluid.data("x", [2, 3])\ny = fluid.data("y", [2, 3])\nfluid.layers.mul(x, y)\n')
-    assert 'train.py:4 in <module>' in run('-m', 'penstock.compat', script, code=1).stderr
+    script = write(
+        tmp_path / "train.py",
+        "import paddle.fluid as fluid\n"
+        'x = fluid.data("x", [2, 3])\ny = fluid.data("y", [2, 3])\nfluid.layers.mul(x, y)\n',
+    )
+    assert "train.py:4 in <module>" in run("-m", "penstock.compat", script, code=1).stderr
 
 
 def test_options_of_python_reach_the_script(tmp_path):
-    script = write(tmp_path / 'train.py', 'import sys\nprint(sys.flags.optimize, sys.stdout.write_through)')
-    assert run('-u', '-O', '-m', 'penstock.compat', script).stdout == '1 True\n'
-    assert run('-m', 'penstock.compat', script).stdout == '0 False\n'
-    assert 'E-compat-environment' in run('-E', '-m', 'penstock.compat', script, code=2).stderr
+    script = write(tmp_path / "train.py", "import sys\nprint(sys.flags.optimize, sys.stdout.write_through)")
+    assert run("-u", "-O", "-m", "penstock.compat", script).stdout == "1 True\n"
+    assert run("-m", "penstock.compat", script).stdout == "0 False\n"
+    assert "E-compat-environment" in run("-E", "-m", "penstock.compat", script, code=2).stderr
 
 
 def test_a_command_line_without_a_script_shows_how_to_write_one():
-    assert run('-m', 'penstock.compat', code=2).stderr.startswith('usage: python -m penstock.compat SCRIPT')
-    assert run('-m', 'penstock.compat', '--help').stdout.startswith('usage: python -m penstock.compat SCRIPT')
+    assert run("-m", "penstock.compat", code=2).stderr.startswith("usage: python -m penstock.compat SCRIPT")
+    assert run("-m", "penstock.compat", "--help").stdout.startswith("usage: python -m penstock.compat SCRIPT")
 
 
 def test_install_in_a_running_interpreter():
-    text = '''
+    text = """
 import subprocess, sys
 import penstock.compat
 for _ in range(2):
@@ -107,50 +115,50 @@ import paddle.fluid.layers
 assert paddle.fluid.layers is sys.modules['penstock.fluid.layers']
 assert sys.path.count(penstock.compat.path()) == 1
 subprocess.run([sys.executable, '-c', 'import paddle; print(paddle.__version__)'], check=True)
-'''
-    assert run('-c', text).stdout == '1.8.5\n'
+"""
+    assert run("-c", text).stdout == "1.8.5\n"
 
 
 def test_an_already_imported_paddle_is_refused(tmp_path):
-    write(tmp_path / 'paddle.py', '')
-    text = 'import paddle, penstock.compat\npenstock.compat.install()'
-    error = run('-c', text, code=1, PYTHONPATH=str(tmp_path)).stderr
-    assert 'another paddle is imported already, from %s   [E-compat-paddle-loaded]' % (tmp_path / 'paddle.py') in error
+    write(tmp_path / "paddle.py", "")
+    text = "import paddle, penstock.compat\npenstock.compat.install()"
+    error = run("-c", text, code=1, PYTHONPATH=str(tmp_path)).stderr
+    assert f"another paddle is imported already, from {tmp_path / 'paddle.py'}   [E-compat-paddle-loaded]" in error
 
 
 def test_the_alias_finds_its_penstock_package():
     """In a Python without Penstock on sys.path: the alias is inside the package."""
-    text = '''
+    text = """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder not in %r]
 import paddle
 print(paddle.__version__)
-''' % [str(PACKAGE.parent)]
-    assert run('-c', text, PYTHONPATH=alias_path()).stdout == '1.8.5\n'
+""" % [str(PACKAGE.parent)]
+    assert run("-c", text, PYTHONPATH=alias_path()).stdout == "1.8.5\n"
 
 
 def test_importing_a_module_keeps_the_function_of_its_name():
-    text = '''
+    text = """
 import paddle.fluid as fluid
 import paddle.fluid.data, paddle.fluid.layers.io, paddle.fluid.input
 assert callable(fluid.data) and fluid.data.__module__ == 'penstock.fluid.data'
-'''
-    run('-c', text, PYTHONPATH=alias_path())
+"""
+    run("-c", text, PYTHONPATH=alias_path())
 
 
 def test_a_missing_module_error_names_the_requested_module():
-    text = 'import paddle.fluid.layers.nothing'
-    error = run('-c', text, code=1, PYTHONPATH=alias_path()).stderr
+    text = "import paddle.fluid.layers.nothing"
+    error = run("-c", text, code=1, PYTHONPATH=alias_path()).stderr
     assert error.endswith("ModuleNotFoundError: No module named 'paddle.fluid.layers.nothing'\n")
 
 
-@pytest.mark.parametrize('module', ['paddle.distributed.launch', 'paddle.distributed.launch_ps'])
+@pytest.mark.parametrize("module", ["paddle.distributed.launch", "paddle.distributed.launch_ps"])
 def test_the_launchers_take_fluids_options(tmp_path, module):
-    script = write(tmp_path / 'train.py', 'import os, paddle\nprint("role", os.environ["TRAINING_ROLE"])')
-    logs = tmp_path / 'logs'
-    run('-m', 'penstock.compat', '-m', module, '--worker_num', '1', '--server_num', '1', '--log_dir', logs, script)
-    assert 'role TRAINER' in (logs / 'workerlog.0').read_text()
-    assert 'role PSERVER' in (logs / 'serverlog.0').read_text()
+    script = write(tmp_path / "train.py", 'import os, paddle\nprint("role", os.environ["TRAINING_ROLE"])')
+    logs = tmp_path / "logs"
+    run("-m", "penstock.compat", "-m", module, "--worker_num", "1", "--server_num", "1", "--log_dir", logs, script)
+    assert "role TRAINER" in (logs / "workerlog.0").read_text()
+    assert "role PSERVER" in (logs / "serverlog.0").read_text()
 
 
 def imports_of(path):
@@ -158,19 +166,19 @@ def imports_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from ('%s.%s' % (node.module, alias.name) for alias in node.names)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_nothing_of_penstock_imports_the_alias():
-    sources = [path for path in PACKAGE.rglob('*.py') if 'compat' not in path.relative_to(PACKAGE).parts]
+    sources = [path for path in PACKAGE.rglob("*.py") if "compat" not in path.relative_to(PACKAGE).parts]
     assert len(sources) > 50
     for path in sources:
         for name in imports_of(path):
-            assert not (name + '.').startswith(('penstock.compat.', 'paddle.')), '%s imports %s' % (path, name)
+            assert not (name + ".").startswith(("penstock.compat.", "paddle.")), f"{path} imports {name}"
 
 
 def test_a_fetched_array_of_one_element_converts_to_a_number():
-    text = '''
+    text = """
 import math
 import numpy, paddle.fluid as fluid
 x = fluid.data('x', [None, 1])
@@ -185,13 +193,13 @@ try:
     float(rows)
 except TypeError as error:
     print(error)
-'''
-    done = run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path())
-    assert 'only' in done.stdout and done.stdout.endswith('\n')
+"""
+    done = run("-W", "ignore", "-c", text, PYTHONPATH=alias_path())
+    assert "only" in done.stdout and done.stdout.endswith("\n")
 
 
 def test_an_empty_fetched_array_is_a_vector_as_in_fluid():
-    text = '''
+    text = """
 import numpy, paddle.fluid as fluid
 x = fluid.data('x', [None, 3], lod_level=1)
 exe = fluid.Executor(fluid.CPUPlace())
@@ -201,12 +209,12 @@ assert tensor.shape() == [0] and tensor.lod() == [[0, 0, 0]]
 some, = exe.run(feed={'x': fluid.create_lod_tensor(numpy.ones((2, 3), 'float32'), [[2]], fluid.CPUPlace())},
                 fetch_list=[x], return_numpy=False)
 print(some.shape())
-'''
-    assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == '[2, 3]\n'
+"""
+    assert run("-W", "ignore", "-c", text, PYTHONPATH=alias_path()).stdout == "[2, 3]\n"
 
 
 def test_a_version_set_by_a_script_is_used():
-    text = '''
+    text = """
 import random, warnings
 import numpy as np, paddle, paddle.fluid as fluid, paddle.version as version
 from paddle.check_import_scipy import check_import_scipy
@@ -223,12 +231,12 @@ assert np.reshape(np.zeros(4), newshape=(2, -1)).shape == (2, 2)
 assert np.reshape(np.zeros(4), [2, 2], 'C').shape == (2, 2)
 assert sorted(random.sample({1, 2, 3}, 3)) == [1, 2, 3] and len(random.Random(1).sample([1, 2], 1)) == 1
 print('done')
-'''
-    assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == 'done\n'
+"""
+    assert run("-W", "ignore", "-c", text, PYTHONPATH=alias_path()).stdout == "done\n"
 
 
 def test_names_removed_from_numpy_and_python_are_restored():
-    text = '''
+    text = """
 import collections, inspect, time
 import numpy as np
 import paddle
@@ -237,12 +245,12 @@ assert not np.zeros(1, np.bool)[0]
 assert np.product([2, 3]) == 6 and np.asscalar(np.array([5])) == 5 and np.NaN != np.NaN and np.Inf > 1
 assert isinstance([], collections.Iterable) and time.clock() <= time.clock()
 assert inspect.getargspec(lambda a, b=1: 0)[:1] == (['a', 'b'],)
-'''
-    assert run('-W', 'error', '-c', text, PYTHONPATH=alias_path()).stdout == ''
+"""
+    assert run("-W", "error", "-c", text, PYTHONPATH=alias_path()).stdout == ""
 
 
 def test_empty_fetched_tensors_are_vectors_as_in_fluid():
-    text = '''
+    text = """
 import numpy as np
 import paddle.fluid as fluid
 x = fluid.data('x', [-1, 4], lod_level=1)
@@ -251,12 +259,12 @@ exe = fluid.Executor(fluid.CPUPlace())
 y = fluid.layers.scale(x, 2.0)
 assert exe.run(feed={'x': fed}, fetch_list=[y], return_numpy=False)[0].lod() == [[0, 0]]
 print(exe.run(feed={'x': np.zeros((0, 4), 'float32')}, fetch_list=[y])[0].shape)
-'''
-    assert run('-c', text, PYTHONPATH=alias_path()).stdout == '(0,)\n'
+"""
+    assert run("-c", text, PYTHONPATH=alias_path()).stdout == "(0,)\n"
 
 
 def test_small_modules_behave_as_in_paddle():
-    text = '''
+    text = """
 import paddle, os
 from paddle.compat import to_text, to_bytes, floor_division, get_exception_message
 import paddle.compat as cpt
@@ -273,5 +281,5 @@ paddle.version.show()
 plot = paddle.utils.Ploter('loss')
 plot.append('loss', 0, 1.0)
 plot.plot('nowhere/curve.png')
-'''
-    assert 'full_version: 1.8.5\n' in run('-c', text, PYTHONPATH=alias_path(), DISABLE_PLOT='True').stdout
+"""
+    assert "full_version: 1.8.5\n" in run("-c", text, PYTHONPATH=alias_path(), DISABLE_PLOT="True").stdout

@@ -7,7 +7,7 @@ import sys
 import numpy
 import pytest
 
-HOUSES = '''
+HOUSES = """
 import argparse
 import os
 import sys
@@ -65,39 +65,57 @@ def main():
 
 if __name__ == '__main__':
     main()
-'''
+"""
 
 
 @pytest.fixture
 def folder(tmp_path):
     """With the script, and a home that holds its data."""
-    data = tmp_path / 'home' / '.cache' / 'paddle' / 'dataset' / 'uci_housing'
+    data = tmp_path / "home" / ".cache" / "paddle" / "dataset" / "uci_housing"
     data.mkdir(parents=True)
     random = numpy.random.RandomState(3)
     features = random.rand(200, 13)
     rows = numpy.hstack([features, features @ random.rand(13, 1) * 10 + 5])
-    (data / 'housing.data').write_text('\n'.join(' '.join('%.5f' % value for value in row) for row in rows))
-    (tmp_path / 'train.py').write_text(HOUSES)
+    (data / "housing.data").write_text("\n".join(" ".join(f"{value:.5f}" for value in row) for row in rows))
+    (tmp_path / "train.py").write_text(HOUSES)
     return tmp_path
 
 
 def run(folder, *arguments):
-    variables = dict(os.environ, HOME=str(folder / 'home'), OMP_NUM_THREADS='1')
-    variables.pop('PYTHONPATH', None)
-    done = subprocess.run([sys.executable, '-W', 'ignore', '-m', 'penstock.compat', *map(str, arguments)], cwd=folder,
-                          env=variables, capture_output=True, text=True, timeout=300)
+    variables = dict(os.environ, HOME=str(folder / "home"), OMP_NUM_THREADS="1")
+    variables.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "penstock.compat", *map(str, arguments)],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_a_script_trains_on_one_machine(folder):
-    out = run(folder, 'train.py')
-    assert 'Cost ' in out and 'elementwise_add_grad' in out
-    assert (folder / 'profile.json').stat().st_size > 1000 and (folder / 'model' / '__model__').exists()
+    out = run(folder, "train.py")
+    assert "Cost " in out and "elementwise_add_grad" in out
+    assert (folder / "profile.json").stat().st_size > 1000 and (folder / "model" / "__model__").exists()
 
 
 def test_a_script_trains_with_parameter_servers(folder):
-    run(folder, '-m', 'paddle.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir', 'logs',
-        'train.py', '--is_local', '0')
+    run(
+        folder,
+        "-m",
+        "paddle.distributed.launch",
+        "--server_num",
+        "2",
+        "--worker_num",
+        "2",
+        "--log_dir",
+        "logs",
+        "train.py",
+        "--is_local",
+        "0",
+    )
     for trainer in (0, 1):
-        assert 'Cost ' in (folder / 'logs' / ('workerlog.%d' % trainer)).read_text()
+        assert "Cost " in (folder / "logs" / (f"workerlog.{trainer}")).read_text()

@@ -120,74 +120,86 @@ NET = PLAIN_NET + textwrap.dedent('''
             L.assign(p - p * p * 0.1, p)
 ''')
 
-KINDS = ['lookahead', 'lookahead_of_adam', 'lookahead_of_rows', 'fluids_lookahead', 'cases', 'functions', 'returned',
-         'by_its_norm', 'state_alone', 'decay_without_role']
-JOBS = [(kind, 1 << 20) for kind in KINDS] + [('fluids_lookahead', 10000)]
+KINDS = [
+    "lookahead",
+    "lookahead_of_adam",
+    "lookahead_of_rows",
+    "fluids_lookahead",
+    "cases",
+    "functions",
+    "returned",
+    "by_its_norm",
+    "state_alone",
+    "decay_without_role",
+]
+JOBS = [(kind, 1 << 20) for kind in KINDS] + [("fluids_lookahead", 10000)]
 
 
-@pytest.mark.parametrize('kind, chunk_bytes', JOBS)
+@pytest.mark.parametrize("kind, chunk_bytes", JOBS)
 def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind, chunk_bytes):
     saved, local = train(tmp_path, kind, net=NET, CHUNK_BYTES=str(chunk_bytes))
     require_one_machines(saved, {name: value for name, value in local.items() if name in saved[0]}, loss_rtol=1e-3)
 
 
-@pytest.mark.parametrize('kind', ['by_its_norm', 'decay_without_role'])
+@pytest.mark.parametrize("kind", ["by_its_norm", "decay_without_role"])
 def test_one_trainer_of_an_asynchronous_job_equals_one_machine(tmp_path, kind):
-    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE='async')
+    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE="async")
     for name, value in local.items():
         np.testing.assert_allclose(saved[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize('kind', ['lookahead', 'fluids_lookahead'])
+@pytest.mark.parametrize("kind", ["lookahead", "fluids_lookahead"])
 def test_geo_trainers_update_slow_weights_themselves(tmp_path, kind):
-    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE='geo')
+    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE="geo")
     assert set(saved) == set(local)
 
 
 def transpiled(fluid, kind, **options):
     names = {}
-    exec(compile(NET, 'net', 'exec'), names)
-    names['build'](kind)
-    return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2,
-                              **options)
+    exec(compile(NET, "net", "exec"), names)
+    names["build"](kind)
+    return penstock.transpile(
+        fluid.default_main_program(), fluid.default_startup_program(), "a:1,b:1", trainers=2, **options
+    )
 
 
 def test_slow_weights_are_sliced_and_moved_to_the_pservers(fluid):
-    roles = transpiled(fluid, 'lookahead')
+    roles = transpiled(fluid, "lookahead")
     for program in (roles.trainers[0].main, roles.trainers[0].startup):
-        assert not any('@SLOW' in name for name in program.global_block().vars)
-    shapes = [role.main.global_block().var('wide@SLOW').shape for role in roles.pservers.values()]
+        assert not any("@SLOW" in name for name in program.global_block().vars)
+    shapes = [role.main.global_block().var("wide@SLOW").shape for role in roles.pservers.values()]
     assert shapes == [(4, 2400), (4, 2400)]
 
 
-@pytest.mark.parametrize('kind', ['lookahead', 'cases', 'state_alone'])
-@pytest.mark.parametrize('options', [{'sync': False}, {'sync': False, 'runtime_split_send_recv': True}])
+@pytest.mark.parametrize("kind", ["lookahead", "cases", "state_alone"])
+@pytest.mark.parametrize("options", [{"sync": False}, {"sync": False, "runtime_split_send_recv": True}])
 def test_conditions_on_the_step_number_require_sync_mode(fluid, kind, options):
     with pytest.raises(penstock.ProgramError) as error:
         transpiled(fluid, kind, **options)
-    assert error.value.id == 'E-plan-update-op' and 'use a synchronous mode or geo mode' in str(error.value)
+    assert error.value.id == "E-plan-update-op" and "use a synchronous mode or geo mode" in str(error.value)
 
 
 def test_global_clipping_works_with_conditional_updates(fluid):
     names = {}
-    exec(compile(NET, 'net', 'exec'), names)
-    loss = names['cost']()
+    exec(compile(NET, "net", "exec"), names)
+    loss = names["cost"]()
     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0))
     fluid.optimizer.LookaheadOptimizer(fluid.optimizer.Adam(0.1), k=2).minimize(loss)
-    roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2,
-                               clip='global')
-    assert 'increment' not in [op.type for op in roles.trainers[0].main.global_block().ops]
+    roles = penstock.transpile(
+        fluid.default_main_program(), fluid.default_startup_program(), "a:1,b:1", trainers=2, clip="global"
+    )
+    assert "increment" not in [op.type for op in roles.trainers[0].main.global_block().ops]
 
 
 def test_random_numbers_under_a_condition_are_refused(fluid):
     layers = fluid.layers
-    loss = layers.mean(layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w', bias_attr=False))
-    (p, g), = fluid.optimizer.SGD(0.1).minimize(loss)[1]
-    due = layers.reduce_sum(p) > layers.fill_constant([1], 'float32', 0.0)
+    loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 1, param_attr="w", bias_attr=False))
+    ((p, g),) = fluid.optimizer.SGD(0.1).minimize(loss)[1]
+    due = layers.reduce_sum(p) > layers.fill_constant([1], "float32", 0.0)
     with fluid.default_main_program()._optimized_guard([p, g]):
         with layers.Switch() as switch:
             with switch.case(due):
-                layers.assign(p * layers.uniform_random([1], 'float32'), p)
+                layers.assign(p * layers.uniform_random([1], "float32"), p)
     with pytest.raises(penstock.ProgramError) as error:
-        penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1', trainers=2)
-    assert error.value.id == 'E-plan-update-op'
+        penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), "a:1", trainers=2)
+    assert error.value.id == "E-plan-update-op"

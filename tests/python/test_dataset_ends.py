@@ -8,7 +8,7 @@ import pytest
 
 WAIT_S = 120
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 import penstock.fluid as fluid
 kind, threads = sys.argv[1], int(sys.argv[2])
@@ -32,20 +32,25 @@ try:
 except KeyboardInterrupt:
     print('interrupted', flush=True)
     sys.exit(5)
-'''
+"""
 
 
-@pytest.mark.parametrize('kind', ['QueueDataset', 'InMemoryDataset'])
-@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_ends_a_pass_whose_commands_never_end(tmp_path, kind, threads):
-    process = subprocess.Popen([sys.executable, '-c', SCRIPT, kind, str(threads)], cwd=tmp_path, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, kind, str(threads)],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
-        for _ in range(threads):    # every command that is started has written, and waits forever
-            assert process.stderr.readline() == 'waiting\n'
+        for _ in range(threads):  # every command that is started has written, and waits forever
+            assert process.stderr.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=WAIT_S)
     finally:
         process.kill()
         process.communicate()
-    assert (process.returncode, out) == (5, 'interrupted\n')
+    assert (process.returncode, out) == (5, "interrupted\n")

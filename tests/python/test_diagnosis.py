@@ -10,23 +10,36 @@ import time
 import urllib.error
 import urllib.request
 
+import penstock
 import pytest
 from launched import TRAIN
 from test_launch import LAUNCH, WAIT_S, launch, write_script
 
-import penstock
-
 HERE = os.path.dirname(penstock.__file__)
-TOOL = next(filter(os.path.exists, (os.path.join(HERE, "bin", "penstock"),  # installed, or built
-                                    os.path.join(HERE, "..", "..", "tools", "penstock"))), "")
+TOOL = next(
+    filter(
+        os.path.exists,
+        (
+            os.path.join(HERE, "bin", "penstock"),  # installed, or built
+            os.path.join(HERE, "..", "..", "tools", "penstock"),
+        ),
+    ),
+    "",
+)
 PROLOGUE = "import pathlib\nprint('pid', os.getpid(), flush=True)\n"
 
 
 @contextlib.contextmanager
 def running(folder, *arguments, environment=None):
     """A launcher, which ends with its roles at the end of the `with` block."""
-    process = subprocess.Popen([*LAUNCH, *arguments], cwd=folder, env={**os.environ, **(environment or {})}, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*LAUNCH, *arguments],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         yield process
     finally:
@@ -76,37 +89,61 @@ def steps_of(folder, role):
 
 
 def test_waiting_roles_and_the_launcher_name_a_stopped_trainer(tmp_path):
-    with running(tmp_path, "--server_num", "1", "--worker_num", "2", "--hang_timeout", "3", "--metrics", "0",
-                 script(tmp_path), "1000000", environment={"PENSTOCK_REPORT_AFTER": "0.3"}) as launcher:
+    with running(
+        tmp_path,
+        "--server_num",
+        "1",
+        "--worker_num",
+        "2",
+        "--hang_timeout",
+        "3",
+        "--metrics",
+        "0",
+        script(tmp_path),
+        "1000000",
+        environment={"PENSTOCK_REPORT_AFTER": "0.3"},
+    ) as launcher:
         wait_until(lambda: steps_of(tmp_path, "trainer.0") > 3)
         os.kill(pid_of(tmp_path, "workerlog.1"), signal.SIGSTOP)
         _, errors = launcher.communicate(timeout=WAIT_S)
     assert launcher.returncode == 1, errors
     said = "\n".join(lines_of(tmp_path, "workerlog.0"))
-    assert re.search(r"waiting \d+ s in step \d+: version \d+ of \S+ (\(rows .*\) )?on pserver \S+, which waits for "
-                     r"trainer 1 \(last heard \d+ s ago\); that server was last heard \d+ s ago", said), said
-    assert re.search(r"trainer 0 has waited \d+ s for .* which waits for trainer 1",
-                     "\n".join(lines_of(tmp_path, "serverlog.0")))
+    assert re.search(
+        r"waiting \d+ s in step \d+: version \d+ of \S+ (\(rows .*\) )?on pserver \S+, which waits for "
+        r"trainer 1 \(last heard \d+ s ago\); that server was last heard \d+ s ago",
+        said,
+    ), said
+    assert re.search(
+        r"trainer 0 has waited \d+ s for .* which waits for trainer 1", "\n".join(lines_of(tmp_path, "serverlog.0"))
+    )
     assert "[E-launch-hang]" in errors
-    assert re.search(r"^cause: trainer 1 is stopped by a signal at step \d+ \(last event: .* \d+\.\d s ago\); "
-                     r"pserver 0 and trainer 0 wait for it$", errors.splitlines()[-1]), errors
+    assert re.search(
+        r"^cause: trainer 1 is stopped by a signal at step \d+ \(last event: .* \d+\.\d s ago\); "
+        r"pserver 0 and trainer 0 wait for it$",
+        errors.splitlines()[-1],
+    ), errors
     recorded = [json.loads(line) for line in lines_of(tmp_path, "flight.trainer.1.jsonl")]
     assert recorded[0]["role"] == "trainer 1" and recorded[0]["events"] == len(recorded) - 1 > 10
     assert {"step ended", "push sent", "push taken", "pull asked", "pull answered"} <= {
-        event["kind"] for event in recorded[1:]}
+        event["kind"] for event in recorded[1:]
+    }
     assert {"gradient taken", "block run", "published", "peer came"} <= {
-        json.loads(line).get("kind") for line in lines_of(tmp_path, "flight.pserver.0.jsonl")}
+        json.loads(line).get("kind") for line in lines_of(tmp_path, "flight.pserver.0.jsonl")
+    }
 
 
 def test_the_last_event_of_a_killed_trainer_is_reported(tmp_path):
-    with running(tmp_path, "--server_num", "1", "--worker_num", "2", "--metrics", "0", script(tmp_path),
-                 "1000000") as launcher:
+    with running(
+        tmp_path, "--server_num", "1", "--worker_num", "2", "--metrics", "0", script(tmp_path), "1000000"
+    ) as launcher:
         wait_until(lambda: steps_of(tmp_path, "trainer.0") > 3)
         os.kill(pid_of(tmp_path, "workerlog.1"), signal.SIGKILL)
         _, errors = launcher.communicate(timeout=WAIT_S)
     assert launcher.returncode == 1, errors
-    assert re.search(r"^cause: trainer 1 was killed by SIGKILL at step \d+ \(last event: .* \d+\.\d s before\)",
-                     errors.splitlines()[-1]), errors
+    assert re.search(
+        r"^cause: trainer 1 was killed by SIGKILL at step \d+ \(last event: .* \d+\.\d s before\)",
+        errors.splitlines()[-1],
+    ), errors
 
 
 def answered(receipts):
@@ -119,8 +156,10 @@ def answered(receipts):
 def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
     result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", script(tmp_path), "5")
     assert result.returncode == 0, result.stderr
-    receipts = {role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())
-                for role in ("trainer.0", "trainer.1", "pserver.0", "pserver.1")}
+    receipts = {
+        role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())
+        for role in ("trainer.0", "trainer.1", "pserver.0", "pserver.1")
+    }
     assert [receipts[role]["steps"] for role in receipts] == [5, 5, 5, 5]
     sent = sum(receipts[role]["bytes_out"] for role in ("trainer.0", "trainer.1"))
     received = sum(receipts[role]["bytes_in"] for role in ("pserver.0", "pserver.1"))
@@ -129,8 +168,13 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
     assert all(receipts[role]["exposed_s"] > 0 and receipts[role]["peers"] for role in ("trainer.0", "trainer.1"))
     assert all(receipt["staleness"] == [] for receipt in receipts.values())
     table = [line for line in result.stdout.splitlines() if re.match(r"(role|trainer \d|pserver \d) ", line)]
-    assert [line.split("  ")[0].strip() for line in table] == ["role", "pserver 0", "pserver 1", "trainer 0",
-                                                               "trainer 1"]
+    assert [line.split("  ")[0].strip() for line in table] == [
+        "role",
+        "pserver 0",
+        "pserver 1",
+        "trainer 0",
+        "trainer 1",
+    ]
     assert "receipt: 5 steps in" in "\n".join(lines_of(tmp_path, "workerlog.0"))
     assert not list((tmp_path / "mylog").glob("flight.*"))
 
@@ -138,8 +182,10 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
 def test_asynchronous_servers_report_staleness(tmp_path):
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", script(tmp_path, "sync_mode=False, "), "20")
     assert result.returncode == 0, result.stderr
-    receipts = {role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())
-                for role in ("trainer.0", "trainer.1", "pserver.0")}
+    receipts = {
+        role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())
+        for role in ("trainer.0", "trainer.1", "pserver.0")
+    }
     assert answered(receipts) > 0
     receipt = receipts["pserver.0"]
     assert receipt["updates"] == 2 * 2 * 20  # of each parameter, with each gradient of each trainer
@@ -147,8 +193,10 @@ def test_asynchronous_servers_report_staleness(tmp_path):
     assert "staleness" in "\n".join(lines_of(tmp_path, "serverlog.0"))
 
 
-SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*\})? '
-                    r'(-?[0-9.]+(?:e[+-]?[0-9]+)?|\+Inf|-Inf|NaN)')
+SAMPLE = re.compile(
+    r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*\})? '
+    r"(-?[0-9.]+(?:e[+-]?[0-9]+)?|\+Inf|-Inf|NaN)"
+)
 
 
 def parse(text):
@@ -182,21 +230,24 @@ def test_metrics_are_in_prometheus_format_and_top_shows_them(tmp_path):
             assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             families = parse(answer.read().decode())
         assert families["penstock_steps_total"][0] == "counter"
-        (_, labels, sent), = families["penstock_sent_bytes_total"][1]
+        ((_, labels, sent),) = families["penstock_sent_bytes_total"][1]
         assert sent > 0 and labels.startswith('{role="trainer 0",peer="pserver 127.0.0.1:')
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(f"http://{address}/", timeout=30)
         if not TOOL:
             pytest.skip("the tool is not built")
-        top = subprocess.run([TOOL, "top", "--once", "mylog"], cwd=tmp_path, capture_output=True, text=True,
-                             timeout=WAIT_S)
+        top = subprocess.run(
+            [TOOL, "top", "--once", "mylog"], cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S
+        )
         assert top.returncode == 0, top.stderr
         rows = top.stdout.splitlines()
         assert rows[0].split()[:3] == ["role", "steps", "steps/s"]
         assert rows[1].startswith("pserver 0") and rows[2].startswith("trainer 0") and "/s" in rows[2]
-        given = subprocess.run([TOOL, "top", "--once", address, "127.0.0.1:1"], capture_output=True, text=True,
-                               timeout=WAIT_S)
+        given = subprocess.run(
+            [TOOL, "top", "--once", address, "127.0.0.1:1"], capture_output=True, text=True, timeout=WAIT_S
+        )
         assert "trainer 0" in given.stdout and "does not answer" in given.stdout
-    gone = subprocess.run([TOOL, "top", "--once", "mylog"], cwd=tmp_path, capture_output=True, text=True,
-                          timeout=WAIT_S)
+    gone = subprocess.run(
+        [TOOL, "top", "--once", "mylog"], cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S
+    )
     assert gone.returncode == 2 and "E-top-nobody" in gone.stderr

@@ -17,14 +17,14 @@ import textwrap
 import pytest
 from test_examples import example_of
 
-AT_LEAST = 400    # names; a rule that finds none would pass
-SECTION = re.compile(r'([A-Z]\w+):$')
-ENTRY = re.compile(r'    \*{0,2}(\w+) \((.+?)\): \S')
+AT_LEAST = 400  # names; a rule that finds none would pass
+SECTION = re.compile(r"([A-Z]\w+):$")
+ENTRY = re.compile(r"    \*{0,2}(\w+) \((.+?)\): \S")
 NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
-_GENERATE = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'docs' / 'generate.py'
-_SPEC = importlib.util.spec_from_file_location('generate', _GENERATE)
-generate = importlib.util.module_from_spec(_SPEC)    # says which names have an entry in the pages
+_GENERATE = pathlib.Path(__file__).resolve().parents[2] / "python" / "docs" / "generate.py"
+_SPEC = importlib.util.spec_from_file_location("generate", _GENERATE)
+generate = importlib.util.module_from_spec(_SPEC)  # says which names have an entry in the pages
 _SPEC.loader.exec_module(generate)
 
 
@@ -34,11 +34,11 @@ def _functions_and_classes():
     for _, module in generate.public_modules():
         for name in generate.public_names(module):
             thing = getattr(module, name, None)
-            ours = getattr(thing, '__module__', None) or ''
-            if (inspect.isfunction(thing) or inspect.isclass(thing)) and ours.startswith('penstock'):
+            ours = getattr(thing, "__module__", None) or ""
+            if (inspect.isfunction(thing) or inspect.isclass(thing)) and ours.startswith("penstock"):
                 if id(thing) not in seen:
                     seen.add(id(thing))
-                    yield '%s.%s' % (module.__name__, name), thing
+                    yield f"{module.__name__}.{name}", thing
 
 
 def _members():
@@ -47,13 +47,13 @@ def _members():
     public, seen = generate.public_classes(), set()
     for where, owner in _functions_and_classes():
         for holder in owner.__mro__ if inspect.isclass(owner) else ():
-            if holder is not owner and (id(holder) in public or not holder.__module__.startswith('penstock')):
+            if holder is not owner and (id(holder) in public or not holder.__module__.startswith("penstock")):
                 continue
             for name, member in vars(holder).items():
-                inner = getattr(member, '__func__', getattr(member, 'fget', member))
-                if not name.startswith('_') and inspect.isfunction(inner) and id(inner) not in seen:
+                inner = getattr(member, "__func__", getattr(member, "fget", member))
+                if not name.startswith("_") and inspect.isfunction(inner) and id(inner) not in seen:
                     seen.add(id(inner))
-                    yield '%s.%s' % (where, name), holder, member
+                    yield f"{where}.{name}", holder, member
 
 
 def sections(docstring):
@@ -63,7 +63,7 @@ def sections(docstring):
         heading = SECTION.match(line)
         if heading:
             current = found.setdefault(heading[1], [])
-        elif current is not None and (not line.strip() or line.startswith(' ')):
+        elif current is not None and (not line.strip() or line.startswith(" ")):
             current.append(line)
         else:
             current = None
@@ -89,42 +89,42 @@ def _gives(node):
 def missing_in(docstring, function, skip_first=False):
     """The parts of the function's signature and body that its docstring lacks."""
     if not docstring:
-        return ['a docstring']
+        return ["a docstring"]
     found, missing = sections(docstring), []
-    entries = [ENTRY.match(line) for line in found.get('Args', ())]
+    entries = [ENTRY.match(line) for line in found.get("Args", ())]
     documented = [entry[1] for entry in entries if entry]
-    untyped = [line for line in found.get('Args', ()) if re.match(r'    \S', line) and not ENTRY.match(line)]
-    missing += ['a name and a type in %r' % line.strip() for line in untyped]
+    untyped = [line for line in found.get("Args", ()) if re.match(r"    \S", line) and not ENTRY.match(line)]
+    missing += [f"a name and a type in {line.strip()!r}" for line in untyped]
     parameters = list(inspect.signature(function).parameters)[skip_first:]
-    missing += ['the argument %s' % name for name in parameters if name not in documented and name[0] != '_']
-    missing += ['an argument %s in the signature' % name for name in documented if name not in parameters]
+    missing += [f"the argument {name}" for name in parameters if name not in documented and name[0] != "_"]
+    missing += [f"an argument {name} in the signature" for name in documented if name not in parameters]
     nodes = list(_own_nodes(function))
-    if any(map(_gives, nodes)) and not {'Returns', 'Yields'} & set(found):
-        missing.append('Returns')
-    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes) and not {'Returns', 'Yields'} & set(found):
-        missing.append('Yields')
-    if any(isinstance(node, ast.Raise) and node.exc is not None for node in nodes) and 'Raises' not in found:
-        missing.append('Raises')
+    if any(map(_gives, nodes)) and not {"Returns", "Yields"} & set(found):
+        missing.append("Returns")
+    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes) and not {"Returns", "Yields"} & set(found):
+        missing.append("Yields")
+    if any(isinstance(node, ast.Raise) and node.exc is not None for node in nodes) and "Raises" not in found:
+        missing.append("Raises")
     return missing
 
 
 def _missing_in_class(thing):
-    docstring = inspect.cleandoc(vars(thing).get('__doc__') or '')
+    docstring = inspect.cleandoc(vars(thing).get("__doc__") or "")
     if not docstring:
-        return ['a docstring']
-    init = vars(thing).get('__init__')
+        return ["a docstring"]
+    init = vars(thing).get("__init__")
     missing = missing_in(docstring, init, skip_first=True) if inspect.isfunction(init) else []
     if not issubclass(thing, BaseException) and example_of(docstring) is None:
-        missing.append('Example')
+        missing.append("Example")
     return missing
 
 
 def _missing_in_member(owner, name, member):
     inherited = (vars(base)[name].__doc__ for base in owner.__mro__ if name in vars(base) and vars(base)[name].__doc__)
-    docstring = inspect.cleandoc(member.__doc__ or next(inherited, ''))
+    docstring = inspect.cleandoc(member.__doc__ or next(inherited, ""))
     if isinstance(member, property):
-        return [] if docstring else ['a docstring']
-    function = getattr(member, '__func__', member)
+        return [] if docstring else ["a docstring"]
+    function = getattr(member, "__func__", member)
     return missing_in(docstring, function, skip_first=not isinstance(member, staticmethod))
 
 
@@ -135,11 +135,11 @@ def test_functions_and_classes_are_documented():
         if inspect.isclass(thing):
             missing = _missing_in_class(thing)
         else:
-            docstring = inspect.cleandoc(thing.__doc__ or '')
+            docstring = inspect.cleandoc(thing.__doc__ or "")
             missing = missing_in(docstring, thing)
             if docstring and example_of(docstring) is None:
-                missing.append('Example')
-        incomplete += ['%s lacks %s' % (name, what) for what in missing]
+                missing.append("Example")
+        incomplete += [f"{name} lacks {what}" for what in missing]
     assert incomplete == [] and seen >= AT_LEAST
 
 
@@ -147,19 +147,18 @@ def test_methods_and_properties_are_documented():
     incomplete, seen = [], 0
     for name, owner, member in _members():
         seen += 1
-        incomplete += ['%s lacks %s' % (name, what)
-                       for what in _missing_in_member(owner, name.rpartition('.')[2], member)]
+        incomplete += [f"{name} lacks {what}" for what in _missing_in_member(owner, name.rpartition(".")[2], member)]
     assert incomplete == [] and seen >= AT_LEAST
 
 
 def test_each_field_of_the_transpilers_configuration_is_documented(fluid):
     config = fluid.DistributeTranspilerConfig
-    fields = {name for name in dir(config) if name[0] != '_' and not callable(getattr(config, name))}
-    listed = sections(inspect.cleandoc(config.__doc__))['Attributes']
+    fields = {name for name in dir(config) if name[0] != "_" and not callable(getattr(config, name))}
+    listed = sections(inspect.cleandoc(config.__doc__))["Attributes"]
     assert fields == {entry[1] for entry in map(ENTRY.match, listed) if entry}
 
 
-COMPLETE = '''Adds.
+COMPLETE = """Adds.
 
 Args:
     a (int): one.
@@ -170,23 +169,26 @@ Returns:
     int: the sum.
 
 Raises:
-    ValueError: none is given.'''
+    ValueError: none is given."""
 
 
 def add(a, *more):
     if not more:
-        raise ValueError('none')
+        raise ValueError("none")
     return sum(more, a)
 
 
-@pytest.mark.parametrize('docstring, missing', [
-    (COMPLETE, []),
-    ('', ['a docstring']),
-    (COMPLETE.replace('a (int)', 'a'), ["a name and a type in 'a: one.'", 'the argument a']),
-    (COMPLETE.replace('*more', '*rest'), ['the argument more', 'an argument rest in the signature']),
-    (COMPLETE.replace('Returns:', 'Gives:'), ['Returns']),
-    (COMPLETE.replace('Raises:', 'Fails:'), ['Raises']),
-])
+@pytest.mark.parametrize(
+    "docstring, missing",
+    [
+        (COMPLETE, []),
+        ("", ["a docstring"]),
+        (COMPLETE.replace("a (int)", "a"), ["a name and a type in 'a: one.'", "the argument a"]),
+        (COMPLETE.replace("*more", "*rest"), ["the argument more", "an argument rest in the signature"]),
+        (COMPLETE.replace("Returns:", "Gives:"), ["Returns"]),
+        (COMPLETE.replace("Raises:", "Fails:"), ["Raises"]),
+    ],
+)
 def test_missing_docstring_sections_are_detected(docstring, missing):
     assert missing_in(docstring, add) == missing
 
@@ -197,21 +199,24 @@ class Wrong:
 
 def _stands_for(fluid, name, kind):
     """A value for an argument of a kind that a docstring documents."""
-    if 'Variable' in kind:
+    if "Variable" in kind:
         return fluid.data(name, [None, 4], lod_level=1)
-    return [1] if 'list' in kind else 'float32' if 'str' in kind else 1
+    return [1] if "list" in kind else "float32" if "str" in kind else 1
 
 
 def _layers_of_a_variable():
     """(name, layer, {argument without a default: its kind}) where the first argument is a Variable."""
     for name, thing in _functions_and_classes():
-        if not inspect.isfunction(thing) or not name.startswith(('penstock.fluid.layers.', 'penstock.fluid.nets.')):
+        if not inspect.isfunction(thing) or not name.startswith(("penstock.fluid.layers.", "penstock.fluid.nets.")):
             continue
-        entries = map(ENTRY.match, sections(inspect.cleandoc(thing.__doc__)).get('Args', ()))
+        entries = map(ENTRY.match, sections(inspect.cleandoc(thing.__doc__)).get("Args", ()))
         kinds = {entry[1]: entry[2] for entry in entries if entry}
-        required = {one.name: kinds[one.name] for one in inspect.signature(thing).parameters.values()
-                    if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD}
-        if next(iter(required.values()), '') in ('Variable', 'Variable | list[Variable]'):
+        required = {
+            one.name: kinds[one.name]
+            for one in inspect.signature(thing).parameters.values()
+            if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+        }
+        if next(iter(required.values()), "") in ("Variable", "Variable | list[Variable]"):
             yield name, thing, required
 
 
@@ -223,9 +228,9 @@ def test_errors_of_layers_for_a_wrong_first_argument_are_documented(fluid):
         with pytest.raises(Exception) as raised:
             layer(**arguments)
         seen += 1
-        raises = '\n'.join(sections(inspect.cleandoc(layer.__doc__)).get('Raises', ()))
-        listed = re.findall(r'(?m)^    ([\w., ]+):', raises)
-        names = {one.strip().rpartition('.')[2] for line in listed for one in line.split(',')}
+        raises = "\n".join(sections(inspect.cleandoc(layer.__doc__)).get("Raises", ()))
+        listed = re.findall(r"(?m)^    ([\w., ]+):", raises)
+        names = {one.strip().rpartition(".")[2] for line in listed for one in line.split(",")}
         if not names & {kind.__name__ for kind in type(raised.value).__mro__}:
-            undocumented.append('%s raises %r' % (name, raised.value))
+            undocumented.append(f"{name} raises {raised.value!r}")
     assert undocumented == [] and seen > 200

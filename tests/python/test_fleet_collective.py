@@ -8,7 +8,7 @@ from penstock.fluid.incubate.fleet import collective
 from penstock.fluid.incubate.fleet.base import role_maker
 
 # argv: the mode, and 'fleet' or 'transpiler'.
-RANK = '''
+RANK = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -64,35 +64,35 @@ RANK = '''
             fleet.save_inference_model(exe, 'inference', ['x'], [output])
     np.savez('worker%d.npz' % rank, losses=losses, **values)
     exe.close()
-'''
+"""
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'local_sgd', 'nccl2'])
+@pytest.mark.parametrize("mode", ["grad_allreduce", "local_sgd", "nccl2"])
 def test_two_ranks_equal_the_transpilers_result(tmp_path, mode):
-    fleets, _ = launch_well(tmp_path, RANK, mode, 'fleet', servers=0)
-    transpilers, _ = launch_well(tmp_path, RANK, mode, 'transpiler', servers=0)
+    fleets, _ = launch_well(tmp_path, RANK, mode, "fleet", servers=0)
+    transpilers, _ = launch_well(tmp_path, RANK, mode, "transpiler", servers=0)
     for ours, theirs in zip(fleets, transpilers):
-        assert ours.pop('summed') == [2.0]
+        assert ours.pop("summed") == [2.0]
         assert ours.keys() == theirs.keys()
         for name in theirs:
             np.testing.assert_array_equal(ours[name], theirs[name], name)
     for name in fleets[0]:
-        if name != 'losses':
+        if name != "losses":
             np.testing.assert_array_equal(fleets[0][name], fleets[1][name], name)
-    assert (tmp_path / 'model' / 'fc_0.w_0').exists() and (tmp_path / 'inference' / '__model__').exists()
+    assert (tmp_path / "model" / "fc_0.w_0").exists() and (tmp_path / "inference" / "__model__").exists()
 
 
 @pytest.fixture
 def fleet(monkeypatch):
     """A fleet that no other test has used, of one rank."""
     made = collective.Collective()
-    monkeypatch.setattr(collective, 'fleet', made)
-    made.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+    monkeypatch.setattr(collective, "fleet", made)
+    made.init(role_maker.UserDefinedCollectiveRoleMaker(0, ["127.0.0.1:6170"]))
     return made
 
 
 def loss_of(fluid):
-    return fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+    return fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
 
 
 def test_a_single_rank_trains_the_unchanged_program(fluid, fleet):
@@ -101,38 +101,45 @@ def test_a_single_rank_trains_the_unchanged_program(fluid, fleet):
     assert fleet.main_program is loss.block.program and len(pairs) == 2
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fleet.startup_program)
-    before = exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])[0]
-    after = exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])[0]
+    before = exe.run(fleet.main_program, feed={"x": np.ones((2, 4), "float32")}, fetch_list=[loss])[0]
+    after = exe.run(fleet.main_program, feed={"x": np.ones((2, 4), "float32")}, fetch_list=[loss])[0]
     assert after < before
 
 
 def test_checkpoints_are_numbered_and_the_newest_is_loaded(tmp_path, fluid, fleet):
     loss = loss_of(fluid)
     fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9)).minimize(loss)
-    exe, path = fluid.Executor(fluid.CPUPlace()), str(tmp_path / 'checkpoints')
+    exe, path = fluid.Executor(fluid.CPUPlace()), str(tmp_path / "checkpoints")
     exe.run(fleet.startup_program)
     assert fleet.load_check_point(exe, path, 0) is None
-    with pytest.raises(ValueError, match='contains no checkpoint'):
+    with pytest.raises(ValueError, match="contains no checkpoint"):
         fleet.load_check_point(exe, path, 0, ignore_empty=False)
-    assert fleet._get_last_checkpoint_no(path) == -1    # Fluid's tests of scripts call it
-    weight = fluid.global_scope().find_var('fc_0.w_0').get_tensor()
+    assert fleet._get_last_checkpoint_no(path) == -1  # Fluid's tests of scripts call it
+    weight = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
     for epoch in range(3):
-        exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')})
+        exe.run(fleet.main_program, feed={"x": np.ones((2, 4), "float32")})
         fleet.save_check_point(exe, path, collective.TrainStatus(epoch), remain_all_checkpoint=epoch < 2)
         saved = np.array(weight)
-    assert [each.name for each in (tmp_path / 'checkpoints').iterdir()] == ['__paddle_fleet_checkpoint__.2']
+    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["__paddle_fleet_checkpoint__.2"]
     assert fleet._get_last_checkpoint_no(path) == 2
-    exe.run(fleet.main_program, feed={'x': np.ones((2, 4), 'float32')})
+    exe.run(fleet.main_program, feed={"x": np.ones((2, 4), "float32")})
     status = fleet.load_check_point(exe, path, 0)
     assert status == collective.TrainStatus(2) and status.next() == 3
     np.testing.assert_array_equal(np.array(weight), saved)
 
 
-@pytest.mark.parametrize('fields, error, message', [
-    ({'use_dist_fc': True}, NotImplementedError, 'use_dist_fc: classes that are shared out'),
-    ({'collective_mode': 'local_sgd'}, ValueError, "collective_mode 'local_sgd' needs mode 'collective', not 'nccl2'"),
-    ({'forward_recompute': True}, ValueError, 'forward_recompute needs recompute_checkpoints'),
-])
+@pytest.mark.parametrize(
+    "fields, error, message",
+    [
+        ({"use_dist_fc": True}, NotImplementedError, "use_dist_fc: classes that are shared out"),
+        (
+            {"collective_mode": "local_sgd"},
+            ValueError,
+            "collective_mode 'local_sgd' needs mode 'collective', not 'nccl2'",
+        ),
+        ({"forward_recompute": True}, ValueError, "forward_recompute needs recompute_checkpoints"),
+    ],
+)
 def test_conflicting_and_unsupported_settings_are_refused(fluid, fleet, fields, error, message):
     strategy = collective.DistributedStrategy()
     for name, value in fields.items():
@@ -142,13 +149,13 @@ def test_conflicting_and_unsupported_settings_are_refused(fluid, fleet, fields, 
 
 
 def test_wrong_types_are_refused(fluid, fleet):
-    with pytest.raises(TypeError, match='strategy must be a DistributedStrategy, not 5'):
+    with pytest.raises(TypeError, match="strategy must be a DistributedStrategy, not 5"):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), 5)
-    with pytest.raises(TypeError, match='takes an optimizer, not 5'):
+    with pytest.raises(TypeError, match="takes an optimizer, not 5"):
         fleet.distributed_optimizer(5)
-    with pytest.raises(AttributeError, match='has no option nccl_com_num; did you mean nccl_comm_num'):
+    with pytest.raises(AttributeError, match="has no option nccl_com_num; did you mean nccl_comm_num"):
         collective.DistributedStrategy().nccl_com_num = 1
-    with pytest.warns(UserWarning, match='fleet.init_worker does nothing: the job has no parameter servers'):
+    with pytest.warns(UserWarning, match="fleet.init_worker does nothing: the job has no parameter servers"):
         fleet.init_worker()
-    with pytest.raises(TypeError, match='takes an Executor, not int'):
-        fleet.save_persistables(5, 'x')
+    with pytest.raises(TypeError, match="takes an Executor, not int"):
+        fleet.save_persistables(5, "x")

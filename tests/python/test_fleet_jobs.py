@@ -6,7 +6,7 @@ import pytest
 from fleet_jobs import launch, launch_well
 
 # argv: the strategy, 'fleet' or 'transpiler', and how many steps.
-TRAIN = '''
+TRAIN = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -90,78 +90,78 @@ TRAIN = '''
     stop()
     np.savez('worker%d.npz' % index, losses=losses, **more, **values(),
              **{'start:' + name: value for name, value in start.items()})
-'''
-UNTRAINED = 8 / 12 + 4**2    # of an output of 0: the targets are sums of 8 numbers from [0, 1)
+"""
+UNTRAINED = 8 / 12 + 4**2  # of an output of 0: the targets are sums of 8 numbers from [0, 1)
 
 
-@pytest.mark.parametrize('strategy', ['sync', 'half_async', 'async', 'geo'])
+@pytest.mark.parametrize("strategy", ["sync", "half_async", "async", "geo"])
 def test_each_strategy_trains_with_two_servers_and_two_trainers(tmp_path, strategy):
-    trainers, logs = launch_well(tmp_path, TRAIN, strategy, 'fleet', 60)
+    trainers, logs = launch_well(tmp_path, TRAIN, strategy, "fleet", 60)
     for trainer in trainers:
-        assert np.isfinite(trainer['losses']).all()
-        assert np.mean(trainer['losses'][-10:]) < 0.25 * UNTRAINED, trainer['losses']
-        np.testing.assert_array_equal(trainer['summed'], [3, 120])
+        assert np.isfinite(trainer["losses"]).all()
+        assert np.mean(trainer["losses"][-10:]) < 0.25 * UNTRAINED, trainer["losses"]
+        np.testing.assert_array_equal(trainer["summed"], [3, 120])
     for index in range(2):
-        assert 'served' in logs['serverlog.%d' % index]
+        assert "served" in logs[f"serverlog.{index}"]
 
 
-@pytest.mark.parametrize('strategy, workers', [('sync', 2), ('half_async', 1), ('geo', 1)])
+@pytest.mark.parametrize("strategy, workers", [("sync", 2), ("half_async", 1), ("geo", 1)])
 def test_a_fleet_job_equals_the_transpilers_job(tmp_path, strategy, workers):
     """Jobs of several trainers that do not wait for each other depend on timing."""
-    fleets, _ = launch_well(tmp_path, TRAIN, strategy, 'fleet', 7, workers=workers)
-    transpilers, _ = launch_well(tmp_path, TRAIN, strategy, 'transpiler', 7, workers=workers)
+    fleets, _ = launch_well(tmp_path, TRAIN, strategy, "fleet", 7, workers=workers)
+    transpilers, _ = launch_well(tmp_path, TRAIN, strategy, "transpiler", 7, workers=workers)
     for ours, theirs in zip(fleets, transpilers):
         for name in theirs:
             np.testing.assert_array_equal(ours[name], theirs[name], name)
 
 
 def test_a_saved_model_is_loaded_by_servers_and_by_one_machine(tmp_path, fluid):
-    first, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 5, SAVE='1')
-    again, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 1, MODEL='model')
-    names = [name[len('start:'):] for name in first[0] if name.startswith('start:')]
+    first, _ = launch_well(tmp_path, TRAIN, "sync", "fleet", 5, SAVE="1")
+    again, _ = launch_well(tmp_path, TRAIN, "sync", "fleet", 1, MODEL="model")
+    names = [name[len("start:") :] for name in first[0] if name.startswith("start:")]
     for name in names:
-        np.testing.assert_array_equal(again[0]['start:' + name], first[0][name], name)
-        assert np.any(first[0][name] != first[0]['start:' + name]), name
+        np.testing.assert_array_equal(again[0]["start:" + name], first[0][name], name)
+        assert np.any(first[0][name] != first[0]["start:" + name]), name
     exe = fluid.Executor(fluid.CPUPlace())
-    program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / 'inference'), exe)
-    assert feeds == ['x', 'words']
-    for index in range(2):    # the second job begins with the losses of the saved model, tables included
+    program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / "inference"), exe)
+    assert feeds == ["x", "words"]
+    for index in range(2):  # the second job begins with the losses of the saved model, tables included
         random = np.random.RandomState(index)
-        rows = random.rand(16, 8).astype('float32')
-        got, = exe.run(program, feed={'x': rows, 'words': random.randint(0, 2000, (16, 1))}, fetch_list=fetches)
-        loss = np.mean((got - rows.sum(axis=1, keepdims=True))**2)
-        np.testing.assert_allclose(again[index]['losses'][0], loss, rtol=1e-4)
+        rows = random.rand(16, 8).astype("float32")
+        (got,) = exe.run(program, feed={"x": rows, "words": random.randint(0, 2000, (16, 1))}, fetch_list=fetches)
+        loss = np.mean((got - rows.sum(axis=1, keepdims=True)) ** 2)
+        np.testing.assert_allclose(again[index]["losses"][0], loss, rtol=1e-4)
 
 
-@pytest.mark.parametrize('optimizer', [{}, {'ADAM': '1'}])
+@pytest.mark.parametrize("optimizer", [{}, {"ADAM": "1"}])
 def test_a_job_continues_from_a_save_of_its_servers(tmp_path, optimizer):
     """With the optimizer state and the learning rate that it had."""
-    at_once, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 6, **optimizer)
-    launch_well(tmp_path, TRAIN, 'sync', 'fleet', 3, SAVE='1', **optimizer)
-    again, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 3, MODEL='model', FIRST='3', **optimizer)
+    at_once, _ = launch_well(tmp_path, TRAIN, "sync", "fleet", 6, **optimizer)
+    launch_well(tmp_path, TRAIN, "sync", "fleet", 3, SAVE="1", **optimizer)
+    again, _ = launch_well(tmp_path, TRAIN, "sync", "fleet", 3, MODEL="model", FIRST="3", **optimizer)
     for one, other in zip(at_once, again):
-        np.testing.assert_array_equal(one['losses'][3:], other['losses'])
-    assert not (tmp_path / 'model' / '__pserver_state__').exists()
+        np.testing.assert_array_equal(one["losses"][3:], other["losses"])
+    assert not (tmp_path / "model" / "__pserver_state__").exists()
 
 
-@pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo'])
+@pytest.mark.parametrize("strategy", ["async", "half_async", "geo"])
 def test_servers_save_their_state_while_others_train(tmp_path, strategy):
-    launch_well(tmp_path, TRAIN, strategy, 'fleet', 20, SAVE='1', ADAM='1')
-    saved = {path.name for path in (tmp_path / 'model').iterdir()}
-    assert {'table', 'fc_0.w_0', 'fc_0.b_0'} <= saved
-    if strategy != 'geo':    # its servers only add up
-        assert {'fc_0.w_0_moment1_0', 'table_moment2_0', 'fc_0.b_0_beta1_pow_acc_0', '@LR_DECAY_COUNTER@'} <= saved
-        rows = np.frombuffer((tmp_path / 'model' / 'table_moment1_0').read_bytes()[-4 * 2000 * 16:], 'float32')
+    launch_well(tmp_path, TRAIN, strategy, "fleet", 20, SAVE="1", ADAM="1")
+    saved = {path.name for path in (tmp_path / "model").iterdir()}
+    assert {"table", "fc_0.w_0", "fc_0.b_0"} <= saved
+    if strategy != "geo":  # its servers only add up
+        assert {"fc_0.w_0_moment1_0", "table_moment2_0", "fc_0.b_0_beta1_pow_acc_0", "@LR_DECAY_COUNTER@"} <= saved
+        rows = np.frombuffer((tmp_path / "model" / "table_moment1_0").read_bytes()[-4 * 2000 * 16 :], "float32")
         assert np.isfinite(rows).all() and np.any(rows)
-    launch_well(tmp_path, TRAIN, strategy, 'fleet', 2, MODEL='model', ADAM='1')
+    launch_well(tmp_path, TRAIN, strategy, "fleet", 2, MODEL="model", ADAM="1")
 
 
 def test_a_missing_model_is_an_error_of_the_servers(tmp_path):
-    code, said, logs = launch(tmp_path, TRAIN, 'sync', 'fleet', 1, MODEL='nowhere')
-    assert code != 0 and 'there is no folder nowhere' in said + ''.join(logs.values())
+    code, said, logs = launch(tmp_path, TRAIN, "sync", "fleet", 1, MODEL="nowhere")
+    assert code != 0 and "there is no folder nowhere" in said + "".join(logs.values())
 
 
-GENERAL = '''
+GENERAL = """
     import sys
     import penstock.fluid as fluid
     from penstock.fluid.incubate.fleet.base import role_maker
@@ -169,7 +169,7 @@ GENERAL = '''
     role.generate_role()
     print('gathered', role.all_gather(role.worker_index() + (100 if role.is_server() else 0)))
     role.barrier_all()
-'''
+"""
 
 
 def test_servers_and_trainers_meet_through_files(tmp_path):
@@ -177,4 +177,4 @@ def test_servers_and_trainers_meet_through_files(tmp_path):
     assert code == 0, said
     assert len(logs) == 5
     for name, text in logs.items():
-        assert 'gathered [0, 1, 2, 100, 101]' in text, (name, text)
+        assert "gathered [0, 1, 2, 100, 101]" in text, (name, text)

@@ -8,13 +8,13 @@ import pytest
 from fleet_jobs import alias_environment, launch, launch_well
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope="module")
 def paddle():
     """The environment in which `import paddle` is Penstock."""
     return alias_environment()
 
 
-QUICK_START = '''
+QUICK_START = """
     import numpy as np
     import paddle.fluid as fluid
     from paddle.fluid.incubate.fleet.base import role_maker
@@ -55,20 +55,20 @@ QUICK_START = '''
             losses.append(cost_val[0][0])
         np.savez('worker%d.npz' % fleet.worker_index(), losses=losses)
         fleet.stop_worker()
-'''
+"""
 
 
-@pytest.mark.parametrize('older', [False, True])
+@pytest.mark.parametrize("older", [False, True])
 def test_the_quick_start_trains(tmp_path, paddle, older):
     """Scripts of releases before 1.8 call neither init_worker nor stop_worker."""
-    script = re.sub(r'\n *fleet\.(init|stop)_worker\(\)', '', QUICK_START) if older else QUICK_START
+    script = re.sub(r"\n *fleet\.(init|stop)_worker\(\)", "", QUICK_START) if older else QUICK_START
     trainers, _ = launch_well(tmp_path, script, **paddle)
     for trainer in trainers:
-        assert np.mean(trainer['losses'][-10:]) < 0.6 * np.mean(trainer['losses'][:5]), trainer['losses']
+        assert np.mean(trainer["losses"][-10:]) < 0.6 * np.mean(trainer["losses"][:5]), trainer["losses"]
 
 
 # A line: label, then integer and categorical features, as in the click logs of advertisements.
-CLICK_GEN = '''
+CLICK_GEN = """
     import paddle.fluid.incubate.data_generator as dg
 
     class Clicks(dg.MultiSlotDataGenerator):
@@ -84,8 +84,8 @@ CLICK_GEN = '''
         return sum(ord(each) * 31**i for i, each in enumerate(text)) % 1001
 
     Clicks().run_from_stdin()
-'''
-CTR = '''
+"""
+CTR = """
     import os, sys
     import numpy as np
     import paddle.fluid as fluid
@@ -143,36 +143,37 @@ CTR = '''
         fleet.save_persistables(executor=exe, dirname='model')
     np.savez('worker%d.npz' % fleet.worker_index(), sizes=sizes)
     fleet.stop_worker()
-'''
+"""
 
 
 def write_clicks(folder):
     """Four files of 200 lines each; one feature determines the clicks."""
     random = np.random.RandomState(0)
-    (folder / 'train').mkdir()
+    (folder / "train").mkdir()
     for part in range(4):
         lines = []
         for _ in range(200):
-            words = ['w%d' % random.randint(0, 12) for _ in range(3)]
+            words = [f"w{random.randint(0, 12)}" for _ in range(3)]
             clicked = int(int(words[0][1:]) < 6)
-            lines.append('\t'.join([str(clicked)] + ['%.3f' % value for value in random.rand(3)] + words) + '\n')
-        (folder / 'train' / ('part-%d' % part)).write_text(''.join(lines))
+            lines.append("\t".join([str(clicked)] + [f"{value:.3f}" for value in random.rand(3)] + words) + "\n")
+        (folder / "train" / (f"part-{part}")).write_text("".join(lines))
 
 
-@pytest.mark.parametrize('mode, kind', [('sync', 'InMemoryDataset'), ('async', 'QueueDataset'),
-                                        ('half_async', 'QueueDataset')])
+@pytest.mark.parametrize(
+    "mode, kind", [("sync", "InMemoryDataset"), ("async", "QueueDataset"), ("half_async", "QueueDataset")]
+)
 def test_click_models_train_from_datasets(tmp_path, paddle, mode, kind):
     write_clicks(tmp_path)
-    trainers, logs = launch_well(tmp_path, CTR, mode, kind, files={'gen.py': CLICK_GEN}, **paddle)
-    for index, trainer in enumerate(trainers):
-        log = logs['workerlog.%d' % index]
-        aucs = [float(line.partition('[')[2].rstrip(']')) for line in log.splitlines() if line.startswith('\tdata: [')]
+    trainers, logs = launch_well(tmp_path, CTR, mode, kind, files={"gen.py": CLICK_GEN}, **paddle)
+    for index in range(len(trainers)):
+        log = logs[f"workerlog.{index}"]
+        aucs = [float(line.partition("[")[2].rstrip("]")) for line in log.splitlines() if line.startswith("\tdata: [")]
         assert len(aucs) >= 6 and aucs[-1] > 0.8, log[-3000:]
-        progress = r'^step 2: loss \d\.\d+, \d+ examples/s, \d+\.\d\d s of \d+\.\d\d s in communication$'
+        progress = r"^step 2: loss \d\.\d+, \d+ examples/s, \d+\.\d\d s of \d+\.\d\d s in communication$"
         assert re.search(progress, log, re.M)
-    assert (tmp_path / 'model' / 'SparseFeatFactors').stat().st_size > 1001 * 8 * 4
-    if kind == 'InMemoryDataset':
-        first, second = (trainer['sizes'].tolist() for trainer in trainers)
+    assert (tmp_path / "model" / "SparseFeatFactors").stat().st_size > 1001 * 8 * 4
+    if kind == "InMemoryDataset":
+        first, second = (trainer["sizes"].tolist() for trainer in trainers)
         assert first[0] == second[0] == 400 and first[1] == second[1] == first[3] == second[3] == 800
         assert first[2] + second[2] == 800 and 300 < first[2] < 500
 
@@ -180,14 +181,14 @@ def test_click_models_train_from_datasets(tmp_path, paddle, mode, kind):
 def test_a_pipe_command_that_fails_ends_the_job_in_one_line(tmp_path, paddle):
     write_clicks(tmp_path)
     bad = CLICK_GEN.replace("fields[1:4]]", "fields[1:4] + ['x' * (fields[4] == 'w3')]]")
-    code, said, logs = launch(tmp_path, CTR, 'async', 'QueueDataset', files={'gen.py': bad}, **paddle)
+    code, said, logs = launch(tmp_path, CTR, "async", "QueueDataset", files={"gen.py": bad}, **paddle)
     assert code != 0
-    text = said + ''.join(logs.values())
-    assert 'ended with exit code 1' in text and 'E-dataset-command' in text and 'train/part-' in text
-    assert 'could not convert string to float' in text, 'the command says why'
+    text = said + "".join(logs.values())
+    assert "ended with exit code 1" in text and "E-dataset-command" in text and "train/part-" in text
+    assert "could not convert string to float" in text, "the command says why"
 
 
-WORD2VEC = '''
+WORD2VEC = """
     import sys
     import numpy as np
     import paddle.fluid as fluid
@@ -247,11 +248,11 @@ WORD2VEC = '''
         losses.append(exe.run(compiled, feed=next(reader), fetch_list=[loss])[0][0])
     np.savez('worker%d.npz' % fleet.worker_index(), losses=losses)
     fleet.stop_worker()
-'''
+"""
 
 
-@pytest.mark.parametrize('mode', ['async', 'geo'])
+@pytest.mark.parametrize("mode", ["async", "geo"])
 def test_word2vec_trains(tmp_path, paddle, mode):
     trainers, _ = launch_well(tmp_path, WORD2VEC, mode, **paddle)
     for trainer in trainers:
-        assert np.mean(trainer['losses'][-20:]) < 0.8 * 4 * np.log(2), trainer['losses'][-20:]
+        assert np.mean(trainer["losses"][-20:]) < 0.8 * 4 * np.log(2), trainer["losses"][-20:]

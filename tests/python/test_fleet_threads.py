@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 from fleet_jobs import launch, launch_well
 
-TRAIN = '''
+TRAIN = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
@@ -44,20 +44,20 @@ TRAIN = '''
     fleet.stop_worker()
     values = {name: np.array(fluid.global_scope().find_var('fc_0.' + name).get_tensor()) for name in ('w_0', 'b_0')}
     np.savez('worker%d.npz' % index, **values)
-'''
+"""
 
 
 def test_threads_of_a_trainer_run_concurrently(tmp_path):
     trainers, logs = launch_well(tmp_path, TRAIN)
-    assert 'one thread trains' not in ''.join(logs.values())
+    assert "one thread trains" not in "".join(logs.values())
     for trainer in trainers:
         rows = np.random.RandomState(9).rand(500, 8)
-        loss = np.mean((rows @ trainer['w_0'] + trainer['b_0'] - rows.sum(axis=1, keepdims=True))**2)
-        assert loss < 1, 'it is 16.7 of an output of 0'
+        loss = np.mean((rows @ trainer["w_0"] + trainer["b_0"] - rows.sum(axis=1, keepdims=True)) ** 2)
+        assert loss < 1, "it is 16.7 of an output of 0"
 
 
 # The gradient of each id is a row of ones and the rate is 1: a row ends at minus the number of times that its id came.
-COUNT = '''
+COUNT = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
@@ -99,20 +99,20 @@ COUNT = '''
         fleet.stop_worker()
     else:
         np.save('table.npy', np.array(fluid.global_scope().find_var('table').get_tensor()))
-'''
+"""
 
 
 def test_servers_lose_no_update_of_several_threads(tmp_path):
-    code, said, logs = launch(tmp_path, COUNT, 'servers')
-    assert code == 0, said + ''.join(logs.values())
+    code, said, logs = launch(tmp_path, COUNT, "servers")
+    assert code == 0, said + "".join(logs.values())
     expected = np.repeat([[-2400.0], [-2400.0], [0.0], [0.0]], 16, axis=1)
-    np.testing.assert_array_equal(np.load(tmp_path / 'table.npy'), expected)
+    np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), expected)
 
 
 def test_threads_without_servers_lose_only_concurrent_updates(tmp_path):
     """Threads do not wait for each other (Hogwild)."""
-    (tmp_path / 'job.py').write_text(textwrap.dedent(COUNT))
-    subprocess.run([sys.executable, 'job.py', 'local'], cwd=tmp_path, check=True, timeout=60)
-    table = np.load(tmp_path / 'table.npy')
+    (tmp_path / "job.py").write_text(textwrap.dedent(COUNT))
+    subprocess.run([sys.executable, "job.py", "local"], cwd=tmp_path, check=True, timeout=60)
+    table = np.load(tmp_path / "table.npy")
     assert (table[2:] == 0).all()
     assert (table[:2] >= -1200).all() and (table[:2] < -0.9 * 1200).all(), table

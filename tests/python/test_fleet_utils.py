@@ -12,7 +12,7 @@ from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
 from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
 
 # A stand-in for `hadoop fs` on a local folder, $ROOT, which records its calls.
-HADOOP = '''#!/bin/sh
+HADOOP = """#!/bin/sh
 echo "$@" >>"$ROOT/../asked"
 shift
 while [ "${1#-D}" != "$1" ]; do shift; done
@@ -31,98 +31,104 @@ case "$1" in
       echo "${kind}rw-r--r-- 3 user group 5 2020-01-01 00:00 ${f#$ROOT}"; done ;;
   *) exit 9 ;;
 esac
-'''
+"""
 
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    (tmp_path / 'home' / 'bin').mkdir(parents=True)
-    (tmp_path / 'root').mkdir()
-    tool = tmp_path / 'home' / 'bin' / 'hadoop'
+    (tmp_path / "home" / "bin").mkdir(parents=True)
+    (tmp_path / "root").mkdir()
+    tool = tmp_path / "home" / "bin" / "hadoop"
     tool.write_text(HADOOP)
     tool.chmod(0o755)
-    monkeypatch.setenv('ROOT', str(tmp_path / 'root'))
-    return HDFSClient(str(tmp_path / 'home'), {'fs.default.name': 'hdfs://x'})
+    monkeypatch.setenv("ROOT", str(tmp_path / "root"))
+    return HDFSClient(str(tmp_path / "home"), {"fs.default.name": "hdfs://x"})
 
 
 def test_hdfs_client_runs_hadoop_commands(client, tmp_path):
-    (tmp_path / 'local').mkdir()
-    for name in 'ab':
-        (tmp_path / 'local' / name).write_text(name * 3)
-    assert client.makedirs('/data') and client.is_dir('/data') and not client.is_file('/data')
-    assert client.upload('/data', str(tmp_path / 'local'))
-    assert client.ls('/data') == ['/data/a', '/data/b'] and client.cat('/data/a') == 'aaa'
-    assert client.is_file('/data/a') and not client.is_exist('/data/c') and client.cat('/data/c') == ''
-    assert client.upload_dir('/more', str(tmp_path / 'local')) and client.lsr('/', ['/more/local/b']) == [
-        '/data/a', '/data/b', '/more/local/a']
-    copies = client.download('/data', str(tmp_path / 'copy'))
-    assert copies == [str(tmp_path / 'copy' / name) for name in 'ab']
-    assert not client.rename('/data/a', '/data/b') and client.rename('/data/a', '/data/b', overwrite=True)
-    assert client.cat('/data/b') == 'aaa'
-    assert client.delete('/data/b') and client.delete('/data/b') and client.delete('/data')
-    assert not client.upload('/nowhere/x', str(tmp_path / 'local' / 'a'), retry_times=0)
-    assert 'fs -Dfs.default.name=hdfs://x -mkdir -p /data' in (tmp_path / 'asked').read_text()
-    assert HDFSClient.split_files(list('abc'), 1, 2) == ['c']
+    (tmp_path / "local").mkdir()
+    for name in "ab":
+        (tmp_path / "local" / name).write_text(name * 3)
+    assert client.makedirs("/data") and client.is_dir("/data") and not client.is_file("/data")
+    assert client.upload("/data", str(tmp_path / "local"))
+    assert client.ls("/data") == ["/data/a", "/data/b"] and client.cat("/data/a") == "aaa"
+    assert client.is_file("/data/a") and not client.is_exist("/data/c") and client.cat("/data/c") == ""
+    assert client.upload_dir("/more", str(tmp_path / "local")) and client.lsr("/", ["/more/local/b"]) == [
+        "/data/a",
+        "/data/b",
+        "/more/local/a",
+    ]
+    copies = client.download("/data", str(tmp_path / "copy"))
+    assert copies == [str(tmp_path / "copy" / name) for name in "ab"]
+    assert not client.rename("/data/a", "/data/b") and client.rename("/data/a", "/data/b", overwrite=True)
+    assert client.cat("/data/b") == "aaa"
+    assert client.delete("/data/b") and client.delete("/data/b") and client.delete("/data")
+    assert not client.upload("/nowhere/x", str(tmp_path / "local" / "a"), retry_times=0)
+    assert "fs -Dfs.default.name=hdfs://x -mkdir -p /data" in (tmp_path / "asked").read_text()
+    assert HDFSClient.split_files(list("abc"), 1, 2) == ["c"]
 
 
 def test_hdfs_client_handles_many_files(client, tmp_path):
-    for name in ('a', 'b', 'deep/c'):
-        path = tmp_path / 'local' / name
+    for name in ("a", "b", "deep/c"):
+        path = tmp_path / "local" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    multi_upload(client, '/data', str(tmp_path / 'local'))
-    (tmp_path / 'local' / 'a').write_text('newer')
-    multi_upload(client, '/data', str(tmp_path / 'local'), overwrite=True)
-    assert client.lsr('/data') == ['/data/a', '/data/b', '/data/deep/c'] and client.cat('/data/a') == 'newer'
-    parts = [multi_download(client, '/data', str(tmp_path / 'copies'), trainer, 2) for trainer in (0, 1)]
-    assert parts == [[str(tmp_path / 'copies' / name) for name in names] for names in (('a', 'deep/c'), ('b',))]
-    assert (tmp_path / 'copies' / 'deep' / 'c').read_text() == 'deep/c'
-    with pytest.raises(ValueError, match='there is no trainer 2 of 2'):
-        multi_download(client, '/data', str(tmp_path), 2, 2)
-    with pytest.raises(TypeError, match='multi_upload takes an HDFSClient, not str'):
-        multi_upload('hadoop', '/data', str(tmp_path))
+    multi_upload(client, "/data", str(tmp_path / "local"))
+    (tmp_path / "local" / "a").write_text("newer")
+    multi_upload(client, "/data", str(tmp_path / "local"), overwrite=True)
+    assert client.lsr("/data") == ["/data/a", "/data/b", "/data/deep/c"] and client.cat("/data/a") == "newer"
+    parts = [multi_download(client, "/data", str(tmp_path / "copies"), trainer, 2) for trainer in (0, 1)]
+    assert parts == [[str(tmp_path / "copies" / name) for name in names] for names in (("a", "deep/c"), ("b",))]
+    assert (tmp_path / "copies" / "deep" / "c").read_text() == "deep/c"
+    with pytest.raises(ValueError, match="there is no trainer 2 of 2"):
+        multi_download(client, "/data", str(tmp_path), 2, 2)
+    with pytest.raises(TypeError, match="multi_upload takes an HDFSClient, not str"):
+        multi_upload("hadoop", "/data", str(tmp_path))
 
 
 def test_a_missing_hadoop_client_is_reported():
-    with pytest.raises(ValueError, match='/no/hadoop/bin/hadoop cannot be run'):
-        HDFSClient('/no/hadoop', {}).ls('/')
+    with pytest.raises(ValueError, match="/no/hadoop/bin/hadoop cannot be run"):
+        HDFSClient("/no/hadoop", {}).ls("/")
 
 
 def test_auc_is_computed_over_all_trainers(fluid, capfd):
-    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ['a:1']))
-    util = FleetUtil('transpiler')
+    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ["a:1"]))
+    util = FleetUtil("transpiler")
     assert util.get_global_auc() is None
     random = np.random.RandomState(0)
     positive, negative = random.randint(0, 9, (1, 20)), random.randint(0, 9, (1, 20))
     scope = fluid.global_scope()
-    for name, counts in (('pos', positive), ('neg', negative)):
-        scope.var(name).get_tensor().set(counts.astype('int64'), None)
+    for name, counts in (("pos", positive), ("neg", negative)):
+        scope.var(name).get_tensor().set(counts.astype("int64"), None)
     # The share of pairs in which the positive example has the higher bucket; ties count half.
-    above = sum(int(p) * int(n) * (1.0 if i > j else 0.5 * (i == j)) for i, p in enumerate(positive[0])
-                for j, n in enumerate(negative[0]))
-    assert util.get_global_auc(None, 'pos', 'neg') == pytest.approx(above / (positive.sum() * negative.sum()))
-    util.set_zero('pos')
-    assert util.get_global_auc(None, 'pos', 'neg') == 0.5
-    util.print_global_auc(None, 'pos', 'neg', 'epoch 1')
-    assert capfd.readouterr().out == 'not found auc bucket\nepoch 1 global auc = 0.5\n'
+    above = sum(
+        int(p) * int(n) * (1.0 if i > j else 0.5 * (i == j))
+        for i, p in enumerate(positive[0])
+        for j, n in enumerate(negative[0])
+    )
+    assert util.get_global_auc(None, "pos", "neg") == pytest.approx(above / (positive.sum() * negative.sum()))
+    util.set_zero("pos")
+    assert util.get_global_auc(None, "pos", "neg") == 0.5
+    util.print_global_auc(None, "pos", "neg", "epoch 1")
+    assert capfd.readouterr().out == "not found auc bucket\nepoch 1 global auc = 0.5\n"
 
 
 def test_unsupported_fleet_utilities_are_refused():
     with pytest.raises(NotImplementedError, match="give 'transpiler'"):
         FleetUtil()
     with pytest.raises(ValueError, match="not 'x'"):
-        FleetUtil('x')
-    with pytest.raises(NotImplementedError, match='use LocalFS'):
+        FleetUtil("x")
+    with pytest.raises(NotImplementedError, match="use LocalFS"):
         BDFS()
 
 
 def test_local_fs_handles_files_and_folders(tmp_path):
-    fs, folder = LocalFS(), str(tmp_path / 'a' / 'b')
+    fs, folder = LocalFS(), str(tmp_path / "a" / "b")
     fs.mkdir(folder)
-    (tmp_path / 'a' / 'file').write_text('x')
-    assert fs.list_dirs(str(tmp_path / 'a')) == ['b'] and fs.ls_dir(str(tmp_path / 'a')) == ['b', 'file']
-    fs.mv(str(tmp_path / 'a' / 'file'), folder + '/file')
-    fs.delete(folder + '/file')
+    (tmp_path / "a" / "file").write_text("x")
+    assert fs.list_dirs(str(tmp_path / "a")) == ["b"] and fs.ls_dir(str(tmp_path / "a")) == ["b", "file"]
+    fs.mv(str(tmp_path / "a" / "file"), folder + "/file")
+    fs.delete(folder + "/file")
     fs.delete(folder)
     fs.delete(folder)
     assert not fs.stat(folder) and fs.ls_dir(folder) == [] and not os.path.exists(folder)

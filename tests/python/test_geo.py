@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_jobs import Job
 
-SCRIPT = textwrap.dedent('''
+SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -67,7 +67,7 @@ SCRIPT = textwrap.dedent('''
         assert mine.is_running() is False
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values())
     exe.close()
-''')
+""")
 
 
 @pytest.fixture
@@ -77,36 +77,41 @@ def job(tmp_path):
     job.kill_all()
 
 
-@pytest.mark.parametrize('settings', [{}, {'DENSE': '1'}, {'COMMUNICATOR': 'after', 'KWARGS': '1'}, {'NO_STOP': '1'},
-                                      {'SET': '1'}], ids=lambda each: '-'.join(each) or 'plain')
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"DENSE": "1"}, {"COMMUNICATOR": "after", "KWARGS": "1"}, {"NO_STOP": "1"}, {"SET": "1"}],
+    ids=lambda each: "-".join(each) or "plain",
+)
 def test_a_single_trainer_equals_one_machine_exactly(job, settings):
-    distributed, = job.train(1, 7, **settings)
-    job.start('local', 0, steps=7)
+    (distributed,) = job.train(1, 7, **settings)
+    job.start("local", 0, steps=7)
     assert {result[0] for result in job.wait().values()} == {0}
-    local = np.load(job.folder / 'local0.npz')
+    local = np.load(job.folder / "local0.npz")
     for name in local.files:
         np.testing.assert_array_equal(distributed[name], local[name], name)
 
 
-@pytest.mark.parametrize('push_every', ['1', '4'])
+@pytest.mark.parametrize("push_every", ["1", "4"])
 def test_two_trainers_may_have_different_batch_counts(job, push_every):
     # A rate at which momentum does not swing: timing decides which deltas a trainer gets when.
-    for trainer in job.train(2, 300, PUSH_EVERY=push_every, RATE='0.0005'):
-        losses = trainer['losses']  # of untrained parameters: about 16
+    for trainer in job.train(2, 300, PUSH_EVERY=push_every, RATE="0.0005"):
+        losses = trainer["losses"]  # of untrained parameters: about 16
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 1, losses
 
 
 def test_running_without_a_communicator_is_refused_with_advice(job):
-    job.environment.update(COMMUNICATOR='never', TRAINERS='1')
+    job.environment.update(COMMUNICATOR="never", TRAINERS="1")
     job.start_all(steps=3, trainers=1)
     results = job.wait()
     assert {result[0] for result in results.values()} == {1}, results
-    said = ("goes through the trainer's communicator, which is not running; call "
-            'fluid.communicator.Communicator(program, mode).start() before the first step')
-    assert said in results['trainer0'][2], results
+    said = (
+        "goes through the trainer's communicator, which is not running; call "
+        "fluid.communicator.Communicator(program, mode).start() before the first step"
+    )
+    assert said in results["trainer0"][2], results
 
 
-CORPUS_JOB = textwrap.dedent('''
+CORPUS_JOB = textwrap.dedent("""
     import json, os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -155,30 +160,30 @@ CORPUS_JOB = textwrap.dedent('''
     np.savez(out + '/trainer%d.npz' % index, loss=losses,
              **{'final:' + name: np.array(scope.find_var(name).get_tensor()) for name in start.files})
     exe.close()
-''')
+""")
 
 
-@pytest.mark.parametrize('by', ['kwargs', 'envs'])
+@pytest.mark.parametrize("by", ["kwargs", "envs"])
 def test_fluids_programs_train_as_in_fluid(job, corpus, by):
-    folder = corpus / 'open' / 'dist_numeric' / 'linear_sgd_geo2_1x2'
-    if len({len(address) for address in job.environment['ENDPOINTS'].split(',')}) > 1:
-        pytest.skip('a free port has fewer digits than those in the programs')
+    folder = corpus / "open" / "dist_numeric" / "linear_sgd_geo2_1x2"
+    if len({len(address) for address in job.environment["ENDPOINTS"].split(",")}) > 1:
+        pytest.skip("a free port has fewer digits than those in the programs")
     job.script.write_text(CORPUS_JOB)
-    job.environment.update(CORPUS_JOB=str(folder), **({'BY_ENVS': '1'} if by == 'envs' else {}))
-    ours, = job.train(1, 10)
-    theirs = np.load(folder / 'trainer_0.npz')
-    np.testing.assert_allclose(ours['loss'], theirs['loss'], rtol=1e-4, atol=1e-5)
-    finals = np.load(folder / 'final_params.npz')
+    job.environment.update(CORPUS_JOB=str(folder), **({"BY_ENVS": "1"} if by == "envs" else {}))
+    (ours,) = job.train(1, 10)
+    theirs = np.load(folder / "trainer_0.npz")
+    np.testing.assert_allclose(ours["loss"], theirs["loss"], rtol=1e-4, atol=1e-5)
+    finals = np.load(folder / "final_params.npz")
     for name in finals.files:
-        np.testing.assert_allclose(ours['final:' + name], finals[name], rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(ours["final:" + name], finals[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def transpiled(fluid, trainers=2):
-    words = fluid.data('words', [None, 1], 'int64')
-    word = fluid.layers.embedding(words, [50, 4], is_sparse=True, param_attr=fluid.ParamAttr(name='table'))
+    words = fluid.data("words", [None, 1], "int64")
+    word = fluid.layers.embedding(words, [50, 4], is_sparse=True, param_attr=fluid.ParamAttr(name="table"))
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(word, 1)))
     t = fluid.transpiler.GeoSgdTranspiler()
-    t.transpile(0, pservers='10.0.0.1:1,10.0.0.2:1', trainers=trainers)
+    t.transpile(0, pservers="10.0.0.1:1,10.0.0.2:1", trainers=trainers)
     return t, t.get_trainer_program()
 
 
@@ -186,29 +191,29 @@ def test_settings_that_contradict_the_program_are_refused(fluid):
     Communicator, GEO = fluid.communicator.Communicator, fluid.communicator.DistributedMode.GEO
     t, program = transpiled(fluid)
     Communicator(program, GEO)
-    said = {'push_vars': t._get_vars_info(), 'trainers': 2, 'push_nums': 5}
+    said = {"push_vars": t._get_vars_info(), "trainers": 2, "push_nums": 5}
     Communicator(program, GEO, said)
-    with pytest.raises(ValueError, match='trainers is 3, but the program says 2'):
+    with pytest.raises(ValueError, match="trainers is 3, but the program says 2"):
         Communicator(program, GEO, dict(said, trainers=3))
-    with pytest.raises(ValueError, match='push_nums must be from 1 to 1000000, not 0'):
+    with pytest.raises(ValueError, match="push_nums must be from 1 to 1000000, not 0"):
         Communicator(program, GEO, dict(said, push_nums=0))
     with pytest.raises(ValueError, match="push_nums must be a whole number, not 'often'"):
-        Communicator(program, GEO, dict(said, push_nums='often'))
-    with pytest.raises(ValueError, match='push_vars of table must have the form that GeoSgdTranspiler._get_vars_info'):
-        Communicator(program, GEO, dict(said, push_vars={'table': {}}))
-    with pytest.raises(ValueError, match='push_vars of table has 1 names, 1 numbers of rows and 2 addresses'):
-        wrong = dict(t._get_vars_info()['table'], epmap=['a:1', 'b:1'])
-        Communicator(program, GEO, dict(said, push_vars={'table': wrong}))
-    with pytest.raises(ValueError, match='pieces are 49 rows of table.delta, which has 50.*E-contract-shape'):
-        wrong = dict(t._get_vars_info()['table'], var_names=['a', 'b'], sections=['9', '40'], epmap=['a:1', 'b:1'])
-        Communicator(program, GEO, dict(said, push_vars={'table': wrong}))
-    with pytest.raises(ValueError, match='is told of no parameter to exchange.*E-communicator-geo'):
+        Communicator(program, GEO, dict(said, push_nums="often"))
+    with pytest.raises(ValueError, match="push_vars of table must have the form that GeoSgdTranspiler._get_vars_info"):
+        Communicator(program, GEO, dict(said, push_vars={"table": {}}))
+    with pytest.raises(ValueError, match="push_vars of table has 1 names, 1 numbers of rows and 2 addresses"):
+        wrong = dict(t._get_vars_info()["table"], epmap=["a:1", "b:1"])
+        Communicator(program, GEO, dict(said, push_vars={"table": wrong}))
+    with pytest.raises(ValueError, match="pieces are 49 rows of table.delta, which has 50.*E-contract-shape"):
+        wrong = dict(t._get_vars_info()["table"], var_names=["a", "b"], sections=["9", "40"], epmap=["a:1", "b:1"])
+        Communicator(program, GEO, dict(said, push_vars={"table": wrong}))
+    with pytest.raises(ValueError, match="is told of no parameter to exchange.*E-communicator-geo"):
         Communicator(program, GEO, dict(said, push_vars={}))
     with pytest.raises(ValueError, match="table must be 'pieces#rows#addresses#is_sparse'"):
-        Communicator(program, GEO, envs={'geo_send_varnames': 'table', 'table': 'table#50'})
-    with pytest.raises(ValueError, match='E-communicator-program'):
+        Communicator(program, GEO, envs={"geo_send_varnames": "table", "table": "table#50"})
+    with pytest.raises(ValueError, match="E-communicator-program"):
         Communicator(program, fluid.communicator.DistributedMode.ASYNC)
-    with pytest.raises(ValueError, match='E-communicator-program'):
+    with pytest.raises(ValueError, match="E-communicator-program"):
         Communicator(fluid.Program(), GEO, said)
     with pytest.raises(ValueError, match="contains no plan, so mode GEO needs 'push_vars'"):
-        Communicator(fluid.Program(), GEO, {'trainers': 2})
+        Communicator(fluid.Program(), GEO, {"trainers": 2})

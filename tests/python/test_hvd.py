@@ -30,18 +30,26 @@ START = """
 """
 
 
-@pytest.fixture(scope='module', params=[(ranks, backend) for ranks in (2, 4)
-                                        for backend in ('shared_memory', 'gloo', 'hierarchical')],
-                ids=lambda param: '%d-%s' % param)
+@pytest.fixture(
+    scope="module",
+    params=[(ranks, backend) for ranks in (2, 4) for backend in ("shared_memory", "gloo", "hierarchical")],
+    ids=lambda param: f"{param[0]}-{param[1]}",
+)
 def ends(request, tmp_path_factory):
     """The exit code, standard output and standard error of each rank of the script of all topics."""
     ranks, backend = request.param
-    script = START + ''.join(text + "    print('%s')\n" % topic for topic, text in TOPICS.items())
-    with Ranks(tmp_path_factory.mktemp('ranks'), script, ranks, ranks, backend,
-               environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    script = START + "".join(text + f"    print('{topic}')\n" for topic, text in TOPICS.items())
+    with Ranks(
+        tmp_path_factory.mktemp("ranks"),
+        script,
+        ranks,
+        ranks,
+        backend,
+        environment={"PENSTOCK_COLLECTIVE_BACKEND": backend},
+    ) as job:
         ends = job.ends()
-    if any('this build has no Gloo' in err for _, _, err in ends):
-        pytest.skip('this build has no Gloo')
+    if any("this build has no Gloo" in err for _, _, err in ends):
+        pytest.skip("this build has no Gloo")
     return ends
 
 
@@ -51,7 +59,7 @@ def expect_end_of(topic, ends):
         done = out.splitlines()
         if topic not in done:
             last = next(one for one in TOPICS if one not in done)
-            pytest.fail(err if last == topic else 'a rank ended in the topic %r' % last, pytrace=False)
+            pytest.fail(err if last == topic else f"a rank ended in the topic {last!r}", pytrace=False)
 
 
 REDUCTIONS = """
@@ -83,7 +91,7 @@ REDUCTIONS = """
 
 
 def test_reductions_and_broadcasts_equal_numpy(ends):
-    expect_end_of('reductions', ends)
+    expect_end_of("reductions", ends)
 
 
 IN_PLACE = """
@@ -102,7 +110,7 @@ IN_PLACE = """
 
 
 def test_in_place_and_compressed_operations_equal_numpy(ends):
-    expect_end_of('in place', ends)
+    expect_end_of("in place", ends)
 
 
 ALLGATHER = """
@@ -115,7 +123,7 @@ ALLGATHER = """
 
 
 def test_allgather_concatenates_the_rows_of_all_ranks(ends):
-    expect_end_of('allgather', ends)
+    expect_end_of("allgather", ends)
 
 
 ASYNCHRONOUS = """
@@ -135,7 +143,7 @@ ASYNCHRONOUS = """
 
 
 def test_asynchronous_operations_return_their_results(ends):
-    expect_end_of('asynchronous', ends)
+    expect_end_of("asynchronous", ends)
 
 
 ADASUM = """
@@ -157,7 +165,7 @@ ADASUM = """
 
 
 def test_adasum_follows_its_definition(ends):
-    expect_end_of('adasum', ends)
+    expect_end_of("adasum", ends)
 
 
 THREADS = """
@@ -176,7 +184,7 @@ THREADS = """
 
 
 def test_threads_start_operations_in_an_agreed_order(ends):
-    expect_end_of('threads', ends)
+    expect_end_of("threads", ends)
 
 
 ERRORS = """
@@ -204,7 +212,7 @@ ERRORS = """
 
 
 def test_invalid_arguments_are_refused_without_the_other_ranks(ends):
-    expect_end_of('errors', ends)
+    expect_end_of("errors", ends)
 
 
 SHUTDOWN = """
@@ -217,19 +225,19 @@ SHUTDOWN = """
 
 
 def test_operations_after_shutdown_are_refused(ends):
-    expect_end_of('shutdown', ends)
+    expect_end_of("shutdown", ends)
     assert [(code, out.splitlines()) for code, out, _ in ends] == [(0, list(TOPICS))] * len(ends), ends
 
 
 TOPICS = {
-    'reductions': REDUCTIONS,
-    'in place': IN_PLACE,
-    'allgather': ALLGATHER,
-    'asynchronous': ASYNCHRONOUS,
-    'adasum': ADASUM,
-    'threads': THREADS,
-    'errors': ERRORS,
-    'shutdown': SHUTDOWN,
+    "reductions": REDUCTIONS,
+    "in place": IN_PLACE,
+    "allgather": ALLGATHER,
+    "asynchronous": ASYNCHRONOUS,
+    "adasum": ADASUM,
+    "threads": THREADS,
+    "errors": ERRORS,
+    "shutdown": SHUTDOWN,
 }
 
 
@@ -249,23 +257,32 @@ DIFFERENT = """
 """
 
 
-@pytest.mark.parametrize('first, second, says', [
-    ("hvd.allreduce(np.ones(2), name='w')", "hvd.broadcast(np.ones(2), 0, name='w')", 'E-collective-mismatch'),
-    ("hvd.allreduce(np.ones(2), name='w')", "hvd.allreduce(np.ones(2), name='b')", 'E-collective-mismatch'),
-    ("hvd.allreduce(np.ones(2), name='w')", "hvd.allreduce(np.ones(3), name='w')", 'E-collective-mismatch'),
-    ("hvd.allreduce(np.ones(2), name='w')", "hvd.allreduce(np.ones(2), name='w', op=hvd.Adasum)",
-     'E-collective-mismatch'),
-    ("hvd.allgather(np.ones((1, 2)), name='w')", "hvd.allgather(np.ones((4, 3)), name='w')", 'E-hvd-allgather'),
-    ("hvd.allgather(np.ones((1, 2)), name='w')", "hvd.allgather(np.ones((1, 2), 'float32'), name='w')",
-     'E-hvd-allgather'),
-])
+@pytest.mark.parametrize(
+    "first, second, says",
+    [
+        ("hvd.allreduce(np.ones(2), name='w')", "hvd.broadcast(np.ones(2), 0, name='w')", "E-collective-mismatch"),
+        ("hvd.allreduce(np.ones(2), name='w')", "hvd.allreduce(np.ones(2), name='b')", "E-collective-mismatch"),
+        ("hvd.allreduce(np.ones(2), name='w')", "hvd.allreduce(np.ones(3), name='w')", "E-collective-mismatch"),
+        (
+            "hvd.allreduce(np.ones(2), name='w')",
+            "hvd.allreduce(np.ones(2), name='w', op=hvd.Adasum)",
+            "E-collective-mismatch",
+        ),
+        ("hvd.allgather(np.ones((1, 2)), name='w')", "hvd.allgather(np.ones((4, 3)), name='w')", "E-hvd-allgather"),
+        (
+            "hvd.allgather(np.ones((1, 2)), name='w')",
+            "hvd.allgather(np.ones((1, 2), 'float32'), name='w')",
+            "E-hvd-allgather",
+        ),
+    ],
+)
 def test_all_ranks_report_mismatched_operations(tmp_path, first, second, says):
     with Ranks(tmp_path, DIFFERENT.format(first=first, second=second), 2) as job:
         for code, out, err in job.ends():
             assert code == 3, err
-            assert says in out and 'w, rank.py:' in out
-            if says == 'E-collective-mismatch':
-                assert 'rank.py:8' in out and 'rank.py:10' in out      # both users' lines
+            assert says in out and "w, rank.py:" in out
+            if says == "E-collective-mismatch":
+                assert "rank.py:8" in out and "rank.py:10" in out  # both users' lines
 
 
 ALONE = """
@@ -292,9 +309,9 @@ ALONE = """
 
 
 def test_a_process_without_a_launcher_is_a_job_of_one_rank(tmp_path):
-    path = tmp_path / 'alone.py'
-    path.write_text('\n'.join(line[4:] for line in ALONE.splitlines()))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith('PADDLE_')}
+    path = tmp_path / "alone.py"
+    path.write_text("\n".join(line[4:] for line in ALONE.splitlines()))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PADDLE_")}
     subprocess.run([sys.executable, str(path)], env=environment, check=True, timeout=120)
 
 
@@ -307,13 +324,13 @@ LAUNCHED = """
 
 
 def test_the_launcher_starts_ranks_without_pservers(tmp_path):
-    (tmp_path / 'train.py').write_text('\n'.join(line[4:] for line in LAUNCHED.splitlines()))
-    command = [sys.executable, '-m', 'penstock.distributed.launch', '--worker_num', '3', 'train.py']
+    (tmp_path / "train.py").write_text("\n".join(line[4:] for line in LAUNCHED.splitlines()))
+    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "3", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     for rank in range(3):
-        assert '3 3 3' in (tmp_path / 'mylog' / ('workerlog.%d' % rank)).read_text()
+        assert "3 3 3" in (tmp_path / "mylog" / (f"workerlog.{rank}")).read_text()
 
 
 def test_importing_penstock_does_not_import_hvd():
-    subprocess.run([sys.executable, '-c', 'import sys, penstock; assert "penstock.hvd" not in sys.modules'], check=True)
+    subprocess.run([sys.executable, "-c", 'import sys, penstock; assert "penstock.hvd" not in sys.modules'], check=True)

@@ -34,7 +34,9 @@ START = """
             assert False, 'nothing was raised'
 """
 
-PARTS = START + """
+PARTS = (
+    START
+    + """
     # Rows to all: evenly, by splits, some not sent, other types.
     for dtype in ('float32', 'int64', 'float16', 'bool'):
         rows = [(np.arange(size * 4).reshape(size * 2, 2) + 100 * r).astype(dtype) for r in range(size)]
@@ -145,19 +147,22 @@ PARTS = START + """
     refuses(penstock.ProgramError, 'E-hvd-array', lambda: hvd.grouped_allgather(np.ones(2)))
     print('all is well')
 """
+)
 
 
-@pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
-@pytest.mark.parametrize('ranks', [2, 3])
+@pytest.mark.parametrize("backend", ["shared_memory", "gloo", "hierarchical"])
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_alltoall_reducescatter_groups_and_objects_equal_numpy(tmp_path, ranks, backend):
-    with Ranks(tmp_path, PARTS, ranks, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    with Ranks(tmp_path, PARTS, ranks, environment={"PENSTOCK_COLLECTIVE_BACKEND": backend}) as job:
         ends = job.ends()
-        if any('this build has no Gloo' in err for _, _, err in ends):
-            pytest.skip('this build has no Gloo')
-        assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * ranks, ends
+        if any("this build has no Gloo" in err for _, _, err in ends):
+            pytest.skip("this build has no Gloo")
+        assert [(code, out) for code, out, _ in ends] == [(0, "all is well\n")] * ranks, ends
 
 
-SETS = START + """
+SETS = (
+    START
+    + """
     assert hvd.global_process_set.ranks == [0, 1, 2] and hvd.global_process_set.size() == 3
     assert hvd.global_process_set.rank() == rank and hvd.global_process_set.included()
     even = hvd.ProcessSet([2, 0])
@@ -202,19 +207,22 @@ SETS = START + """
     hvd.barrier()
     print('all is well')
 """
+)
 
 
-@pytest.mark.parametrize('backend', ['', 'gloo'])
+@pytest.mark.parametrize("backend", ["", "gloo"])
 def test_a_process_set_works_independently_of_other_ranks(tmp_path, backend):
-    with Ranks(tmp_path, SETS, 3, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    with Ranks(tmp_path, SETS, 3, environment={"PENSTOCK_COLLECTIVE_BACKEND": backend}) as job:
         ends = job.ends()
-        if any('this build has no Gloo' in err for _, _, err in ends):
-            pytest.skip('this build has no Gloo')
-        assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * 3, ends
+        if any("this build has no Gloo" in err for _, _, err in ends):
+            pytest.skip("this build has no Gloo")
+        assert [(code, out) for code, out, _ in ends] == [(0, "all is well\n")] * 3, ends
 
 
 def test_an_error_in_a_process_set_names_the_global_rank(tmp_path):
-    script = START + """
+    script = (
+        START
+        + """
     import os, signal
     both = hvd.add_process_set([1, 2])
     hvd.barrier()
@@ -226,8 +234,9 @@ def test_an_error_in_a_process_set_names_the_global_rank(tmp_path):
         except penstock.PeerError as error:
             print(str(error).splitlines()[0])
     """
+    )
     with Ranks(tmp_path, script, 3) as job:
-        assert job.ends()[1][1].startswith('rank 2 is gone: ')
+        assert job.ends()[1][1].startswith("rank 2 is gone: ")
 
 
 def test_process_sets_can_be_given_to_init(tmp_path):
@@ -239,10 +248,12 @@ def test_process_sets_can_be_given_to_init(tmp_path):
         print(first.included(), hvd.allreduce(np.array([hvd.rank()]), op=hvd.Sum, process_set=second)[0])
     """
     with Ranks(tmp_path, script, 2) as job:
-        assert job.end_well() == ['True 1\n', 'False 1\n']
+        assert job.end_well() == ["True 1\n", "False 1\n"]
 
 
-JOIN = START + """
+JOIN = (
+    START
+    + """
     # Rank r has r + 1 batches; rank 1 is the slowest in the second round.
     for counts in ([r + 1 for r in range(size)], [3 if r == 1 else 0 for r in range(size)], [2] * size):
         for step in range(counts[rank]):
@@ -264,19 +275,22 @@ JOIN = START + """
     same(hvd.allreduce(np.ones(2), op=hvd.Sum), [size] * 2)
     print('all is well')
 """
+)
 
 
-@pytest.mark.parametrize('backend', ['', 'gloo'])
-@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize("backend", ["", "gloo"])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_that_have_joined_let_the_others_reduce(tmp_path, ranks, backend):
-    with Ranks(tmp_path, JOIN, ranks, environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    with Ranks(tmp_path, JOIN, ranks, environment={"PENSTOCK_COLLECTIVE_BACKEND": backend}) as job:
         ends = job.ends()
-        if any('this build has no Gloo' in err for _, _, err in ends):
-            pytest.skip('this build has no Gloo')
-        assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * ranks, ends
+        if any("this build has no Gloo" in err for _, _, err in ends):
+            pytest.skip("this build has no Gloo")
+        assert [(code, out) for code, out, _ in ends] == [(0, "all is well\n")] * ranks, ends
 
 
-NOT_JOINED = START + """
+NOT_JOINED = (
+    START
+    + """
     if rank == 0:
         try:
             hvd.join()
@@ -288,13 +302,14 @@ NOT_JOINED = START + """
         except Exception as error:
             print(str(error).splitlines()[0])
 """
+)
 
 
 def test_an_operation_that_needs_all_ranks_ends_a_join_with_an_error(tmp_path):
     with Ranks(tmp_path, NOT_JOINED.format("hvd.allgather(np.ones((1, 2)), name='rows')"), 2) as job:
         joined, other = job.end_well()
-        assert joined == 'joined E-hvd-join\n'
-        assert 'rank 0 has joined, but another rank starts rows, rank.py' in other
+        assert joined == "joined E-hvd-join\n"
+        assert "rank 0 has joined, but another rank starts rows, rank.py" in other
 
 
 PROGRAM = """
@@ -308,21 +323,23 @@ PROGRAM = """
 
 
 def test_a_program_that_runs_while_a_rank_has_joined_is_an_error(tmp_path):
-    script = START + PROGRAM + NOT_JOINED[len(START):].format('exe.run(feed=feed, fetch_list=[loss])')
+    script = START + PROGRAM + NOT_JOINED[len(START) :].format("exe.run(feed=feed, fetch_list=[loss])")
     with Ranks(tmp_path, script, 2) as job:
         joined, other = job.end_well()
-        assert joined == 'joined E-hvd-join\n'
-        assert 'a rank has joined while rank 1 runs a program' in other and 'on_uneven' in other
+        assert joined == "joined E-hvd-join\n"
+        assert "a rank has joined while rank 1 runs a program" in other and "on_uneven" in other
 
 
-@pytest.mark.parametrize('leaves', ['hvd.shutdown()', 'pass'])
+@pytest.mark.parametrize("leaves", ["hvd.shutdown()", "pass"])
 def test_a_rank_that_leaves_without_joining_ends_a_join_with_an_error(tmp_path, leaves):
     with Ranks(tmp_path, NOT_JOINED.format(leaves), 2) as job:
-        assert job.end_well() == ['joined E-hvd-join\n', '']
+        assert job.end_well() == ["joined E-hvd-join\n", ""]
 
 
 def test_a_timeline_has_the_operations_of_rank_0(tmp_path):
-    script = START + """
+    script = (
+        START
+        + """
     hvd.start_timeline('timeline.json', mark_cycles=True)
     hvd.allreduce(np.ones(2), name='w')
     hvd.broadcast(np.ones(2), 0)
@@ -331,29 +348,32 @@ def test_a_timeline_has_the_operations_of_rank_0(tmp_path):
     hvd.stop_timeline()
     hvd.allreduce(np.ones(2), name='later')
     """
+    )
     with Ranks(tmp_path, script, 2) as job:
         job.end_well()
-    events = [event for event in json.loads((tmp_path / 'timeline.json').read_text()) if event['ph'] == 'X']
-    assert [event['name'] for event in events] == ['allreduce', 'broadcast'] and events[0]['dur'] > 0
+    events = [event for event in json.loads((tmp_path / "timeline.json").read_text()) if event["ph"] == "X"]
+    assert [event["name"] for event in events] == ["allreduce", "broadcast"] and events[0]["dur"] > 0
 
 
 def test_a_single_process_joins_and_gathers():
-    code = ('import numpy as np, penstock.hvd as hvd\n'
-            'from penstock.hvd import elastic\n'
-            'hvd.init()\n'
-            'assert hvd.join() == 0 and hvd.broadcast_object([1]) == [1] and hvd.allgather_object(2) == [2]\n'
-            'assert hvd.add_process_set([0]).size() == 1\n'
-            'assert hvd.alltoall(np.arange(3)).tolist() == [0, 1, 2]\n'
-            'assert hvd.reducescatter(np.arange(3.)).tolist() == [0, 1, 2]\n')
-    subprocess.run([sys.executable, '-c', code], check=True, timeout=120)
+    code = (
+        "import numpy as np, penstock.hvd as hvd\n"
+        "from penstock.hvd import elastic\n"
+        "hvd.init()\n"
+        "assert hvd.join() == 0 and hvd.broadcast_object([1]) == [1] and hvd.allgather_object(2) == [2]\n"
+        "assert hvd.add_process_set([0]).size() == 1\n"
+        "assert hvd.alltoall(np.arange(3)).tolist() == [0, 1, 2]\n"
+        "assert hvd.reducescatter(np.arange(3.)).tolist() == [0, 1, 2]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_horovods_optimizer_arguments_are_accepted_or_refused(fluid):
     hvd.init()
     sgd = fluid.optimizer.SGD(0.1)
     hvd.DistributedOptimizer(sgd, named_parameters=[], num_groups=2, groups=None, sparse_as_dense=True)
-    for refused in ({'gradient_predivide_factor': 2.0}, {'process_set': hvd.ProcessSet([0])}):
-        with pytest.raises(NotImplementedError, match='hvd.DistributedOptimizer'):
+    for refused in ({"gradient_predivide_factor": 2.0}, {"process_set": hvd.ProcessSet([0])}):
+        with pytest.raises(NotImplementedError, match="hvd.DistributedOptimizer"):
             hvd.DistributedOptimizer(sgd, **refused)
 
 
@@ -373,14 +393,15 @@ DIFFERENT_IN_A_SET = """
 """
 
 
-@pytest.mark.parametrize('backend', ['shared_memory', 'gloo', 'hierarchical'])
+@pytest.mark.parametrize("backend", ["shared_memory", "gloo", "hierarchical"])
 def test_errors_of_a_process_set_name_global_ranks(tmp_path, backend):
-    with Ranks(tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend,
-               environment={'PENSTOCK_COLLECTIVE_BACKEND': backend}) as job:
+    with Ranks(
+        tmp_path, DIFFERENT_IN_A_SET, 3, 3, backend, environment={"PENSTOCK_COLLECTIVE_BACKEND": backend}
+    ) as job:
         ends = job.ends()
-    if any('this build has no Gloo' in err for _, _, err in ends):
-        pytest.skip('this build has no Gloo')
+    if any("this build has no Gloo" in err for _, _, err in ends):
+        pytest.skip("this build has no Gloo")
     for _, out, err in ends[1:]:
-        assert 'ranks 1 and 2 started different operations: rank 1 all_reduce' in out, out + err
-        assert 'from rank 2' in out and 'rank 2: broadcast' in out, out
-        assert 'rank 0' not in out
+        assert "ranks 1 and 2 started different operations: rank 1 all_reduce" in out, out + err
+        assert "from rank 2" in out and "rank 2: broadcast" in out, out
+        assert "rank 0" not in out

@@ -76,51 +76,51 @@ TRAIN = """
 
 def train(folder, how, ranks):
     """The initial and final values of each rank."""
-    with Ranks(folder, TRAIN, ranks, how, folder / ('%s-%d-' % (how, ranks))) as job:
+    with Ranks(folder, TRAIN, ranks, how, folder / (f"{how}-{ranks}-")) as job:
         job.end_well()
-    return [dict(np.load(folder / ('%s-%d-%d.npz' % (how, ranks, rank)))) for rank in range(ranks)]
+    return [dict(np.load(folder / (f"{how}-{ranks}-{rank}.npz"))) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize('how, near', [('average', 1e-4), ('sum', 1e-4), ('fp16', 1e-2)])
-@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize("how, near", [("average", 1e-4), ("sum", 1e-4), ("fp16", 1e-2)])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_programs_train_as_one_process_on_the_joined_batch(tmp_path, ranks, how, near):
-    alone, = train(tmp_path, how, 1)
+    (alone,) = train(tmp_path, how, 1)
     for each in train(tmp_path, how, ranks):
-        for name in alone.keys() - {'rates'}:
+        for name in alone.keys() - {"rates"}:
             np.testing.assert_allclose(each[name], alone[name], rtol=near, atol=near / 10)
 
 
-@pytest.mark.parametrize('ranks', [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_gradients_of_several_runs_are_applied_at_once(tmp_path, ranks):
-    joined, = train(tmp_path, 'joined', 1)
-    for each in train(tmp_path, 'passes', ranks):
-        for name in joined.keys() - {'rates'}:
+    (joined,) = train(tmp_path, "joined", 1)
+    for each in train(tmp_path, "passes", ranks):
+        for name in joined.keys() - {"rates"}:
             np.testing.assert_allclose(each[name], joined[name], rtol=1e-4, atol=1e-5)
 
 
 def test_stateful_clipped_decayed_updates_wait_for_the_last_run(tmp_path):
-    alone, = train(tmp_path, 'adam', 1)
-    for each in train(tmp_path, 'adam', 2):
-        for name in alone.keys() - {'rates'}:
+    (alone,) = train(tmp_path, "adam", 1)
+    for each in train(tmp_path, "adam", 2):
+        for name in alone.keys() - {"rates"}:
             np.testing.assert_allclose(each[name], alone[name], rtol=1e-4, atol=1e-5)
 
 
 def adasum_of(values):
     if len(values) == 1:
         return values[0]
-    a, b = adasum_of(values[:len(values) // 2]), adasum_of(values[len(values) // 2:])
+    a, b = adasum_of(values[: len(values) // 2]), adasum_of(values[len(values) // 2 :])
     dot = (a * b).sum()
     return (1 - dot / (2 * (a * a).sum())) * a + (1 - dot / (2 * (b * b).sum())) * b
 
 
-@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_programs_train_by_adasum_of_each_gradient(tmp_path, ranks):
-    ends = train(tmp_path, 'adasum', ranks)
-    names = sorted((name[6:] for name in ends[0] if name.startswith('begin ')), key=lambda n: n.replace('w_', 'a_'))
-    w1, b1, w2, b2 = (ends[0]['begin ' + name].astype('float64') for name in names)
+    ends = train(tmp_path, "adasum", ranks)
+    names = sorted((name[6:] for name in ends[0] if name.startswith("begin ")), key=lambda n: n.replace("w_", "a_"))
+    w1, b1, w2, b2 = (ends[0]["begin " + name].astype("float64") for name in names)
     random = np.random.RandomState(3)
     for _ in range(6):
-        xs = random.rand(16, 13).astype('float32')
+        xs = random.rand(16, 13).astype("float32")
         ys = xs.sum(axis=1, keepdims=True) / 5
         gradients = []
         for x, y in zip(np.split(xs, ranks), np.split(ys, ranks)):
@@ -128,8 +128,9 @@ def test_programs_train_by_adasum_of_each_gradient(tmp_path, ranks):
             d = 2 * (h @ w2 + b2 - y) / len(y)
             dh = d @ w2.T * (1 - h * h)
             gradients.append((x.T @ dh, dh.sum(axis=0), h.T @ d, d.sum(axis=0)))
-        w1, b1, w2, b2 = (value - 0.05 * adasum_of(list(of_ranks))
-                          for value, of_ranks in zip((w1, b1, w2, b2), zip(*gradients)))
+        w1, b1, w2, b2 = (
+            value - 0.05 * adasum_of(list(of_ranks)) for value, of_ranks in zip((w1, b1, w2, b2), zip(*gradients))
+        )
     for end in ends:
         for name, value in zip(names, (w1, b1, w2, b2)):
             np.testing.assert_allclose(end[name], value, rtol=1e-4, atol=1e-5)
@@ -138,10 +139,10 @@ def test_programs_train_by_adasum_of_each_gradient(tmp_path, ranks):
 
 def test_the_learning_rate_warms_up_to_that_of_all_ranks(tmp_path):
     for ranks in (1, 2):
-        for end in train(tmp_path, 'warmup', ranks):
+        for end in train(tmp_path, "warmup", ranks):
             top = 0.02 * ranks
             expected = [0.02 + (top - 0.02) * min(step, 4) / 4 for step in range(6)]
-            np.testing.assert_allclose(end['rates'], expected, rtol=1e-6)
+            np.testing.assert_allclose(end["rates"], expected, rtol=1e-6)
 
 
 REFUSED = """
@@ -165,11 +166,14 @@ REFUSED = """
 """
 
 
-@pytest.mark.parametrize('wrong, how, id, why', [
-    ('dict(op=hvd.Adasum)', 'minimize', 'E-parallel-adasum', '@GRAD is sparse'),
-    ('dict(backward_passes_per_step=2)', 'backward', 'E-parallel-accumulate', 'call minimize()'),
-])
+@pytest.mark.parametrize(
+    "wrong, how, id, why",
+    [
+        ("dict(op=hvd.Adasum)", "minimize", "E-parallel-adasum", "@GRAD is sparse"),
+        ("dict(backward_passes_per_step=2)", "backward", "E-parallel-accumulate", "call minimize()"),
+    ],
+)
 def test_unsupported_programs_are_refused_in_one_line(tmp_path, wrong, how, id, why):
-    with Ranks(tmp_path, REFUSED.replace('{wrong}', wrong).replace('{how}', how), 2) as job:
+    with Ranks(tmp_path, REFUSED.replace("{wrong}", wrong).replace("{how}", how), 2) as job:
         for out in job.end_well():
             assert out.startswith(id) and why in out and len(out.splitlines()) == 1

@@ -1,7 +1,6 @@
 """Jobs of real processes with both exchanges: dense gradients are all-reduced among trainers, sparse ones go to
 pservers."""
 
-import os
 import re
 import textwrap
 
@@ -12,7 +11,7 @@ import pytest
 from penstock._src.launch.job import free_ports
 from test_jobs import Job
 
-SCRIPT = textwrap.dedent('''
+SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -56,7 +55,7 @@ SCRIPT = textwrap.dedent('''
     found = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
     np.savez(os.path.join(out, 'trainer%d.npz' % index), losses=losses, **found)
     exe.close()
-''')
+""")
 
 
 @pytest.fixture
@@ -67,118 +66,132 @@ def job(tmp_path):
 
 
 def train(job, trainers=2, **environment):
-    for name in ('HYBRID', 'ADDRESSES', 'PADDLE_TRAINER_ENDPOINTS'):
+    for name in ("HYBRID", "ADDRESSES", "PADDLE_TRAINER_ENDPOINTS"):
         job.environment.pop(name, None)
-    job.environment['ENDPOINTS'] = ','.join('127.0.0.1:%d' % port for port in free_ports(2))
+    job.environment["ENDPOINTS"] = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
     trained = job.train(trainers, steps=5, **environment)
     job.processes.clear()
     return trained
 
 
-def hybrid(job, name='ADDRESSES', trainers=2, exchange='1'):
-    addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(trainers))
+def hybrid(job, name="ADDRESSES", trainers=2, exchange="1"):
+    addresses = ",".join(f"127.0.0.1:{port}" for port in free_ports(trainers))
     return train(job, trainers, HYBRID=exchange, **{name: addresses})
 
 
-@pytest.mark.parametrize('asked', [(), ('TABLE', 'DECAY'), ('CLIP',)])
+@pytest.mark.parametrize("asked", [(), ("TABLE", "DECAY"), ("CLIP",)])
 def test_both_exchanges_equal_pservers_alone_and_are_reproducible(job, asked):
-    job.environment.update(dict.fromkeys(asked, '1'))
+    job.environment.update(dict.fromkeys(asked, "1"))
     alone, first = train(job), hybrid(job)
-    again = hybrid(job, 'PADDLE_TRAINER_ENDPOINTS')
+    again = hybrid(job, "PADDLE_TRAINER_ENDPOINTS")
     for trainer in range(2):
         for name, value in alone[trainer].items():
             np.testing.assert_allclose(first[trainer][name], value, rtol=1e-4, atol=1e-5, err_msg=name)
             np.testing.assert_array_equal(again[trainer][name], first[trainer][name], err_msg=name)
-    for name in set(first[0]) - {'losses'}:
+    for name in set(first[0]) - {"losses"}:
         np.testing.assert_array_equal(first[0][name], first[1][name], err_msg=name)
 
 
 def test_all_processes_choose_the_same_exchange_per_parameter(job):
-    alone, chosen = train(job, 3), hybrid(job, trainers=3, exchange='auto')
+    alone, chosen = train(job, 3), hybrid(job, trainers=3, exchange="auto")
     for trainer in range(3):
         for name, value in alone[trainer].items():
             np.testing.assert_allclose(chosen[trainer][name], value, rtol=1e-4, atol=1e-5, err_msg=name)
-    plans = [(job.folder / ('plan%d' % trainer)).read_text() for trainer in range(3)]
+    plans = [(job.folder / (f"plan{trainer}")).read_text() for trainer in range(3)]
     assert len(set(plans)) == 1
-    ways = dict(re.findall(r'^exchange (\S+) by (\w+):', plans[0], re.M))
-    assert ways == {'embedding_0.w_0': 'pserver', 'fc_0.w_0': 'allreduce', 'fc_0.b_0': 'pserver', 'fc_1.w_0': 'pserver',
-                    'fc_1.b_0': 'pserver'}, plans[0]
+    ways = dict(re.findall(r"^exchange (\S+) by (\w+):", plans[0], re.M))
+    assert ways == {
+        "embedding_0.w_0": "pserver",
+        "fc_0.w_0": "allreduce",
+        "fc_0.b_0": "pserver",
+        "fc_1.w_0": "pserver",
+        "fc_1.b_0": "pserver",
+    }, plans[0]
 
 
 def test_pservers_without_parameters_only_connect_the_trainers(job):
-    job.environment['DENSE'] = '1'
-    alone, chosen = train(job), hybrid(job, exchange='auto')
+    job.environment["DENSE"] = "1"
+    alone, chosen = train(job), hybrid(job, exchange="auto")
     for trainer in range(2):
         for name, value in alone[trainer].items():
             np.testing.assert_allclose(chosen[trainer][name], value, rtol=1e-4, atol=1e-5, err_msg=name)
-    assert re.findall(r' by (\w+):', (job.folder / 'plan0').read_text()) == ['allreduce'] * 5
+    assert re.findall(r" by (\w+):", (job.folder / "plan0").read_text()) == ["allreduce"] * 5
 
 
 def test_each_trainer_refuses_fluids_wire_with_advice(job):
-    addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(2))
-    job.environment.update(HYBRID='1', ADDRESSES=addresses, TRAINERS='2', PENSTOCK_WIRE='fluid')
+    addresses = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
+    job.environment.update(HYBRID="1", ADDRESSES=addresses, TRAINERS="2", PENSTOCK_WIRE="fluid")
     for index in range(2):
-        job.start('trainer', index)
+        job.start("trainer", index)
     for code, _, errors in job.wait().values():
         assert code == 1 and re.search(
             r"exchange dense=allreduce, dense parameters over rings of trainers, does not run on Fluid's wire "
-            r'\(wire=fluid\); transpile without it, or use the native wire   \[E-contract-policy\]', errors), errors
+            r"\(wire=fluid\); transpile without it, or use the native wire   \[E-contract-policy\]",
+            errors,
+        ), errors
 
 
 def dense_program():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        ids = fluid.data('ids', [None, 1], 'int64')
+        ids = fluid.data("ids", [None, 1], "int64")
         hidden = fluid.layers.fc(fluid.layers.embedding(ids, [50, 8], is_sparse=True), 4096)
         fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden))
     return main, startup
 
 
 def test_native_transpile_accepts_an_exchange():
-    pservers, trainers = ['10.0.0.%d:6174' % i for i in range(2)], ['10.0.1.%d:6170' % i for i in range(8)]
-    roles = penstock.transpile(*dense_program(), pservers, trainers, exchange='auto')
-    chosen = re.findall(r'^exchange (\S+) by (\w+): (allreduce|sparse)', roles.plan, re.M)
-    assert sorted(chosen) == [('embedding_0.w_0', 'pserver', 'sparse'), ('fc_0.b_0', 'pserver', 'allreduce'),
-                              ('fc_0.w_0', 'allreduce', 'allreduce')]
-    roles = penstock.transpile(*dense_program(), pservers[:1], trainers, exchange={'dense': 'allreduce'}, rings=2)
-    assert 'mode="hybrid"' in roles.plan and 'rings=2' in roles.plan and 'exchange' not in roles.plan
-    with pytest.raises(penstock.ProgramError, match='exchange_gbit, what a link carries each way, must be above 0'):
-        penstock.transpile(*dense_program(), pservers, trainers, exchange='auto', exchange_gbit=0)
+    pservers, trainers = [f"10.0.0.{i}:6174" for i in range(2)], [f"10.0.1.{i}:6170" for i in range(8)]
+    roles = penstock.transpile(*dense_program(), pservers, trainers, exchange="auto")
+    chosen = re.findall(r"^exchange (\S+) by (\w+): (allreduce|sparse)", roles.plan, re.M)
+    assert sorted(chosen) == [
+        ("embedding_0.w_0", "pserver", "sparse"),
+        ("fc_0.b_0", "pserver", "allreduce"),
+        ("fc_0.w_0", "allreduce", "allreduce"),
+    ]
+    roles = penstock.transpile(*dense_program(), pservers[:1], trainers, exchange={"dense": "allreduce"}, rings=2)
+    assert 'mode="hybrid"' in roles.plan and "rings=2" in roles.plan and "exchange" not in roles.plan
+    with pytest.raises(penstock.ProgramError, match="exchange_gbit, what a link carries each way, must be above 0"):
+        penstock.transpile(*dense_program(), pservers, trainers, exchange="auto", exchange_gbit=0)
 
 
-@pytest.mark.parametrize('field, value, named', [
-    ('sync_mode', False, 'sync_mode=false; set sync_mode=true'),
-    ('runtime_split_send_recv', True, 'runtime_split_send_recv=true; leave out'),
-    ('half_async', True, 'half_async=true; leave out'),
-    ('enable_dc_asgd', True, 'enable_dc_asgd=true; leave out'),
-    ('staleness', 2, 'staleness=2; leave out'),
-    ('backup_trainers', 1, 'backup_trainers=1; leave out'),
-    ('compression', 'fp16', 'compression; leave out'),
-    ('clip', 'global', 'clip=global; clip locally'),
-    ('bn_sync', 'average', 'bn_sync=average; leave out'),
-    ('use_hierarchical_allreduce', True, 'use_hierarchical_allreduce=true; leave out'),
-    ('mode', 'nccl2', 'mode nccl2; choose mode pserver'),
-    ('mode', 'collective', 'mode collective; choose mode pserver'),
-    ('collective_mode', 'local_sgd', 'collective_mode=local_sgd; leave out'),
-    ('local_sgd_k_steps', 4, 'local_sgd_k_steps=4; leave out'),
-])
+@pytest.mark.parametrize(
+    "field, value, named",
+    [
+        ("sync_mode", False, "sync_mode=false; set sync_mode=true"),
+        ("runtime_split_send_recv", True, "runtime_split_send_recv=true; leave out"),
+        ("half_async", True, "half_async=true; leave out"),
+        ("enable_dc_asgd", True, "enable_dc_asgd=true; leave out"),
+        ("staleness", 2, "staleness=2; leave out"),
+        ("backup_trainers", 1, "backup_trainers=1; leave out"),
+        ("compression", "fp16", "compression; leave out"),
+        ("clip", "global", "clip=global; clip locally"),
+        ("bn_sync", "average", "bn_sync=average; leave out"),
+        ("use_hierarchical_allreduce", True, "use_hierarchical_allreduce=true; leave out"),
+        ("mode", "nccl2", "mode nccl2; choose mode pserver"),
+        ("mode", "collective", "mode collective; choose mode pserver"),
+        ("collective_mode", "local_sgd", "collective_mode=local_sgd; leave out"),
+        ("local_sgd_k_steps", 4, "local_sgd_k_steps=4; leave out"),
+    ],
+)
 def test_settings_incompatible_with_rings_are_refused(field, value, named):
     config = fluid.DistributeTranspilerConfig()
-    config.exchange = {'dense': 'allreduce'}
+    config.exchange = {"dense": "allreduce"}
     setattr(config, field, value)
-    if value == 'collective':
-        config.collective_mode = 'grad_allreduce'
+    if value == "collective":
+        config.collective_mode = "grad_allreduce"
     main, startup = dense_program()
     with pytest.raises(penstock.ProgramError) as refused:
-        fluid.DistributeTranspiler(config).transpile(0, main, '10.0.0.1:6174', '10.0.1.1:6170,10.0.1.2:6170',
-                                                     startup_program=startup)
-    assert str(refused.value).startswith('plan: exchange dense=allreduce does not go with ' + named), refused.value
-    assert 'or let pservers update all parameters (dense=pserver)   [E-plan-exchange]' in str(refused.value)
+        fluid.DistributeTranspiler(config).transpile(
+            0, main, "10.0.0.1:6174", "10.0.1.1:6170,10.0.1.2:6170", startup_program=startup
+        )
+    assert str(refused.value).startswith("plan: exchange dense=allreduce does not go with " + named), refused.value
+    assert "or let pservers update all parameters (dense=pserver)   [E-plan-exchange]" in str(refused.value)
 
 
-@pytest.mark.parametrize('exchange', ['allreduce', {'dense': 'gossip'}, {'sparse': 'allreduce'}, {'tables': 'pserver'}])
+@pytest.mark.parametrize("exchange", ["allreduce", {"dense": "gossip"}, {"sparse": "allreduce"}, {"tables": "pserver"}])
 def test_unknown_exchange_is_refused(exchange):
     config = fluid.DistributeTranspilerConfig()
     config.exchange = exchange
-    with pytest.raises(ValueError, match='E-plan-exchange'):
+    with pytest.raises(ValueError, match="E-plan-exchange"):
         fluid.DistributeTranspiler(config)

@@ -13,7 +13,7 @@ import pytest
 from penstock._src.launch.job import free_ports
 from test_jobs import Job
 
-SCRIPT = textwrap.dedent('''
+SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -40,9 +40,9 @@ SCRIPT = textwrap.dedent('''
     for step in range(1, 10**9):
         exe.run(program, feed=feed, fetch_list=[loss])
         if step <= 3: print('step', step, flush=True)
-''')
+""")
 # The operation in which a process waits: an op of the step, or the server loop.
-OPERATION = r'all_reduce \d+ \(.*step \d+|op \d+ of block 0:  '
+OPERATION = r"all_reduce \d+ \(.*step \d+|op \d+ of block 0:  "
 
 
 @pytest.fixture
@@ -52,24 +52,27 @@ def job(tmp_path):
     job.kill_all()
 
 
-@pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
-@pytest.mark.parametrize('victim', ['trainer0', 'trainer1', 'pserver1'])
+@pytest.mark.parametrize("backend", ["shared_memory", "gloo"])
+@pytest.mark.parametrize("victim", ["trainer0", "trainer1", "pserver1"])
 def test_all_other_processes_end_and_name_the_lost_process(job, backend, victim):
-    before = set(os.listdir('/dev/shm'))
-    endpoints = ['127.0.0.1:%d' % port for port in free_ports(2)]
-    job.environment.update(ENDPOINTS=','.join(endpoints), PENSTOCK_COLLECTIVE_BACKEND=backend,
-                           ADDRESSES=','.join('127.0.0.1:%d' % port for port in free_ports(3)))
+    before = set(os.listdir("/dev/shm"))
+    endpoints = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    job.environment.update(
+        ENDPOINTS=",".join(endpoints),
+        PENSTOCK_COLLECTIVE_BACKEND=backend,
+        ADDRESSES=",".join(f"127.0.0.1:{port}" for port in free_ports(3)),
+    )
     job.start_all(trainers=3)
-    for line in job.processes['trainer2'].stdout:
-        if line.split() == ['step', '3']:
+    for line in job.processes["trainer2"].stdout:
+        if line.split() == ["step", "3"]:
             break
     job.processes[victim].send_signal(signal.SIGKILL)
     ends = job.wait()
-    if any('this build has no Gloo' in errors for _, _, errors in ends.values()):
-        pytest.skip('this build has no Gloo')
-    gone = 'pserver %s is gone' % endpoints[1] if victim == 'pserver1' else '(rank|trainer) %s is gone' % victim[-1]
+    if any("this build has no Gloo" in errors for _, _, errors in ends.values()):
+        pytest.skip("this build has no Gloo")
+    gone = f"pserver {endpoints[1]} is gone" if victim == "pserver1" else f"(rank|trainer) {victim[-1]} is gone"
     for name in set(ends) - {victim}:
         code, _, errors = ends[name]
         assert code == 1 and re.search(gone, errors), (name, errors)
-        assert re.search(r'step \d+', errors) and re.search(OPERATION, errors), (name, errors)
-    assert set(os.listdir('/dev/shm')) <= before
+        assert re.search(r"step \d+", errors) and re.search(OPERATION, errors), (name, errors)
+    assert set(os.listdir("/dev/shm")) <= before

@@ -10,23 +10,23 @@ import penstock
 import pytest
 
 PACKAGE = pathlib.Path(penstock.__file__).parent
-IMPLEMENTATION = 'penstock._src'
+IMPLEMENTATION = "penstock._src"
 
 
 def module_of(path):
-    parts = path.relative_to(PACKAGE.parent).with_suffix('').parts
-    return '.'.join(parts[:-1] if parts[-1] == '__init__' else parts)
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-PATHS = {module_of(path): path for folder in ('_src', 'fluid', 'hvd') for path in (PACKAGE / folder).rglob('*.py')}
+PATHS = {module_of(path): path for folder in ("_src", "fluid", "hvd") for path in (PACKAGE / folder).rglob("*.py")}
 
 
 def imported(node):
     """Modules of the front end that an import statement names; a package stands for its __init__."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names if alias.name in PATHS]
-    if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith('penstock.'):
-        names = ['%s.%s' % (node.module, alias.name) for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("penstock."):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
         submodules = [name for name in names if name in PATHS]
         others = [node.module] if len(submodules) < len(names) and node.module in PATHS else []
         return submodules + others
@@ -41,7 +41,7 @@ def test_imports_are_acyclic():
     done, open_ = set(), []
 
     def visit(module):
-        assert module not in open_, ' -> '.join(open_[open_.index(module):] + [module])
+        assert module not in open_, " -> ".join(open_[open_.index(module) :] + [module])
         if module in done:
             return
         open_.append(module)
@@ -51,12 +51,18 @@ def test_imports_are_acyclic():
 
     for module in PATHS:
         visit(module)
-    assert 'penstock.fluid.framework' in done and 'penstock._src.ir.block' in heads('penstock._src.ir.framework')
+    assert "penstock.fluid.framework" in done and "penstock._src.ir.block" in heads("penstock._src.ir.framework")
 
 
 def test_functions_contain_no_imports():
-    hidden = [(module, name) for module, path in PATHS.items() for node in ast.walk(ast.parse(path.read_text()))
-              if isinstance(node, ast.FunctionDef) for inner in ast.walk(node) for name in imported(inner)]
+    hidden = [
+        (module, name)
+        for module, path in PATHS.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        for inner in ast.walk(node)
+        for name in imported(inner)
+    ]
     assert hidden == []
 
 
@@ -67,56 +73,62 @@ def test_the_implementation_imports_no_public_module():
         if not module.startswith(IMPLEMENTATION):
             continue
         for node in ast.walk(ast.parse(PATHS[module].read_text())):
-            names = [alias.name for alias in getattr(node, 'names', ())] if isinstance(node, ast.Import) else []
+            names = [alias.name for alias in getattr(node, "names", ())] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 assert not node.level, module
-                names = ['%s.%s' % (node.module, alias.name) for alias in node.names]
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
             for name in names:
-                seen += name.startswith('penstock')
-                if name.startswith('penstock') and not name.startswith((IMPLEMENTATION, 'penstock._penstock')):
-                    wrong.append('%s imports %s' % (module, name))
+                seen += name.startswith("penstock")
+                if name.startswith("penstock") and not name.startswith((IMPLEMENTATION, "penstock._penstock")):
+                    wrong.append(f"{module} imports {name}")
     assert wrong == [] and seen > 500
 
 
 # Each folder of the implementation with those that it imports, which stand before it.
 FOLDERS = {
-    'base': '',
-    'imperative': 'base',
-    'ir': 'base imperative',
-    'parameters': 'ir',
-    'layers': 'base ir parameters',
-    'debug': 'base ir',
-    'dataset': 'base ir',
-    'executor': 'base ir debug dataset',
-    'optimizer': 'base ir parameters layers executor',
-    'transpile': 'base ir layers executor',
-    'data': 'base ir layers dataset executor',
-    'io': 'base ir layers executor',
-    'mixed_precision': 'ir layers',
-    'fleet': 'base ir debug executor optimizer transpile data io mixed_precision',
-    'contrib': 'base ir parameters layers executor optimizer data io fleet',
-    'hvd': 'base ir layers executor optimizer mixed_precision',
-    'inference': 'base ir executor io',
-    'launch': 'base',
-    'metrics': 'base ir parameters layers',
-    'names': 'base',
+    "base": "",
+    "imperative": "base",
+    "ir": "base imperative",
+    "parameters": "ir",
+    "layers": "base ir parameters",
+    "debug": "base ir",
+    "dataset": "base ir",
+    "executor": "base ir debug dataset",
+    "optimizer": "base ir parameters layers executor",
+    "transpile": "base ir layers executor",
+    "data": "base ir layers dataset executor",
+    "io": "base ir layers executor",
+    "mixed_precision": "ir layers",
+    "fleet": "base ir debug executor optimizer transpile data io mixed_precision",
+    "contrib": "base ir parameters layers executor optimizer data io fleet",
+    "hvd": "base ir layers executor optimizer mixed_precision",
+    "inference": "base ir executor io",
+    "launch": "base",
+    "metrics": "base ir parameters layers",
+    "names": "base",
 }
 
 
-@pytest.mark.parametrize('folder', sorted({name.split('.')[2] for name in PATHS if name.count('.') > 2
-                                           and name.startswith(IMPLEMENTATION)}))
+@pytest.mark.parametrize(
+    "folder", sorted({name.split(".")[2] for name in PATHS if name.count(".") > 2 and name.startswith(IMPLEMENTATION)})
+)
 def test_a_folder_imports_only_what_its_row_lists(folder):
-    found = {name.split('.')[2] for module in PATHS if module.startswith('%s.%s.' % (IMPLEMENTATION, folder))
-             for name in heads(module) if name.startswith(IMPLEMENTATION + '.')} - {folder}
+    found = {
+        name.split(".")[2]
+        for module in PATHS
+        if module.startswith(f"{IMPLEMENTATION}.{folder}.")
+        for name in heads(module)
+        if name.startswith(IMPLEMENTATION + ".")
+    } - {folder}
     assert found == set(FOLDERS[folder].split())
-    assert found <= set(list(FOLDERS)[:list(FOLDERS).index(folder)])
+    assert found <= set(list(FOLDERS)[: list(FOLDERS).index(folder)])
 
 
-@pytest.mark.parametrize('folder', FOLDERS)
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_the_readme_of_a_folder_lists_its_modules(folder):
-    text = (conftest.ROOT / 'python' / 'penstock' / '_src' / folder / 'README.md').read_text()
-    modules = {name.split('.')[3] for name in PATHS if name.startswith('%s.%s.' % (IMPLEMENTATION, folder))}
-    listed = set(re.findall(r'(?m)^\| (\w+) \|', text)) | set(re.findall(r'(\w+)\.py\b', text))
+    text = (conftest.ROOT / "python" / "penstock" / "_src" / folder / "README.md").read_text()
+    modules = {name.split(".")[3] for name in PATHS if name.startswith(f"{IMPLEMENTATION}.{folder}.")}
+    listed = set(re.findall(r"(?m)^\| (\w+) \|", text)) | set(re.findall(r"(\w+)\.py\b", text))
     assert modules - listed == set() and len(modules) >= 2
-    rows = set(re.findall(r'(?m)^\| (\w+) \|', text)) - {'module', 'variable', 'file'}
-    assert folder == 'launch' or rows - modules == set()
+    rows = set(re.findall(r"(?m)^\| (\w+) \|", text)) - {"module", "variable", "file"}
+    assert folder == "launch" or rows - modules == set()

@@ -103,47 +103,47 @@ NET = textwrap.dedent('''
         return globals()[kind]()
 ''')
 
-KINDS = ['weight_norm', 'weight_norm_of_all', 'tied', 'scaled', 'turned', 'slow_copies', 'frozen_copy']
+KINDS = ["weight_norm", "weight_norm_of_all", "tied", "scaled", "turned", "slow_copies", "frozen_copy"]
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind):
     saved, local = train(tmp_path, kind, net=NET)
     require_one_machines(saved, local, loss_rtol=1e-4)
 
 
-@pytest.mark.parametrize('kind', ['weight_norm', 'slow_copies'])
+@pytest.mark.parametrize("kind", ["weight_norm", "slow_copies"])
 def test_one_trainer_of_an_asynchronous_job_equals_one_machine(tmp_path, kind):
-    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE='async')
+    (saved,), local = train(tmp_path, kind, trainers=1, net=NET, MODE="async")
     for name, value in local.items():
         np.testing.assert_allclose(saved[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def transpiled(fluid, kind, pservers='a:1,b:1'):
+def transpiled(fluid, kind, pservers="a:1,b:1"):
     names = {}
-    exec(compile(NET, 'net', 'exec'), names)
-    names['build'](kind, seed=0)
+    exec(compile(NET, "net", "exec"), names)
+    names["build"](kind, seed=0)
     return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), pservers, trainers=2)
 
 
-@pytest.mark.parametrize('kind', ['weight_norm', 'turned', 'frozen_copy'])
+@pytest.mark.parametrize("kind", ["weight_norm", "turned", "frozen_copy"])
 def test_equal_random_values_on_two_pservers_need_a_seed(fluid, kind):
     with pytest.raises(NotImplementedError) as error:
         transpiled(fluid, kind)
-    assert error.value.id == 'E-pass-initial-value' and 'set random_seed of the main' in str(error.value)
+    assert error.value.id == "E-pass-initial-value" and "set random_seed of the main" in str(error.value)
 
 
-@pytest.mark.parametrize('kind, pservers', [('slow_copies', 'a:1,b:1'), ('weight_norm', 'a:1')])
+@pytest.mark.parametrize("kind, pservers", [("slow_copies", "a:1,b:1"), ("weight_norm", "a:1")])
 def test_values_on_the_same_pserver_need_no_seed(fluid, kind, pservers):
     transpiled(fluid, kind, pservers)
 
 
 def test_slow_weights_of_geo_trainers_start_as_the_received_parameters(fluid):
     layers = fluid.layers
-    loss = layers.mean(layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w', bias_attr=False))
+    loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 1, param_attr="w", bias_attr=False))
     fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), k=2).minimize(loss)
     config = fluid.DistributeTranspilerConfig()
     config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, 1
-    fluid.transpiler.GeoSgdTranspiler(config).transpile(0, pservers='a:1,b:1', trainers=2)
+    fluid.transpiler.GeoSgdTranspiler(config).transpile(0, pservers="a:1,b:1", trainers=2)
     types = [op.type for op in fluid.default_startup_program().global_block().ops]
-    assert types.count('assign') == 2 and types[-3:] == ['fetch_barrier', 'assign', 'send']
+    assert types.count("assign") == 2 and types[-3:] == ["fetch_barrier", "assign", "send"]

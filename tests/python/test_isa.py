@@ -32,21 +32,30 @@ for p in fluid.default_main_program().all_parameters():
 
 
 def trained(isa):
-    done = subprocess.run([sys.executable, '-c', TRAIN], env=dict(os.environ, PENSTOCK_ISA=isa, OMP_NUM_THREADS='1'),
-                          capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN],
+        env=dict(os.environ, PENSTOCK_ISA=isa, OMP_NUM_THREADS="1"),
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
 
-@pytest.mark.parametrize('isa', ['sse4', 'avx2', 'avx512'])
+@pytest.mark.parametrize("isa", ["sse4", "avx2", "avx512"])
 def test_a_process_with_a_capped_isa_trains_equally(isa):
-    ours, capped = (np.frombuffer(trained(each), 'float32') for each in ('', isa))
+    ours, capped = (np.frombuffer(trained(each), "float32") for each in ("", isa))
     assert len(ours) > 1000
     np.testing.assert_allclose(capped, ours, rtol=1e-3, atol=1e-5)
 
 
 def test_an_unknown_isa_is_refused():
-    done = subprocess.run([sys.executable, '-c', TRAIN], env=dict(os.environ, PENSTOCK_ISA='avx'), text=True,
-                          capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN],
+        env=dict(os.environ, PENSTOCK_ISA="avx"),
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == 1
-    assert 'PENSTOCK_ISA' in done.stderr and 'E-environment' in done.stderr and 'sse4' in done.stderr
+    assert "PENSTOCK_ISA" in done.stderr and "E-environment" in done.stderr and "sse4" in done.stderr

@@ -15,7 +15,7 @@ from penstock._src.launch.job import free_ports
 
 WAIT_S = 180
 
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -85,7 +85,7 @@ JOB = textwrap.dedent('''
     save(role + str(index), losses)
     if '--no-close' not in sys.argv:
         exe.close()
-''')
+""")
 
 
 class Job:
@@ -93,22 +93,31 @@ class Job:
 
     def __init__(self, folder, script=JOB):
         self.folder = folder
-        self.script = folder / 'job.py'
+        self.script = folder / "job.py"
         self.script.write_text(script)
-        path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get('PYTHONPATH')]))
-        self.environment = dict(os.environ, ENDPOINTS=','.join('127.0.0.1:%d' % port for port in free_ports(2)),
-                                OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PYTHONPATH=path)
+        path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
+        self.environment = dict(
+            os.environ,
+            ENDPOINTS=",".join(f"127.0.0.1:{port}" for port in free_ports(2)),
+            OMP_NUM_THREADS="1",
+            PENSTOCK_JOB_TOKEN="secret",
+            PYTHONPATH=path,
+        )
         self.processes = {}
 
     def start(self, role, index, steps=5, *arguments, **environment):
-        process = subprocess.Popen([sys.executable, str(self.script), role, str(index), str(self.folder), str(steps),
-                                    *arguments], env=dict(self.environment, **environment), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, str(self.script), role, str(index), str(self.folder), str(steps), *arguments],
+            env=dict(self.environment, **environment),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.processes[role + str(index)] = process
         return process
 
     def start_all(self, *arguments, steps=5, trainers=2):
-        for role, count in (('trainer', trainers), ('pserver', 2)):
+        for role, count in (("trainer", trainers), ("pserver", 2)):
             for index in range(count):
                 self.start(role, index, steps, *arguments)
 
@@ -116,24 +125,40 @@ class Job:
         """{name: (exit code, output, errors)}"""
         end = time.monotonic() + WAIT_S
         return {
-            name: (process.returncode, *texts) for name, process in self.processes.items()
+            name: (process.returncode, *texts)
+            for name, process in self.processes.items()
             for texts in [process.communicate(timeout=max(1, end - time.monotonic()))]
         }
 
     def use_mutual_tls(self):
         """All roles present and require a certificate of one authority, which is generated here."""
-        def openssl(*arguments):
-            subprocess.run(['openssl', *arguments], cwd=self.folder, check=True, capture_output=True, timeout=WAIT_S)
 
-        key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
-        openssl('req', '-x509', *key, '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
-        openssl('req', *key, '-subj', '/CN=role', '-keyout', 'role.key', '-out', 'role.csr')
-        (self.folder / 'names').write_text('subjectAltName=IP:127.0.0.1\n')
-        openssl('x509', '-req', '-in', 'role.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile',
-                'names', '-out', 'role.pem')
-        names = {'CERT': 'role.pem', 'KEY': 'role.key', 'CA': 'ca.pem'}
-        self.environment.update({'PENSTOCK_TLS_' + name: str(self.folder / file) for name, file in names.items()},
-                                PENSTOCK_TLS_MUTUAL='1')
+        def openssl(*arguments):
+            subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True, timeout=WAIT_S)
+
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+        openssl("req", "-x509", *key, "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+        openssl("req", *key, "-subj", "/CN=role", "-keyout", "role.key", "-out", "role.csr")
+        (self.folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+        openssl(
+            "x509",
+            "-req",
+            "-in",
+            "role.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-extfile",
+            "names",
+            "-out",
+            "role.pem",
+        )
+        names = {"CERT": "role.pem", "KEY": "role.key", "CA": "ca.pem"}
+        self.environment.update(
+            {"PENSTOCK_TLS_" + name: str(self.folder / file) for name, file in names.items()}, PENSTOCK_TLS_MUTUAL="1"
+        )
 
     def wait_well(self):
         """The result of wait(); all processes must succeed."""
@@ -146,7 +171,7 @@ class Job:
         self.environment.update(environment, TRAINERS=str(trainers))
         self.start_all(steps=steps, trainers=trainers)
         self.wait_well()
-        return [dict(np.load(self.folder / ('trainer%d.npz' % i))) for i in range(trainers)]
+        return [dict(np.load(self.folder / (f"trainer{i}.npz"))) for i in range(trainers)]
 
     def kill_all(self):
         for process in self.processes.values():
@@ -162,39 +187,39 @@ def job(tmp_path):
     job.kill_all()
 
 
-@pytest.mark.parametrize('asked', [(), ('ODD_NAMES',), ('ROWS_ON_THE_LAST',)])
+@pytest.mark.parametrize("asked", [(), ("ODD_NAMES",), ("ROWS_ON_THE_LAST",)])
 def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
-    job.environment.update(dict.fromkeys(asked, '1'))
+    job.environment.update(dict.fromkeys(asked, "1"))
     job.start_all()
     job.wait_well()
     job.processes.clear()
-    job.start('local', 0)
-    assert job.wait()['local0'][0] == 0
-    trainers = [np.load(job.folder / ('trainer%d.npz' % i)) for i in range(2)]
-    local = np.load(job.folder / 'local0.npz')
-    np.testing.assert_allclose(np.mean([t['losses'] for t in trainers], axis=0), local['losses'], rtol=1e-4)
+    job.start("local", 0)
+    assert job.wait()["local0"][0] == 0
+    trainers = [np.load(job.folder / (f"trainer{i}.npz")) for i in range(2)]
+    local = np.load(job.folder / "local0.npz")
+    np.testing.assert_allclose(np.mean([t["losses"] for t in trainers], axis=0), local["losses"], rtol=1e-4)
     for name in local.files:
-        if name != 'losses':
+        if name != "losses":
             np.testing.assert_array_equal(trainers[0][name], trainers[1][name])
             np.testing.assert_allclose(trainers[0][name], local[name], rtol=1e-4, atol=1e-5)
 
 
 def test_fluids_wire_trains_to_the_same_bytes_as_the_native_wire(job):
     ends = {}
-    for wire in ('native', 'fluid'):
-        job.environment['PENSTOCK_WIRE'] = wire
+    for wire in ("native", "fluid"):
+        job.environment["PENSTOCK_WIRE"] = wire
         job.start_all()
         results = job.wait()
         assert {result[0] for result in results.values()} == {0}, results
-        assert all(('no exactly-once' in result[2]) == (wire == 'fluid') for result in results.values()), results
-        ends[wire] = [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(2)]
-    for native, fluids in zip(ends['native'], ends['fluid']):
+        assert all(("no exactly-once" in result[2]) == (wire == "fluid") for result in results.values()), results
+        ends[wire] = [dict(np.load(job.folder / (f"trainer{i}.npz"))) for i in range(2)]
+    for native, fluids in zip(ends["native"], ends["fluid"]):
         for name, value in native.items():
             np.testing.assert_array_equal(fluids[name], value)
 
 
 def test_an_unknown_wire_is_refused():
-    script = textwrap.dedent('''
+    script = textwrap.dedent("""
         import penstock
         import penstock.fluid as fluid
 
@@ -206,79 +231,79 @@ def test_an_unknown_wire_is_refused():
 
         for wire in ('brpc', 'fluid', None, 'native'):
             print(wire, error_of(wire))
-        ''')
-    done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=WAIT_S, check=True)
+        """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=WAIT_S, check=True)
     brpc, fluids, default, native = done.stdout.splitlines()
-    assert 'E-wire-name' in brpc
-    assert (fluids, default) == ('fluid None', 'None None')
-    assert 'E-wire-mixed' in native
+    assert "E-wire-name" in brpc
+    assert (fluids, default) == ("fluid None", "None None")
+    assert "E-wire-mixed" in native
 
 
 def test_servers_exit_when_trainers_end_without_close(job):
-    job.start_all('--no-close')
+    job.start_all("--no-close")
     assert {result[0] for result in job.wait().values()} == {0}
 
 
 def test_every_role_reports_a_trainers_exception(job):
-    job.environment['RAISE_IN'] = 'trainer1'
+    job.environment["RAISE_IN"] = "trainer1"
     job.start_all(steps=100000)
     results = job.wait()
     assert {result[0] for result in results.values()} == {1}, results
-    for name in ('trainer0', 'pserver0', 'pserver1'):
+    for name in ("trainer0", "pserver0", "pserver1"):
         errors = results[name][2]
-        assert 'PeerError: trainer 1 failed: ValueError: the data ran out   [E-peer-failed]' in errors, errors
+        assert "PeerError: trainer 1 failed: ValueError: the data ran out   [E-peer-failed]" in errors, errors
         assert "raise ValueError('the data ran out')" in errors, errors
-    assert 'PeerError' not in results['trainer1'][2]
+    assert "PeerError" not in results["trainer1"][2]
 
 
 def test_details_are_logged_on_request(job):
     job.start_all(steps=2)
     results = job.wait()
-    assert not any('has joined' in result[2] for result in results.values())
-    job.environment['GLOG_v'] = '1'
+    assert not any("has joined" in result[2] for result in results.values())
+    job.environment["GLOG_v"] = "1"
     job.start_all(steps=2)
-    for index, address in enumerate(job.environment['ENDPOINTS'].split(',')):
-        errors = job.wait()['pserver%d' % index][2]
-        assert 'pserver %s: trainer 1 has joined' % address in errors, errors
+    for index, address in enumerate(job.environment["ENDPOINTS"].split(",")):
+        errors = job.wait()[f"pserver{index}"][2]
+        assert f"pserver {address}: trainer 1 has joined" in errors, errors
 
 
 def test_ctrl_c_of_a_server_is_a_peer_error_for_others(job):
     job.start_all(steps=100000)
     for index in range(2):
-        trainer = job.processes['trainer%d' % index]
-        wait_for_line(trainer, trainer.stdout, 'training')
-    job.processes['pserver1'].send_signal(signal.SIGINT)
+        trainer = job.processes[f"trainer{index}"]
+        wait_for_line(trainer, trainer.stdout, "training")
+    job.processes["pserver1"].send_signal(signal.SIGINT)
     results = job.wait()
-    assert 'KeyboardInterrupt' in results['pserver1'][2]
-    address = job.environment['ENDPOINTS'].split(',')[1]
-    for name in ('trainer0', 'trainer1', 'pserver0'):
+    assert "KeyboardInterrupt" in results["pserver1"][2]
+    address = job.environment["ENDPOINTS"].split(",")[1]
+    for name in ("trainer0", "trainer1", "pserver0"):
         code, _, errors = results[name]
-        assert code == 1 and 'KeyboardInterrupt' not in errors, errors
-        assert 'PeerError: pserver %s was interrupted   [E-peer-interrupted]' % address in errors, errors
+        assert code == 1 and "KeyboardInterrupt" not in errors, errors
+        assert f"PeerError: pserver {address} was interrupted   [E-peer-interrupted]" in errors, errors
 
 
 def test_ctrl_c_ends_a_waiting_server(job):
-    server = job.start('pserver', 0)
-    assert server.stdout.readline() == 'serving\n'
+    server = job.start("pserver", 0)
+    assert server.stdout.readline() == "serving\n"
     server.send_signal(signal.SIGINT)
     _, errors = server.communicate(timeout=WAIT_S)
-    assert server.returncode != 0 and 'KeyboardInterrupt' in errors
+    assert server.returncode != 0 and "KeyboardInterrupt" in errors
 
 
 def test_ctrl_c_ends_a_trainer_that_waits_for_its_servers(job):
-    trainer = job.start('trainer', 0)
-    assert trainer.stdout.readline() == 'starting\n'  # and then it waits for servers that never come
+    trainer = job.start("trainer", 0)
+    assert trainer.stdout.readline() == "starting\n"  # and then it waits for servers that never come
     trainer.send_signal(signal.SIGINT)
     _, errors = trainer.communicate(timeout=WAIT_S)
-    assert trainer.returncode != 0 and 'KeyboardInterrupt' in errors
+    assert trainer.returncode != 0 and "KeyboardInterrupt" in errors
 
 
 def test_a_wrong_token_is_refused_and_named(job):
     for index in range(2):
-        job.start('pserver', index)
-    trainer = job.start('trainer', 0, PENSTOCK_JOB_TOKEN='wrong')
+        job.start("pserver", index)
+    trainer = job.start("trainer", 0, PENSTOCK_JOB_TOKEN="wrong")
     _, errors = trainer.communicate(timeout=WAIT_S)
-    assert trainer.returncode != 0 and 'token' in errors
+    assert trainer.returncode != 0 and "token" in errors
 
 
 def test_the_environment_enables_mutual_tls(job):
@@ -289,43 +314,43 @@ def test_the_environment_enables_mutual_tls(job):
 
 def test_role_programs_of_different_plans_are_refused(job):
     for index in range(2):
-        job.start('pserver', index)
-    trainer = job.start('trainer', 0, MIN_BLOCK_SIZE='20000')
+        job.start("pserver", index)
+    trainer = job.start("trainer", 0, MIN_BLOCK_SIZE="20000")
     _, errors = trainer.communicate(timeout=WAIT_S)
     assert trainer.returncode != 0
-    assert 'E-plan-mismatch' in errors and 'first difference' in errors, errors
+    assert "E-plan-mismatch" in errors and "first difference" in errors, errors
 
 
 def test_an_endpoint_in_use_is_reported(job):
     with socket.socket() as taken:
-        host, port = job.environment['ENDPOINTS'].split(',')[0].split(':')
+        host, port = job.environment["ENDPOINTS"].split(",")[0].split(":")
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((host, int(port)))
         taken.listen()
-        server = job.start('pserver', 0)
+        server = job.start("pserver", 0)
         _, errors = server.communicate(timeout=WAIT_S)
-    assert server.returncode != 0 and '%s:%s' % (host, port) in errors
+    assert server.returncode != 0 and f"{host}:{port}" in errors
 
 
 @pytest.mark.slow
 def test_roles_may_start_in_any_order_and_20_seconds_late(job):
-    for role, index in (('trainer', 1), ('pserver', 1), ('trainer', 0)):
+    for role, index in (("trainer", 1), ("pserver", 1), ("trainer", 0)):
         job.start(role, index)
-    waiting = job.processes['trainer1']
-    wait_for_line(waiting, waiting.stderr, 'waiting 20 s')
-    job.start('pserver', 0)
+    waiting = job.processes["trainer1"]
+    wait_for_line(waiting, waiting.stderr, "waiting 20 s")
+    job.start("pserver", 0)
     results = job.wait()
     assert {result[0] for result in results.values()} == {0}, results
 
 
 @pytest.mark.slow
 def test_a_server_reports_what_its_trainers_wait_for(job):
-    for role, index in (('pserver', 0), ('trainer', 0), ('trainer', 1)):
+    for role, index in (("pserver", 0), ("trainer", 0), ("trainer", 1)):
         job.start(role, index)
-    server = job.processes['pserver0']
-    missing = 'pserver %s to start (nothing answers there yet)' % job.environment['ENDPOINTS'].split(',')[1]
-    wait_for_line(server, server.stderr, 's for %s; trainer 1 has waited 1' % missing)
-    job.start('pserver', 1)
+    server = job.processes["pserver0"]
+    missing = f"pserver {job.environment['ENDPOINTS'].split(',')[1]} to start (nothing answers there yet)"
+    wait_for_line(server, server.stderr, f"s for {missing}; trainer 1 has waited 1")
+    job.start("pserver", 1)
     results = job.wait()
     assert {result[0] for result in results.values()} == {0}, results
 
@@ -342,33 +367,33 @@ def wait_for_line(process, stream, text):
                 return
     finally:
         patience.cancel()
-    raise AssertionError('the process ended and did not say %r:\n%s' % (text, ''.join(seen)))
+    raise AssertionError(f"the process ended and did not say {text!r}:\n{''.join(seen)}")
 
 
 def test_trainers_report_a_dead_server(job):
     job.start_all(steps=100000)
-    trainer = job.processes['trainer0']
-    wait_for_line(trainer, trainer.stdout, 'training')
-    job.processes['pserver1'].kill()
+    trainer = job.processes["trainer0"]
+    wait_for_line(trainer, trainer.stdout, "training")
+    job.processes["pserver1"].kill()
     for index in range(2):
-        trainer = job.processes['trainer%d' % index]
+        trainer = job.processes[f"trainer{index}"]
         _, errors = trainer.communicate(timeout=WAIT_S)
-        assert trainer.returncode != 0 and job.environment['ENDPOINTS'].split(',')[1] in errors, errors
-    other = job.processes['pserver0']
+        assert trainer.returncode != 0 and job.environment["ENDPOINTS"].split(",")[1] in errors, errors
+    other = job.processes["pserver0"]
     other.communicate(timeout=WAIT_S)
     assert other.returncode != 0
 
 
 def test_peers_report_a_dead_trainer(job):
-    job.start('pserver', 0)
-    job.start('pserver', 1)
-    victim = job.start('trainer', 0, 100000)
-    other = job.start('trainer', 1, 100000)
-    wait_for_line(victim, victim.stdout, 'training')
+    job.start("pserver", 0)
+    job.start("pserver", 1)
+    victim = job.start("trainer", 0, 100000)
+    other = job.start("trainer", 1, 100000)
+    wait_for_line(victim, victim.stdout, "training")
     victim.kill()
     _, errors = other.communicate(timeout=WAIT_S)
-    assert other.returncode != 0 and 'trainer 0' in errors
+    assert other.returncode != 0 and "trainer 0" in errors
     for index in range(2):
-        server = job.processes['pserver%d' % index]
+        server = job.processes[f"pserver{index}"]
         _, errors = server.communicate(timeout=WAIT_S)
-        assert server.returncode != 0 and 'trainer 0' in errors
+        assert server.returncode != 0 and "trainer 0" in errors

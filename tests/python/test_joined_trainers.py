@@ -2,11 +2,10 @@
 by ParallelExecutor, or over a dataset."""
 
 import numpy as np
-import pytest
-from rank_processes import Ranks
-
 import penstock
+import pytest
 from penstock import fluid
+from rank_processes import Ranks
 
 # argv: how the program runs, and a file. 'alone': one process with the joined batch.
 TRAIN = """
@@ -72,13 +71,14 @@ TRAIN = """
 def train(folder, how, ranks):
     with Ranks(folder, TRAIN, ranks, how, str(folder / how)) as job:
         job.end_well()
-    return [np.load(folder / ('%s%d.npz' % (how, rank)))['w'] for rank in range(ranks)]
+    return [np.load(folder / (f"{how}{rank}.npz"))["w"] for rank in range(ranks)]
 
 
-@pytest.mark.parametrize('how', ['plain', 'compiled', 'not_data_parallel', 'parallel_executor', 'dataset', 'clone',
-                                 'parsed', 'uneven'])
+@pytest.mark.parametrize(
+    "how", ["plain", "compiled", "not_data_parallel", "parallel_executor", "dataset", "clone", "parsed", "uneven"]
+)
 def test_ranks_train_together(tmp_path, how):
-    alone, = train(tmp_path, 'alone', 1)
+    (alone,) = train(tmp_path, "alone", 1)
     for each in train(tmp_path, how, 2):
         np.testing.assert_allclose(each, alone, rtol=1e-5, atol=1e-6)
 
@@ -86,13 +86,14 @@ def test_ranks_train_together(tmp_path, how):
 def transpiled(monkeypatch):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
         fluid.optimizer.SGD(0.1).minimize(loss)
         config = fluid.DistributeTranspilerConfig()
-        config.mode = 'nccl2'
-        fluid.DistributeTranspiler(config).transpile(0, trainers='127.0.0.1:6170,127.0.0.1:6171',
-                                                     current_endpoint='127.0.0.1:6170')
-    for name in ('PADDLE_TRAINER_ENDPOINTS', 'PADDLE_TRAINER_ID', 'PADDLE_CURRENT_ENDPOINT', 'PADDLE_TRAINERS_NUM'):
+        config.mode = "nccl2"
+        fluid.DistributeTranspiler(config).transpile(
+            0, trainers="127.0.0.1:6170,127.0.0.1:6171", current_endpoint="127.0.0.1:6170"
+        )
+    for name in ("PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINER_ID", "PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINERS_NUM"):
         monkeypatch.delenv(name, raising=False)
     return main, loss
 
@@ -100,13 +101,13 @@ def transpiled(monkeypatch):
 def test_a_process_that_is_not_a_trainer_is_refused(monkeypatch):
     main, loss = transpiled(monkeypatch)
     read = fluid.Program.parse_from_string(main.desc.serialize_to_string())
-    with pytest.raises(penstock.StateError, match='E-ranks-unknown') as told:
-        fluid.Executor(fluid.CPUPlace()).run(read, feed={'x': np.ones((2, 4), 'float32')})
-    assert 'the 2 trainers 127.0.0.1:6170, 127.0.0.1:6171' in str(told.value)
+    with pytest.raises(penstock.StateError, match="E-ranks-unknown") as told:
+        fluid.Executor(fluid.CPUPlace()).run(read, feed={"x": np.ones((2, 4), "float32")})
+    assert "the 2 trainers 127.0.0.1:6170, 127.0.0.1:6171" in str(told.value)
 
 
 def test_each_trainer_has_one_place(monkeypatch):
     main, loss = transpiled(monkeypatch)
     compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=[fluid.CPUPlace()] * 3)
-    with pytest.raises(NotImplementedError, match='3 places of one process, and num_trainers=2'):
-        fluid.Executor(fluid.CPUPlace()).run(compiled, feed={'x': np.ones((6, 4), 'float32')})
+    with pytest.raises(NotImplementedError, match="3 places of one process, and num_trainers=2"):
+        fluid.Executor(fluid.CPUPlace()).run(compiled, feed={"x": np.ones((6, 4), "float32")})

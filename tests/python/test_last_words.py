@@ -24,19 +24,26 @@ def with_note(error):
     return error
 
 
-@pytest.mark.parametrize("error, line", [
-    (ValueError("no more data"), "ValueError: no more data"),
-    (ProgramError("lookup: no value   [E-run-uninitialized]\n  op 3 of block 0: ...\n  note: run the startup program"),
-     "penstock.ProgramError: lookup: no value   [E-run-uninitialized]"),
-    (ValueError("first\n\nValueError: third\nnote: last"), "ValueError: first"),
-    (ValueError("\nbegins late\nnote: last"), "ValueError: begins late"),
-    (ValueError(), "ValueError"),
-    (KeyError("a\nb"), "KeyError: 'a\\nb'"),
-    (with_note(ValueError("with a note")), "ValueError: with a note"),
-    (error_of("x = = 1"), "SyntaxError: invalid syntax"),
-    (error_of("raise ValueError('a') from KeyError('b')"), "ValueError: a"),
-    (error_of("def f(): f()\nf()"), "RecursionError: maximum recursion depth exceeded"),
-])
+@pytest.mark.parametrize(
+    "error, line",
+    [
+        (ValueError("no more data"), "ValueError: no more data"),
+        (
+            ProgramError(
+                "lookup: no value   [E-run-uninitialized]\n  op 3 of block 0: ...\n  note: run the startup program"
+            ),
+            "penstock.ProgramError: lookup: no value   [E-run-uninitialized]",
+        ),
+        (ValueError("first\n\nValueError: third\nnote: last"), "ValueError: first"),
+        (ValueError("\nbegins late\nnote: last"), "ValueError: begins late"),
+        (ValueError(), "ValueError"),
+        (KeyError("a\nb"), "KeyError: 'a\\nb'"),
+        (with_note(ValueError("with a note")), "ValueError: with a note"),
+        (error_of("x = = 1"), "SyntaxError: invalid syntax"),
+        (error_of("raise ValueError('a') from KeyError('b')"), "ValueError: a"),
+        (error_of("def f(): f()\nf()"), "RecursionError: maximum recursion depth exceeded"),
+    ],
+)
 def test_the_line_with_the_error_is_found(error, line):
     assert _first_line(type(error), error) == line
 

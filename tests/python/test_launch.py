@@ -23,8 +23,14 @@ def write_script(folder, body):
 
 
 def launch(folder, *arguments, environment=None):
-    return subprocess.run([*LAUNCH, *arguments], cwd=folder, env={**os.environ, **(environment or {})}, text=True,
-                          capture_output=True, timeout=WAIT_S)
+    return subprocess.run(
+        [*LAUNCH, *arguments],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        text=True,
+        capture_output=True,
+        timeout=WAIT_S,
+    )
 
 
 DUMP = "print(json.dumps({'argv': sys.argv[1:], **os.environ}))"
@@ -59,9 +65,25 @@ def test_roles_receive_their_identity_in_both_spellings(tmp_path):
 
 def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
     script = write_script(tmp_path, DUMP)
-    result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--tls_cert", "a.pem", "--tls_key",
-                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", "--transport",
-                    "tcp", script)
+    result = launch(
+        tmp_path,
+        "--server_num",
+        "1",
+        "--worker_num",
+        "1",
+        "--tls_cert",
+        "a.pem",
+        "--tls_key",
+        "/b/key.pem",
+        "--tls_ca",
+        "ca.pem",
+        "--tls_mutual",
+        "--checkpoint_dir",
+        "model",
+        "--transport",
+        "tcp",
+        script,
+    )
     assert result.returncode == 0, result.stderr
     for log in ("serverlog.0", "workerlog.0"):
         role = environment_of(tmp_path, log)
@@ -84,8 +106,9 @@ def test_the_wire_reaches_every_role(tmp_path):
 
 def test_options_may_follow_the_script_as_in_fluids_manual(tmp_path):
     script = write_script(tmp_path, DUMP)
-    result = launch(tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1",
-                    environment={"PADDLE_NUM_TRAINERS": "2"})
+    result = launch(
+        tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1", environment={"PADDLE_NUM_TRAINERS": "2"}
+    )
     assert result.returncode == 0, result.stderr
     for i in range(2):
         trainer = environment_of(tmp_path, f"workerlog.{i}", "logs")
@@ -100,12 +123,15 @@ def test_arguments_after_two_dashes_belong_to_the_script(tmp_path):
 
 
 def test_the_first_failure_is_reported_with_role_signal_and_last_lines(tmp_path):
-    script = write_script(tmp_path, """
+    script = write_script(
+        tmp_path,
+        """
         if os.environ.get("PADDLE_TRAINER_ID") == "1":
             print("about to fall", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()
-    """)
+    """,
+    )
     result = launch(tmp_path, "--grace_s", "0.2", "--server_num", "1", "--worker_num", "2", script)
     assert result.returncode == 1
     assert "trainer 1" in result.stderr.splitlines()[0] and "was killed by SIGKILL" in result.stderr.splitlines()[0]
@@ -121,7 +147,10 @@ REACT = """
 
 
 def test_the_cause_is_reported_not_the_first_reaction(tmp_path):
-    script = write_script(tmp_path, textwrap.dedent(REACT) + textwrap.dedent("""
+    script = write_script(
+        tmp_path,
+        textwrap.dedent(REACT)
+        + textwrap.dedent("""
         if os.environ["TRAINING_ROLE"] == "PSERVER":
             with open("server", "w") as file:
                 file.write(str(os.getpid()))
@@ -135,7 +164,8 @@ def test_the_cause_is_reported_not_the_first_reaction(tmp_path):
         while open(f"/proc/{server}/stat").read().rsplit(")", 1)[1].split()[0] != "Z":
             pass  # the launcher keeps it until the end of the job
         raise ValueError("the data ran out")
-    """))
+    """),
+    )
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", "--quiet", script)
     assert result.returncode == 1
     first = result.stderr.splitlines()[0]
@@ -151,10 +181,13 @@ def test_the_first_of_several_reactions_is_reported(tmp_path):
     assert "trainer 0" in result.stderr.splitlines()[0] and "exited with code 3" in result.stderr.splitlines()[0]
 
 
-@pytest.mark.parametrize("make, reason", [
-    (lambda path: path.write_text("a file"), "not a folder"),
-    (lambda path: path.symlink_to("/proc/self/fdinfo"), "cannot create a file there"),
-])
+@pytest.mark.parametrize(
+    "make, reason",
+    [
+        (lambda path: path.write_text("a file"), "not a folder"),
+        (lambda path: path.symlink_to("/proc/self/fdinfo"), "cannot create a file there"),
+    ],
+)
 def test_an_invalid_log_folder_is_refused_in_one_line(tmp_path, make, reason):
     make(tmp_path / "logs")
     script = write_script(tmp_path, "")
@@ -184,14 +217,20 @@ sys.exit(main(sys.argv[1:]))
 
 def test_process_groups_of_reaped_leaders_are_not_signalled(tmp_path):
     script = write_script(tmp_path, "")
-    result = subprocess.run([sys.executable, "-c", WATCHED, "--server_num", "1", "--worker_num", "2", script],
-                            cwd=tmp_path, text=True, capture_output=True, timeout=WAIT_S)
+    result = subprocess.run(
+        [sys.executable, "-c", WATCHED, "--server_num", "1", "--worker_num", "2", script],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=WAIT_S,
+    )
     assert result.returncode == 0, result.stderr
     assert "signalled a child" in result.stdout and "NO CHILD" not in result.stdout
 
 
 def test_reaped_children_are_not_signalled(monkeypatch):
     from penstock._src.launch import guard
+
     signalled = []
     monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append((group, number)))
     child = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
@@ -210,16 +249,19 @@ def test_the_exit_code_is_reported(tmp_path):
     assert "trainer 0" in result.stderr and "exited with code 7" in result.stderr
 
 
-@pytest.mark.parametrize("arguments, environment, message", [
-    (["--endpoints", "127.0.0.1:7000,127.0.0.1:7000"], {}, "is listed twice"),
-    (["--endpoints", "127.0.0.1:7000", "--server_num", "2"], {}, "--server_num is 2, but --endpoints lists 1"),
-    (["--endpoints", "7000"], {}, "is not host:port"),
-    (["--node_ip", "10.0.0.9"], {}, "10.0.0.9 is not among"),
-    (["--worker_num", "3", "--gpus", "2"], {}, "--worker_num says 3, --gpus says 2"),
-    (["--gpus", "2"], {"PADDLE_NUM_TRAINERS": "4"}, "--gpus says 2, PADDLE_NUM_TRAINERS says 4"),
-    ([], {"PADDLE_NUM_TRAINERS": "many"}, "PADDLE_NUM_TRAINERS is"),
-    (["--selected_gpus", "4, 6"], {"CUDA_VISIBLE_DEVICES": "4,5"}, "GPU 6 of --selected_gpus"),
-])
+@pytest.mark.parametrize(
+    "arguments, environment, message",
+    [
+        (["--endpoints", "127.0.0.1:7000,127.0.0.1:7000"], {}, "is listed twice"),
+        (["--endpoints", "127.0.0.1:7000", "--server_num", "2"], {}, "--server_num is 2, but --endpoints lists 1"),
+        (["--endpoints", "7000"], {}, "is not host:port"),
+        (["--node_ip", "10.0.0.9"], {}, "10.0.0.9 is not among"),
+        (["--worker_num", "3", "--gpus", "2"], {}, "--worker_num says 3, --gpus says 2"),
+        (["--gpus", "2"], {"PADDLE_NUM_TRAINERS": "4"}, "--gpus says 2, PADDLE_NUM_TRAINERS says 4"),
+        ([], {"PADDLE_NUM_TRAINERS": "many"}, "PADDLE_NUM_TRAINERS is"),
+        (["--selected_gpus", "4, 6"], {"CUDA_VISIBLE_DEVICES": "4,5"}, "GPU 6 of --selected_gpus"),
+    ],
+)
 def test_contradictions_are_refused(tmp_path, arguments, environment, message):
     script = write_script(tmp_path, "")
     result = launch(tmp_path, *arguments, script, environment=environment)
@@ -247,16 +289,23 @@ def _children(pid):
 @pytest.mark.parametrize("target", ["launcher", "supervisor"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_launcher(tmp_path, number, target):
-    script = write_script(tmp_path, """
+    script = write_script(
+        tmp_path,
+        """
         import subprocess
         helper = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         with open(f"pids.{os.getpid()}.part", "w") as out:
             out.write(f"{os.getpid()} {helper.pid}")
         os.rename(f"pids.{os.getpid()}.part", f"pids.{os.getpid()}")
         signal.pause()
-    """)
-    launcher = subprocess.Popen([*LAUNCH, "--server_num", "1", "--worker_num", "2", script], cwd=tmp_path,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """,
+    )
+    launcher = subprocess.Popen(
+        [*LAUNCH, "--server_num", "1", "--worker_num", "2", script],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + WAIT_S
     files = []
     while len(files) < 3 and time.monotonic() < deadline:
@@ -264,7 +313,7 @@ def test_nothing_outlives_the_launcher(tmp_path, number, target):
     assert len(files) == 3
     pids = [int(pid) for path in files for pid in path.read_text().split()]
     assert all(_alive(pid) for pid in pids)
-    supervisor, = _children(launcher.pid)
+    (supervisor,) = _children(launcher.pid)
     os.kill(launcher.pid if target == "launcher" else supervisor, number)
     assert launcher.wait(timeout=WAIT_S) != 0
     pids.append(supervisor)
@@ -273,11 +322,11 @@ def test_nothing_outlives_the_launcher(tmp_path, number, target):
     assert [pid for pid in pids if _alive(pid)] == []
 
 
-
 def test_the_trainer_that_raised_is_the_cause(tmp_path):
     script = write_script(tmp_path, TRAIN)
-    result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", "--quiet", script, "100000",
-                    environment={"RAISES": "1"})
+    result = launch(
+        tmp_path, "--server_num", "2", "--worker_num", "2", "--quiet", script, "100000", environment={"RAISES": "1"}
+    )
     assert result.returncode == 1
     assert result.stderr.startswith("error: launch: trainer 1 (pid ") and "the data ran out" in result.stderr
     for log in ("workerlog.0", "serverlog.0", "serverlog.1"):

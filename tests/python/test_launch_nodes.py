@@ -41,10 +41,21 @@ PAUSE = """
 
 
 GARBAGE = [
-    b"", b"x" * 100_000, b"{}\n", b"[" * 4000 + b"\n", b'{"node":1,"nonce":"","proof":""}\n',
-    b'{"node":1,"nonce":"\\ud800","proof":"x"}\n', b'{"node":1,"nonce":"a","proof":"\\ud800"}\n',
-    b'{"node":1,"\\udfff":1}\n', b'{"node":true,"nonce":"a","proof":"x"}\n', b'{"node":1e400,"nonce":"a"}\n',
-    b'{"node":' + b"1" * 4000 + b"}\n", b'{"node":1,"nonce":"a","proof":{}}\n', b"[1]\n", b"\xff\xfe\n", b"\0\n",
+    b"",
+    b"x" * 100_000,
+    b"{}\n",
+    b"[" * 4000 + b"\n",
+    b'{"node":1,"nonce":"","proof":""}\n',
+    b'{"node":1,"nonce":"\\ud800","proof":"x"}\n',
+    b'{"node":1,"nonce":"a","proof":"\\ud800"}\n',
+    b'{"node":1,"\\udfff":1}\n',
+    b'{"node":true,"nonce":"a","proof":"x"}\n',
+    b'{"node":1e400,"nonce":"a"}\n',
+    b'{"node":' + b"1" * 4000 + b"}\n",
+    b'{"node":1,"nonce":"a","proof":{}}\n',
+    b"[1]\n",
+    b"\xff\xfe\n",
+    b"\0\n",
 ]
 
 
@@ -63,9 +74,26 @@ class Nodes:
     def start(self, node, *arguments, counts=("--server_num", "1", "--worker_num", "1"), **environment):
         base = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_JOB")}
         launcher = subprocess.Popen(
-            [*self.prefixes[node], *LAUNCH, "--cluster_node_ips", ",".join(self.hosts), "--node_ip", self.hosts[node],
-             *self.ports, "--log_dir", f"logs{node}", *counts, *arguments, str(self.script)],
-            cwd=self.folder, env={**base, **environment}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [
+                *self.prefixes[node],
+                *LAUNCH,
+                "--cluster_node_ips",
+                ",".join(self.hosts),
+                "--node_ip",
+                self.hosts[node],
+                *self.ports,
+                "--log_dir",
+                f"logs{node}",
+                *counts,
+                *arguments,
+                str(self.script),
+            ],
+            cwd=self.folder,
+            env={**base, **environment},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.launchers[node] = launcher
         return launcher
 
@@ -73,7 +101,8 @@ class Nodes:
         """{node: (exit code, output, errors)}"""
         end = time.monotonic() + limit
         return {
-            node: (launcher.returncode, *texts) for node, launcher in self.launchers.items()
+            node: (launcher.returncode, *texts)
+            for node, launcher in self.launchers.items()
             for texts in [launcher.communicate(timeout=max(1, end - time.monotonic()))]
         }
 
@@ -127,10 +156,17 @@ def test_two_launchers_form_one_job(nodes, order, token):
         job.start(node, **({"PENSTOCK_JOB_TOKEN": token} if token else {}))
     results = job.wait()
     assert {node: result[0] for node, result in results.items()} == {0: 0, 1: 0}, results
-    roles = {(node, kind): job.environment(node, f"{kind}log.{node}")
-             for node in (0, 1) for kind in ("server", "worker")}
-    for key in ("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_PSERVER_ENDPOINTS", "PADDLE_TRAINER_ENDPOINTS",
-                "PADDLE_TRAINERS_NUM", "PENSTOCK_JOB_TOKEN", "PENSTOCK_JOB_ID"):
+    roles = {
+        (node, kind): job.environment(node, f"{kind}log.{node}") for node in (0, 1) for kind in ("server", "worker")
+    }
+    for key in (
+        "PADDLE_PSERVERS_IP_PORT_LIST",
+        "PADDLE_PSERVER_ENDPOINTS",
+        "PADDLE_TRAINER_ENDPOINTS",
+        "PADDLE_TRAINERS_NUM",
+        "PENSTOCK_JOB_TOKEN",
+        "PENSTOCK_JOB_ID",
+    ):
         assert len({role[key] for role in roles.values()}) == 1, key
     pservers = roles[0, "server"]["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")
     start = job.ports[-1]
@@ -150,10 +186,22 @@ def test_two_launchers_form_one_job(nodes, order, token):
 def test_default_ports_are_fluids(tmp_path):
     from penstock._src.launch.job import make_plan
     from penstock._src.launch.options import parse_options
+
     script = tmp_path / "job.py"
     script.write_text("")
-    options = parse_options(["--cluster_node_ips", "10.0.0.1,10.0.0.2", "--node_ip", "10.0.0.2", "--server_num", "2",
-                             "--worker_num", "2", str(script)])
+    options = parse_options(
+        [
+            "--cluster_node_ips",
+            "10.0.0.1,10.0.0.2",
+            "--node_ip",
+            "10.0.0.2",
+            "--server_num",
+            "2",
+            "--worker_num",
+            "2",
+            str(script),
+        ]
+    )
     plan = make_plan(options, {"PENSTOCK_JOB_TOKEN": "secret"})
     assert plan.rank == 1
     assert plan.own.pservers == ("10.0.0.2:6170", "10.0.0.2:6171")
@@ -196,17 +244,24 @@ def test_the_token_file_and_job_id_reach_the_roles(nodes, tmp_path):
     assert job.environment(1, "workerlog.1")["PENSTOCK_JOB_ID"] == "night run"
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (("--cluster_node_ips", "10.0.0.1,10.0.0.2", "--node_ip", "10.0.0.1"), "needs one secret"),
-    (("--token_file", "nowhere"), "--token_file nowhere: No such file"),
-    (("--cluster_node_ips", "127.0.0.1,127.0.0.1"), "127.0.0.1 is listed twice"),
-    (("--cluster_node_ips", "127.0.0.1,127.0.0.2", "--endpoints", "10.0.0.9:7000"), "is on none of the job's machines"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--cluster_node_ips", "10.0.0.1,10.0.0.2", "--node_ip", "10.0.0.1"), "needs one secret"),
+        (("--token_file", "nowhere"), "--token_file nowhere: No such file"),
+        (("--cluster_node_ips", "127.0.0.1,127.0.0.1"), "127.0.0.1 is listed twice"),
+        (
+            ("--cluster_node_ips", "127.0.0.1,127.0.0.2", "--endpoints", "10.0.0.9:7000"),
+            "is on none of the job's machines",
+        ),
+    ],
+)
 def test_invalid_job_options_are_refused(tmp_path, arguments, message):
     (tmp_path / "job.py").write_text("")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_JOB")}
-    result = subprocess.run([*LAUNCH, *arguments, "job.py"], cwd=tmp_path, text=True, capture_output=True,
-                            timeout=WAIT_S, env=environment)
+    result = subprocess.run(
+        [*LAUNCH, *arguments, "job.py"], cwd=tmp_path, text=True, capture_output=True, timeout=WAIT_S, env=environment
+    )
     assert result.returncode == 2, result.stderr
     assert message in result.stderr and len(result.stderr.splitlines()) == 1
 
@@ -269,6 +324,7 @@ def test_foreign_connections_do_not_disturb_waiting_launchers(nodes):
 def test_a_replayed_hello_is_refused(nodes):
     """Node 1's hello, read off the network and sent again."""
     from penstock._src.launch.channel import proof
+
     job = nodes(DUMP)
     job.start(0, PENSTOCK_JOB_TOKEN="right")
     end = time.monotonic() + WAIT_S
@@ -316,8 +372,9 @@ def test_a_failed_role_is_reported_on_both_machines(nodes):
     expect_none_alive(pids)
 
 
-@pytest.mark.parametrize("number, words", [(signal.SIGINT, "was stopped by SIGINT"),
-                                           (signal.SIGKILL, "was stopped by SIGTERM")])
+@pytest.mark.parametrize(
+    "number, words", [(signal.SIGINT, "was stopped by SIGINT"), (signal.SIGKILL, "was stopped by SIGTERM")]
+)
 @pytest.mark.parametrize("node", [0, 1])
 def test_ending_a_launcher_ends_the_others(nodes, node, number, words):
     job = nodes(PAUSE)
@@ -380,8 +437,11 @@ def network_namespaces():
     steps = [["netns", "add", name] for name in names]
     steps += [["link", "add", f"{tag}0", "netns", names[0], "type", "veth", "peer", f"{tag}1", "netns", names[1]]]
     for i, name in enumerate(names):
-        steps += [["-n", name, "addr", "add", f"{addresses[i]}/24", "dev", f"{tag}{i}"],
-                  ["-n", name, "link", "set", f"{tag}{i}", "up"], ["-n", name, "link", "set", "lo", "up"]]
+        steps += [
+            ["-n", name, "addr", "add", f"{addresses[i]}/24", "dev", f"{tag}{i}"],
+            ["-n", name, "link", "set", f"{tag}{i}", "up"],
+            ["-n", name, "link", "set", "lo", "up"],
+        ]
     try:
         for step in steps:
             done = subprocess.run([ip, *step], text=True, capture_output=True, timeout=WAIT_S)
@@ -404,7 +464,8 @@ def test_machines_with_networks_of_their_own_form_one_job(nodes):
         start = job.ports[-1]
         for log in ("serverlog", "workerlog"):
             assert job.environment(1, f"{log}.1")["PADDLE_PSERVERS_IP_PORT_LIST"] == (
-                f"{addresses[0]}:{start},{addresses[1]}:{start}")
+                f"{addresses[0]}:{start},{addresses[1]}:{start}"
+            )
 
 
 @pytest.mark.slow

@@ -15,17 +15,28 @@ from test_launch_nodes import DUMP, HOSTS, WAIT_S, nodes  # noqa: F401
 TOKEN = "right"
 MEMBER = {"pservers": ["127.0.0.2:1"], "trainers": ["127.0.0.2:2"], "endpoints": []}
 LINES = [
-    b"[1]", b"nonsense", b"\xff", b"{}", b'{"penstock_launch":1,"nonce":"\\ud800"}', b'{"penstock_launch":1,"nonce":7}',
-    b'{"penstock_launch":1,"nonce":{}}', b'{"penstock_launch":[1],"nonce":"a"}', b"[" * 3000, b'{"\\udc00":1}',
-    b'{"penstock_launch":1,"nonce":"a"}\n{"proof":"\\ud800"}', b'{"penstock_launch":1,"nonce":"a"}\n{"proof":[]}',
-    b'{"penstock_launch":1,"nonce":"a"}\n{"refused":{"a":"\\u001b[2J"}}', b"1" * 3000,
+    b"[1]",
+    b"nonsense",
+    b"\xff",
+    b"{}",
+    b'{"penstock_launch":1,"nonce":"\\ud800"}',
+    b'{"penstock_launch":1,"nonce":7}',
+    b'{"penstock_launch":1,"nonce":{}}',
+    b'{"penstock_launch":[1],"nonce":"a"}',
+    b"[" * 3000,
+    b'{"\\udc00":1}',
+    b'{"penstock_launch":1,"nonce":"a"}\n{"proof":"\\ud800"}',
+    b'{"penstock_launch":1,"nonce":"a"}\n{"proof":[]}',
+    b'{"penstock_launch":1,"nonce":"a"}\n{"refused":{"a":"\\u001b[2J"}}',
+    b"1" * 3000,
 ]
 
 
 def member_plan(tmp_path, *more):
     (tmp_path / "s.py").write_text("")
-    options = parse_options(["--cluster_node_ips", ",".join(HOSTS), "--node_ip", HOSTS[1], *more,
-                             str(tmp_path / "s.py")])
+    options = parse_options(
+        ["--cluster_node_ips", ",".join(HOSTS), "--node_ip", HOSTS[1], *more, str(tmp_path / "s.py")]
+    )
     return make_plan(options, {"PENSTOCK_JOB_TOKEN": TOKEN})
 
 
@@ -82,9 +93,16 @@ def ends(channel):
 def test_a_launcher_of_another_version_does_not_end_the_first(nodes):  # noqa: F811
     job = nodes(DUMP)
     job.start(0, PENSTOCK_JOB_TOKEN=TOKEN)
-    for member in ({}, [], {"member": 1}, {"member": {}}, {"member": dict(MEMBER, pservers=5)},
-                   {"member": dict(MEMBER, trainers=[["a"]])}, {"member": dict(MEMBER, trainers=["a\0b"])},
-                   {"member": dict(MEMBER, trainers={"a": 1})}):
+    for member in (
+        {},
+        [],
+        {"member": 1},
+        {"member": {}},
+        {"member": dict(MEMBER, pservers=5)},
+        {"member": dict(MEMBER, trainers=[["a"]])},
+        {"member": dict(MEMBER, trainers=["a\0b"])},
+        {"member": dict(MEMBER, trainers={"a": 1})},
+    ):
         channel = proved(job)
         if isinstance(member, dict):
             channel.send(dict(member, nodes=",".join(HOSTS), job_id=""))
@@ -98,10 +116,17 @@ def test_a_launcher_of_another_version_does_not_end_the_first(nodes):  # noqa: F
 
 
 EVENTS = [
-    {"event": "end"}, {"event": "end", "kind": "trainer", "failure": 3}, {"event": "end", "kind": "t", "failure": {}},
+    {"event": "end"},
+    {"event": "end", "kind": "trainer", "failure": 3},
+    {"event": "end", "kind": "t", "failure": {}},
     {"event": "end", "kind": "t", "failure": {"who": "a", "kind": "own", "log": "", "words": "", "lines": "abc"}},
-    {"event": "hang"}, {"event": "stop", "why": 7}, {"event": {}}, {"event": "other"},
-    {"event": "done", "node": 7}, {"event": "done", "node": True}, {"event": "done", "node": "0"},
+    {"event": "hang"},
+    {"event": "stop", "why": 7},
+    {"event": {}},
+    {"event": "other"},
+    {"event": "done", "node": 7},
+    {"event": "done", "node": True},
+    {"event": "done", "node": "0"},
 ]
 
 
@@ -122,14 +147,28 @@ def test_an_invalid_event_loses_only_its_node(event, rank):
 
 
 def test_launcher_events_round_trip():
-    failure = {"who": "trainer 1 (pid 7)", "kind": "own", "log": "logs/\udce9", "words": "exited", "lines": ["a\tb"],
-               "role": "trainer 1", "outcome": "exited", "note": "", "stopped": False, "met": True}
+    failure = {
+        "who": "trainer 1 (pid 7)",
+        "kind": "own",
+        "log": "logs/\udce9",
+        "words": "exited",
+        "lines": ["a\tb"],
+        "role": "trainer 1",
+        "outcome": "exited",
+        "note": "",
+        "stopped": False,
+        "met": True,
+    }
     here, there = map(Channel, socket.socketpair())
     here.send({"event": "end", "kind": "trainer", "failure": failure, "node": 1})  # a log folder that is not UTF-8
     wait_for([there], [], 10)
-    message, = there.receive()
-    assert read_event(message, 2) == {"event": "end", "node": 1, "kind": "trainer",
-                                      "failure": dict(failure, log="logs/?")}
+    (message,) = there.receive()
+    assert read_event(message, 2) == {
+        "event": "end",
+        "node": 1,
+        "kind": "trainer",
+        "failure": dict(failure, log="logs/?"),
+    }
     assert read_member(MEMBER).trainers == ("127.0.0.2:2",)
     facts = read_facts({"members": [MEMBER, MEMBER], "job_id": "j", "token": "drawn"}, HOSTS, "")
     assert (len(facts.members), facts.job_id, facts.token) == (2, "j", "drawn")

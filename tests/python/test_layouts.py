@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-TRAIN = '''
+TRAIN = """
 import json
 import sys
 import numpy as np
@@ -93,13 +93,14 @@ for step in range(4):
 out.append([np.asarray(fluid.global_scope().find_var(p.name).get_tensor(), 'float64').ravel().tolist()
             for p in main.all_parameters()])
 print(json.dumps(out))
-'''
+"""
 
 
-def trained(kind, layouts, *fetches, threads=1, fusion='on'):
+def trained(kind, layouts, *fetches, threads=1, fusion="on"):
     env = dict(os.environ, PENSTOCK_LAYOUTS=layouts, PENSTOCK_FUSION=fusion, OMP_NUM_THREADS=str(threads))
-    done = subprocess.run([sys.executable, '-c', TRAIN, kind, *fetches], env=env, text=True, capture_output=True,
-                          timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN, kind, *fetches], env=env, text=True, capture_output=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -112,37 +113,38 @@ def assert_near(got, wanted):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'decoder', 'looped'])
+@pytest.mark.parametrize("kind", ["residual", "branches", "depthwise", "decoder", "looped"])
 def test_training_equals_that_of_plain_layouts(kind):
-    plain = trained(kind, 'plain')
-    chosen = trained(kind, 'chosen')
-    assert chosen != plain      # another order of sums: the pass did something
+    plain = trained(kind, "plain")
+    chosen = trained(kind, "chosen")
+    assert chosen != plain  # another order of sums: the pass did something
     assert_near(chosen, plain)
 
 
-@pytest.mark.parametrize('kind', ['residual', 'branches'])
+@pytest.mark.parametrize("kind", ["residual", "branches"])
 def test_fetched_images_have_plain_layout(kind):
-    assert_near(trained(kind, 'chosen', 'images'), trained(kind, 'plain', 'images'))
+    assert_near(trained(kind, "chosen", "images"), trained(kind, "plain", "images"))
 
 
 def test_runs_are_reproducible():
-    assert trained('residual', 'chosen') == trained('residual', 'chosen')
-    assert trained('residual', 'chosen', threads=2) == trained('residual', 'chosen', threads=2)
+    assert trained("residual", "chosen") == trained("residual", "chosen")
+    assert trained("residual", "chosen", threads=2) == trained("residual", "chosen", threads=2)
 
 
-@pytest.mark.parametrize('kind', ['residual', 'branches', 'depthwise', 'decoder', 'looped'])
-@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize("kind", ["residual", "branches", "depthwise", "decoder", "looped"])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_fusion_does_not_change_results(kind, threads):
-    assert trained(kind, 'chosen', threads=threads) == trained(kind, 'chosen', threads=threads, fusion='off')
+    assert trained(kind, "chosen", threads=threads) == trained(kind, "chosen", threads=threads, fusion="off")
 
 
 def test_fetching_within_a_chain_does_not_change_results():
-    assert trained('residual', 'chosen', 'norms') == trained('residual', 'chosen', 'norms', fusion='off')
+    assert trained("residual", "chosen", "norms") == trained("residual", "chosen", "norms", fusion="off")
 
 
 def test_an_unknown_layout_is_refused():
-    env = dict(os.environ, PENSTOCK_LAYOUTS='nhwc')
-    done = subprocess.run([sys.executable, '-c', TRAIN, 'residual'], env=env, text=True, capture_output=True,
-                          timeout=60)
+    env = dict(os.environ, PENSTOCK_LAYOUTS="nhwc")
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN, "residual"], env=env, text=True, capture_output=True, timeout=60
+    )
     assert done.returncode == 1
-    assert 'PENSTOCK_LAYOUTS' in done.stderr and 'E-environment' in done.stderr and 'plain' in done.stderr
+    assert "PENSTOCK_LAYOUTS" in done.stderr and "E-environment" in done.stderr and "plain" in done.stderr

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from penstock import _penstock
 
-STEPS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'bench' / 'steps'
+STEPS = pathlib.Path(__file__).resolve().parents[2] / "tools" / "bench" / "steps"
 sys.path.insert(0, str(STEPS))
 
 import fluid_models  # noqa: E402
 
 # A batch per model, and the rows of feeds that have other ones: a label for each word of 64, words of 80.
-BATCHES = {'lenet': 4, 'resnet20': 4, 'resnet50': 1, 'transformer': 2, 'lstm': 4, 'word2vec': 8}
-OTHER_ROWS = {'transformer': {'y': 64}, 'lstm': {'x': fluid_models.WORDS}}
+BATCHES = {"lenet": 4, "resnet20": 4, "resnet50": 1, "transformer": 2, "lstm": 4, "word2vec": 8}
+OTHER_ROWS = {"transformer": {"y": 64}, "lstm": {"x": fluid_models.WORDS}}
 AGREE = 0.05
 
 
@@ -26,18 +26,18 @@ def shapes(model, batch):
 
 def held_in_a_step(fluid, main, startup, feed, fetch):
     """The most bytes that buffers hold in a step, beyond those held before the model was built, and the value."""
-    gc.collect()    # what earlier tests have left
+    gc.collect()  # what earlier tests have left
     before, _ = _penstock.buffer_bytes()
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(startup)
-    for _ in range(2):    # the first one prepares
+    for _ in range(2):  # the first one prepares
         exe.run(main, feed=feed, fetch_list=[fetch])
     _penstock.reset_peak_of_buffers()
-    value, = exe.run(main, feed=feed, fetch_list=[fetch])
+    (value,) = exe.run(main, feed=feed, fetch_list=[fetch])
     return _penstock.buffer_bytes()[1] - before, value
 
 
-@pytest.mark.parametrize('model', BATCHES)
+@pytest.mark.parametrize("model", BATCHES)
 def test_the_memory_plan_of_each_model_is_as_expected(fluid, model):
     batch = BATCHES[model]
     data = fluid_models.inputs(fluid, model, batch)
@@ -48,14 +48,14 @@ def test_the_memory_plan_of_each_model_is_as_expected(fluid, model):
     held, _ = held_in_a_step(fluid, main, startup, feed, loss)
     planned = sum(parts.values())
     # The tensors of the caller are his own, not copies.
-    assert held == pytest.approx(planned - parts['fed'], rel=AGREE), (parts, held)
+    assert held == pytest.approx(planned - parts["fed"], rel=AGREE), (parts, held)
     low, _, _ = _penstock.memory_need(main.desc, batch, shapes(model, batch))
     assert low == planned
 
 
 def test_the_memory_of_a_step_does_not_grow(fluid):
-    data = fluid_models.inputs(fluid, 'lenet', 4)
-    loss = fluid_models.minimized(fluid, 'lenet', data.vars)
+    data = fluid_models.inputs(fluid, "lenet", 4)
+    loss = fluid_models.minimized(fluid, "lenet", data.vars)
     feed = {var.name: value for var, value in zip(data.vars, data.draw(np.random.RandomState(7)))}
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
@@ -69,7 +69,7 @@ def test_the_memory_of_a_step_does_not_grow(fluid):
 
 def residual_blocks(fluid):
     """resnet20 with the outputs of its blocks as checkpoints."""
-    data = fluid_models.inputs(fluid, 'resnet20', 8)
+    data = fluid_models.inputs(fluid, "resnet20", 8)
     x, y = data.vars
     hidden, channels, kept = fluid_models.normalised(fluid, x, 16, 3), 16, []
     for times, stride in fluid_models.strides([3, 3, 3]):
@@ -83,17 +83,17 @@ def residual_blocks(fluid):
 
 
 def layers(fluid):
-    data = fluid_models.inputs(fluid, 'lenet', 512)
-    hidden, kept = fluid.layers.fc(data.vars[0], 64, act='relu'), []
+    data = fluid_models.inputs(fluid, "lenet", 512)
+    hidden, kept = fluid.layers.fc(data.vars[0], 64, act="relu"), []
     for number in range(24):
         hidden = fluid.layers.tanh(fluid.layers.fc(hidden, 64))
         kept += [hidden] if number % 5 == 4 else []
     return data, fluid_models.classified(fluid, hidden, 10, data.vars[1]), kept
 
 
-@pytest.mark.parametrize('build, batch, at_most', [(residual_blocks, 8, 0.65), (layers, 512, 0.5)])
+@pytest.mark.parametrize("build, batch, at_most", [(residual_blocks, 8, 0.65), (layers, 512, 0.5)])
 def test_activations_between_checkpoints_are_freed_and_recomputed(fluid, monkeypatch, build, batch, at_most):
-    monkeypatch.setenv('PENSTOCK_LAYOUTS', 'plain')    # equal bytes: ops that run twice weigh twice in the choice
+    monkeypatch.setenv("PENSTOCK_LAYOUTS", "plain")  # equal bytes: ops that run twice weigh twice in the choice
 
     def train(recomputes):
         main, startup = fluid.Program(), fluid.Program()
@@ -113,6 +113,6 @@ def test_activations_between_checkpoints_are_freed_and_recomputed(fluid, monkeyp
     plain, plain_held, plain_loss = train(False)
     again, again_held, again_loss = train(True)
     assert again_loss == plain_loss
-    assert again['persistable'] == plain['persistable']
-    assert again['arena'] <= at_most * plain['arena'], (again, plain)
-    assert plain_held - again_held == pytest.approx(plain['arena'] - again['arena'], rel=AGREE)
+    assert again["persistable"] == plain["persistable"]
+    assert again["arena"] <= at_most * plain["arena"], (again, plain)
+    assert plain_held - again_held == pytest.approx(plain["arena"] - again["arena"], rel=AGREE)

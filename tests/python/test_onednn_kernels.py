@@ -8,7 +8,7 @@ import sys
 import conftest
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location('onednn_kernels', conftest.ROOT / 'tests' / 'ops' / 'onednn_kernels.py')
+_SPEC = importlib.util.spec_from_file_location("onednn_kernels", conftest.ROOT / "tests" / "ops" / "onednn_kernels.py")
 onednn_kernels = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(onednn_kernels)
 
@@ -36,11 +36,15 @@ def expect_none(command, at_least, environment=None):
 
 
 def test_attention_uses_no_reference_kernel():
-    expect_none([sys.executable, '-c', ATTENTION], 15)
+    expect_none([sys.executable, "-c", ATTENTION], 15)
 
 
-@pytest.mark.parametrize('model, at_least', [('lenet', 10), ('resnet20', 50), ('transformer', 40), ('lstm', 4),
-                                             ('word2vec', 4)])
+@pytest.mark.parametrize(
+    "model, at_least", [("lenet", 10), ("resnet20", 50), ("transformer", 40), ("lstm", 4), ("word2vec", 4)]
+)
 def test_models_use_no_reference_kernel(peers, model, at_least):
-    expect_none([sys.executable, str(peers / 'models.py'), model, '1', '0', '1', 'exe'], at_least,
-                {'FLUID_MODULE': 'penstock.fluid'})
+    expect_none(
+        [sys.executable, str(peers / "models.py"), model, "1", "0", "1", "exe"],
+        at_least,
+        {"FLUID_MODULE": "penstock.fluid"},
+    )

@@ -17,71 +17,81 @@ from penstock._src.names import not_built
 from test_api_corpus import API, public
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-_SPEC = importlib.util.spec_from_file_location('gen_names', ROOT / 'tools' / 'dev' / 'gen_names.py')
+_SPEC = importlib.util.spec_from_file_location("gen_names", ROOT / "tools" / "dev" / "gen_names.py")
 gen_names = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(gen_names)
 TABLE = gen_names.read_table()
 
 
 def module_of(name):
-    return importlib.import_module(name if name == 'penstock' else 'penstock.' + name)
+    return importlib.import_module(name if name == "penstock" else "penstock." + name)
 
 
 def value_of(row):
     """What the implementation has for a row."""
-    source, _, name = row.source.partition(':')
-    return getattr(importlib.import_module('penstock.' + source), name or row.name)
+    source, _, name = row.source.partition(":")
+    return getattr(importlib.import_module("penstock." + source), name or row.name)
 
 
 def test_the_public_modules_are_those_of_the_table():
-    done = subprocess.run([sys.executable, ROOT / 'tools' / 'dev' / 'gen_names.py', '--check'], capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "dev" / "gen_names.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_generator_reports_what_is_not_in_the_table(tmp_path, monkeypatch, capsys):
-    package = tmp_path / 'penstock'
-    for path in (*gen_names.PACKAGE.rglob('*.py'), gen_names.TABLE):
+    package = tmp_path / "penstock"
+    for path in (*gen_names.PACKAGE.rglob("*.py"), gen_names.TABLE):
         copy = package / path.relative_to(gen_names.PACKAGE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
-    monkeypatch.setattr(gen_names, 'ROOT', tmp_path)
-    monkeypatch.setattr(gen_names, 'PACKAGE', package)
-    monkeypatch.setattr(sys, 'argv', ['gen_names.py', '--check'])
+    monkeypatch.setattr(gen_names, "ROOT", tmp_path)
+    monkeypatch.setattr(gen_names, "PACKAGE", package)
+    monkeypatch.setattr(sys, "argv", ["gen_names.py", "--check"])
     assert gen_names.main() == 0
-    (package / 'fluid' / 'more.py').write_text('"""More."""\n')
-    average = package / 'fluid' / 'average.py'
+    (package / "fluid" / "more.py").write_text('"""More."""\n')
+    average = package / "fluid" / "average.py"
     average.write_text(average.read_text().replace("'WeightedAverage'", "'WeightedAverage', 'Mean'"))
     assert gen_names.main() == 1
     said = capsys.readouterr().out
-    assert 'not in the table: penstock/fluid/more.py' in said or 'not in the table: ' in said and 'more.py' in said
-    assert 'out of date: penstock/fluid/average.py' in said
-    monkeypatch.setattr(sys, 'argv', ['gen_names.py'])
+    assert "not in the table: penstock/fluid/more.py" in said or "not in the table: " in said and "more.py" in said
+    assert "out of date: penstock/fluid/average.py" in said
+    monkeypatch.setattr(sys, "argv", ["gen_names.py"])
     gen_names.main()
-    assert 'Mean' not in average.read_text()
+    assert "Mean" not in average.read_text()
 
 
-@pytest.mark.parametrize('name', TABLE)
+@pytest.mark.parametrize("name", TABLE)
 def test_a_module_has_the_names_of_its_rows_and_no_other(name):
     module, rows = module_of(name), TABLE[name]
     listed = {row.name for row in rows}
     assert [row.name for row in rows if getattr(module, row.name) is not value_of(row)] == []
-    there = {known for known, value in vars(module).items()
-             if not known.startswith('_') and not isinstance(value, types.ModuleType)}
+    there = {
+        known
+        for known, value in vars(module).items()
+        if not known.startswith("_") and not isinstance(value, types.ModuleType)
+    }
     assert there <= listed
-    assert set(module.__all__) - {'__version__'} == {row.name for row in rows if 'all' in row.words}
+    assert set(module.__all__) - {"__version__"} == {row.name for row in rows if "all" in row.words}
 
 
 def test_what_the_implementation_offers_is_in_the_table():
-    offered = {(row.source.partition(':')[0], row.source.partition(':')[2] or row.name)
-               for rows in TABLE.values() for row in rows}
+    offered = {
+        (row.source.partition(":")[0], row.source.partition(":")[2] or row.name)
+        for rows in TABLE.values()
+        for row in rows
+    }
     missing, seen = [], 0
-    for found in pkgutil.walk_packages(penstock._src.__path__, 'penstock._src.'):
+    for found in pkgutil.walk_packages(penstock._src.__path__, "penstock._src."):
         module = importlib.import_module(found.name)
-        for name in getattr(module, '__all__', ()):
+        for name in getattr(module, "__all__", ()):
             seen += 1
-            if (found.name.removeprefix('penstock.'), name) not in offered:
-                missing.append('%s.%s' % (found.name, name))
+            if (found.name.removeprefix("penstock."), name) not in offered:
+                missing.append(f"{found.name}.{name}")
     assert missing == [] and seen > 500
 
 
@@ -92,40 +102,50 @@ def test_a_name_belongs_to_one_public_module():
         module = module_of(name)
         for row in rows:
             value = getattr(module, row.name)
-            if 'elsewhere' in row.words or row.name.startswith('__') or not row.source.startswith('_src'):
+            if "elsewhere" in row.words or row.name.startswith("__") or not row.source.startswith("_src"):
                 continue
-            if (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith('penstock.'):
+            if (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith("penstock."):
                 seen += 1
-                if value.__module__ not in (module.__name__, 'penstock._penstock'):
+                if value.__module__ not in (module.__name__, "penstock._penstock"):
                     wrong.append((name, row.name, value.__module__))
     assert wrong == [] and seen > 800
 
 
-@pytest.mark.parametrize('value', ['fluid.layers.conv2d', 'fluid.Program', 'fluid.optimizer.Adam', 'fluid.Variable',
-                                   'fluid.core.VarDesc.VarType.INT64', 'fluid.io.DataLoader'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "fluid.layers.conv2d",
+        "fluid.Program",
+        "fluid.optimizer.Adam",
+        "fluid.Variable",
+        "fluid.core.VarDesc.VarType.INT64",
+        "fluid.io.DataLoader",
+    ],
+)
 def test_pickles_name_public_modules(fluid, value):
     value = eval(value)
     pickled = pickle.dumps(value)
-    assert pickle.loads(pickled) is value and b'penstock.fluid' in pickled and b'_src' not in pickled
+    assert pickle.loads(pickled) is value and b"penstock.fluid" in pickled and b"_src" not in pickled
 
 
 def test_the_user_s_classes_are_pickled_as_before(fluid):
-    data = pickle.dumps(fluid.ParamAttr(name='w', learning_rate=0.5))
-    assert b'penstock.fluid.param_attr' in data and b'_src' not in data
-    assert pickle.loads(data).name == 'w'
+    data = pickle.dumps(fluid.ParamAttr(name="w", learning_rate=0.5))
+    assert b"penstock.fluid.param_attr" in data and b"_src" not in data
+    assert pickle.loads(data).name == "w"
 
 
 def test_what_is_set_in_a_public_module_is_set_in_the_implementation(fluid, monkeypatch):
     from penstock._src.executor import executor
-    monkeypatch.setattr(fluid.executor, 'empties_are_vectors', True)
+
+    monkeypatch.setattr(fluid.executor, "empties_are_vectors", True)
     assert executor.empties_are_vectors is True
     monkeypatch.undo()
     assert executor.empties_are_vectors is False and fluid.executor.empties_are_vectors is False
 
 
-@pytest.mark.parametrize('name', API)
+@pytest.mark.parametrize("name", API)
 def test_the_table_has_or_refuses_each_name_of_fluid(name):
-    ours = name.removeprefix('paddle.')
+    ours = name.removeprefix("paddle.")
     has = {row.name for row in TABLE.get(ours, ())}
-    refused = not_built.NAMES.get(not_built.list_of('penstock.' + ours), frozenset())
+    refused = not_built.NAMES.get(not_built.list_of("penstock." + ours), frozenset())
     assert public(API[name]) - has - refused == set()

@@ -84,12 +84,12 @@ def train(folder, mode, ranks):
     """The parameters of each rank."""
     with Ranks(folder, RANK, ranks, mode) as job:
         job.end_well()
-    return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(ranks)]
+    return [dict(np.load(folder / (f"end{rank}.npz"))) for rank in range(ranks)]
 
 
 def check_equal_to_one_process(folder, mode, ranks):
     name, *options = mode.split()
-    alone, = train(folder, ' '.join(['alone', *options]), 1)
+    (alone,) = train(folder, " ".join(["alone", *options]), 1)
     first, again = train(folder, mode, ranks), train(folder, mode, ranks)
     for name, value in alone.items():
         for rank in range(ranks):
@@ -98,31 +98,32 @@ def check_equal_to_one_process(folder, mode, ranks):
             np.testing.assert_array_equal(first[rank][name], again[rank][name])
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2', 'compiled', 'local_sgd'])
-@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize("mode", ["grad_allreduce", "nccl2", "compiled", "local_sgd"])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_equal_one_process_and_are_reproducible(tmp_path, mode, ranks):
     check_equal_to_one_process(tmp_path, mode, ranks)
 
 
-@pytest.mark.parametrize('mode', ['nccl2 rings groups', 'compiled norm groups levels', 'nccl2 rings norm',
-                                  'grad_allreduce rings'])
+@pytest.mark.parametrize(
+    "mode", ["nccl2 rings groups", "compiled norm groups levels", "nccl2 rings norm", "grad_allreduce rings"]
+)
 def test_grouped_multi_ring_and_sync_bn_ranks_equal_one_process(tmp_path, mode):
     check_equal_to_one_process(tmp_path, mode, 4)
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce dgc late', 'nccl2 dgc late'])
+@pytest.mark.parametrize("mode", ["grad_allreduce dgc late", "nccl2 dgc late"])
 def test_dgc_ranks_equal_one_process_before_ramp_up(tmp_path, mode):
     check_equal_to_one_process(tmp_path, mode, 2)
 
 
 def test_ranks_average_their_parameters_every_k_steps(tmp_path):
-    expected, = train(tmp_path, 'apart k3', 1)
-    for found in train(tmp_path, 'local_sgd k3', 2):
+    (expected,) = train(tmp_path, "apart k3", 1)
+    for found in train(tmp_path, "local_sgd k3", 2):
         for name, value in expected.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce dgc', 'nccl2 dgc'])
+@pytest.mark.parametrize("mode", ["grad_allreduce dgc", "nccl2 dgc"])
 def test_dgc_sums_the_selected_elements(tmp_path, mode):
     """Each rank selects its own elements."""
     first, again = train(tmp_path, mode, 2), train(tmp_path, mode, 2)
@@ -133,7 +134,7 @@ def test_dgc_sums_the_selected_elements(tmp_path, mode):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2'])
+@pytest.mark.parametrize("mode", ["grad_allreduce", "nccl2"])
 def test_twenty_runs_have_the_same_bytes(tmp_path, mode):
     first = train(tmp_path, mode, 2)[0]
     for _ in range(19):
@@ -143,25 +144,25 @@ def test_twenty_runs_have_the_same_bytes(tmp_path, mode):
 
 
 def test_groups_without_initialization_are_refused(tmp_path):
-    with Ranks(tmp_path, RANK, 4, 'compiled levels') as job:
+    with Ranks(tmp_path, RANK, 4, "compiled levels") as job:
         ends = job.ends()
     assert all(code != 0 for code, _, _ in ends)
-    assert all('ring 0 was made without groups of ranks' in text for _, _, text in ends), ends
+    assert all("ring 0 was made without groups of ranks" in text for _, _, text in ends), ends
 
 
-@pytest.mark.skipif(os.path.exists('/dev/nvidiactl'), reason='this machine has a GPU')
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")
 def test_nccl_without_a_gpu_is_refused_in_one_line_on_all_ranks(tmp_path):
-    with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'nccl'}) as job:
+    with Ranks(tmp_path, RANK, 2, "grad_allreduce", environment={"PENSTOCK_COLLECTIVE_BACKEND": "nccl"}) as job:
         ends = job.ends()
     for code, _, errors in ends:
         assert code != 0
-        line = [line for line in errors.splitlines() if 'E-collective-choice' in line][-1]
-        assert 'PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:' in line, errors
+        line = [line for line in errors.splitlines() if "E-collective-choice" in line][-1]
+        assert "PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:" in line, errors
 
 
 def test_mpi_without_mpirun_is_refused_in_one_line(tmp_path):
-    with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'mpi'}) as job:
+    with Ranks(tmp_path, RANK, 2, "grad_allreduce", environment={"PENSTOCK_COLLECTIVE_BACKEND": "mpi"}) as job:
         ends = job.ends()
     for code, _, errors in ends:
         assert code != 0
-        assert 'PENSTOCK_COLLECTIVE_BACKEND is mpi, but' in errors and 'E-collective-choice' in errors, errors
+        assert "PENSTOCK_COLLECTIVE_BACKEND is mpi, but" in errors and "E-collective-choice" in errors, errors

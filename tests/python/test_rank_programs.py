@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rank_processes import Ranks
 
-STEPS, BATCH = 4, 4    # of each rank
+STEPS, BATCH = 4, 4  # of each rank
 
 # argv: what sums gradients, and the number of ranks. 'program', 'executor'; one process, with the file names of
 # rank -1, has the batch of all ranks ('alone'), or trains on the batch of each by itself and then takes the mean of the
@@ -86,63 +86,72 @@ RANK = '''
 
 # What sums gradients, and the equivalent run of one process.
 CASES = {
-    'fit_a_line.sgd@coll_allreduce_t2': ('program', 'alone'),
-    'fit_a_line.sgd@coll_localsgd_t2': ('program', 'alone'),
-    'fit_a_line.sgd@nccl2_t2': ('executor', 'alone'),
-    'lenet.lars@coll_localsgd_t2': ('program', 'apart'),
-    'lenet.lars@nccl2_t4_hier': ('executor', 'alone'),
-    'lenet.momentum@coll_allreduce_t4_n2': ('program', 'alone'),
-    'lenet.momentum@nccl2_t4': ('executor', 'alone'),
-    'softmax_reg.adagrad.clip_norm@coll_allreduce_t2': ('program', 'alone'),
-    'vgg11.momentum.reg_l2@coll_allreduce_t2': ('program', 'alone'),
+    "fit_a_line.sgd@coll_allreduce_t2": ("program", "alone"),
+    "fit_a_line.sgd@coll_localsgd_t2": ("program", "alone"),
+    "fit_a_line.sgd@nccl2_t2": ("executor", "alone"),
+    "lenet.lars@coll_localsgd_t2": ("program", "apart"),
+    "lenet.lars@nccl2_t4_hier": ("executor", "alone"),
+    "lenet.momentum@coll_allreduce_t4_n2": ("program", "alone"),
+    "lenet.momentum@nccl2_t4": ("executor", "alone"),
+    "softmax_reg.adagrad.clip_norm@coll_allreduce_t2": ("program", "alone"),
+    "vgg11.momentum.reg_l2@coll_allreduce_t2": ("program", "alone"),
 }
 
 
 def test_every_rank_case_is_covered(corpus):
-    cases = [json.loads(path.read_text()) for path in sorted((corpus / 'open' / 'cases').glob('*/case.json'))]
-    of_ranks = {case['id'] for case in cases
-                if case.get('config', {}).get('kind') in ('nccl2', 'collective') and case['files']}
+    cases = [json.loads(path.read_text()) for path in sorted((corpus / "open" / "cases").glob("*/case.json"))]
+    of_ranks = {
+        case["id"] for case in cases if case.get("config", {}).get("kind") in ("nccl2", "collective") and case["files"]
+    }
     assert of_ranks == set(CASES)
 
 
 def read(path):
-    return path.read_bytes() if path.exists() else gzip.decompress(path.with_name(path.name + '.gz').read_bytes())
+    return path.read_bytes() if path.exists() else gzip.decompress(path.with_name(path.name + ".gz").read_bytes())
 
 
 def lay_out(folder, fluids, fluid, case):
     """Puts programs and facts into one folder for the script; returns the number of ranks."""
-    source = fluids('programs', case.split('@')[0])
-    roles = fluids('cases', case)
-    facts, model = json.loads((roles / 'case.json').read_text()), json.loads((source / 'program.json').read_text())
-    addresses = facts['trainer_endpoints']
-    (folder / 'main_-1.pb').write_bytes(read(source / 'main.pb'))
-    (folder / 'startup_-1.pb').write_bytes(read(source / 'startup.pb'))
+    source = fluids("programs", case.split("@")[0])
+    roles = fluids("cases", case)
+    facts, model = json.loads((roles / "case.json").read_text()), json.loads((source / "program.json").read_text())
+    addresses = facts["trainer_endpoints"]
+    (folder / "main_-1.pb").write_bytes(read(source / "main.pb"))
+    (folder / "startup_-1.pb").write_bytes(read(source / "startup.pb"))
     for rank in range(len(addresses)):
-        suffix = '_t%d' % rank if 'trainer_t%d.pb' % rank in facts['files'] else ''
-        (folder / ('main_%d.pb' % rank)).write_bytes(read(roles / ('trainer%s.pb' % suffix)))
-        (folder / ('startup_%d.pb' % rank)).write_bytes(read(roles / ('trainer_startup%s.pb' % suffix)))
-    block = fluid.Program.parse_from_string(read(source / 'main.pb')).global_block()
+        suffix = f"_t{rank}" if f"trainer_t{rank}.pb" in facts["files"] else ""
+        (folder / (f"main_{rank}.pb")).write_bytes(read(roles / (f"trainer{suffix}.pb")))
+        (folder / (f"startup_{rank}.pb")).write_bytes(read(roles / (f"trainer_startup{suffix}.pb")))
+    block = fluid.Program.parse_from_string(read(source / "main.pb")).global_block()
     feeds = {}
-    for name in model['feeds']:
+    for name in model["feeds"]:
         whole = block.var(name).dtype == fluid.core.VarDesc.VarType.INT64
-        feeds[name] = list(block.var(name).shape), 'int64' if whole else 'float32', 10
-    (folder / 'facts.json').write_text(json.dumps({
-        'feeds': feeds, 'steps': STEPS, 'batch': BATCH, 'loss': model['loss'],
-        'params': [param['name'] for param in model['params'] if param['trainable']]}))
+        feeds[name] = list(block.var(name).shape), "int64" if whole else "float32", 10
+    (folder / "facts.json").write_text(
+        json.dumps(
+            {
+                "feeds": feeds,
+                "steps": STEPS,
+                "batch": BATCH,
+                "loss": model["loss"],
+                "params": [param["name"] for param in model["params"] if param["trainable"]],
+            }
+        )
+    )
     return len(addresses)
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_fluids_programs_train_as_one_process_on_the_joined_batch(tmp_path, fluids, fluid, case):
     ranks = lay_out(tmp_path, fluids, fluid, case)
     for processes, who in zip((ranks, 1), CASES[case]):
         with Ranks(tmp_path, RANK, processes, who, ranks) as job:
             job.end_well()
-    ours, alone = [np.load(tmp_path / ('end_%d.npz' % rank)) for rank in range(ranks)], np.load(tmp_path / 'end_-1.npz')
-    start, normalized = np.load(tmp_path / 'start.npz'), 'batch_norm' in ' '.join(alone.files)
-    assert any(np.any(ours[0][name] != start[name]) for name in alone.files), 'it trains'
+    ours, alone = [np.load(tmp_path / (f"end_{rank}.npz")) for rank in range(ranks)], np.load(tmp_path / "end_-1.npz")
+    start, normalized = np.load(tmp_path / "start.npz"), "batch_norm" in " ".join(alone.files)
+    assert any(np.any(ours[0][name] != start[name]) for name in alone.files), "it trains"
     for name in alone.files:
         for rank in range(ranks):
             np.testing.assert_array_equal(ours[rank][name], ours[0][name])
-            if not normalized:    # each rank takes moments of its own part of the batch
+            if not normalized:  # each rank takes moments of its own part of the batch
                 np.testing.assert_allclose(ours[rank][name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name)

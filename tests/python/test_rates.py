@@ -10,7 +10,7 @@ from test_jobs import Job
 STEPS = 20
 
 # All schedules at once: each parameter has an optimizer of its own.
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -33,10 +33,10 @@ JOB = textwrap.dedent('''
     weights = [exe.run(program, feed=feed, fetch_list=TOGETHER) for _ in range(steps)]
     np.save(os.path.join(out, 'weights%d.npy' % index), np.array(weights).reshape(steps, -1))
     exe.close()
-''')
+""")
 
 
-@pytest.mark.parametrize('name', rates.BY_FORMULA)
+@pytest.mark.parametrize("name", rates.BY_FORMULA)
 def test_twenty_learning_rates_equal_the_formula(fluid, name):
     make, formula = rates.BY_FORMULA[name]
     rate = make(fluid.layers)
@@ -56,8 +56,9 @@ def job(tmp_path):
 def test_server_learning_rates_equal_the_formulas(job):
     job.start_all(steps=STEPS)
     job.wait_well()
-    expected = np.array([[rates.MULTIPLIERS[name] * rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER]
-                         for s in range(STEPS)])
+    expected = np.array(
+        [[rates.MULTIPLIERS[name] * rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER] for s in range(STEPS)]
+    )
     for index in range(2):
-        weights = np.load(job.folder / ('weights%d.npy' % index))
+        weights = np.load(job.folder / (f"weights{index}.npy"))
         np.testing.assert_allclose(weights, -np.cumsum(expected, axis=0), rtol=1e-4, atol=1e-6)

@@ -234,28 +234,35 @@ SCRIPT = '''
     print('from %.4f to %.4f' % (first, last))
     assert last < 0.8 * first, losses
 '''
-FAMILIES = ['benchmark', 'word_vectors'] + [pytest.param(name, marks=pytest.mark.slow)
-                                            for name in ('clicks', 'classification')]
+FAMILIES = ["benchmark", "word_vectors"] + [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("clicks", "classification")
+]
 
 
 @pytest.fixture
 def paddle():
     """The environment in which `import paddle` is Penstock."""
-    return dict(alias_environment(), CPU_NUM='1')
+    return dict(alias_environment(), CPU_NUM="1")
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_with_pservers(tmp_path, paddle, family):
     code, said, logs = launch(tmp_path, SCRIPT, family, **paddle)
-    assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
-    for trainer in ('workerlog.0', 'workerlog.1'):
-        assert 'from ' in logs[trainer]
+    assert code == 0, said + "".join(text[-2000:] for text in logs.values())
+    for trainer in ("workerlog.0", "workerlog.1"):
+        assert "from " in logs[trainer]
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_alone(tmp_path, paddle, family):
-    (tmp_path / 'job.py').write_text(textwrap.dedent(SCRIPT))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith('PADDLE_')}
-    done = subprocess.run([sys.executable, 'job.py', family], cwd=tmp_path, env={**kept, **paddle}, capture_output=True,
-                          text=True, timeout=120)
+    (tmp_path / "job.py").write_text(textwrap.dedent(SCRIPT))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PADDLE_")}
+    done = subprocess.run(
+        [sys.executable, "job.py", family],
+        cwd=tmp_path,
+        env={**kept, **paddle},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr

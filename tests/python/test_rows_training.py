@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 STEPS, BATCH, HIDDEN, CLASSES = 10, 6, 5, 3
-TABLES = {'deep': (40, 4), 'wide': (30, 1)}
+TABLES = {"deep": (40, 4), "wide": (30, 1)}
 RATE = 0.05
 
 
 def start_values():
     random = np.random.RandomState(7)
     shapes = dict(TABLES, w0=(4, HIDDEN), b0=(HIDDEN,), w1=(HIDDEN + 1, CLASSES), b1=(CLASSES,))
-    return {name: random.uniform(-0.5, 0.5, shape).astype('float32') for name, shape in shapes.items()}
+    return {name: random.uniform(-0.5, 0.5, shape).astype("float32") for name, shape in shapes.items()}
 
 
 def batches():
@@ -23,8 +23,11 @@ def batches():
         ids = {}
         for name, (height, _) in TABLES.items():
             # All different in even steps, with repeats in others.
-            ids[name] = random.permutation(height)[:lengths.sum()] if step % 2 == 0 else \
-                random.randint(0, height // 3, lengths.sum())
+            ids[name] = (
+                random.permutation(height)[: lengths.sum()]
+                if step % 2 == 0
+                else random.randint(0, height // 3, lengths.sum())
+            )
         made.append((ids, lengths, random.randint(0, CLASSES, BATCH)))
     return made
 
@@ -36,19 +39,23 @@ def loss_and_gradients(p, ids, lengths, labels):
     for name in TABLES:
         pooled[name] = np.zeros((BATCH, TABLES[name][1]))
         np.add.at(pooled[name], of, p[name][ids[name]])
-    hidden = np.maximum(pooled['deep'] @ p['w0'] + p['b0'], 0)
-    joined = np.concatenate([hidden, pooled['wide']], 1)
-    logits = joined @ p['w1'] + p['b1']
+    hidden = np.maximum(pooled["deep"] @ p["w0"] + p["b0"], 0)
+    joined = np.concatenate([hidden, pooled["wide"]], 1)
+    logits = joined @ p["w1"] + p["b1"]
     shares = np.exp(logits - logits.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
     loss = -np.log(shares[np.arange(BATCH), labels]).mean()
     shares[np.arange(BATCH), labels] -= 1
     logits_grad = shares / BATCH
-    joined_grad = logits_grad @ p['w1'].T
+    joined_grad = logits_grad @ p["w1"].T
     hidden_grad = joined_grad[:, :HIDDEN] * (hidden > 0)
-    pooled_grad = {'deep': hidden_grad @ p['w0'].T, 'wide': joined_grad[:, HIDDEN:]}
-    grads = {'w0': pooled['deep'].T @ hidden_grad, 'b0': hidden_grad.sum(0), 'w1': joined.T @ logits_grad,
-             'b1': logits_grad.sum(0)}
+    pooled_grad = {"deep": hidden_grad @ p["w0"].T, "wide": joined_grad[:, HIDDEN:]}
+    grads = {
+        "w0": pooled["deep"].T @ hidden_grad,
+        "b0": hidden_grad.sum(0),
+        "w1": joined.T @ logits_grad,
+        "b1": logits_grad.sum(0),
+    }
     for name in TABLES:
         grads[name] = np.zeros_like(p[name])
         np.add.at(grads[name], ids[name], pooled_grad[name][of])
@@ -143,28 +150,43 @@ def with_sign(grads, params):
 
 # The rule, what becomes of gradients before it, and the optimizer.
 OPTIMIZERS = {
-    'sgd': (sgd, None, lambda F: F.optimizer.SGD(RATE)),
-    'momentum': (momentum, None, lambda F: F.optimizer.Momentum(RATE, 0.9)),
-    'nesterov': (nesterov, None, lambda F: F.optimizer.Momentum(RATE, 0.9, use_nesterov=True)),
-    'adagrad': (adagrad, None, lambda F: F.optimizer.Adagrad(RATE)),
-    'decayed_adagrad': (decayed_adagrad, None, lambda F: F.optimizer.DecayedAdagrad(RATE)),
-    'adam': (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6)),
-    'lazy_adam': (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6, lazy_mode=True)),
-    'adamax': (adamax, None, lambda F: F.optimizer.Adamax(RATE, epsilon=1e-6)),
-    'rmsprop': (rmsprop, None, lambda F: F.optimizer.RMSProp(RATE, epsilon=1e-4, momentum=0.5)),
-    'centered_rmsprop': (centered_rmsprop, None, lambda F: F.optimizer.RMSProp(
-        RATE, epsilon=1e-4, momentum=0.5, centered=True)),
-    'ftrl': (ftrl, None, lambda F: F.optimizer.Ftrl(RATE, l1=0.01, l2=0.02)),
-    'adadelta': (adadelta, None, lambda F: F.optimizer.Adadelta(RATE, epsilon=1e-4)),
-    'global_norm': (sgd, clipped_by_global_norm, lambda F: F.optimizer.SGD(
-        RATE, grad_clip=F.clip.GradientClipByGlobalNorm(0.2))),
-    'norm': (momentum, clipped_by_norm, lambda F: F.optimizer.Momentum(
-        RATE, 0.9, grad_clip=F.clip.GradientClipByNorm(0.1))),
-    'value': (adagrad, clipped_by_value, lambda F: F.optimizer.Adagrad(
-        RATE, grad_clip=F.clip.GradientClipByValue(0.02, -0.03))),
-    'decay': (momentum, with_decay, lambda F: F.optimizer.Momentum(
-        RATE, 0.9, regularization=F.regularizer.L2Decay(0.1))),
-    'sign': (sgd, with_sign, lambda F: F.optimizer.SGD(RATE, regularization=F.regularizer.L1Decay(0.1))),
+    "sgd": (sgd, None, lambda F: F.optimizer.SGD(RATE)),
+    "momentum": (momentum, None, lambda F: F.optimizer.Momentum(RATE, 0.9)),
+    "nesterov": (nesterov, None, lambda F: F.optimizer.Momentum(RATE, 0.9, use_nesterov=True)),
+    "adagrad": (adagrad, None, lambda F: F.optimizer.Adagrad(RATE)),
+    "decayed_adagrad": (decayed_adagrad, None, lambda F: F.optimizer.DecayedAdagrad(RATE)),
+    "adam": (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6)),
+    "lazy_adam": (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6, lazy_mode=True)),
+    "adamax": (adamax, None, lambda F: F.optimizer.Adamax(RATE, epsilon=1e-6)),
+    "rmsprop": (rmsprop, None, lambda F: F.optimizer.RMSProp(RATE, epsilon=1e-4, momentum=0.5)),
+    "centered_rmsprop": (
+        centered_rmsprop,
+        None,
+        lambda F: F.optimizer.RMSProp(RATE, epsilon=1e-4, momentum=0.5, centered=True),
+    ),
+    "ftrl": (ftrl, None, lambda F: F.optimizer.Ftrl(RATE, l1=0.01, l2=0.02)),
+    "adadelta": (adadelta, None, lambda F: F.optimizer.Adadelta(RATE, epsilon=1e-4)),
+    "global_norm": (
+        sgd,
+        clipped_by_global_norm,
+        lambda F: F.optimizer.SGD(RATE, grad_clip=F.clip.GradientClipByGlobalNorm(0.2)),
+    ),
+    "norm": (
+        momentum,
+        clipped_by_norm,
+        lambda F: F.optimizer.Momentum(RATE, 0.9, grad_clip=F.clip.GradientClipByNorm(0.1)),
+    ),
+    "value": (
+        adagrad,
+        clipped_by_value,
+        lambda F: F.optimizer.Adagrad(RATE, grad_clip=F.clip.GradientClipByValue(0.02, -0.03)),
+    ),
+    "decay": (
+        momentum,
+        with_decay,
+        lambda F: F.optimizer.Momentum(RATE, 0.9, regularization=F.regularizer.L2Decay(0.1)),
+    ),
+    "sign": (sgd, with_sign, lambda F: F.optimizer.SGD(RATE, regularization=F.regularizer.L1Decay(0.1))),
 }
 
 
@@ -184,7 +206,7 @@ class State:
 
 def expected(name):
     rule, prepared, _ = OPTIMIZERS[name]
-    p = {key: value.astype('float64') for key, value in start_values().items()}
+    p = {key: value.astype("float64") for key, value in start_values().items()}
     states = {key: State(value.shape) for key, value in p.items()}
     losses = []
     for t, (ids, lengths, labels) in enumerate(batches(), 1):
@@ -193,7 +215,7 @@ def expected(name):
         grads = prepared(grads, p) if prepared else grads
         for key, grad in grads.items():
             power = t + 1 if rule is adam and key in TABLES else t  # by rows adam takes the next step's powers of beta
-            if name != 'lazy_adam' or key not in TABLES:
+            if name != "lazy_adam" or key not in TABLES:
                 rule(p[key], grad, states[key], power)
                 continue
             rows = np.unique(ids[key])  # others stay, and their moments too
@@ -209,22 +231,29 @@ def model(fluid):
     L = fluid.layers
     pooled = []
     for name, shape in TABLES.items():
-        ids = L.data(name + '_ids', [1], dtype='int64', lod_level=1)
-        pooled.append(L.sequence_pool(L.embedding(ids, shape, is_sparse=True, param_attr=fluid.ParamAttr(name)), 'sum'))
-    label = L.data('label', [1], dtype='int64')
-    hidden = L.fc(pooled[0], HIDDEN, act='relu', param_attr=fluid.ParamAttr('w0'), bias_attr=fluid.ParamAttr('b0'))
-    shares = L.fc(L.concat([hidden, pooled[1]], 1), CLASSES, act='softmax', param_attr=fluid.ParamAttr('w1'),
-                  bias_attr=fluid.ParamAttr('b1'))
+        ids = L.data(name + "_ids", [1], dtype="int64", lod_level=1)
+        pooled.append(L.sequence_pool(L.embedding(ids, shape, is_sparse=True, param_attr=fluid.ParamAttr(name)), "sum"))
+    label = L.data("label", [1], dtype="int64")
+    hidden = L.fc(pooled[0], HIDDEN, act="relu", param_attr=fluid.ParamAttr("w0"), bias_attr=fluid.ParamAttr("b0"))
+    shares = L.fc(
+        L.concat([hidden, pooled[1]], 1),
+        CLASSES,
+        act="softmax",
+        param_attr=fluid.ParamAttr("w1"),
+        bias_attr=fluid.ParamAttr("b1"),
+    )
     return L.mean(L.cross_entropy(shares, label))
 
 
 def feed_of(fluid, ids, lengths, labels):
-    feed = {name + '_ids': fluid.create_lod_tensor(ids[name].reshape(-1, 1), [lengths.tolist()], fluid.CPUPlace())
-            for name in TABLES}
+    feed = {
+        name + "_ids": fluid.create_lod_tensor(ids[name].reshape(-1, 1), [lengths.tolist()], fluid.CPUPlace())
+        for name in TABLES
+    }
     return dict(feed, label=labels.reshape(-1, 1))
 
 
-@pytest.mark.parametrize('name', OPTIMIZERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_ten_steps_equal_numpy(fluid, name):
     loss = model(fluid)
     OPTIMIZERS[name][2](fluid).minimize(loss)
@@ -237,5 +266,6 @@ def test_ten_steps_equal_numpy(fluid, name):
     got = [exe.run(feed=feed_of(fluid, *batch), fetch_list=[loss])[0].item() for batch in batches()]
     np.testing.assert_allclose(got, losses, rtol=1e-4, atol=1e-5)
     for param, value in params.items():
-        np.testing.assert_allclose(np.array(scope.find_var(param).get_tensor()), value, rtol=1e-4, atol=1e-5,
-                                   err_msg=param)
+        np.testing.assert_allclose(
+            np.array(scope.find_var(param).get_tensor()), value, rtol=1e-4, atol=1e-5, err_msg=param
+        )

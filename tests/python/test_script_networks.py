@@ -180,15 +180,16 @@ SCRIPT = '''
         fluid.io.save_persistables(exe, 'model', t.get_trainer_program())
     exe.close()
 '''
-NETWORKS = ('digits', 'residual', 'ngram', 'recommender', 'sentiment', 'roles', 'sessions', 'tags', 'interest')
-QUICK = ('residual', 'sessions')
+NETWORKS = ("digits", "residual", "ngram", "recommender", "sentiment", "roles", "sessions", "tags", "interest")
+QUICK = ("residual", "sessions")
 
 
-@pytest.mark.parametrize('network', [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-                                     for name in NETWORKS])
+@pytest.mark.parametrize(
+    "network", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS]
+)
 def test_the_network_trains(tmp_path, network):
     code, said, logs = launch(tmp_path, SCRIPT, network, **alias_environment())
-    assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
-    for trainer in ('workerlog.0', 'workerlog.1'):
-        assert 'from ' in logs[trainer]
-    assert (tmp_path / 'model').is_dir()
+    assert code == 0, said + "".join(text[-2000:] for text in logs.values())
+    for trainer in ("workerlog.0", "workerlog.1"):
+        assert "from " in logs[trainer]
+    assert (tmp_path / "model").is_dir()

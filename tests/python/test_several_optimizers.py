@@ -141,24 +141,27 @@ TRAIN = """
     exe.close()
 """
 
-HVD = ['shared', 'twice', 'three', 'passes', 'clip', 'own', 'fetched', 'gan']
-FLEET = ['shared', 'twice', 'three', 'clip', 'gan']
-CASES = ([('hvd', kind) for kind in HVD] + [('fleet-grad_allreduce', kind) for kind in FLEET] +
-         [('fleet-nccl2', kind) for kind in ('three', 'gan', 'clip')] +
-         [('fleet-local_sgd', kind) for kind in ('sgd', 'sgd_gan')] +
-         [('transpiler', kind) for kind in ('three', 'shared', 'clip', 'own', 'fetched')])
+HVD = ["shared", "twice", "three", "passes", "clip", "own", "fetched", "gan"]
+FLEET = ["shared", "twice", "three", "clip", "gan"]
+CASES = (
+    [("hvd", kind) for kind in HVD]
+    + [("fleet-grad_allreduce", kind) for kind in FLEET]
+    + [("fleet-nccl2", kind) for kind in ("three", "gan", "clip")]
+    + [("fleet-local_sgd", kind) for kind in ("sgd", "sgd_gan")]
+    + [("transpiler", kind) for kind in ("three", "shared", "clip", "own", "fetched")]
+)
 
 
 def train(folder, by, kind, ranks):
     with Ranks(folder, TRAIN, ranks, by, kind, str(folder / by)) as job:
         job.end_well()
-    return [dict(np.load(folder / ('%s%d.npz' % (by, rank)))) for rank in range(ranks)]
+    return [dict(np.load(folder / (f"{by}{rank}.npz"))) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize('by, kind', CASES)
+@pytest.mark.parametrize("by, kind", CASES)
 def test_ranks_train_as_one_process_on_the_joined_batch(tmp_path, by, kind):
-    alone, = train(tmp_path, 'alone', kind, 1)
-    start = np.load(tmp_path / 'alonestart.npz')
+    (alone,) = train(tmp_path, "alone", kind, 1)
+    start = np.load(tmp_path / "alonestart.npz")
     assert all(np.abs(alone[name] - start[name]).max() > 1e-3 for name in start.files)
     for each in train(tmp_path, by, kind, 2):
         assert each.keys() == alone.keys()

@@ -9,7 +9,7 @@ import pytest
 from penstock._src.io import pserver_values as _pserver_values
 from test_jobs import Job
 
-NET = textwrap.dedent('''
+NET = textwrap.dedent("""
     import os
     import numpy as np
     import penstock.fluid as fluid
@@ -49,9 +49,9 @@ NET = textwrap.dedent('''
             g_loss = L.mean(L.square(judged(fake) - 1.0))
             optimizer().minimize(g_loss, parameter_list=g_names and list(g_names))
         return d_loss, g_loss
-''')
+""")
 
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import sys
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -124,7 +124,7 @@ JOB = textwrap.dedent('''
         for one in (d_program, g_program):
             fluid.io.save_persistables(exe, os.path.join(out, 'saved_' + role), one)
     exe.close()
-''')
+""")
 
 
 def run(folder, trainers=2, alone=True, **environment):
@@ -135,87 +135,87 @@ def run(folder, trainers=2, alone=True, **environment):
         saved = job.train(trainers)
         job.processes.clear()
         if alone:
-            job.start('local', 0)
+            job.start("local", 0)
             job.wait_well()
     finally:
         job.kill_all()
-    return saved, dict(np.load(folder / 'local0.npz')) if alone else {}
+    return saved, dict(np.load(folder / "local0.npz")) if alone else {}
 
 
 def require_equal(saved, local, rtol=1e-4, atol=2e-6):
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), local['losses'], rtol=rtol)
+    np.testing.assert_allclose(np.mean([one["losses"] for one in saved], axis=0), local["losses"], rtol=rtol)
     for name, value in local.items():
-        if name in ('losses', 'g_mean', 'g_var') or name not in saved[0]:
+        if name in ("losses", "g_mean", "g_var") or name not in saved[0]:
             continue
         for one in saved:
             np.testing.assert_allclose(one[name], value, rtol=rtol, atol=atol, err_msg=name)
 
 
-@pytest.mark.parametrize('optimizer', ['sgd', 'adam', 'decayed'])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "decayed"])
 def test_two_programs_train_as_on_one_machine(tmp_path, optimizer):
     saved, local = run(tmp_path, trainers=1, OPTIMIZER=optimizer)
     require_equal(saved, local)
 
 
-@pytest.mark.parametrize('optimizer', ['sgd', 'adam', 'decayed'])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "decayed"])
 def test_two_trainers_of_two_programs_receive_equal_parameters(tmp_path, optimizer):
     saved, _ = run(tmp_path, OPTIMIZER=optimizer, alone=False)
-    for name in set(saved[0]) - {'losses', 'g_mean', 'g_var'}:
+    for name in set(saved[0]) - {"losses", "g_mean", "g_var"}:
         np.testing.assert_array_equal(saved[0][name], saved[1][name], err_msg=name)
 
 
-@pytest.mark.parametrize('environment', [{'TWO_STARTUPS': '1'}, {'SERVE_FIRST': '1'}, {'SET': '1'}, {'COPY': '1'}])
+@pytest.mark.parametrize("environment", [{"TWO_STARTUPS": "1"}, {"SERVE_FIRST": "1"}, {"SET": "1"}, {"COPY": "1"}])
 def test_startup_programs_and_manual_values_are_sent(tmp_path, environment):
     """Each program has a startup program; the pserver runs the program of the first transpiler; values that are set
     before the first step go to the pservers, for both programs."""
-    saved, local = run(tmp_path, trainers=1, OPTIMIZER='adam', **environment)
+    saved, local = run(tmp_path, trainers=1, OPTIMIZER="adam", **environment)
     require_equal(saved, local)
-    if 'COPY' in environment:
-        np.testing.assert_array_equal(saved[0]['g_copy'], saved[0]['start:g_last'])
+    if "COPY" in environment:
+        np.testing.assert_array_equal(saved[0]["g_copy"], saved[0]["start:g_last"])
 
 
-@pytest.mark.parametrize('mode', ['sync', 'async'])
+@pytest.mark.parametrize("mode", ["sync", "async"])
 def test_batches_of_several_sizes(tmp_path, mode):
     """A program declares its variables again for a new shape, after the other program has declared its own."""
-    saved, local = run(tmp_path, trainers=1, BATCHES='1', MODE=mode)
+    saved, local = run(tmp_path, trainers=1, BATCHES="1", MODE=mode)
     require_equal(saved, local)
 
 
 def test_async_steps_of_one_trainer_are_as_on_one_machine(tmp_path):
-    saved, local = run(tmp_path, trainers=1, MODE='async')
+    saved, local = run(tmp_path, trainers=1, MODE="async")
     require_equal(saved, local)
 
 
 def test_both_programs_are_saved_and_continued(tmp_path):
-    first, second = tmp_path / 'first', tmp_path / 'second'
+    first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir(), second.mkdir()
-    saved, local = run(first, trainers=1, OPTIMIZER='adam', SAVE='1', PENSTOCK_CHECKPOINT_DIR=str(first))
+    saved, local = run(first, trainers=1, OPTIMIZER="adam", SAVE="1", PENSTOCK_CHECKPOINT_DIR=str(first))
     require_equal(saved, local)
-    for name in sorted(path.name for path in (first / 'saved_local').iterdir()):
-        if not name.startswith(('.', '__', 'learning_rate')):
-            assert (first / 'saved_trainer' / name).exists(), name
-    saved, local = run(second, trainers=1, OPTIMIZER='adam', LOAD=str(first / 'saved_trainer'))
-    assert not np.array_equal(saved[0]['start:g_wide'], saved[0]['g_wide'])
+    for name in sorted(path.name for path in (first / "saved_local").iterdir()):
+        if not name.startswith((".", "__", "learning_rate")):
+            assert (first / "saved_trainer" / name).exists(), name
+    saved, local = run(second, trainers=1, OPTIMIZER="adam", LOAD=str(first / "saved_trainer"))
+    assert not np.array_equal(saved[0]["start:g_wide"], saved[0]["g_wide"])
     require_equal(saved, local)
 
 
 def test_trainers_with_different_program_orders_are_refused(tmp_path):
     job = Job(tmp_path, NET + JOB)
     try:
-        job.environment.update(TRAINERS='2', SWAPS='trainer1', PENSTOCK_REPORT_AFTER='0.2')
+        job.environment.update(TRAINERS="2", SWAPS="trainer1", PENSTOCK_REPORT_AFTER="0.2")
         job.start_all(trainers=2)
         results = job.wait()
     finally:
         job.kill_all()
     assert all(code != 0 for code, _, _ in results.values()), results
     # A pserver tells its trainers; a trainer may hear first from the other pserver that its peer has failed.
-    errors = ''.join(stderr for _, _, stderr in results.values())
-    assert 'E-plan-order' in errors, errors
-    assert 'trainer 0 waits in step 0 of the program that updates d_' in errors, errors
-    assert 'trainer 1 waits in step 0 of the program that updates g_' in errors, errors
+    errors = "".join(stderr for _, _, stderr in results.values())
+    assert "E-plan-order" in errors, errors
+    assert "trainer 0 waits in step 0 of the program that updates d_" in errors, errors
+    assert "trainer 1 waits in step 0 of the program that updates g_" in errors, errors
 
 
-FLEET = textwrap.dedent('''
+FLEET = textwrap.dedent("""
     import sys
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
@@ -244,30 +244,30 @@ FLEET = textwrap.dedent('''
     values = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values)
     fleet.stop_worker()
-''')
+""")
 
 
 def test_fleet_makes_one_job_of_two_minimize(tmp_path):
     job = Job(tmp_path, NET + FLEET)
-    alone = tmp_path / 'alone'
+    alone = tmp_path / "alone"
     alone.mkdir()
     try:
-        saved = job.train(2, OPTIMIZER='adam')
+        saved = job.train(2, OPTIMIZER="adam")
     finally:
         job.kill_all()
     local = Job(alone, NET + JOB)
     try:
-        local.start('local', 0, OPTIMIZER='adam')
+        local.start("local", 0, OPTIMIZER="adam")
         local.wait_well()
     finally:
         local.kill_all()
-    require_equal(saved, dict(np.load(alone / 'local0.npz')))
+    require_equal(saved, dict(np.load(alone / "local0.npz")))
 
 
 @pytest.fixture
 def net(fluid):
     names = {}
-    exec(compile(NET, 'net', 'exec'), names)
+    exec(compile(NET, "net", "exec"), names)
     return names
 
 
@@ -277,123 +277,138 @@ def ops(program):
 
 def transpiled(fluid, net, **settings):
     made = []
-    for program in (net['d_program'], net['g_program']):
+    for program in (net["d_program"], net["g_program"]):
         made.append(fluid.DistributeTranspiler())
-        made[-1].transpile(0, program=program, pservers='a:1,b:1', trainers=2, startup_program=net['d_startup'],
-                           **settings)
+        made[-1].transpile(
+            0, program=program, pservers="a:1,b:1", trainers=2, startup_program=net["d_startup"], **settings
+        )
     return made
 
 
 def test_the_startup_program_starts_each_variable_once(fluid, net):
-    net['build']()
+    net["build"]()
     t_d, t_g = transpiled(fluid, net)
-    started = [name for program in (net['d_startup'], *net['d_startup']._then)
-               for op in program.global_block().ops if op.type in ('recv', 'concat', 'fill_constant', 'uniform_random')
-               for name in op.output_arg_names]
-    assert started.count('d_last') == started.count('g_last') == 2, 'the initializer and the recv'
-    assert started.count('g_mean') == 2, 'running statistics come from trainer 0, once for both programs'
-    main, startup = t_d.get_pserver_programs('a:1')
+    started = [
+        name
+        for program in (net["d_startup"], *net["d_startup"]._then)
+        for op in program.global_block().ops
+        if op.type in ("recv", "concat", "fill_constant", "uniform_random")
+        for name in op.output_arg_names
+    ]
+    assert started.count("d_last") == started.count("g_last") == 2, "the initializer and the recv"
+    assert started.count("g_mean") == 2, "running statistics come from trainer 0, once for both programs"
+    main, startup = t_d.get_pserver_programs("a:1")
     assert len(main._served_with) == len(startup._then) == 1
-    assert t_g.get_trainer_program() is net['g_program'] and 'send' in ops(net['g_program'])
+    assert t_g.get_trainer_program() is net["g_program"] and "send" in ops(net["g_program"])
 
 
 def test_a_program_of_tables_alone_is_loaded_with_the_other(fluid, tmp_path):
     dense, rows, made = fluid.Program(), fluid.Program(), []
     with fluid.program_guard(dense):
-        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1)))
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1)))
     with fluid.program_guard(rows):
-        word = fluid.layers.embedding(fluid.data('words', [None, 1], 'int64'), [40, 2], is_sparse=True,
-                                      is_distributed=True, param_attr='table')
+        word = fluid.layers.embedding(
+            fluid.data("words", [None, 1], "int64"), [40, 2], is_sparse=True, is_distributed=True, param_attr="table"
+        )
         fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(word))
     for program in (dense, rows):
         made.append(fluid.DistributeTranspiler())
-        made[-1].transpile(0, program=program, pservers='a:1', trainers=1)
-    main = made[0].get_pserver_program('a:1')
-    folder = tmp_path / '__lookup_table__'
+        made[-1].transpile(0, program=program, pservers="a:1", trainers=1)
+    main = made[0].get_pserver_program("a:1")
+    folder = tmp_path / "__lookup_table__"
     folder.mkdir()
     assert len(main._served_with) == 1
     assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main]
-    (folder / 'table_0').write_bytes(b'')
+    (folder / "table_0").write_bytes(b"")
     assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main, *main._served_with]
 
 
 def test_a_program_may_be_built_after_the_other_was_transpiled(fluid, net):
-    net['build']()
-    before = net['d_startup'].desc.copy()
+    net["build"]()
+    before = net["d_startup"].desc.copy()
     t_d, t_g = transpiled(fluid, net)
-    with fluid.program_guard(fluid.Program(), net['d_startup']):
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+    with fluid.program_guard(fluid.Program(), net["d_startup"]):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
         fluid.optimizer.SGD(0.1).minimize(loss)
         third = fluid.DistributeTranspiler()
-        third.transpile(0, pservers='a:1,b:1', trainers=2, startup_program=net['d_startup'])
+        third.transpile(0, pservers="a:1,b:1", trainers=2, startup_program=net["d_startup"])
     assert third._together == [t_d, t_g, third]
     assert len(third.source_startup.global_block().ops) == len(fluid.Program._of(before).global_block().ops) + 3
 
 
 def test_alternative_programs_are_separate_jobs(fluid, net):
-    net['build']()
-    copies = [net['d_program'].clone(), net['d_program'].clone()]
+    net["build"]()
+    copies = [net["d_program"].clone(), net["d_program"].clone()]
     made = []
     for copy in copies:
         made.append(fluid.DistributeTranspiler())
-        made[-1].transpile(0, program=copy, pservers='a:1,b:1', trainers=2, startup_program=net['d_startup'])
+        made[-1].transpile(0, program=copy, pservers="a:1,b:1", trainers=2, startup_program=net["d_startup"])
     assert [len(one._together) for one in made] == [1, 1]
-    assert not net['d_startup']._then
+    assert not net["d_startup"]._then
 
 
-@pytest.mark.parametrize('settings, said', [
-    ({'g_names': None}, 'd_b is updated by two programs of one job'),
-    ({'sync_mode': False, 'split': True}, 'not in mode async_runtime_split'),
-    ({'trainers': 3}, 'a program of the job has 3 trainers, the first one has 2'),
-])
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"g_names": None}, "d_b is updated by two programs of one job"),
+        ({"sync_mode": False, "split": True}, "not in mode async_runtime_split"),
+        ({"trainers": 3}, "a program of the job has 3 trainers, the first one has 2"),
+    ],
+)
 def test_incompatible_programs_are_refused(fluid, net, settings, said):
-    net['build'](g_names=settings.get('g_names', ('g_wide', 'g_b')))
+    net["build"](g_names=settings.get("g_names", ("g_wide", "g_b")))
     config = fluid.DistributeTranspilerConfig()
-    config.runtime_split_send_recv = 'split' in settings
+    config.runtime_split_send_recv = "split" in settings
     first, second = fluid.DistributeTranspiler(config), fluid.DistributeTranspiler(config)
-    sync = settings.get('sync_mode', True)
-    first.transpile(0, program=net['d_program'], pservers='a:1,b:1', trainers=2, sync_mode=sync)
+    sync = settings.get("sync_mode", True)
+    first.transpile(0, program=net["d_program"], pservers="a:1,b:1", trainers=2, sync_mode=sync)
     with pytest.raises(penstock.ProgramError, match=said) as error:
-        second.transpile(0, program=net['g_program'], pservers='a:1,b:1', trainers=settings.get('trainers', 2),
-                         sync_mode=sync, beside=first)
-    assert error.value.id == 'E-plan-programs'
+        second.transpile(
+            0,
+            program=net["g_program"],
+            pservers="a:1,b:1",
+            trainers=settings.get("trainers", 2),
+            sync_mode=sync,
+            beside=first,
+        )
+    assert error.value.id == "E-plan-programs"
 
 
 def test_a_shared_schedule_needs_both_programs_on_every_pserver(fluid, net, monkeypatch):
-    monkeypatch.setenv('OPTIMIZER', 'decayed')
-    net['build'](d_names=['d_b'])
-    with pytest.raises(penstock.ProgramError, match='pserver b:1 has parameters of only some of them') as error:
+    monkeypatch.setenv("OPTIMIZER", "decayed")
+    net["build"](d_names=["d_b"])
+    with pytest.raises(penstock.ProgramError, match="pserver b:1 has parameters of only some of them") as error:
         transpiled(fluid, net)
-    assert error.value.id == 'E-plan-programs'
+    assert error.value.id == "E-plan-programs"
 
 
 def test_native_transpile_accepts_several_programs(fluid, net):
-    net['build']()
-    programs = [net['d_program'], net['g_program']]
-    d, g = penstock.transpile(programs, net['d_startup'], 'a:1,b:1', trainers=2)
-    assert 'fill_constant' not in ops(g.trainers[0].startup) and 'recv' in ops(g.trainers[0].startup)
-    assert 'uniform_random' in ops(d.trainers[0].startup)
-    alone = penstock.transpile(net['g_program'], net['d_startup'], 'a:1,b:1', trainers=2)
-    assert ops(alone.pservers['a:1'].main) != [] and alone.plan != g.plan, 'the discriminator is no start value'
-    with pytest.raises(ValueError, match='a startup program for all main programs, or one for each, not 3 for 2'):
-        penstock.transpile(programs, [net['d_startup']] * 3, 'a:1,b:1')
+    net["build"]()
+    programs = [net["d_program"], net["g_program"]]
+    d, g = penstock.transpile(programs, net["d_startup"], "a:1,b:1", trainers=2)
+    assert "fill_constant" not in ops(g.trainers[0].startup) and "recv" in ops(g.trainers[0].startup)
+    assert "uniform_random" in ops(d.trainers[0].startup)
+    alone = penstock.transpile(net["g_program"], net["d_startup"], "a:1,b:1", trainers=2)
+    assert ops(alone.pservers["a:1"].main) != [] and alone.plan != g.plan, "the discriminator is no start value"
+    with pytest.raises(ValueError, match="a startup program for all main programs, or one for each, not 3 for 2"):
+        penstock.transpile(programs, [net["d_startup"]] * 3, "a:1,b:1")
 
 
 def test_only_programs_of_one_pserver_are_served_together(fluid, net):
-    net['build']()
-    d, g = penstock.transpile([net['d_program'], net['g_program']], net['d_startup'], 'a:1,b:1', trainers=2)
+    net["build"]()
+    d, g = penstock.transpile([net["d_program"], net["g_program"]], net["d_startup"], "a:1,b:1", trainers=2)
     exe = fluid.Executor(fluid.CPUPlace())
-    with pytest.raises(penstock.ProgramError, match='programs of pserver a:1 and of b:1') as error:
-        exe.run([d.pservers['a:1'].main, g.pservers['b:1'].main])
-    assert error.value.id == 'E-server-programs'
+    with pytest.raises(penstock.ProgramError, match="programs of pserver a:1 and of b:1") as error:
+        exe.run([d.pservers["a:1"].main, g.pservers["b:1"].main])
+    assert error.value.id == "E-server-programs"
     with pytest.raises(penstock.ProgramError, match="is not a pserver's"):
-        exe.run([d.pservers['a:1'].main, net['g_program']])
-    with pytest.raises(TypeError, match='a list of the Programs of a pserver'):
-        exe.run([d.pservers['a:1'].main, 'main'])
-    with pytest.raises(penstock.ProgramError, match='the list of programs to be served is empty'):
+        exe.run([d.pservers["a:1"].main, net["g_program"]])
+    with pytest.raises(TypeError, match="a list of the Programs of a pserver"):
+        exe.run([d.pservers["a:1"].main, "main"])
+    with pytest.raises(penstock.ProgramError, match="the list of programs to be served is empty"):
         exe.run([])
-    with pytest.raises(penstock.ProgramError, match='take no feed and no fetch_list'):
-        exe.run([d.pservers['a:1'].main], feed={'x': np.ones(1)})
-    other = penstock.transpile(net['g_program'], net['d_startup'], 'a:1,b:1', trainers=3)
-    with pytest.raises(penstock.ProgramError, match='programs for 2 and for 3 trainers are not of one job'):
-        exe.run([d.pservers['a:1'].main, other.pservers['a:1'].main])
+    with pytest.raises(penstock.ProgramError, match="take no feed and no fetch_list"):
+        exe.run([d.pservers["a:1"].main], feed={"x": np.ones(1)})
+    other = penstock.transpile(net["g_program"], net["d_startup"], "a:1,b:1", trainers=3)
+    with pytest.raises(penstock.ProgramError, match="programs for 2 and for 3 trainers are not of one job"):
+        exe.run([d.pservers["a:1"].main, other.pservers["a:1"].main])

@@ -8,7 +8,7 @@ import pytest
 from fleet_jobs import launch_well
 
 # Builds NETS[kind](table arguments), a loss, from w (sequences of words), b (words) and y.
-NETS = '''
+NETS = """
     import os
     import sys
     import numpy as np
@@ -154,9 +154,11 @@ NETS = '''
         loss, _ = build()
     fluid.optimizer.SGD(0.2).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
-'''
+"""
 
-JOB = NETS + '''
+JOB = (
+    NETS
+    + """
     trainer = int(os.environ.get('PADDLE_TRAINER_ID', '0'))
     t = fluid.DistributeTranspiler()
     t.transpile(trainer, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'], trainers=2)
@@ -176,16 +178,17 @@ JOB = NETS + '''
         fluid.io.save_params(exe, 'params', program)
         fluid.io.save_inference_model('model', [name for name in ('w', 'b') if name in read], [hidden], exe)
     exe.close()
-'''
+"""
+)
 
 
 def alone(fluid, kind, table, monkeypatch):
     """Trains on one machine; returns (losses, the loss of the test program afterwards, parameters, names of NETS)."""
-    halves = ['halves'] if kind == 'rarely' else []
-    monkeypatch.setattr('sys.argv', ['net', kind, table] + halves)
+    halves = ["halves"] if kind == "rarely" else []
+    monkeypatch.setattr("sys.argv", ["net", kind, table] + halves)
     names = {}
     exec(textwrap.dedent(NETS), names)
-    exe, feed = names['exe'], names['feed']
+    exe, feed = names["exe"], names["feed"]
     exe.run(fluid.default_startup_program())
 
     def of_step(step):
@@ -193,37 +196,54 @@ def alone(fluid, kind, table, monkeypatch):
             return feed(step, 0, 1)
         return {name + str(half): value for half in (0, 1) for name, value in feed(step, half, 2).items()}
 
-    losses = [exe.run(feed=of_step(step), fetch_list=[names['loss']])[0].item() for step in range(4)]
-    after = exe.run(names['test'], feed=feed(9, 0, 1), fetch_list=[names['test_loss']])[0].item()
-    params = {p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
-              for p in fluid.default_main_program().all_parameters()}
+    losses = [exe.run(feed=of_step(step), fetch_list=[names["loss"]])[0].item() for step in range(4)]
+    after = exe.run(names["test"], feed=feed(9, 0, 1), fetch_list=[names["test_loss"]])[0].item()
+    params = {
+        p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
+        for p in fluid.default_main_program().all_parameters()
+    }
     return losses, after, params, names
 
 
-def close(got, want, name=''):
+def close(got, want, name=""):
     np.testing.assert_allclose(got, want, rtol=5e-5, atol=5e-6, err_msg=name)
 
 
-CASES = [(kind, 'sparse') for kind in ('dynamic', 'dynamic_and_outside', 'static', 'loop', 'branches', 'rarely',
-                                       'pooled', 'pooled_in_branches', 'hsigmoid', 'hsigmoid_alone',
-                                       'hsigmoid_in_branches', 'hsigmoid_in_steps', 'both')]
-CASES += [(kind, 'distributed') for kind in ('dynamic', 'dynamic_and_outside', 'rarely', 'both')]
+CASES = [
+    (kind, "sparse")
+    for kind in (
+        "dynamic",
+        "dynamic_and_outside",
+        "static",
+        "loop",
+        "branches",
+        "rarely",
+        "pooled",
+        "pooled_in_branches",
+        "hsigmoid",
+        "hsigmoid_alone",
+        "hsigmoid_in_branches",
+        "hsigmoid_in_steps",
+        "both",
+    )
+]
+CASES += [(kind, "distributed") for kind in ("dynamic", "dynamic_and_outside", "rarely", "both")]
 
 
-@pytest.mark.parametrize('kind, table', CASES)
+@pytest.mark.parametrize("kind, table", CASES)
 def test_a_job_trains_the_parameters_of_one_machine(tmp_path, fluid, monkeypatch, kind, table):
     workers, _ = launch_well(tmp_path, JOB, kind, table)
     losses, after, params, names = alone(fluid, kind, table, monkeypatch)
-    close(np.mean([worker['losses'] for worker in workers], 0), losses, 'losses')
+    close(np.mean([worker["losses"] for worker in workers], 0), losses, "losses")
     for worker in workers:
-        close(worker['after'], after, 'the test program after training')
-    saved = fluid.io.load_program_state(str(tmp_path / 'params'))
+        close(worker["after"], after, "the test program after training")
+    saved = fluid.io.load_program_state(str(tmp_path / "params"))
     assert saved.keys() == params.keys()
     for name, value in params.items():
         close(saved[name], value, name)
     with fluid.scope_guard(fluid.Scope()):
-        exe, feed = names['exe'], names['feed'](9, 0, 1)
-        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / 'model'), exe)
+        exe, feed = names["exe"], names["feed"](9, 0, 1)
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
         got = exe.run(program, feed={name: feed[name] for name in feeds}, fetch_list=fetches, return_numpy=False)[0]
-    want = exe.run(names['test'], feed=feed, fetch_list=[names['hidden']], return_numpy=False)[0]
-    close(np.array(got), np.array(want), 'the saved model')
+    want = exe.run(names["test"], feed=feed, fetch_list=[names["hidden"]], return_numpy=False)[0]
+    close(np.array(got), np.array(want), "the saved model")

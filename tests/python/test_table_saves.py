@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fleet_jobs import launch
 
-SCRIPT = '''
+SCRIPT = """
     import os
     import sys
     import numpy as np
@@ -45,19 +45,20 @@ SCRIPT = '''
         np.savez('values.npz', table=fluid.io.get_parameter_value(table, exe),
                  again=fluid.io.get_parameter_value_by_name('table', exe, program))
     exe.close()
-'''
+"""
 
 
-@pytest.mark.parametrize('which', ['default', 'trainer'])
+@pytest.mark.parametrize("which", ["default", "trainer"])
 def test_the_complete_table_is_saved(tmp_path, which):
     import penstock.fluid as fluid
+
     code, said, logs = launch(tmp_path, SCRIPT, which)
-    assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
-    state = fluid.io.load_program_state(os.path.join(str(tmp_path), 'model'))
-    assert state['table'].shape == (50, 8) and state['w'].shape == (8, 1)
-    with open(tmp_path / 'vars' / 'table', 'rb') as file:
-        saved = np.frombuffer(file.read()[-50 * 8 * 4:], 'float32').reshape(50, 8)
+    assert code == 0, said + "".join(text[-2000:] for text in logs.values())
+    state = fluid.io.load_program_state(os.path.join(str(tmp_path), "model"))
+    assert state["table"].shape == (50, 8) and state["w"].shape == (8, 1)
+    with open(tmp_path / "vars" / "table", "rb") as file:
+        saved = np.frombuffer(file.read()[-50 * 8 * 4 :], "float32").reshape(50, 8)
     assert np.ptp(saved) > 0
-    values = np.load(tmp_path / 'values.npz')
-    for table in (state['table'], values['table'], values['again']):
+    values = np.load(tmp_path / "values.npz")
+    for table in (state["table"], values["table"], values["again"]):
         np.testing.assert_array_equal(table, saved)

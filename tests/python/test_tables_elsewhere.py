@@ -9,7 +9,7 @@ import pytest
 from fleet_jobs import launch_well
 
 # `test` is cloned before the transpile; net() can build it again.
-NET = '''
+NET = """
     import os
     import sys
     import numpy as np
@@ -37,9 +37,11 @@ NET = '''
     loss, hidden, wide = net()
     test = fluid.default_main_program().clone(for_test=True)
     exe = fluid.Executor(fluid.CPUPlace())
-'''
+"""
 
-TRAIN = NET + '''
+TRAIN = (
+    NET
+    + """
     fluid.optimizer.Momentum(0.5, 0.9).minimize(loss)
     t = fluid.DistributeTranspiler()
     t.transpile(TRAINER, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'], trainers=2)
@@ -100,10 +102,13 @@ TRAIN = NET + '''
         fluid.io.save_params(exe, 'test_params', test)
         fluid.save(program, 'state')
     exe.close()
-'''
+"""
+)
 
 
-FLEET = NET + '''
+FLEET = (
+    NET
+    + """
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
 
@@ -125,27 +130,30 @@ FLEET = NET + '''
         fleet.save_inference_model(exe, 'test_model', ['a', 'b', 'y'], [hidden], test)
         fleet.save_persistables(exe, 'vars')
     fleet.stop_worker()
-'''
+"""
+)
 
 
 def one_machine(fluid, kind, monkeypatch):
     """Trains the same network alone; returns (what the test program gave before, after, all parameters, the names in
     NET)."""
-    monkeypatch.setattr('sys.argv', ['net', kind])
+    monkeypatch.setattr("sys.argv", ["net", kind])
     names = {}
     exec(textwrap.dedent(NET), names)
-    exe = names['exe']
-    fluid.optimizer.Momentum(0.5, 0.9).minimize(names['loss'])
+    exe = names["exe"]
+    fluid.optimizer.Momentum(0.5, 0.9).minimize(names["loss"])
     exe.run(fluid.default_startup_program())
 
     def test():
-        return exe.run(names['test'], feed=names['FEED'], fetch_list=[names['hidden'], names['loss'], names['wide']])
+        return exe.run(names["test"], feed=names["FEED"], fetch_list=[names["hidden"], names["loss"], names["wide"]])
 
     start = test()
     for _ in range(3):
-        exe.run(feed=names['FEED'])
-    params = {p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
-              for p in fluid.default_main_program().all_parameters()}
+        exe.run(feed=names["FEED"])
+    params = {
+        p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
+        for p in fluid.default_main_program().all_parameters()
+    }
     return start, test(), params, names
 
 
@@ -153,79 +161,85 @@ def close(got, want, name):
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6, err_msg=name)
 
 
-@pytest.mark.parametrize('kind', ['sparse', 'distributed'])
+@pytest.mark.parametrize("kind", ["sparse", "distributed"])
 def test_untranspiled_programs_read_the_tables(tmp_path, kind, fluid, monkeypatch):
     workers, _ = launch_well(tmp_path, TRAIN, kind)
     start, end, params, names = one_machine(fluid, kind, monkeypatch)
     for worker in workers:
-        close(worker.pop('start'), start[0], 'start')
-        close(worker.pop('one'), start[2], 'one table')
-        close(worker.pop('cost'), end[1], 'cost')
-        close(worker.pop('test cost'), end[1], 'test cost')
+        close(worker.pop("start"), start[0], "start")
+        close(worker.pop("one"), start[2], "one table")
+        close(worker.pop("cost"), end[1], "cost")
+        close(worker.pop("test cost"), end[1], "test cost")
         assert len(worker) == 8
         for name, value in worker.items():
             close(value, end[0], name)
-    exe = names['exe']
-    for folder, file in (('of_trainer', None), ('of_test', None), ('in_one_file', 'all')):
+    exe = names["exe"]
+    for folder, file in (("of_trainer", None), ("of_test", None), ("in_one_file", "all")):
         with fluid.scope_guard(fluid.Scope()):
             program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / folder), exe, params_filename=file)
-            assert feeds == ['a', 'b', 'y']
-            close(exe.run(program, feed=names['FEED'], fetch_list=fetches)[0], end[0], folder)
-    for folder, load in (('vars', fluid.io.load_persistables), ('params', fluid.io.load_params),
-                         ('test_params', fluid.io.load_params)):
+            assert feeds == ["a", "b", "y"]
+            close(exe.run(program, feed=names["FEED"], fetch_list=fetches)[0], end[0], folder)
+    for folder, load in (
+        ("vars", fluid.io.load_persistables),
+        ("params", fluid.io.load_params),
+        ("test_params", fluid.io.load_params),
+    ):
         with fluid.scope_guard(fluid.Scope()):
             exe.run(fluid.default_startup_program())
-            load(exe, str(tmp_path / folder), names['test'])
+            load(exe, str(tmp_path / folder), names["test"])
             for name, value in params.items():
-                close(np.array(fluid.global_scope().find_var(name).get_tensor()), value, '%s of %s' % (name, folder))
-    state = fluid.io.load_program_state(str(tmp_path / 'state'))
+                close(np.array(fluid.global_scope().find_var(name).get_tensor()), value, f"{name} of {folder}")
+    state = fluid.io.load_program_state(str(tmp_path / "state"))
     for name, value in params.items():
         close(state[name], value, name)
-    assert os.path.isdir(tmp_path / 'vars' / '__lookup_table__') == (kind == 'distributed')
+    assert os.path.isdir(tmp_path / "vars" / "__lookup_table__") == (kind == "distributed")
 
 
-@pytest.mark.parametrize('kind', ['sparse', 'distributed'])
+@pytest.mark.parametrize("kind", ["sparse", "distributed"])
 def test_one_machine_reads_the_folders_of_a_fleet(tmp_path, kind, fluid, monkeypatch):
     workers, _ = launch_well(tmp_path, FLEET, kind)
     _, end, params, names = one_machine(fluid, kind, monkeypatch)
     for worker in workers:
-        close(worker['got'], end[0], 'the test program on a trainer')
-    exe = names['exe']
-    for folder in ('model', 'test_model'):
+        close(worker["got"], end[0], "the test program on a trainer")
+    exe = names["exe"]
+    for folder in ("model", "test_model"):
         with fluid.scope_guard(fluid.Scope()):
             program, _, fetches = fluid.io.load_inference_model(str(tmp_path / folder), exe)
-            close(exe.run(program, feed=names['FEED'], fetch_list=fetches)[0], end[0], folder)
+            close(exe.run(program, feed=names["FEED"], fetch_list=fetches)[0], end[0], folder)
     with fluid.scope_guard(fluid.Scope()):
         exe.run(fluid.default_startup_program())
-        fluid.io.load_persistables(exe, str(tmp_path / 'vars'), names['test'])
+        fluid.io.load_persistables(exe, str(tmp_path / "vars"), names["test"])
         for name, value in params.items():
             close(np.array(fluid.global_scope().find_var(name).get_tensor()), value, name)
 
 
 def test_a_padding_idx_unknown_to_training_is_refused(fluid):
     def net(padding):
-        ids = fluid.data('ids', [None, 1], 'int64')
-        rows = fluid.layers.embedding(ids, [40, 6], True, True, padding, param_attr='emb')
+        ids = fluid.data("ids", [None, 1], "int64")
+        rows = fluid.layers.embedding(ids, [40, 6], True, True, padding, param_attr="emb")
         return fluid.layers.mean(fluid.layers.fc(rows, 1))
 
     fluid.optimizer.SGD(0.1).minimize(net(3))
     transpiler = fluid.DistributeTranspiler()
-    transpiler.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+    transpiler.transpile(0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)
     transpiler.get_trainer_program()
     other, start = fluid.Program(), fluid.Program()
     with fluid.program_guard(other, start), fluid.unique_name.guard():
         loss = net(5)
-    fluid.global_scope().var('emb').get_selected_rows()    # without rows, as on a trainer
-    with pytest.raises(ValueError, match='emb is looked up with padding_idx 5, but the program that trains it looks it '
-                                         'up with 3   .E-table-padding'):
-        fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
-    fluid.Executor().run(start)    # the table is here now
-    fluid.Executor().run(other, feed={'ids': np.zeros((2, 1), 'int64')}, fetch_list=[loss])
+    fluid.global_scope().var("emb").get_selected_rows()  # without rows, as on a trainer
+    with pytest.raises(
+        ValueError,
+        match="emb is looked up with padding_idx 5, but the program that trains it looks it "
+        "up with 3   .E-table-padding",
+    ):
+        fluid.Executor().run(other, feed={"ids": np.zeros((2, 1), "int64")}, fetch_list=[loss])
+    fluid.Executor().run(start)  # the table is here now
+    fluid.Executor().run(other, feed={"ids": np.zeros((2, 1), "int64")}, fetch_list=[loss])
 
 
 def test_untrained_rows_of_sharded_tables_need_the_startup_program(tmp_path, fluid, monkeypatch):
-    launch_well(tmp_path, TRAIN, 'distributed')
-    *_, names = one_machine(fluid, 'distributed', monkeypatch)
+    launch_well(tmp_path, TRAIN, "distributed")
+    *_, names = one_machine(fluid, "distributed", monkeypatch)
     with fluid.scope_guard(fluid.Scope()):
-        with pytest.raises(ValueError, match='only the rows of table emb that were trained; run the startup program'):
-            fluid.io.load_persistables(names['exe'], str(tmp_path / 'vars'), names['test'])
+        with pytest.raises(ValueError, match="only the rows of table emb that were trained; run the startup program"):
+            fluid.io.load_persistables(names["exe"], str(tmp_path / "vars"), names["test"])

@@ -296,19 +296,22 @@ SCRIPT = '''
     train()
 '''
 # The second family is post-norm, as in the paper.
-FAMILIES = {'feeds': ('epochs', '3'), 'py_reader': ('preprocess_cmd', "''", 'postprocess_cmd', "'dan'", 'layer', '1'),
-            'data_loader': ('dropout', '0', 'layer', '1')}
-CASES = [name if name == 'data_loader' else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
+FAMILIES = {
+    "feeds": ("epochs", "3"),
+    "py_reader": ("preprocess_cmd", "''", "postprocess_cmd", "'dan'", "layer", "1"),
+    "data_loader": ("dropout", "0", "layer", "1"),
+}
+CASES = [name if name == "data_loader" else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
 
 
-@pytest.mark.parametrize('family', CASES)
+@pytest.mark.parametrize("family", CASES)
 def test_the_transformer_trains_with_pservers(tmp_path, family):
-    code, said, logs = launch(tmp_path, SCRIPT, family, *FAMILIES[family], CPU_NUM='1', **alias_environment())
-    assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
-    assert all('from ' in logs[name] for name in ('workerlog.0', 'workerlog.1'))
+    code, said, logs = launch(tmp_path, SCRIPT, family, *FAMILIES[family], CPU_NUM="1", **alias_environment())
+    assert code == 0, said + "".join(text[-2000:] for text in logs.values())
+    assert all("from " in logs[name] for name in ("workerlog.0", "workerlog.1"))
 
 
-@pytest.mark.parametrize('family', CASES)
+@pytest.mark.parametrize("family", CASES)
 def test_the_transformer_trains_alone(tmp_path, family):
     said, _ = start_compat(tmp_path, SCRIPT, family, *FAMILIES[family])
-    assert 'val avg loss' in said
+    assert "val avg loss" in said

@@ -6,7 +6,9 @@ from fleet_jobs import start_compat
 from translation_script import HEAD, TAIL
 
 # The chapter of the book as of the releases 0.14 to 1.6: argv[1] is the encoder.
-BOOK_BODY = HEAD + '''
+BOOK_BODY = (
+    HEAD
+    + """
     def embed(word, name):
         return layers.embedding(input=word, size=[WORDS, WIDTH], is_sparse=True, dtype='float32',
                                 param_attr=fluid.ParamAttr(name=name))
@@ -121,10 +123,13 @@ BOOK_BODY = HEAD + '''
 
     def gru():
         return train('gru', lambda: fluid.optimizer.AdamOptimizer(learning_rate=0.02))
-'''
+"""
+)
 BOOK = BOOK_BODY + TAIL
 # The same with the decoders of fluid.contrib, which the models of the releases 0.14 to 1.4 use.
-STATE_CELL = BOOK_BODY + '''
+STATE_CELL = (
+    BOOK_BODY
+    + """
     from paddle.fluid.contrib.decoder.beam_search_decoder import (BeamSearchDecoder, InitState, StateCell,
                                                                   TrainingDecoder)
 
@@ -159,9 +164,13 @@ STATE_CELL = BOOK_BODY + '''
 
     def state_cell():
         return gru()
-''' + TAIL
+"""
+    + TAIL
+)
 # The chapter as of 1.8: argv[1] is the cell.
-CELLS = HEAD + '''
+CELLS = (
+    HEAD
+    + '''
     class Attending(layers.RNNCell):
         """A cell over the word and what the state attends to."""
 
@@ -252,8 +261,12 @@ CELLS = HEAD + '''
 
     def lstm_cell():
         return train(layers.LSTMCell)
-''' + TAIL
-RETRIEVAL = HEAD + '''
+'''
+    + TAIL
+)
+RETRIEVAL = (
+    HEAD
+    + '''
     TITLES, MARGIN = 18, 0.4
 
     def tower(words, name):
@@ -325,27 +338,36 @@ RETRIEVAL = HEAD + '''
 
     def adam():
         return train(fluid.optimizer.Adam(learning_rate=0.01))
-''' + TAIL
-SCRIPTS = {'lstm': BOOK, 'gru': BOOK, 'state_cell': STATE_CELL, 'gru_cell': CELLS, 'lstm_cell': CELLS,
-           'sgd': RETRIEVAL, 'adam': RETRIEVAL}
-QUICK = ('gru', 'adam')
+'''
+    + TAIL
+)
+SCRIPTS = {
+    "lstm": BOOK,
+    "gru": BOOK,
+    "state_cell": STATE_CELL,
+    "gru_cell": CELLS,
+    "lstm_cell": CELLS,
+    "sgd": RETRIEVAL,
+    "adam": RETRIEVAL,
+}
+QUICK = ("gru", "adam")
 FAMILIES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SCRIPTS]
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_alone(tmp_path, family):
     said, _ = start_compat(tmp_path, SCRIPTS[family], family)
-    assert 'from ' in said
+    assert "from " in said
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_script_trains_with_pservers(tmp_path, family):
     _, logs = start_compat(tmp_path, SCRIPTS[family], family, servers=2, workers=2)
-    assert all('from ' in logs[name] for name in ('workerlog.0', 'workerlog.1'))
+    assert all("from " in logs[name] for name in ("workerlog.0", "workerlog.1"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('family', ['lstm', 'sgd'])
+@pytest.mark.parametrize("family", ["lstm", "sgd"])
 def test_the_script_trains_with_one_pserver_and_one_trainer(tmp_path, family):
     _, logs = start_compat(tmp_path, SCRIPTS[family], family, servers=1, workers=1)
-    assert sorted(logs) == ['serverlog.0', 'workerlog.0'] and 'from ' in logs['workerlog.0']
+    assert sorted(logs) == ["serverlog.0", "workerlog.0"] and "from " in logs["workerlog.0"]

@@ -57,23 +57,24 @@ RANK = """
 """
 
 
-def train(folder, on_uneven, plan, options='ranks'):
-    ranks = 1 if 'alone' in options else plan.count(';') + 1
+def train(folder, on_uneven, plan, options="ranks"):
+    ranks = 1 if "alone" in options else plan.count(";") + 1
     with Ranks(folder, RANK, ranks, on_uneven, plan, options) as job:
         job.end_well()
-    return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(ranks)]
+    return [dict(np.load(folder / (f"end{rank}.npz"))) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize('plan, options', [('4,4,2;4,3', ''), ('5,1;2,2', ''), ('3;2,2,2;', ''), ('2,2,1;;3;1,1', ''),
-                                           ('8,8,6;8;', ' norm')])
+@pytest.mark.parametrize(
+    "plan, options", [("4,4,2;4,3", ""), ("5,1;2,2", ""), ("3;2,2,2;", ""), ("2,2,1;;3;1,1", ""), ("8,8,6;8;", " norm")]
+)
 def test_joined_ranks_equal_one_process_on_all_examples(tmp_path, plan, options):
-    ours = train(tmp_path, 'join', plan, 'ranks' + options)
-    alone, = train(tmp_path, 'join', plan, 'alone' + options)
-    steps = max(len(part.split(',')) if part else 0 for part in plan.split(';'))
+    ours = train(tmp_path, "join", plan, "ranks" + options)
+    (alone,) = train(tmp_path, "join", plan, "alone" + options)
+    steps = max(len(part.split(",")) if part else 0 for part in plan.split(";"))
     for rank in ours:
-        assert len(rank.pop('fetched')) == steps
+        assert len(rank.pop("fetched")) == steps
     for name, value in alone.items():
-        if name == 'fetched':
+        if name == "fetched":
             continue
         for rank in ours:
             np.testing.assert_allclose(rank[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
@@ -81,23 +82,23 @@ def test_joined_ranks_equal_one_process_on_all_examples(tmp_path, plan, options)
 
 
 def test_a_finished_rank_pads_with_its_first_batches(tmp_path):
-    ours = train(tmp_path, 'pad', '4,4,2,3;1,2')
-    assert ours[0]['fetched'].tolist() == [4, 4, 2, 3] and ours[1]['fetched'].tolist() == [1, 2, 1, 2]
+    ours = train(tmp_path, "pad", "4,4,2,3;1,2")
+    assert ours[0]["fetched"].tolist() == [4, 4, 2, 3] and ours[1]["fetched"].tolist() == [1, 2, 1, 2]
     for name, value in ours[0].items():
-        if name != 'fetched':
+        if name != "fetched":
             np.testing.assert_array_equal(ours[1][name], value)
 
 
 def test_all_ranks_report_the_rank_without_a_batch(tmp_path):
-    with Ranks(tmp_path, RANK, 3, 'error', '2,2;2,2;2', 'ranks') as job:
+    with Ranks(tmp_path, RANK, 3, "error", "2,2;2,2;2", "ranks") as job:
         ends = job.ends()
     for code, _, text in ends:
         assert code != 0
-        assert 'in step 1 trainers 0, 1 have a batch and trainers 2 have none   [E-uneven-data]' in text, text
+        assert "in step 1 trainers 0, 1 have a batch and trainers 2 have none   [E-uneven-data]" in text, text
 
 
 def test_invalid_uneven_settings_are_refused(fluid, tmp_path):
-    x = fluid.data('x', [None, 2])
+    x = fluid.data("x", [None, 2])
     loss = fluid.layers.reduce_sum(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -105,25 +106,25 @@ def test_invalid_uneven_settings_are_refused(fluid, tmp_path):
 
     def compiled(**fields):
         build = fluid.BuildStrategy()
-        for field, value in {'num_trainers': 2, 'trainers_endpoints': ['127.0.0.1:1', '127.0.0.1:2'], **fields}.items():
+        for field, value in {"num_trainers": 2, "trainers_endpoints": ["127.0.0.1:1", "127.0.0.1:2"], **fields}.items():
             setattr(build, field, value)
         return fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name, build)
 
     def run(program):
-        return exe.run(program, feed={'x': np.ones((2, 2), 'float32')}, fetch_list=[loss])
+        return exe.run(program, feed={"x": np.ones((2, 2), "float32")}, fetch_list=[loss])
 
-    with pytest.raises(penstock.ProgramError, match='not the gradient of layers.mean.*E-pass-uneven-loss'):
-        run(compiled(on_uneven='join'))
+    with pytest.raises(penstock.ProgramError, match="not the gradient of layers.mean.*E-pass-uneven-loss"):
+        run(compiled(on_uneven="join"))
     with pytest.raises(ValueError, match="on_uneven must be one of '', 'join', 'pad', 'error', not 'wait'"):
-        run(compiled(on_uneven='wait'))
-    with pytest.raises(ValueError, match='on_uneven averages'):
-        run(compiled(on_uneven='pad', gradient_scale_strategy=fluid.BuildStrategy.GradientScaleStrategy.One))
+        run(compiled(on_uneven="wait"))
+    with pytest.raises(ValueError, match="on_uneven averages"):
+        run(compiled(on_uneven="pad", gradient_scale_strategy=fluid.BuildStrategy.GradientScaleStrategy.One))
     with pytest.raises(ValueError, match="needs BuildStrategy.on_uneven: 'join', 'pad' or 'error'"):
         compiled().batches(list)
-    assert list(compiled(num_trainers=1, on_uneven='join').batches(lambda: iter([1, 2]))) == [1, 2]
+    assert list(compiled(num_trainers=1, on_uneven="join").batches(lambda: iter([1, 2]))) == [1, 2]
 
 
-@pytest.mark.parametrize('size, ranks', [(10, 3), (9, 3), (1, 4), (0, 2), (7, 1)])
+@pytest.mark.parametrize("size, ranks", [(10, 3), (9, 3), (1, 4), (0, 2), (7, 1)])
 def test_a_sampler_assigns_every_example(fluid, size, ranks):
     for shuffle in (False, True):
         samplers = [fluid.io.DistributedSampler(size, ranks, rank, shuffle) for rank in range(ranks)]
@@ -136,15 +137,15 @@ def test_a_sampler_assigns_every_example(fluid, size, ranks):
 
 
 def test_epochs_of_a_sampler_differ_and_are_reproducible(fluid, monkeypatch):
-    monkeypatch.setenv('PADDLE_TRAINERS_NUM', '2')
-    monkeypatch.setenv('PADDLE_TRAINER_ID', '1')
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
     sampler = fluid.io.DistributedSampler(100)
     first = list(sampler)
     sampler.set_epoch(1)
     assert list(sampler) != first and len(first) == 50
     sampler.set_epoch(0)
     assert list(sampler) == first
-    with pytest.raises(ValueError, match='rank 2 must be below the number of ranks, 2'):
+    with pytest.raises(ValueError, match="rank 2 must be below the number of ranks, 2"):
         fluid.io.DistributedSampler(4, 2, 2)
-    with pytest.raises(ValueError, match='num_ranks must be an integer of at least 1, not 0'):
+    with pytest.raises(ValueError, match="num_ranks must be an integer of at least 1, not 0"):
         fluid.io.DistributedSampler(4, 0)

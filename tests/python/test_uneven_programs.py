@@ -86,54 +86,61 @@ SCRIPT = """
     np.savez('end%d.npz' % rank, fetched=fetched, table=np.array(table), **found)
     exe.close()
 """
-OF_RANKS, OF_SERVERS = ('grad_allreduce', 'local_sgd', 'nccl2'), ('sync', 'hybrid')
+OF_RANKS, OF_SERVERS = ("grad_allreduce", "local_sgd", "nccl2"), ("sync", "hybrid")
 
 
 def start(folder, mode, on_uneven, plan):
-    trainers = 1 if mode == 'alone' else plan.count(';') + 1
-    servers = ['127.0.0.1:%d' % port for port in free_ports(2)] if mode in OF_SERVERS else []
-    return trainers, Ranks(folder, SCRIPT, trainers + len(servers), mode, on_uneven, plan,
-                           environment={'SERVERS': ','.join(servers), 'PADDLE_TRAINERS_NUM': str(trainers)})
+    trainers = 1 if mode == "alone" else plan.count(";") + 1
+    servers = [f"127.0.0.1:{port}" for port in free_ports(2)] if mode in OF_SERVERS else []
+    return trainers, Ranks(
+        folder,
+        SCRIPT,
+        trainers + len(servers),
+        mode,
+        on_uneven,
+        plan,
+        environment={"SERVERS": ",".join(servers), "PADDLE_TRAINERS_NUM": str(trainers)},
+    )
 
 
 def train(folder, mode, on_uneven, plan):
     trainers, ranks = start(folder, mode, on_uneven, plan)
     with ranks as job:
         job.end_well()
-    return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(trainers)]
+    return [dict(np.load(folder / (f"end{rank}.npz"))) for rank in range(trainers)]
 
 
-@pytest.mark.parametrize('mode', OF_RANKS + OF_SERVERS)
-@pytest.mark.parametrize('plan', ['4,4,2;4,3', '2,2,1;;3;1,1'])
+@pytest.mark.parametrize("mode", OF_RANKS + OF_SERVERS)
+@pytest.mark.parametrize("plan", ["4,4,2;4,3", "2,2,1;;3;1,1"])
 def test_joined_trainers_equal_one_process_on_all_examples(tmp_path, mode, plan):
-    ours = train(tmp_path, mode, 'join', plan)
-    alone, = train(tmp_path, 'alone', '', plan)
-    steps = max(len(part.split(',')) if part else 0 for part in plan.split(';'))
-    assert all(len(rank['fetched']) == steps for rank in ours)
-    for name in set(alone) - {'fetched'}:
+    ours = train(tmp_path, mode, "join", plan)
+    (alone,) = train(tmp_path, "alone", "", plan)
+    steps = max(len(part.split(",")) if part else 0 for part in plan.split(";"))
+    assert all(len(rank["fetched"]) == steps for rank in ours)
+    for name in set(alone) - {"fetched"}:
         for rank in ours:
             np.testing.assert_allclose(rank[name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name)
             np.testing.assert_array_equal(rank[name], ours[0][name], err_msg=name)
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'local_sgd', 'sync'])
+@pytest.mark.parametrize("mode", ["grad_allreduce", "local_sgd", "sync"])
 def test_a_finished_trainer_pads_with_its_own_batches(tmp_path, mode):
-    ours = train(tmp_path, mode, 'pad', '4,4,2,3;1,2')
-    assert ours[0]['fetched'].tolist() == [4, 4, 2, 3] and ours[1]['fetched'].tolist() == [1, 2, 1, 2]
+    ours = train(tmp_path, mode, "pad", "4,4,2,3;1,2")
+    assert ours[0]["fetched"].tolist() == [4, 4, 2, 3] and ours[1]["fetched"].tolist() == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'sync'])
+@pytest.mark.parametrize("mode", ["grad_allreduce", "sync"])
 def test_all_trainers_report_the_trainer_without_a_batch(tmp_path, mode):
-    trainers, ranks = start(tmp_path, mode, 'error', '2,2;2,2;2')
+    trainers, ranks = start(tmp_path, mode, "error", "2,2;2,2;2")
     with ranks as job:
         ends = job.ends()[:trainers]
     for code, _, text in ends:
         assert code != 0
-        assert 'in step 1 trainers 0, 1 have a batch and trainers 2 have none   [E-uneven-data]' in text, text
+        assert "in step 1 trainers 0, 1 have a batch and trainers 2 have none   [E-uneven-data]" in text, text
 
 
-def transpiled(fluid, mode='collective', trainers='127.0.0.1:1,127.0.0.1:2', loss_of=None, **fields):
-    x = fluid.data('x', [None, 2])
+def transpiled(fluid, mode="collective", trainers="127.0.0.1:1,127.0.0.1:2", loss_of=None, **fields):
+    x = fluid.data("x", [None, 2])
     loss = (loss_of or fluid.layers.mean)(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
     config = fluid.DistributeTranspilerConfig()
@@ -141,35 +148,41 @@ def transpiled(fluid, mode='collective', trainers='127.0.0.1:1,127.0.0.1:2', los
     for name, value in fields.items():
         setattr(config, name, value)
     t = fluid.DistributeTranspiler(config)
-    t.transpile(0, trainers=trainers, current_endpoint='127.0.0.1:1', pservers='127.0.0.1:9')
+    t.transpile(0, trainers=trainers, current_endpoint="127.0.0.1:1", pservers="127.0.0.1:9")
     return t.get_trainer_program()
 
 
-@pytest.mark.parametrize('fields, says', [
-    (dict(on_uneven='wait'), "on_uneven is 'wait'; it must be one of '', join, pad, error.*E-plan-on-uneven"),
-    (dict(on_uneven='join', collective_mode='single_process_multi_thread'), 'E-plan-on-uneven'),
-    (dict(on_uneven='join', mode='pserver', _sync_mode=False), 'the mode is async.*E-plan-on-uneven'),
-    (dict(on_uneven='join', mode='pserver', backup_trainers=1), 'backup_trainers=1.*E-plan-on-uneven'),
-    (dict(on_uneven='join', mode='pserver', bn_sync='average'), 'bn_sync=average.*E-plan-on-uneven'),
-    (dict(on_uneven='join', mode='pserver', trainers=2), 'needs the address of each trainer.*E-plan-rank-addresses'),
-])
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        (dict(on_uneven="wait"), "on_uneven is 'wait'; it must be one of '', join, pad, error.*E-plan-on-uneven"),
+        (dict(on_uneven="join", collective_mode="single_process_multi_thread"), "E-plan-on-uneven"),
+        (dict(on_uneven="join", mode="pserver", _sync_mode=False), "the mode is async.*E-plan-on-uneven"),
+        (dict(on_uneven="join", mode="pserver", backup_trainers=1), "backup_trainers=1.*E-plan-on-uneven"),
+        (dict(on_uneven="join", mode="pserver", bn_sync="average"), "bn_sync=average.*E-plan-on-uneven"),
+        (
+            dict(on_uneven="join", mode="pserver", trainers=2),
+            "needs the address of each trainer.*E-plan-rank-addresses",
+        ),
+    ],
+)
 def test_conflicting_options_are_refused(fluid, monkeypatch, fields, says):
-    monkeypatch.delenv('PADDLE_TRAINER_ENDPOINTS', raising=False)
-    with pytest.raises(penstock.ProgramError, match='(?s)' + says):
-        transpiled(fluid, **{'collective_mode': 'grad_allreduce', **fields})
+    monkeypatch.delenv("PADDLE_TRAINER_ENDPOINTS", raising=False)
+    with pytest.raises(penstock.ProgramError, match="(?s)" + says):
+        transpiled(fluid, **{"collective_mode": "grad_allreduce", **fields})
 
 
 def test_a_loss_that_is_not_a_mean_is_refused(fluid):
-    with pytest.raises(penstock.ProgramError, match='not the gradient of layers.mean.*E-pass-uneven-loss'):
-        transpiled(fluid, collective_mode='grad_allreduce', on_uneven='join', loss_of=fluid.layers.reduce_sum)
+    with pytest.raises(penstock.ProgramError, match="not the gradient of layers.mean.*E-pass-uneven-loss"):
+        transpiled(fluid, collective_mode="grad_allreduce", on_uneven="join", loss_of=fluid.layers.reduce_sum)
 
 
 def test_uneven_batches_require_a_policy_and_connected_trainers(fluid):
-    program = transpiled(fluid, collective_mode='grad_allreduce')
+    program = transpiled(fluid, collective_mode="grad_allreduce")
     exe = fluid.Executor(fluid.CPUPlace())
-    with pytest.raises(ValueError, match='needs a program that was transpiled with on_uneven'):
+    with pytest.raises(ValueError, match="needs a program that was transpiled with on_uneven"):
         exe.batches(program, list)
-    with pytest.raises(TypeError, match='takes a Program or a CompiledProgram, not list'):
+    with pytest.raises(TypeError, match="takes a Program or a CompiledProgram, not list"):
         exe.batches([], list)
 
 
@@ -187,9 +200,14 @@ except penstock.StateError as error:
 """
 
 
-@pytest.mark.parametrize('choice', ['join', 'pad', 'error'])
+@pytest.mark.parametrize("choice", ["join", "pad", "error"])
 def test_programs_state_the_policy_of_uneven_batches(choice):
     """Runs in a separate process, because that of the tests may have joined ranks."""
-    told = subprocess.run([sys.executable, '-c', SAYS, choice], cwd=pathlib.Path(__file__).parent, capture_output=True,
-                          text=True, timeout=180)
-    assert 'run the startup program first' in told.stdout, told.stderr
+    told = subprocess.run(
+        [sys.executable, "-c", SAYS, choice],
+        cwd=pathlib.Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert "run the startup program first" in told.stdout, told.stderr

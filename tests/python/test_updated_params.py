@@ -11,7 +11,7 @@ import pytest
 from fleet_jobs import launch_well
 
 # argv: 'alone' or a mode of the transpiler; then what follows minimize().
-SCRIPT = '''
+SCRIPT = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
@@ -99,56 +99,76 @@ SCRIPT = '''
         communicator.stop()
     exe.close()
     np.savez('worker%d.npz' % index, shown=found, **values)
-'''
+"""
 
 
 def alone(folder, what):
-    (folder / 'alone.py').write_text(textwrap.dedent(SCRIPT))
-    subprocess.run([sys.executable, 'alone.py', 'alone', what], cwd=folder, check=True, timeout=60,
-                   env={**os.environ, 'OMP_NUM_THREADS': '1'})
-    return dict(np.load(folder / 'worker0.npz'))
+    (folder / "alone.py").write_text(textwrap.dedent(SCRIPT))
+    subprocess.run(
+        [sys.executable, "alone.py", "alone", what],
+        cwd=folder,
+        check=True,
+        timeout=60,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    return dict(np.load(folder / "worker0.npz"))
 
 
 # Trainers that do not wait for each other have the values of one machine only if there is one.
-@pytest.mark.parametrize('mode, workers, what', [
-    ('sync', 2, 'target'), ('sync', 2, 'block'), ('sync', 2, 'joined'), ('sync', 2, 'table'),
-    ('sync', 2, 'sharded table'), ('not_async', 2, 'target'), ('async', 1, 'target'), ('async', 1, 'block'),
-    ('async', 1, 'table'), ('half_async', 1, 'target'), ('half_async', 1, 'table'), ('grad_allreduce', 2, 'target'),
-    ('local_sgd', 2, 'target'), ('local_sgd', 2, 'block'), ('local_sgd', 2, 'joined')])
+@pytest.mark.parametrize(
+    "mode, workers, what",
+    [
+        ("sync", 2, "target"),
+        ("sync", 2, "block"),
+        ("sync", 2, "joined"),
+        ("sync", 2, "table"),
+        ("sync", 2, "sharded table"),
+        ("not_async", 2, "target"),
+        ("async", 1, "target"),
+        ("async", 1, "block"),
+        ("async", 1, "table"),
+        ("half_async", 1, "target"),
+        ("half_async", 1, "table"),
+        ("grad_allreduce", 2, "target"),
+        ("local_sgd", 2, "target"),
+        ("local_sgd", 2, "block"),
+        ("local_sgd", 2, "joined"),
+    ],
+)
 def test_ops_after_the_update_see_the_new_value(tmp_path, mode, workers, what):
     want = alone(tmp_path, what)
-    servers = 0 if mode in ('grad_allreduce', 'local_sgd') else 2
+    servers = 0 if mode in ("grad_allreduce", "local_sgd") else 2
     trainers, _ = launch_well(tmp_path, SCRIPT, mode, what, workers=workers, servers=servers)
     for trainer in trainers:
-        for name in set(want) - {'shown'}:
+        for name in set(want) - {"shown"}:
             np.testing.assert_allclose(trainer[name], want[name], rtol=2e-5, atol=1e-6, err_msg=name)
-    shown = [trainer['shown'] for trainer in trainers]
-    shown = np.sum(shown, 0) if 'table' in what else np.mean(shown, 0)    # of a trainer's own rows
-    np.testing.assert_allclose(shown, want['shown'], rtol=2e-5)
+    shown = [trainer["shown"] for trainer in trainers]
+    shown = np.sum(shown, 0) if "table" in what else np.mean(shown, 0)  # of a trainer's own rows
+    np.testing.assert_allclose(shown, want["shown"], rtol=2e-5)
 
 
 def test_a_gradient_of_an_updated_parameter_is_refused_with_advice(fluid):
-    x = fluid.data('x', [None, 4])
-    hidden = fluid.layers.fc(x, 3, param_attr='w', bias_attr=False)
-    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden), parameter_list=['w'])
-    again = fluid.layers.fc(fluid.layers.fc(x, 3, param_attr='w', bias_attr=False), 1, param_attr='v', bias_attr=False)
-    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(again), parameter_list=['v'])
-    with pytest.raises(penstock.ProgramError, match='put the two updates into two programs') as refused:
-        fluid.DistributeTranspiler().transpile(0, pservers='a:1', trainers=2)
-    assert refused.value.id == 'E-check-source'
+    x = fluid.data("x", [None, 4])
+    hidden = fluid.layers.fc(x, 3, param_attr="w", bias_attr=False)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden), parameter_list=["w"])
+    again = fluid.layers.fc(fluid.layers.fc(x, 3, param_attr="w", bias_attr=False), 1, param_attr="v", bias_attr=False)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(again), parameter_list=["v"])
+    with pytest.raises(penstock.ProgramError, match="put the two updates into two programs") as refused:
+        fluid.DistributeTranspiler().transpile(0, pservers="a:1", trainers=2)
+    assert refused.value.id == "E-check-source"
 
 
 def test_in_compat_mode_ops_run_before_the_update_as_in_fluid(fluid):
-    x = fluid.data('x', [None, 4])
-    loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr='w', bias_attr=False))
+    x = fluid.data("x", [None, 4])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr="w", bias_attr=False))
     fluid.optimizer.SGD(0.1).minimize(loss)
-    fluid.layers.reduce_sum(fluid.default_main_program().global_block().var('w'))
+    fluid.layers.reduce_sum(fluid.default_main_program().global_block().var("w"))
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     orders = {}
-    for compat in (None, 'fluid-1.8'):
-        given = {} if compat is None else {'compat': compat}
+    for compat in (None, "fluid-1.8"):
+        given = {} if compat is None else {"compat": compat}
         with pytest.warns(UserWarning) if compat else open(os.devnull):
-            roles = penstock.transpile(main, startup, 'a:1', trainers=2, **given)
+            roles = penstock.transpile(main, startup, "a:1", trainers=2, **given)
         ops = [op.type for op in roles.trainers[0].main.global_block().ops]
-        orders[compat] = ops.index('reduce_sum') > ops.index('fetch_barrier')
-    assert orders == {None: True, 'fluid-1.8': False}
+        orders[compat] = ops.index("reduce_sum") > ops.index("fetch_barrier")
+    assert orders == {None: True, "fluid-1.8": False}

@@ -106,7 +106,7 @@ NET = textwrap.dedent('''
         return loss
 ''')
 
-JOB = textwrap.dedent('''
+JOB = textwrap.dedent("""
     import os, sys
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -154,66 +154,66 @@ JOB = textwrap.dedent('''
     values = {name: np.array(scope.find_var(name).get_tensor()) for name in held}
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values)
     exe.close()
-''')
+""")
 
-KINDS = ['adamw', 'bert', 'constant_rate', 'clipped', 'max_norm', 'lars', 'by_hand', 'sgd_op', 'sparse_decay']
+KINDS = ["adamw", "bert", "constant_rate", "clipped", "max_norm", "lars", "by_hand", "sgd_op", "sparse_decay"]
 
 
 def train(folder, kind, trainers=2, net=NET, **environment):
     """Returns (what each trainer saved, what one machine saved)."""
     job = Job(folder, net + JOB)
-    job.environment['KIND'] = kind
+    job.environment["KIND"] = kind
     try:
         saved = job.train(trainers, **environment)
         job.processes.clear()
-        job.start('local', 0)
+        job.start("local", 0)
         job.wait_well()
     finally:
         job.kill_all()
-    return saved, dict(np.load(folder / 'local0.npz'))
+    return saved, dict(np.load(folder / "local0.npz"))
 
 
 def require_one_machines(saved, local, loss_rtol):
     """Fails unless two trainers have saved equal values, those of one machine, and the mean of their losses is its."""
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), local['losses'], rtol=loss_rtol)
-    for name in set(local) - {'losses'}:
+    np.testing.assert_allclose(np.mean([one["losses"] for one in saved], axis=0), local["losses"], rtol=loss_rtol)
+    for name in set(local) - {"losses"}:
         np.testing.assert_array_equal(saved[0][name], saved[1][name])
         np.testing.assert_allclose(saved[0][name], local[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 # Each trainer clips by the norm of its own gradients.
-OF_EACH_TRAINER = ('adamw', 'bert')
+OF_EACH_TRAINER = ("adamw", "bert")
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_trainers_and_two_pservers_equal_one_machine(tmp_path, kind):
     saved, local = train(tmp_path, kind)
-    losses = local.pop('losses')
+    losses = local.pop("losses")
     for name in saved[0]:
-        if name != 'losses':
+        if name != "losses":
             np.testing.assert_array_equal(saved[0][name], saved[1][name])
-    if kind in OF_EACH_TRAINER:    # trainers clip before the mean: the job is compared with one trainer below
+    if kind in OF_EACH_TRAINER:  # trainers clip before the mean: the job is compared with one trainer below
         return
     # The losses of the wide net differ by a few 1e-4; its parameters, below, by less than 1e-4.
-    rtol = 1e-3 if kind == 'clipped' else 1e-4
-    np.testing.assert_allclose(np.mean([one['losses'] for one in saved], axis=0), losses, rtol=rtol)
+    rtol = 1e-3 if kind == "clipped" else 1e-4
+    np.testing.assert_allclose(np.mean([one["losses"] for one in saved], axis=0), losses, rtol=rtol)
     for name, value in local.items():
         if name in saved[0]:
             np.testing.assert_allclose(saved[0][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize('kind', OF_EACH_TRAINER)
+@pytest.mark.parametrize("kind", OF_EACH_TRAINER)
 def test_one_trainer_and_two_pservers_equal_one_machine(tmp_path, kind):
     (saved,), local = train(tmp_path, kind, trainers=1)
     for name, value in local.items():
         np.testing.assert_allclose(saved[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize('mode', ['async', 'half_async', 'geo'])
-@pytest.mark.parametrize('kind', ['bert', 'constant_rate', 'max_norm'])
+@pytest.mark.parametrize("mode", ["async", "half_async", "geo"])
+@pytest.mark.parametrize("kind", ["bert", "constant_rate", "max_norm"])
 def test_one_trainer_of_an_asynchronous_job_equals_one_machine(tmp_path, kind, mode):
     (saved,), local = train(tmp_path, kind, trainers=1, MODE=mode)
-    if mode != 'async':    # the communicator's thread decides when a step begins
+    if mode != "async":  # the communicator's thread decides when a step begins
         assert set(saved) == set(local)
         return
     for name, value in local.items():
@@ -222,9 +222,9 @@ def test_one_trainer_of_an_asynchronous_job_equals_one_machine(tmp_path, kind, m
 
 def built(fluid, kind):
     names = {}
-    exec(compile(NET, 'net', 'exec'), names)
-    names['build'](kind)
-    return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2)
+    exec(compile(NET, "net", "exec"), names)
+    names["build"](kind)
+    return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), "a:1,b:1", trainers=2)
 
 
 def op_types(program):
@@ -232,84 +232,104 @@ def op_types(program):
 
 
 def test_copies_read_only_by_updates_leave_the_trainer(fluid):
-    roles = built(fluid, 'bert')
+    roles = built(fluid, "bert")
     ops = roles.trainers[0].main.global_block().ops
-    copied = [op.input('X') for op in ops if op.type == 'scale' and op.attr('op_role') == 0 and op.attr('scale') == 1.0]
-    assert copied == [['b']], 'the copy that no update reads'
-    decays = sum(op_types(role.main).count('elementwise_mul') for role in roles.pservers.values())
-    assert decays == 5, 'four parameters, of which one has two slices'
+    copied = [op.input("X") for op in ops if op.type == "scale" and op.attr("op_role") == 0 and op.attr("scale") == 1.0]
+    assert copied == [["b"]], "the copy that no update reads"
+    decays = sum(op_types(role.main).count("elementwise_mul") for role in roles.pservers.values())
+    assert decays == 5, "four parameters, of which one has two slices"
 
 
-@pytest.mark.parametrize('kind, slices', [('clipped', 2), ('max_norm', 1)])
+@pytest.mark.parametrize("kind, slices", [("clipped", 2), ("max_norm", 1)])
 def test_parameters_are_sliced_unless_updates_need_the_whole(fluid, kind, slices):
-    lines = built(fluid, kind).plan.split('param ')
-    wide = next(text for text in lines if text.startswith('wide :'))
-    assert wide.count('rows [') == slices
+    lines = built(fluid, kind).plan.split("param ")
+    wide = next(text for text in lines if text.startswith("wide :"))
+    assert wide.count("rows [") == slices
 
 
-@pytest.mark.parametrize('what, id', [
-    ('of the batch', 'E-plan-update-source'),
-    ('of another parameter', 'E-plan-update-source'),
-    ('random', 'E-plan-update-op'),
-    ('a sharded table', 'E-plan-table-update'),
-    ('a second optimizer', 'E-plan-updated-twice'),
-    ('lookahead in async mode', 'E-plan-update-op'),
-])
+@pytest.mark.parametrize(
+    "what, id",
+    [
+        ("of the batch", "E-plan-update-source"),
+        ("of another parameter", "E-plan-update-source"),
+        ("random", "E-plan-update-op"),
+        ("a sharded table", "E-plan-table-update"),
+        ("a second optimizer", "E-plan-updated-twice"),
+        ("lookahead in async mode", "E-plan-update-op"),
+    ],
+)
 def test_updates_that_pservers_cannot_compute_are_refused(fluid, what, id):
     layers = fluid.layers
-    x = fluid.data('x', [None, 4])
-    rows = fluid.layers.reshape(fluid.embedding(fluid.data('ids', [None, 1], 'int64'), [6, 4], is_sparse=True,
-                                                is_distributed=what == 'a sharded table', param_attr='table'), [-1, 4])
-    h = layers.fc(x + rows, 4, param_attr='first', bias_attr=False)
-    loss = layers.mean(layers.fc(h, 1, param_attr='second', bias_attr=False))
+    x = fluid.data("x", [None, 4])
+    rows = fluid.layers.reshape(
+        fluid.embedding(
+            fluid.data("ids", [None, 1], "int64"),
+            [6, 4],
+            is_sparse=True,
+            is_distributed=what == "a sharded table",
+            param_attr="table",
+        ),
+        [-1, 4],
+    )
+    h = layers.fc(x + rows, 4, param_attr="first", bias_attr=False)
+    loss = layers.mean(layers.fc(h, 1, param_attr="second", bias_attr=False))
     optimizer = fluid.optimizer.SGD(0.1)
-    if what == 'lookahead in async mode':
+    if what == "lookahead in async mode":
         optimizer = fluid.optimizer.LookaheadOptimizer(optimizer)
     pairs = {p.name: (p, g) for p, g in optimizer.minimize(loss)[1]}
-    p, g = pairs['table' if what == 'a sharded table' else 'second']
-    if what == 'a second optimizer':
+    p, g = pairs["table" if what == "a sharded table" else "second"]
+    if what == "a second optimizer":
         fluid.optimizer.SGD(0.1).minimize(layers.mean(layers.square(h)))
-    elif what != 'lookahead in async mode':
+    elif what != "lookahead in async mode":
         with fluid.default_main_program()._optimized_guard([p, g]):
-            read = {'of the batch': lambda: layers.reduce_mean(h),
-                    'of another parameter': lambda: layers.reduce_mean(pairs['first'][0]),
-                    'random': lambda: p * layers.uniform_random([1], 'float32'),
-                    'a sharded table': lambda: p * 0.1}[what]()
+            read = {
+                "of the batch": lambda: layers.reduce_mean(h),
+                "of another parameter": lambda: layers.reduce_mean(pairs["first"][0]),
+                "random": lambda: p * layers.uniform_random([1], "float32"),
+                "a sharded table": lambda: p * 0.1,
+            }[what]()
             layers.assign(p - read, p)
-    with pytest.raises((penstock.ProgramError, NotImplementedError)) as error:    # Lookahead trains in sync mode
-        penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2,
-                           sync=what != 'lookahead in async mode')
+    with pytest.raises((penstock.ProgramError, NotImplementedError)) as error:  # Lookahead trains in sync mode
+        penstock.transpile(
+            fluid.default_main_program(),
+            fluid.default_startup_program(),
+            "a:1,b:1",
+            trainers=2,
+            sync=what != "lookahead in async mode",
+        )
     assert error.value.id == id, str(error.value)
 
 
 def two_losses(fluid, first, second, early):
     """Two losses over the parameters a, w and b, minimized by two optimizers."""
     layers = fluid.layers
-    h = layers.fc(fluid.data('x', [None, 4]), 4, param_attr='a', bias_attr=False)
-    h = layers.fc(h, 4, param_attr='w', bias_attr=False)
-    losses = layers.mean(h), layers.mean(layers.square(layers.fc(h, 4, param_attr='b', bias_attr=False)))
+    h = layers.fc(fluid.data("x", [None, 4]), 4, param_attr="a", bias_attr=False)
+    h = layers.fc(h, 4, param_attr="w", bias_attr=False)
+    losses = layers.mean(h), layers.mean(layers.square(layers.fc(h, 4, param_attr="b", bias_attr=False)))
     optimizers = fluid.optimizer.SGD(0.1), fluid.optimizer.Adam(0.1)
     if not early:
         for optimizer, loss, names in zip(optimizers, losses, (first, second)):
             optimizer.minimize(loss, parameter_list=names)
         return
-    pairs = [one.backward(loss, parameter_list=names)
-             for one, loss, names in zip(optimizers, losses, (first, second))]
+    pairs = [one.backward(loss, parameter_list=names) for one, loss, names in zip(optimizers, losses, (first, second))]
     for optimizer, gradients in zip(optimizers, pairs):
         optimizer.apply_gradients(gradients)
 
 
-@pytest.mark.parametrize('early, why', [(True, 'pservers receive one gradient of a parameter'),
-                                        (False, 'is computed after the first update')])
+@pytest.mark.parametrize(
+    "early, why",
+    [(True, "pservers receive one gradient of a parameter"), (False, "is computed after the first update")],
+)
 def test_two_optimizers_of_one_parameter_are_refused_with_advice(fluid, early, why):
     def transpiled(first):
         with fluid.program_guard(fluid.Program(), fluid.Program()):
-            two_losses(fluid, first, ['w', 'b'], early)
-            return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1',
-                                      trainers=2)
+            two_losses(fluid, first, ["w", "b"], early)
+            return penstock.transpile(
+                fluid.default_main_program(), fluid.default_startup_program(), "a:1,b:1", trainers=2
+            )
 
     with pytest.raises(penstock.ProgramError) as error:
-        transpiled(['a', 'w'])
-    assert error.value.id == 'E-plan-updated-twice'
-    assert why in str(error.value) and 'leave w out of the parameters of one of them' in str(error.value)
-    transpiled(['a'])
+        transpiled(["a", "w"])
+    assert error.value.id == "E-plan-updated-twice"
+    assert why in str(error.value) and "leave w out of the parameters of one of them" in str(error.value)
+    transpiled(["a"])

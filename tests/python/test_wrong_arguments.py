@@ -12,7 +12,7 @@ import pytest
 from penstock import _penstock
 from penstock._src.base import bad_arguments as _bad_arguments
 
-CLASS = re.compile(r'penstock\._penstock\.(\w+)')
+CLASS = re.compile(r"penstock\._penstock\.(\w+)")
 
 
 def bound_functions():
@@ -21,25 +21,25 @@ def bound_functions():
     for name, thing in vars(_penstock).items():
         members = vars(thing).items() if inspect.isclass(thing) else [(None, thing)]
         for member, function in members:
-            function = getattr(function, '__func__', function)
-            for line in (getattr(function, '__doc__', None) or '').splitlines():
-                signature = re.match(r'(?:\d+\. )?(\w+)\((.*)\) -> ', line)
+            function = getattr(function, "__func__", function)
+            for line in (getattr(function, "__doc__", None) or "").splitlines():
+                signature = re.match(r"(?:\d+\. )?(\w+)\((.*)\) -> ", line)
                 if callable(function) and signature and signature[1] in (member, name):
-                    found.append(('%s.%s' % (name, member) if member else name, function, signature[2]))
+                    found.append((f"{name}.{member}" if member else name, function, signature[2]))
     return found
 
 
 def parameters(signature):
     """[(name, type)] of a signature's text."""
-    parts, depth = [''], 0
+    parts, depth = [""], 0
     for letter in signature:
-        depth += letter in '([{'
-        depth -= letter in ')]}'
-        if letter == ',' and depth == 0:
-            parts.append('')
+        depth += letter in "([{"
+        depth -= letter in ")]}"
+        if letter == "," and depth == 0:
+            parts.append("")
         else:
             parts[-1] += letter
-    return [(*part.strip().split(': ', 1), '')[:2] for part in parts if part.strip()]
+    return [(*part.strip().split(": ", 1), "")[:2] for part in parts if part.strip()]
 
 
 def instances():
@@ -47,13 +47,13 @@ def instances():
     made = {}
     for name, kind in vars(_penstock).items():
         if inspect.isclass(kind) and not issubclass(kind, BaseException):
-            for arguments in ((), (1,), ('',), ('a', 1)):
+            for arguments in ((), (1,), ("",), ("a", 1)):
                 try:
                     made[name] = kind(*arguments)
                     break
                 except Exception:
                     pass
-    made.pop('Executor', None)
+    made.pop("Executor", None)
     return made
 
 
@@ -64,21 +64,21 @@ def outcomes(calls):
     if child == 0:
         os.close(read)
         signal.alarm(60)
-        with os.fdopen(write, 'w') as pipe:
+        with os.fdopen(write, "w") as pipe:
             for label, call in calls:
                 print(label, file=pipe, flush=True)
                 try:
                     call()
-                    text = 'nothing'
+                    text = "nothing"
                 except BaseException as error:
-                    text = '%s: %s' % (type(error).__name__, error)
+                    text = f"{type(error).__name__}: {error}"
                 print(repr(text), file=pipe, flush=True)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
         lines = pipe.read().splitlines()
     status = os.waitpid(child, 0)[1]
-    assert status == 0, 'status %d in %s' % (status, lines[-1])
+    assert status == 0, f"status {status} in {lines[-1]}"
     return dict(zip(lines[::2], lines[1::2]))
 
 
@@ -86,8 +86,9 @@ def stand_in(kind, made):
     found = CLASS.search(kind)
     if found:
         return made.get(found[1])
-    return {'str': 'a', 'bool': False, 'dict': {}, 'list': [], 'tuple': ()}.get(
-        re.split(r'[\[ ]', kind)[0], 1 if 'Int' in kind or 'int' in kind or 'float' in kind.lower() else [])
+    return {"str": "a", "bool": False, "dict": {}, "list": [], "tuple": ()}.get(
+        re.split(r"[\[ ]", kind)[0], 1 if "Int" in kind or "int" in kind or "float" in kind.lower() else []
+    )
 
 
 def called(function, arguments):
@@ -99,81 +100,100 @@ def test_every_bound_function_refuses_none_for_an_object():
     for name, function, signature in bound_functions():
         given = parameters(signature)
         for i, (parameter, kind) in enumerate(given):
-            is_object = CLASS.match(kind) and 'None' not in kind
-            if is_object and not any(part.startswith('*') for part, _ in given):
+            is_object = CLASS.match(kind) and "None" not in kind
+            if is_object and not any(part.startswith("*") for part, _ in given):
                 arguments = [None if j == i else stand_in(other, made) for j, (_, other) in enumerate(given)]
-                calls.append(('%s(%s): %s is None' % (name, signature, parameter), called(function, arguments)))
+                calls.append((f"{name}({signature}): {parameter} is None", called(function, arguments)))
     assert len(calls) > 150
     for label, text in outcomes(calls).items():
-        assert 'ProgramError' in text and 'E-argument-type' in text, (label, text)
+        assert "ProgramError" in text and "E-argument-type" in text, (label, text)
 
 
 def test_bound_functions_never_crash_or_raise_pybind11_errors():
     odd, calls = object(), []
     for name, function, signature in bound_functions():
         count = len(parameters(signature))
-        for given in ([None] * count, [odd] * count, [odd] * 17, [{}], [b'\xff'] * 3):
+        for given in ([None] * count, [odd] * count, [odd] * 17, [{}], [b"\xff"] * 3):
             if given:
-                calls.append(('%s(%s) of %.80s' % (name, signature, given), called(function, given)))
+                calls.append((f"{name}({signature}) of {given:.80}", called(function, given)))
     for label, text in outcomes(calls).items():
-        assert 'incompatible' not in text and 'penstock._penstock' not in text, (label, text)
+        assert "incompatible" not in text and "penstock._penstock" not in text, (label, text)
 
 
-@pytest.mark.parametrize('call, text', [
-    (lambda fluid: fluid.Scope().var(None), r'^Scope\.var: name must be str, not None'),
-    (lambda fluid: fluid.Scope().find_var(3), r'^Scope\.find_var: name must be str, not 3'),
-    (lambda fluid: fluid.LoDTensor().set_lod(None), r'^LoDTensor\.set_lod: lod must be list\[list\[int\]\], not None'),
-    (lambda fluid: fluid.LoDTensor().set_lod([[0, 'a']]), r'^LoDTensor\.set_lod: lod must be'),
-    (lambda fluid: fluid.LoDTensor().set_lod(), r'^LoDTensor\.set_lod: lod is missing'),
-    (lambda fluid: fluid.LoDTensor().set_lod(1, 2, 3),
-     r'^LoDTensor\.set_lod takes \(lod: list\[list\[int\]\]\), not \(1, 2, 3\)'),
-    (lambda fluid: fluid.global_scope().var('a').set_int(2**70), r'^RuntimeVariable\.set_int: value is out of range'),
-    (lambda fluid: fluid.LoDTensorArray().append(None), r'^LoDTensorArray\.append: tensor must be LoDTensor, not None'),
-    (lambda fluid: fluid.core.Scope.var(None, 'a'), r'a method of a class was called with None'),
-])
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda fluid: fluid.Scope().var(None), r"^Scope\.var: name must be str, not None"),
+        (lambda fluid: fluid.Scope().find_var(3), r"^Scope\.find_var: name must be str, not 3"),
+        (
+            lambda fluid: fluid.LoDTensor().set_lod(None),
+            r"^LoDTensor\.set_lod: lod must be list\[list\[int\]\], not None",
+        ),
+        (lambda fluid: fluid.LoDTensor().set_lod([[0, "a"]]), r"^LoDTensor\.set_lod: lod must be"),
+        (lambda fluid: fluid.LoDTensor().set_lod(), r"^LoDTensor\.set_lod: lod is missing"),
+        (
+            lambda fluid: fluid.LoDTensor().set_lod(1, 2, 3),
+            r"^LoDTensor\.set_lod takes \(lod: list\[list\[int\]\]\), not \(1, 2, 3\)",
+        ),
+        (
+            lambda fluid: fluid.global_scope().var("a").set_int(2**70),
+            r"^RuntimeVariable\.set_int: value is out of range",
+        ),
+        (
+            lambda fluid: fluid.LoDTensorArray().append(None),
+            r"^LoDTensorArray\.append: tensor must be LoDTensor, not None",
+        ),
+        (lambda fluid: fluid.core.Scope.var(None, "a"), r"a method of a class was called with None"),
+    ],
+)
 def test_errors_name_function_argument_and_value(fluid, call, text):
     with pytest.raises(TypeError, match=text) as caught:
         call(fluid)
-    assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == 'E-argument-type'
+    assert isinstance(caught.value, penstock.ProgramError) and caught.value.id == "E-argument-type"
 
 
 def public_functions():
     """(name, function) of the functions and classes that the modules of Penstock have for users."""
-    import penstock.fluid.incubate.fleet.utils.utils    # noqa: F401
+    import penstock.fluid.incubate.fleet.utils.utils  # noqa: F401
+
     found = {}
     for name, module in sorted(sys.modules.items()):
-        if name.startswith(('penstock.fluid', 'penstock.hvd')) and '._' not in name and not name.endswith('.operator'):
-            for known in getattr(module, '__all__', [one for one in vars(module) if not one.startswith('_')]):
+        if name.startswith(("penstock.fluid", "penstock.hvd")) and "._" not in name and not name.endswith(".operator"):
+            for known in getattr(module, "__all__", [one for one in vars(module) if not one.startswith("_")]):
                 thing = getattr(module, known, None)
-                if callable(thing) and getattr(thing, '__module__', None) == name:
-                    found['%s.%s' % (name, known)] = thing
+                if callable(thing) and getattr(thing, "__module__", None) == name:
+                    found[f"{name}.{known}"] = thing
     return found
 
 
 def test_none_for_required_python_arguments_is_explained():
     import penstock.fluid.incubate.fleet.utils.http_server  # noqa: F401
+
     calls = []
     for name, function in public_functions().items():
         if inspect.isclass(function) and issubclass(function, socketserver.BaseRequestHandler):
-            continue    # servers make them
+            continue  # servers make them
         try:
-            needed = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty and
-                      one.kind is one.POSITIONAL_OR_KEYWORD]
+            needed = [
+                one
+                for one in inspect.signature(function).parameters.values()
+                if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+            ]
         except (TypeError, ValueError):
             continue
         if needed:
             calls.append((name, called(function, [None] * len(needed))))
     assert len(calls) > 400
     for label, text in outcomes(calls).items():
-        assert "'NoneType' object" not in text and 'PathLike' not in text, (label, text)
+        assert "'NoneType' object" not in text and "PathLike" not in text, (label, text)
 
 
-@pytest.mark.parametrize('folder, is_library', [('', True), ('site-packages', False), ('dist-packages', False)])
+@pytest.mark.parametrize("folder, is_library", [("", True), ("site-packages", False), ("dist-packages", False)])
 def test_site_packages_are_not_part_of_the_standard_library(folder, is_library):
-    path = os.path.join(os.path.dirname(os.__file__), folder, 'x.py')
-    code = compile('def inside():\n    raise TypeError', path, 'exec')
+    path = os.path.join(os.path.dirname(os.__file__), folder, "x.py")
+    code = compile("def inside():\n    raise TypeError", path, "exec")
     names = {}
     exec(code, names)
     with pytest.raises(TypeError) as caught:
-        names['inside']()
-    assert (_bad_arguments._raised_in(caught.value) is not names['inside'].__code__) == is_library
+        names["inside"]()
+    assert (_bad_arguments._raised_in(caught.value) is not names["inside"].__code__) == is_library

@@ -43,10 +43,10 @@ HEAD = '''
         print('translated %.2f of the first words, as in %s' % (right, decoded[:2]))
         assert right > 0.7, decoded
 '''
-TAIL = '''
+TAIL = """
     fluid.default_startup_program().random_seed = 5
     losses = globals()[sys.argv[1]]()
     first, last = np.mean(losses[:5]), np.mean(losses[-5:])
     print('from %.4f to %.4f' % (first, last))
     assert last < 0.6 * first, losses
-'''
+"""

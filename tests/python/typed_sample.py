@@ -7,9 +7,9 @@ import penstock.hvd as hvd
 
 
 def network(width: int) -> fluid.Variable:
-    x = fluid.data('x', [None, 13])
-    y = fluid.data('y', [None, 1])
-    hidden = fluid.layers.fc(x, size=width, act='relu')
+    x = fluid.data("x", [None, 13])
+    y = fluid.data("y", [None, 1])
+    hidden = fluid.layers.fc(x, size=width, act="relu")
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
     return loss
 
@@ -21,8 +21,8 @@ def train(steps: int) -> list[float]:
     exe.run(fluid.default_startup_program())
     losses = []
     for _ in range(steps):
-        feed = {'x': np.ones((4, 13), 'float32'), 'y': np.ones((4, 1), 'float32')}
-        value, = exe.run(feed=feed, fetch_list=[loss])
+        feed = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32")}
+        (value,) = exe.run(feed=feed, fetch_list=[loss])
         losses.append(float(value[0]))
     return losses
 
@@ -47,5 +47,5 @@ def main() -> None:
         print(error.id)
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

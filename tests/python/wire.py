@@ -26,46 +26,62 @@ FORM = {
     'leveled': {1: ('tensor', 'tensor'), 2: ('lod_level', 'int')},
     'tensor': {1: ('dtype', 'int'), 2: ('dims', 'int*')},
 }  # yapf: disable
-ABSENT = {'block': {'forward': -1}, 'op': {'is_target': 0}, 'var': {'persistable': 0, 'need_check_feed': 0},
-          'leveled': {'lod_level': 0}}
-ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 'BOOLEANS', 'BLOCK', 'LONG', 'BLOCKS',
-              'LONGS')
+ABSENT = {
+    "block": {"forward": -1},
+    "op": {"is_target": 0},
+    "var": {"persistable": 0, "need_check_feed": 0},
+    "leveled": {"lod_level": 0},
+}
+ATTR_KINDS = (
+    "INT",
+    "FLOAT",
+    "STRING",
+    "INTS",
+    "FLOATS",
+    "STRINGS",
+    "BOOLEAN",
+    "BOOLEANS",
+    "BLOCK",
+    "LONG",
+    "BLOCKS",
+    "LONGS",
+)
 VARINT, EIGHT, COUNTED, FOUR = 0, 1, 2, 5
 
 
 def read(data):
     """A program of serialized bytes: variables and attributes by name, an attribute as (kind, value). What
     Fluid's form does not know is passed over."""
-    program = _message('program', data)
-    program['blocks'] = [_block(block) for block in program['blocks']]
-    program['version'] = program.get('version', {}).get('version', 0)
+    program = _message("program", data)
+    program["blocks"] = [_block(block) for block in program["blocks"]]
+    program["version"] = program.get("version", {}).get("version", 0)
     return program
 
 
 def _block(block):
-    block['vars'] = {var['name']: var for var in block['vars']}
-    for op in block['ops']:
-        op['attrs'] = {attr['name']: _value(attr) for attr in op['attrs']}
-        for side in ('inputs', 'outputs'):
-            op[side] = {slot['name']: slot['names'] for slot in op[side]}
+    block["vars"] = {var["name"]: var for var in block["vars"]}
+    for op in block["ops"]:
+        op["attrs"] = {attr["name"]: _value(attr) for attr in op["attrs"]}
+        for side in ("inputs", "outputs"):
+            op[side] = {slot["name"]: slot["names"] for slot in op[side]}
     return block
 
 
 def _value(attr):
-    kind = ATTR_KINDS[attr['kind']]
+    kind = ATTR_KINDS[attr["kind"]]
     return kind, attr.get(kind)
 
 
 def _message(kind, data):
     form = FORM[kind]
-    out = {key: [] for key, what in form.values() if what.endswith('*')}
+    out = {key: [] for key, what in form.values() if what.endswith("*")}
     out.update(ABSENT.get(kind, {}))
     for number, encoding, value in _fields(data):
         if number not in form:
             continue
         key, what = form[number]
-        values = _decode(what.rstrip('*'), encoding, value)
-        if what.endswith('*'):
+        values = _decode(what.rstrip("*"), encoding, value)
+        if what.endswith("*"):
             out[key] += values
         else:
             out[key] = values[-1]
@@ -76,10 +92,10 @@ def _decode(what, encoding, value):
     """The values of one field: several if numbers are packed."""
     if what in FORM:
         return [_message(what, value)]
-    if what in ('text', 'bytes'):
-        return [value.decode(errors='strict' if what == 'text' else 'backslashreplace')]
-    if what == 'float':
-        return [one for one, in struct.iter_unpack('<f', value)]
+    if what in ("text", "bytes"):
+        return [value.decode(errors="strict" if what == "text" else "backslashreplace")]
+    if what == "float":
+        return [one for (one,) in struct.iter_unpack("<f", value)]
     if encoding == VARINT:
         return [_signed(value)]
     numbers, at = [], 0
@@ -101,7 +117,7 @@ def _fields(data):
             size = {EIGHT: 8, FOUR: 4}.get(encoding)
             if encoding == COUNTED:
                 size, at = _varint(data, at)
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         yield number, encoding, value
 
 

@@ -26,9 +26,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUGS = ROOT / "tests" / "sim" / "seeded_bugs"
 SIMULATORS = ["simulation_test", "sim_geo", "sim_collective"]
-SEEDS = 400          # of each simulation
+SEEDS = 400  # of each simulation
 BUILD_LIMIT_S = 900  # for one compilation or link, on a busy machine
-RUN_LIMIT_S = 300    # for one simulator
+RUN_LIMIT_S = 300  # for one simulator
 
 
 class Failed(Exception):
@@ -36,16 +36,19 @@ class Failed(Exception):
 
 
 def run(command, limit_s, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit_s,
-                          **options)
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit_s, **options
+    )
 
 
 def patched_files(patch):
     """The files that a patch changes, relative to the root."""
     files = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
     if not files or any(not name.endswith(".cc") for name in files):
-        raise Failed(f"{patch.name}: changes {files or 'nothing'}; a seeded bug changes .cc files, "
-                     "so that no other object has to be compiled")
+        raise Failed(
+            f"{patch.name}: changes {files or 'nothing'}; a seeded bug changes .cc files, "
+            "so that no other object has to be compiled"
+        )
     return files
 
 
@@ -61,7 +64,7 @@ class Build:
     def __init__(self, folder):
         self.folder = folder.resolve()
         entries = json.loads((self.folder / "compile_commands.json").read_text())
-        self.by_source = {}    # a source: the entry that compiles it, perhaps together with others
+        self.by_source = {}  # a source: the entry that compiles it, perhaps together with others
         for entry in entries:
             file = pathlib.Path(entry["file"])
             if "/Unity/" not in str(file):
@@ -181,8 +184,11 @@ def main():
     options = parser.parse_args()
     if options.check == (options.build is not None):
         parser.error("one of --check and --build is needed")
-    patches = [patch for patch in sorted(BUGS.glob("*.patch"))
-               if not options.names or patch.name.startswith(tuple(options.names))]
+    patches = [
+        patch
+        for patch in sorted(BUGS.glob("*.patch"))
+        if not options.names or patch.name.startswith(tuple(options.names))
+    ]
     try:
         for patch in patches:
             patched_files(patch)

@@ -30,17 +30,41 @@ def write_programs(out):
         "fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 1\n"
         "loss, _ = digits.network(); fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)\n"
         "for name, p in (('main', fluid.default_main_program()), ('startup', fluid.default_startup_program())):\n"
-        "    open(f'{sys.argv[2]}/{name}.pb', 'wb').write(p.desc.serialize_to_string())\n")
+        "    open(f'{sys.argv[2]}/{name}.pb', 'wb').write(p.desc.serialize_to_string())\n"
+    )
     programs = out / "programs"
     programs.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "-c", build, str(HERE), str(programs)], check=True)
-    config = {"config": {"kind": "pserver", "sync_mode": True, "pservers": 2, "trainers": 2, "trainer_ids": [0, 1],
-                         "split_method": "RoundRobin", "slice_var_up": True, "min_block_size": 8192},
-              "pserver_endpoints": ["127.0.0.1:6174", "127.0.0.1:6175"]}
+    config = {
+        "config": {
+            "kind": "pserver",
+            "sync_mode": True,
+            "pservers": 2,
+            "trainers": 2,
+            "trainer_ids": [0, 1],
+            "split_method": "RoundRobin",
+            "slice_var_up": True,
+            "min_block_size": 8192,
+        },
+        "pserver_endpoints": ["127.0.0.1:6174", "127.0.0.1:6175"],
+    }
     (programs / "case.json").write_text(json.dumps(config, indent=1))
     penstock = pathlib.Path(sys.executable).with_name("penstock")
-    subprocess.run([penstock, "transpile", "--main", programs / "main.pb", "--startup", programs / "startup.pb",
-                    "--config", programs / "case.json", "--out", programs], check=True)
+    subprocess.run(
+        [
+            penstock,
+            "transpile",
+            "--main",
+            programs / "main.pb",
+            "--startup",
+            programs / "startup.pb",
+            "--config",
+            programs / "case.json",
+            "--out",
+            programs,
+        ],
+        check=True,
+    )
     subprocess.run([penstock, "check", programs], check=True)
     return programs
 
@@ -54,8 +78,10 @@ def run(title, command):
 
 def print_curves(distributed, single, rows=12):
     """Prints both loss curves side by side as numbers and bars, for some of the steps."""
-    losses = [("2 pservers x 2 trainers", np.mean([run["losses"] for run in distributed], axis=0)),
-              ("one machine", np.asarray(single["losses"]))]
+    losses = [
+        ("2 pservers x 2 trainers", np.mean([run["losses"] for run in distributed], axis=0)),
+        ("one machine", np.asarray(single["losses"])),
+    ]
     top = max(float(np.max(values)) for _, values in losses)
     print("\n== loss by step (mean over trainers)")
     print(f"  {'step':>5}  " + "  ".join(f"{name:<34}" for name, _ in losses))
@@ -89,25 +115,61 @@ def main():
     print((programs / "plan.txt").read_text(), end="")
 
     epochs = ["--epochs", str(options.epochs)]
-    run("2 pservers and 2 trainers train it (logs in " + str(out / "logs") + ")",
-        [sys.executable, "-m", "penstock.distributed.launch", "--server_num", "2", "--worker_num", "2",
-         "--log_dir", str(out / "logs"), str(SCRIPT), "--out", str(out), *epochs])
-    run("one machine trains it, on the joined batches",
-        [sys.executable, str(SCRIPT), "--out", str(out), "--single", "--start", str(out / "initial.npz"), *epochs])
-    run("one machine trains it, each batch shared between two places",
-        [sys.executable, str(SCRIPT), "--out", str(out), "--single", "--start", str(out / "initial.npz"), *epochs,
-         "--places", "2"])
+    run(
+        "2 pservers and 2 trainers train it (logs in " + str(out / "logs") + ")",
+        [
+            sys.executable,
+            "-m",
+            "penstock.distributed.launch",
+            "--server_num",
+            "2",
+            "--worker_num",
+            "2",
+            "--log_dir",
+            str(out / "logs"),
+            str(SCRIPT),
+            "--out",
+            str(out),
+            *epochs,
+        ],
+    )
+    run(
+        "one machine trains it, on the joined batches",
+        [sys.executable, str(SCRIPT), "--out", str(out), "--single", "--start", str(out / "initial.npz"), *epochs],
+    )
+    run(
+        "one machine trains it, each batch shared between two places",
+        [
+            sys.executable,
+            str(SCRIPT),
+            "--out",
+            str(out),
+            "--single",
+            "--start",
+            str(out / "initial.npz"),
+            *epochs,
+            "--places",
+            "2",
+        ],
+    )
 
     distributed = [json.loads((out / f"trainer_{i}.json").read_text()) for i in range(2)]
     single = json.loads((out / "single.json").read_text())
     print_curves(distributed, single)
     places = json.loads((out / "places.json").read_text())
-    worst = max(compare_parameters("two places, the last step", np.load(out / "trainer_0.npz"),
-                                   np.load(out / "places.npz")),
-                compare_parameters(f"whole batches, step {FIRST_STEPS}", np.load(out / "trainer_0_first_steps.npz"),
-                                   np.load(out / "single_first_steps.npz")))
-    accuracies = {"2 pservers x 2 trainers": distributed[0]["accuracy"], "one machine": single["accuracy"],
-                  "one machine, 2 places": places["accuracy"]}
+    worst = max(
+        compare_parameters("two places, the last step", np.load(out / "trainer_0.npz"), np.load(out / "places.npz")),
+        compare_parameters(
+            f"whole batches, step {FIRST_STEPS}",
+            np.load(out / "trainer_0_first_steps.npz"),
+            np.load(out / "single_first_steps.npz"),
+        ),
+    )
+    accuracies = {
+        "2 pservers x 2 trainers": distributed[0]["accuracy"],
+        "one machine": single["accuracy"],
+        "one machine, 2 places": places["accuracy"],
+    }
     print("\n== accuracy on 360 images not trained on")
     for name, accuracy in accuracies.items():
         print(f"  {name:<26} {accuracy:.4f}")
@@ -120,8 +182,9 @@ def main():
   .venv/bin/penstock show {relative}/pserver_0.pb      what a pserver runs
   .venv/bin/penstock check {relative}                  proves that the roles fit together
   your own script: .venv/bin/python -m penstock.distributed.launch --server_num 2 --worker_num 2 train.py""")
-    failures = [f"accuracy of {name} is {value:.4f}, below {ACCURACY}"
-                for name, value in accuracies.items() if value < ACCURACY]
+    failures = [
+        f"accuracy of {name} is {value:.4f}, below {ACCURACY}" for name, value in accuracies.items() if value < ACCURACY
+    ]
     if worst > TOLERANCE:
         failures.append(f"a parameter differs by {worst:.2e}, above {TOLERANCE:.0e}")
     for failure in failures:

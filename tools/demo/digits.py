@@ -17,20 +17,23 @@ import os
 import sys
 
 import numpy as np
-from sklearn.datasets import load_digits
-
 import penstock.fluid as fluid
+from sklearn.datasets import load_digits
 
 TRAIN_IMAGES = 1437
 GLOBAL_BATCH = 64
-FIRST_STEPS = 5    # after these, the parameters are saved
+FIRST_STEPS = 5  # after these, the parameters are saved
 MIN_BLOCK_SIZE = 8192
 # Modes whose trainers send and receive through their communicator: its own name of each.
 BY_COMMUNICATOR = {"sync_communicator": "SYNC", "half_async": "HALF_ASYNC", "async_communicator": "ASYNC", "geo": "GEO"}
 # Of an asynchronous communicator. By default it sends the mean of up to 20 gradients, which is one update an epoch
 # here, and receives whenever that is done. These settings bound how late both are.
-COMMUNICATOR_ENVS = {"communicator_max_merge_var_num": "1", "communicator_send_queue_size": "1",
-                     "communicator_min_send_grad_num_before_recv": "0", "communicator_independent_recv_thread": "0"}
+COMMUNICATOR_ENVS = {
+    "communicator_max_merge_var_num": "1",
+    "communicator_send_queue_size": "1",
+    "communicator_min_send_grad_num_before_recv": "0",
+    "communicator_independent_recv_thread": "0",
+}
 # Modes without pservers.
 OF_RANKS = ["grad_allreduce", "local_sgd", "single_process_multi_thread", "nccl2"]
 MODES = ["sync", "async", "dc_asgd", *BY_COMMUNICATOR, *OF_RANKS]
@@ -66,7 +69,7 @@ def batches(images, labels, epochs):
     for epoch in range(epochs):
         order = np.random.RandomState(epoch).permutation(len(images))
         for begin in range(0, len(order) - GLOBAL_BATCH + 1, GLOBAL_BATCH):
-            rows = order[begin:begin + GLOBAL_BATCH]
+            rows = order[begin : begin + GLOBAL_BATCH]
             yield images[rows], labels[rows]
 
 
@@ -155,7 +158,7 @@ def train(options, program, test_program, loss, prediction, share, of):
     rows = GLOBAL_BATCH // of
     mine = slice(share * rows, (share + 1) * rows)
     for step, (x, y) in enumerate(everything):
-        value, = exe.run(program, feed={"image": x[mine], "label": y[mine]}, fetch_list=[loss])
+        (value,) = exe.run(program, feed={"image": x[mine], "label": y[mine]}, fetch_list=[loss])
         losses.append(float(np.mean(value)))
         if step + 1 == FIRST_STEPS:
             np.savez(os.path.join(options.out, f"{name}_first_steps.npz"), **parameters(test_program))
@@ -165,7 +168,7 @@ def train(options, program, test_program, loss, prediction, share, of):
         print(flush=True)
     if communicator is not None:
         communicator.stop()
-    scores, = exe.run(test_program, feed={"image": test_images, "label": test_labels}, fetch_list=[prediction])
+    (scores,) = exe.run(test_program, feed={"image": test_images, "label": test_labels}, fetch_list=[prediction])
     accuracy = float(np.mean(np.argmax(scores, axis=1) == test_labels[:, 0]))
     np.savez(os.path.join(options.out, f"{name}.npz"), **parameters(test_program))
     with open(os.path.join(options.out, f"{name}.json"), "w") as out:

@@ -34,10 +34,18 @@ ID = re.compile(r'(InternalError\(\s*)?"([EWN]-[a-z]+(?:-[a-z0-9]+)*)"')
 
 
 CODED_FOLDERS = ["framework", "operators", "executor", "transpiler", "tools", "python"]
-CODES = ("Cancelled", "InvalidArgument", "DeadlineExceeded", "Unimplemented", "FailedPrecondition", "InternalError",
-         "Unavailable", "DataLoss")
+CODES = (
+    "Cancelled",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "Unimplemented",
+    "FailedPrecondition",
+    "InternalError",
+    "Unavailable",
+    "DataLoss",
+)
 # InvalidArgument("E-x", or Status(StatusCode::kInvalidArgument, "E-x", with several codes if it chooses one.
-MADE = re.compile(r'\b(%s)\(\s*"(E-[a-z0-9-]+)"' % "|".join(CODES))
+MADE = re.compile(r'\b({})\(\s*"(E-[a-z0-9-]+)"'.format("|".join(CODES)))
 SPELLED = re.compile(r'\bStatus\(([^;"]*StatusCode::k[^;"]*)"(E-[a-z0-9-]+)"')
 NAMED = re.compile(r'\bchar (k\w+)\[\] = "(E-[a-z0-9-]+)"')
 IN_PYTHON = re.compile(r"\bprogram_error\(\s*'(E-[a-z0-9-]+)'")
@@ -55,7 +63,7 @@ def codes_in(path, text):
         for code in re.findall(r"StatusCode::k(\w+)", found[1]):
             yield found[2], "InternalError" if code == "Internal" else code
     for constant in NAMED.finditer(text):
-        for found in re.finditer(r"\b(%s)\(\s*%s\b" % ("|".join(CODES), constant[1]), text):
+        for found in re.finditer(f"\\b({'|'.join(CODES)})\\(\\s*{constant[1]}\\b", text):
             yield constant[2], found[1]
 
 

@@ -25,12 +25,12 @@ GCC_ONLY = {"-Wno-subobject-linkage", "-fvect-cost-model=dynamic", "-funswitch-l
 def fingerprint(entry):
     arguments = [a for a in shlex.split(entry["command"]) if not a.endswith("ccache")]
     at = arguments.index("-o")
-    arguments = arguments[:at] + arguments[at + 2:]
+    arguments = arguments[:at] + arguments[at + 2 :]
     arguments = [a for a in arguments if a not in {"-c", "-MD"}] + ["-E", "-P"]
     for flag in ("-MT", "-MF"):
         if flag in arguments:
             at = arguments.index(flag)
-            arguments = arguments[:at] + arguments[at + 2:]
+            arguments = arguments[:at] + arguments[at + 2 :]
     text = subprocess.run(arguments, cwd=entry["directory"], capture_output=True).stdout
     for folder in reversed(pathlib.Path(entry["file"]).parents):
         if folder.is_relative_to(ROOT) and (folder / ".clang-tidy").exists():

@@ -64,9 +64,11 @@ def names_used(text):
 
 def counts(names):
     """Whether Penstock should run a script with these names."""
-    return (any((name + ".").startswith("paddle.fluid.") for name in names) and
-            not any("dygraph" in name or name.startswith(OTHER_KINDS) for name in names) and
-            not any(PADDLE_2.intersection(name.split(".")[1:2]) for name in names))
+    return (
+        any((name + ".").startswith("paddle.fluid.") for name in names)
+        and not any("dygraph" in name or name.startswith(OTHER_KINDS) for name in names)
+        and not any(PADDLE_2.intersection(name.split(".")[1:2]) for name in names)
+    )
 
 
 def first_missing(name):
@@ -122,6 +124,7 @@ def main():
     if not options.api and not options.scripts:
         parser.error("give --api or --scripts")
     import penstock.compat
+
     penstock.compat.install()
     warnings.simplefilter("ignore")
     if options.api:

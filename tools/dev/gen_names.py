@@ -18,19 +18,19 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / 'python' / 'penstock'
-TABLE = PACKAGE / '_src' / 'names' / 'public.tsv'
-PUBLIC = ('fluid', 'hvd')    # the packages that are written
+PACKAGE = ROOT / "python" / "penstock"
+TABLE = PACKAGE / "_src" / "names" / "public.tsv"
+PUBLIC = ("fluid", "hvd")  # the packages that are written
 WIDTH = 118
 
-Row = collections.namedtuple('Row', 'module name source words')
+Row = collections.namedtuple("Row", "module name source words")
 
 
 def read_table():
     """Returns {public module: [Row]}, in the order of the table."""
     modules = {}
-    with open(TABLE, newline='', encoding='utf-8') as file:
-        for line in csv.reader(file, delimiter='\t', quoting=csv.QUOTE_NONE):
+    with open(TABLE, newline="", encoding="utf-8") as file:
+        for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             row = Row(*line[:3], line[3].split())
             modules.setdefault(row.module, []).extend([row] if row.name else [])
     return modules
@@ -38,93 +38,102 @@ def read_table():
 
 def path_of(module, modules):
     """Returns the file of a public module such as 'fluid.layers.nn'."""
-    path = PACKAGE.joinpath(*module.split('.'))
-    packed = any(other.startswith(module + '.') for other in modules)
-    return path / '__init__.py' if packed else path.with_suffix('.py')
+    path = PACKAGE.joinpath(*module.split("."))
+    packed = any(other.startswith(module + ".") for other in modules)
+    return path / "__init__.py" if packed else path.with_suffix(".py")
 
 
 def _order(name):
     """Constants, then classes, then functions."""
-    bare = name.lstrip('_')
+    bare = name.lstrip("_")
     return (0 if bare.isupper() and len(bare) > 1 else 1 if bare[:1].isupper() else 2, name.lower(), name)
 
 
 def _listed(head, parts, brackets):
     """Returns head, and the parts in brackets: in one line, or below it in several."""
-    end = ',' if len(parts) == 1 and brackets == '()' and head.endswith('=') else ''
-    line = head + brackets[0] + ', '.join(parts) + end + brackets[1]
+    end = "," if len(parts) == 1 and brackets == "()" and head.endswith("=") else ""
+    line = head + brackets[0] + ", ".join(parts) + end + brackets[1]
     if len(line) <= WIDTH:
         return line
-    body = textwrap.wrap(', '.join(part.replace(' ', '\0') for part in parts) + ',', WIDTH, initial_indent='    ',
-                         subsequent_indent='    ', break_long_words=False, break_on_hyphens=False)
-    return '\n'.join([head + brackets[0], *body, brackets[1]]).replace('\0', ' ')
+    body = textwrap.wrap(
+        ", ".join(part.replace(" ", "\0") for part in parts) + ",",
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join([head + brackets[0], *body, brackets[1]]).replace("\0", " ")
 
 
 def _import(source, rows):
     """Returns the statement that imports rows of one source."""
     names = []
     for row in sorted(rows, key=lambda row: _order(row.name)):
-        names.append('%s as %s' % (row.source.partition(':')[2] or row.name, row.name))
-    head = 'from penstock.%s import ' % source if source else 'from penstock import '
-    line = head + ', '.join(names)
-    return line if len(line) <= WIDTH else _listed(head, names, '()')
+        names.append(f"{row.source.partition(':')[2] or row.name} as {row.name}")
+    head = f"from penstock.{source} import " if source else "from penstock import "
+    line = head + ", ".join(names)
+    return line if len(line) <= WIDTH else _listed(head, names, "()")
 
 
 def text_of(module, rows, docstring):
     """Returns the source of a public module."""
     sources = collections.defaultdict(list)
     for row in rows:
-        sources[row.source.partition(':')[0]].append(row)
-    sources.setdefault('_src.names', []).append(Row(module, 'facade', '_src.names', []))
+        sources[row.source.partition(":")[0]].append(row)
+    sources.setdefault("_src.names", []).append(Row(module, "facade", "_src.names", []))
     imports = [_import(source, sources[source]) for source in sorted(sources)]
-    imports = [one.replace('facade as facade', 'facade') for one in imports]
-    listed = sorted(row.name for row in rows if 'all' in row.words)
-    elsewhere = sorted(row.name for row in rows if 'elsewhere' in row.words)
+    imports = [one.replace("facade as facade", "facade") for one in imports]
+    listed = sorted(row.name for row in rows if "all" in row.words)
+    elsewhere = sorted(row.name for row in rows if "elsewhere" in row.words)
     if elsewhere and elsewhere == listed:
-        make = 'facade.make(__name__, elsewhere=__all__)'
+        make = "facade.make(__name__, elsewhere=__all__)"
     elif elsewhere:
-        make = _listed('facade.make(__name__, elsewhere=', [repr(name) for name in elsewhere], '()') + ')'
+        make = _listed("facade.make(__name__, elsewhere=", [repr(name) for name in elsewhere], "()") + ")"
     else:
-        make = 'facade.make(__name__)'
-    parts = ['"""%s"""\n\n# Written by tools/dev/gen_names.py.\n%s\n' % (docstring, '\n'.join(imports)),
-             _listed('__all__ = ', [repr(name) for name in listed], '[]') + '\n', make + '\n']
-    return '\n'.join(parts)
+        make = "facade.make(__name__)"
+    parts = [
+        '"""{}"""\n\n# Written by tools/dev/gen_names.py.\n{}\n'.format(docstring, "\n".join(imports)),
+        _listed("__all__ = ", [repr(name) for name in listed], "[]") + "\n",
+        make + "\n",
+    ]
+    return "\n".join(parts)
 
 
 def docstring_of(path):
     """Returns the docstring of a file as it is written there."""
-    source = path.read_text(encoding='utf-8')
+    source = path.read_text(encoding="utf-8")
     node = ast.parse(source).body[0]
     text = ast.get_source_segment(source, node)
     if not (text.startswith('"""') and text.endswith('"""')):
-        raise SystemExit('%s: begin the module with a docstring in three double quotes' % path)
+        raise SystemExit(f"{path}: begin the module with a docstring in three double quotes")
     return text[3:-3]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--check', action='store_true', help='write nothing; exit code 1 if a module is out of date')
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a module is out of date")
     check = parser.parse_args().check
     modules, wrong, wanted = read_table(), [], set()
     for module, rows in modules.items():
-        if module.split('.')[0] not in PUBLIC:
+        if module.split(".")[0] not in PUBLIC:
             continue
         path = path_of(module, modules)
         wanted.add(path)
         if not path.exists():
-            raise SystemExit('%s: write its docstring first' % path.relative_to(ROOT))
+            raise SystemExit(f"{path.relative_to(ROOT)}: write its docstring first")
         text = text_of(module, rows, docstring_of(path))
-        if path.read_text(encoding='utf-8') != text:
+        if path.read_text(encoding="utf-8") != text:
             wrong.append(path)
             if not check:
-                path.write_text(text, encoding='utf-8')
-    strange = sorted(path for public in PUBLIC for path in set((PACKAGE / public).rglob('*.py')) - wanted)
+                path.write_text(text, encoding="utf-8")
+    strange = sorted(path for public in PUBLIC for path in set((PACKAGE / public).rglob("*.py")) - wanted)
     for path in wrong:
-        print('%s %s' % ('out of date:' if check else 'wrote', path.relative_to(ROOT)))
+        print(f"{'out of date:' if check else 'wrote'} {path.relative_to(ROOT)}")
     for path in strange:
-        print('not in the table: %s' % path.relative_to(ROOT))
+        print(f"not in the table: {path.relative_to(ROOT)}")
     return 1 if strange or (check and wrong) else 0
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     sys.exit(main())

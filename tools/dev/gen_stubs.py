@@ -18,32 +18,49 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / 'python' / 'penstock'
+PACKAGE = ROOT / "python" / "penstock"
 HEAD = """# Written by tools/dev/gen_stubs.py.
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 """
 # Words of docstrings -> types. Everything else is Any.
 TYPES = {
-    'int': 'int', 'float': 'float', 'str': 'str', 'bool': 'bool', 'bytes': 'bytes', 'None': 'None',
-    'dict': 'dict[Any, Any]', 'list': 'list[Any]', 'tuple': 'tuple[Any, ...]', 'set': 'set[Any]', 'type': 'type[Any]',
-    'callable': 'Callable[..., Any]', 'numpy.ndarray': 'Any', 'Iterable': 'Iterable[Any]', 'Iterator': 'Iterator[Any]',
+    "int": "int",
+    "float": "float",
+    "str": "str",
+    "bool": "bool",
+    "bytes": "bytes",
+    "None": "None",
+    "dict": "dict[Any, Any]",
+    "list": "list[Any]",
+    "tuple": "tuple[Any, ...]",
+    "set": "set[Any]",
+    "type": "type[Any]",
+    "callable": "Callable[..., Any]",
+    "numpy.ndarray": "Any",
+    "Iterable": "Iterable[Any]",
+    "Iterator": "Iterator[Any]",
 }
 OURS = {
-    'Variable': 'penstock.fluid.framework', 'Parameter': 'penstock.fluid.framework',
-    'Program': 'penstock.fluid.framework', 'Block': 'penstock.fluid.framework',
-    'Operator': 'penstock.fluid.framework', 'Executor': 'penstock.fluid.executor',
-    'ParamAttr': 'penstock.fluid.param_attr', 'CompiledProgram': 'penstock.fluid.compiler',
+    "Variable": "penstock.fluid.framework",
+    "Parameter": "penstock.fluid.framework",
+    "Program": "penstock.fluid.framework",
+    "Block": "penstock.fluid.framework",
+    "Operator": "penstock.fluid.framework",
+    "Executor": "penstock.fluid.executor",
+    "ParamAttr": "penstock.fluid.param_attr",
+    "CompiledProgram": "penstock.fluid.compiler",
 }
-SPECIAL = ('__call__', '__iter__', '__len__', '__enter__', '__exit__', '__next__', '__getitem__', '__contains__')
-GENERIC = re.compile(r'(list|Iterator|Iterable|set)\[(.*)\]$')
+SPECIAL = ("__call__", "__iter__", "__len__", "__enter__", "__exit__", "__next__", "__getitem__", "__contains__")
+GENERIC = re.compile(r"(list|Iterator|Iterable|set)\[(.*)\]$")
 
 
 def public_modules():
     import penstock
-    names = ['penstock'] + [found.name for found in pkgutil.walk_packages(penstock.__path__, 'penstock.')]
+
+    names = ["penstock"] + [found.name for found in pkgutil.walk_packages(penstock.__path__, "penstock.")]
     for name in sorted(names):
-        if not any(part.startswith('_') for part in name.split('.')):
+        if not any(part.startswith("_") for part in name.split(".")):
             yield name, importlib.import_module(name)
 
 
@@ -55,54 +72,55 @@ class Stub:
         self.imports, self.lines = set(), []
 
     def text(self):
-        for name in sorted({*vars(self.module), *getattr(self.module, '__all__', ())}):
-            if name.startswith('_') and name != '__version__':
+        for name in sorted({*vars(self.module), *getattr(self.module, "__all__", ())}):
+            if name.startswith("_") and name != "__version__":
                 continue
             self._declare(name, getattr(self.module, name))
-        if hasattr(self.module, '__all__'):
-            self.lines.append('__all__: list[str]')
-        imports = ''.join('from %s import %s as %s\n' % (module, name, alias)
-                          for module, name, alias in sorted(self.imports))
-        return HEAD + (imports and '\n' + imports) + '\n' + '\n'.join(self.lines) + '\n'
+        if hasattr(self.module, "__all__"):
+            self.lines.append("__all__: list[str]")
+        imports = "".join(f"from {module} import {name} as {alias}\n" for module, name, alias in sorted(self.imports))
+        return HEAD + (imports and "\n" + imports) + "\n" + "\n".join(self.lines) + "\n"
 
     def _declare(self, name, thing):
         if inspect.ismodule(thing):
-            if thing.__name__.startswith('penstock.') and thing.__name__.rpartition('.')[0] == self.name:
+            if thing.__name__.startswith("penstock.") and thing.__name__.rpartition(".")[0] == self.name:
                 self.imports.add((self.name, name, name))
             return
-        home = getattr(thing, '__module__', None) if inspect.isclass(thing) or inspect.isfunction(thing) else None
-        if home is not None and not home.startswith('penstock'):
+        home = getattr(thing, "__module__", None) if inspect.isclass(thing) or inspect.isfunction(thing) else None
+        if home is not None and not home.startswith("penstock"):
             return
-        public = home is not None and not any(part.startswith('_') for part in home.split('.'))
+        public = home is not None and not any(part.startswith("_") for part in home.split("."))
         if public and home != self.name and getattr(sys.modules[home], thing.__name__, None) is thing:
             self.imports.add((home, thing.__name__, name))
         elif inspect.isclass(thing):
             self._class(name, thing)
         elif inspect.isfunction(thing):
-            self.lines.append(self._function(name, thing, ''))
+            self.lines.append(self._function(name, thing, ""))
         elif isinstance(thing, (int, float, str, bool)):
-            self.lines.append('%s: %s' % (name, type(thing).__name__))
+            self.lines.append(f"{name}: {type(thing).__name__}")
         else:
-            self.lines.append('%s: Any' % name)
+            self.lines.append(f"{name}: Any")
 
     def _class(self, name, thing):
-        if thing.__module__.startswith('penstock._penstock'):    # of C++: pybind11 says no types
-            base = self._base(thing.__bases__[0]) if issubclass(thing, BaseException) else ''
-            self.lines.append('class %s%s:\n    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n'
-                              '    def __getattr__(self, name: str) -> Any: ...' % (name, base and '(%s)' % base))
+        if thing.__module__.startswith("penstock._penstock"):  # of C++: pybind11 says no types
+            base = self._base(thing.__bases__[0]) if issubclass(thing, BaseException) else ""
+            self.lines.append(
+                f"class {name}{base and f'({base})'}:\n    def __init__(self, *args: Any, **kwargs: Any) -> None: "
+                "...\n    def __getattr__(self, name: str) -> Any: ..."
+            )
             return
         bases, members = self._bases_and_members(thing)
-        documented = inspect.cleandoc(thing.__doc__ or '')
+        documented = inspect.cleandoc(thing.__doc__ or "")
         body = []
         for member, value in sorted(members.items()):
-            if member == '__init__' and inspect.isfunction(value):
-                body.append(self._function(member, value, '    ', documented))
-            elif not member.startswith('_') or member in SPECIAL:
+            if member == "__init__" and inspect.isfunction(value):
+                body.append(self._function(member, value, "    ", documented))
+            elif not member.startswith("_") or member in SPECIAL:
                 body.append(self._member(member, value))
         if not body:
-            body.append('    def __getattr__(self, name: str) -> Any: ...')
-        names = ', '.join(filter(None, map(self._base, bases)))
-        self.lines.append('class %s%s:\n%s' % (name, names and '(%s)' % names, '\n'.join(body)))
+            body.append("    def __getattr__(self, name: str) -> Any: ...")
+        names = ", ".join(filter(None, map(self._base, bases)))
+        self.lines.append("class {}{}:\n{}".format(name, names and f"({names})", "\n".join(body)))
 
     def _bases_and_members(self, thing):
         """A class's public bases, and its members including those of private bases."""
@@ -118,70 +136,71 @@ class Stub:
         return list(dict.fromkeys(bases)), members
 
     def _can_name(self, base):
-        if base.__module__ in ('builtins', 'enum') or getattr(self.module, base.__name__, None) is base:
-            return not base.__name__.startswith('_')
-        return (base.__module__.startswith('penstock') and
-                not any(part.startswith('_') for part in (base.__module__ + '.' + base.__name__).split('.')))
+        if base.__module__ in ("builtins", "enum") or getattr(self.module, base.__name__, None) is base:
+            return not base.__name__.startswith("_")
+        return base.__module__.startswith("penstock") and not any(
+            part.startswith("_") for part in (base.__module__ + "." + base.__name__).split(".")
+        )
 
     def _base(self, base):
         """The name of a base in this stub; '' for object."""
         if base is object:
-            return ''
-        if base.__module__ == 'builtins':
-            arguments = {dict: '[Any, Any]', list: '[Any]', set: '[Any]', tuple: '[Any, ...]'}
-            return base.__name__ + arguments.get(base, '')
-        if getattr(self.module, base.__name__, None) is not base or base.__module__ == 'enum':
+            return ""
+        if base.__module__ == "builtins":
+            arguments = {dict: "[Any, Any]", list: "[Any]", set: "[Any]", tuple: "[Any, ...]"}
+            return base.__name__ + arguments.get(base, "")
+        if getattr(self.module, base.__name__, None) is not base or base.__module__ == "enum":
             self.imports.add((base.__module__, base.__name__, base.__name__))
         return base.__name__
 
     def _member(self, member, value):
         if isinstance(value, staticmethod):
-            return '    @staticmethod\n' + self._function(member, value.__func__, '    ', skip_self=False)
+            return "    @staticmethod\n" + self._function(member, value.__func__, "    ", skip_self=False)
         if isinstance(value, classmethod):
-            return '    @classmethod\n' + self._function(member, value.__func__, '    ')
+            return "    @classmethod\n" + self._function(member, value.__func__, "    ")
         if isinstance(value, property):
-            text = '    @property\n    def %s(self) -> Any: ...' % member
+            text = f"    @property\n    def {member}(self) -> Any: ..."
             if value.fset is not None:
-                text += '\n    @%s.setter\n    def %s(self, value: Any) -> None: ...' % (member, member)
+                text += f"\n    @{member}.setter\n    def {member}(self, value: Any) -> None: ..."
             return text
         if inspect.isfunction(value):
-            return self._function(member, value, '    ')
+            return self._function(member, value, "    ")
         if inspect.isclass(value):
-            return '    %s: type[Any]' % member
+            return f"    {member}: type[Any]"
         if isinstance(value, enum.Enum):
-            return '    %s = %r' % (member, value.value)
-        return '    %s: Any' % member
+            return f"    {member} = {value.value!r}"
+        return f"    {member}: Any"
 
     def _function(self, name, function, indent, documentation=None, skip_self=True):
-        text = inspect.cleandoc(function.__doc__ or '') if documentation is None else documentation
-        types = dict(re.findall(r'(?m)^    (\w+) \(([^)]*)\):', text))
-        returned = re.search(r'(?m)^Returns:\n    ([^:\n]+): ', text)
+        text = inspect.cleandoc(function.__doc__ or "") if documentation is None else documentation
+        types = dict(re.findall(r"(?m)^    (\w+) \(([^)]*)\):", text))
+        returned = re.search(r"(?m)^Returns:\n    ([^:\n]+): ", text)
         parts = []
         parameters = list(inspect.signature(function).parameters.values())
         for i, parameter in enumerate(parameters):
             if i == 0 and indent and skip_self and parameter.kind == parameter.POSITIONAL_OR_KEYWORD:
                 parts.append(parameter.name)
                 continue
-            kind = {parameter.VAR_POSITIONAL: '*', parameter.VAR_KEYWORD: '**'}.get(parameter.kind, '')
-            if parameter.kind == parameter.KEYWORD_ONLY and '*' not in ''.join(p for p in parts if p.startswith('*')):
-                parts.append('*')
-            declared = 'Any' if kind else self._type(types.get(parameter.name))
+            kind = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            if parameter.kind == parameter.KEYWORD_ONLY and "*" not in "".join(p for p in parts if p.startswith("*")):
+                parts.append("*")
+            declared = "Any" if kind else self._type(types.get(parameter.name))
             optional = parameter.default is not parameter.empty
-            if optional and parameter.default is None and declared != 'Any' and 'None' not in declared.split(' | '):
-                declared += ' | None'
-            parts.append('%s%s: %s%s' % (kind, parameter.name, declared, ' = ...' if optional else ''))
-        result = 'None' if name == '__init__' else self._type(returned[1] if returned else None)
-        return '%sdef %s(%s) -> %s: ...' % (indent, name, ', '.join(parts), result)
+            if optional and parameter.default is None and declared != "Any" and "None" not in declared.split(" | "):
+                declared += " | None"
+            parts.append(f"{kind}{parameter.name}: {declared}{' = ...' if optional else ''}")
+        result = "None" if name == "__init__" else self._type(returned[1] if returned else None)
+        return f"{indent}def {name}({', '.join(parts)}) -> {result}: ..."
 
     def _type(self, text):
         """A docstring's type as a type for mypy."""
         if text is None:
-            return 'Any'
+            return "Any"
         made = []
         for word in self._alternatives(text):
             found = GENERIC.match(word)
             if found:
-                made.append('%s[%s]' % (found[1], self._type(found[2])))
+                made.append(f"{found[1]}[{self._type(found[2])}]")
             elif word in OURS:
                 if OURS[word] != self.name:
                     self.imports.add((OURS[word], word, word))
@@ -189,45 +208,45 @@ class Stub:
             elif word in TYPES:
                 made.append(TYPES[word])
             else:
-                return 'Any'
-        return 'Any' if 'Any' in made else ' | '.join(dict.fromkeys(made))
+                return "Any"
+        return "Any" if "Any" in made else " | ".join(dict.fromkeys(made))
 
     @staticmethod
     def _alternatives(text):
         """The parts of 'int | list[int | None]' outside of brackets."""
-        parts, depth = [''], 0
+        parts, depth = [""], 0
         for character in text:
-            depth += (character == '[') - (character == ']')
-            if character == '|' and depth == 0:
-                parts.append('')
+            depth += (character == "[") - (character == "]")
+            if character == "|" and depth == 0:
+                parts.append("")
             else:
                 parts[-1] += character
         return [part.strip() for part in parts]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--check', action='store_true', help='write nothing; exit code 1 if a stub is out of date')
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a stub is out of date")
     check = parser.parse_args().check
     stale, wanted = [], set()
     for name, module in public_modules():
         source = pathlib.Path(module.__file__)
-        path = PACKAGE.joinpath(*name.split('.')[1:])
-        path = path / '__init__.pyi' if source.name == '__init__.py' else path.with_suffix('.pyi')
+        path = PACKAGE.joinpath(*name.split(".")[1:])
+        path = path / "__init__.pyi" if source.name == "__init__.py" else path.with_suffix(".pyi")
         wanted.add(path)
         text = Stub(name, module).text()
         if not path.exists() or path.read_text() != text:
             stale.append(path)
             if not check:
                 path.write_text(text)
-    for path in set(PACKAGE.rglob('*.pyi')) - wanted:
+    for path in set(PACKAGE.rglob("*.pyi")) - wanted:
         stale.append(path)
         if not check:
             path.unlink()
     for path in sorted(stale):
-        print('%s %s' % ('out of date:' if check else 'wrote', path.relative_to(ROOT)))
+        print(f"{'out of date:' if check else 'wrote'} {path.relative_to(ROOT)}")
     return 1 if check and stale else 0
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     sys.exit(main())

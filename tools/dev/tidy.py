@@ -17,8 +17,16 @@ from defined_types import defined_types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = ["framework", "transpiler", "operators", "executor", "python", "tests", "tools"]
-AT_ROOT = {*SOURCE_FOLDERS, "CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md",
-           "ARCHITECTURE.md"}
+AT_ROOT = {
+    *SOURCE_FOLDERS,
+    "CMakeLists.txt",
+    "CMakePresets.json",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+}
 CODE = {".h", ".cc", ".cu", ".py", ".sh", ".proto", ".cmake"}
 
 WARN_LINES, MAX_LINES, MAX_FUNCTION_LINES, MAX_COLUMNS = 400, 800, 70, 110
@@ -39,8 +47,9 @@ SKIP = {"tools/dev/tidy.py"}
 
 
 def tracked():
-    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,
-                           check=True).stdout.split("\n")
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     return [pathlib.Path(name) for name in names if name and (ROOT / name).is_file()]
 
 
@@ -85,9 +94,13 @@ def check_folders(paths):
     for path in paths:
         if len(path.parts) == 1 and not path.name.startswith(".") and path.name not in AT_ROOT:
             yield "error", f"{path}: does not belong at the root"
-    folders = {path.parent for path in paths if path.suffix in {".h", ".cc"} and path.parts[0] not in {"tests", "python"}}
+    folders = {
+        path.parent for path in paths if path.suffix in {".h", ".cc"} and path.parts[0] not in {"tests", "python"}
+    }
     for folder in sorted(folders):
-        if not any((ROOT / parent / "README.md").is_file() for parent in (folder, folder.parent) if parent != pathlib.Path(".")):
+        if not any(
+            (ROOT / parent / "README.md").is_file() for parent in (folder, folder.parent) if parent != pathlib.Path(".")
+        ):
             yield "error", f"{folder}: no README.md"
 
 

@@ -13,7 +13,7 @@ import sys
 
 from penstock._src.base.errors import state_error
 
-__all__ = ['install', 'path']
+__all__ = ["install", "path"]
 
 
 def path():
@@ -26,12 +26,12 @@ def path():
         import penstock.compat
         assert penstock.compat.path().endswith('alias')
     """
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), 'alias')
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "alias")
 
 
 def environment(variables):
     """Returns a copy of `variables` in which new Python processes find the alias."""
-    folders = [folder for folder in variables.get('PYTHONPATH', '').split(os.pathsep) if folder not in ('', path())]
+    folders = [folder for folder in variables.get("PYTHONPATH", "").split(os.pathsep) if folder not in ("", path())]
     return dict(variables, PYTHONPATH=os.pathsep.join([path()] + folders))
 
 
@@ -49,15 +49,18 @@ def install():
         import paddle
         assert paddle.fluid is fluid
     """
-    loaded = sys.modules.get('paddle')
+    loaded = sys.modules.get("paddle")
     if loaded is not None and not _is_ours(loaded):
-        raise state_error('E-compat-paddle-loaded', 'compat: another paddle is imported already, from %s' %
-                          (getattr(loaded, '__file__', None) or 'an unknown place'),
-                          'call penstock.compat.install() before the first import of paddle')
+        raise state_error(
+            "E-compat-paddle-loaded",
+            "compat: another paddle is imported already, from "
+            f"{getattr(loaded, '__file__', None) or 'an unknown place'}",
+            "call penstock.compat.install() before the first import of paddle",
+        )
     if path() not in sys.path:
         sys.path.insert(0, path())
-    os.environ['PYTHONPATH'] = environment(os.environ)['PYTHONPATH']
+    os.environ["PYTHONPATH"] = environment(os.environ)["PYTHONPATH"]
 
 
 def _is_ours(module):
-    return os.path.dirname(os.path.abspath(getattr(module, '__file__', None) or '')) == os.path.join(path(), 'paddle')
+    return os.path.dirname(os.path.abspath(getattr(module, "__file__", None) or "")) == os.path.join(path(), "paddle")

@@ -17,7 +17,7 @@ class FetchedArray(numpy.ndarray):
 
     def _only(self):
         if self.size != 1:
-            raise TypeError('only an array of one element converts to a number, not one of shape %s' % (self.shape,))
+            raise TypeError(f"only an array of one element converts to a number, not one of shape {self.shape}")
         return self.item()
 
     def __float__(self):
@@ -32,7 +32,7 @@ class FetchedArray(numpy.ndarray):
 
 def _numpy_converts():
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')    # the conversion is deprecated since NumPy 1.25
+        warnings.simplefilter("ignore")  # the conversion is deprecated since NumPy 1.25
         try:
             return float(numpy.ones(1)) == 1.0
         except TypeError:

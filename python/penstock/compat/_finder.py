@@ -5,7 +5,7 @@ import importlib.abc
 import importlib.util
 import sys
 
-THEIRS, OURS = 'paddle.fluid', 'penstock.fluid'
+THEIRS, OURS = "paddle.fluid", "penstock.fluid"
 
 
 def install():
@@ -22,23 +22,22 @@ def share_loaded():
     registered before it is imported.
     """
     for name, module in list(sys.modules.items()):
-        if name == OURS or name.startswith(OURS + '.'):
-            sys.modules.setdefault(THEIRS + name[len(OURS):], module)
+        if name == OURS or name.startswith(OURS + "."):
+            sys.modules.setdefault(THEIRS + name[len(OURS) :], module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-
     def find_spec(self, name, path=None, target=None):
-        if name != THEIRS and not name.startswith(THEIRS + '.'):
+        if name != THEIRS and not name.startswith(THEIRS + "."):
             return None
-        ours = OURS + name[len(THEIRS):]
+        ours = OURS + name[len(THEIRS) :]
         try:
             module = importlib.import_module(ours)
         except ModuleNotFoundError as error:
-            if error.name is None or not (ours + '.').startswith(error.name + '.'):
-                raise    # the module exists, but a module that it imports does not
+            if error.name is None or not (ours + ".").startswith(error.name + "."):
+                raise  # the module exists, but a module that it imports does not
             return None
-        return importlib.util.spec_from_loader(name, _Loaded(module), is_package='__path__' in vars(module))
+        return importlib.util.spec_from_loader(name, _Loaded(module), is_package="__path__" in vars(module))
 
 
 class _Loaded(importlib.abc.Loader):
@@ -52,5 +51,5 @@ class _Loaded(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec    # Python has just replaced it by the spec of the other name
+        module.__spec__ = self._spec  # Python has just replaced it by the spec of the other name
         share_loaded()

@@ -13,11 +13,27 @@ import numpy
 
 # NumPy's old names; those of the first group were Python's own types.
 _NUMPY_NAMES = dict(
-    {name: getattr(builtins, name) for name in ('bool', 'int', 'float', 'complex', 'object', 'str')},
-    long=int, unicode=str, float_=numpy.float64, complex_=numpy.complex128, unicode_=numpy.str_, string_=numpy.bytes_,
-    Inf=numpy.inf, Infinity=numpy.inf, infty=numpy.inf, NaN=numpy.nan, NAN=numpy.nan, product=numpy.prod,
-    cumproduct=numpy.cumprod, sometrue=numpy.any, alltrue=numpy.all, row_stack=numpy.vstack, round_=numpy.round,
-    asscalar=lambda a: a.item(), in1d=lambda a, b, *rest, **more: numpy.isin(a, b, *rest, **more).ravel())
+    {name: getattr(builtins, name) for name in ("bool", "int", "float", "complex", "object", "str")},
+    long=int,
+    unicode=str,
+    float_=numpy.float64,
+    complex_=numpy.complex128,
+    unicode_=numpy.str_,
+    string_=numpy.bytes_,
+    Inf=numpy.inf,
+    Infinity=numpy.inf,
+    infty=numpy.inf,
+    NaN=numpy.nan,
+    NAN=numpy.nan,
+    product=numpy.prod,
+    cumproduct=numpy.cumprod,
+    sometrue=numpy.any,
+    alltrue=numpy.all,
+    row_stack=numpy.vstack,
+    round_=numpy.round,
+    asscalar=lambda a: a.item(),
+    in1d=lambda a, b, *rest, **more: numpy.isin(a, b, *rest, **more).ravel(),
+)
 
 
 def _give(module, **names):
@@ -35,8 +51,8 @@ def install():
     _give_pillow()
     if sys.version_info >= (3, 11):
         random.Random.sample = _sampling_sets(random.Random.sample)
-        random.sample = random.sample.__self__.sample    # the method of the generator that the module's functions use
-    if 'newshape' not in inspect.signature(numpy.reshape).parameters:
+        random.sample = random.sample.__self__.sample  # the method of the generator that the module's functions use
+    if "newshape" not in inspect.signature(numpy.reshape).parameters:
         numpy.reshape = _reshape_by_old_name(numpy.reshape)
     _give(collections, **{name: getattr(collections.abc, name) for name in collections.abc.__all__})
 

@@ -11,9 +11,12 @@ def static_rnn(g, x):
     start = L.fc(x, size) if boot else None
     with rnn.step():
         step = rnn.step_input(steps)
-        memory = rnn.memory(init=start) if boot else rnn.memory(shape=[-1, size], batch_ref=step,
-                                                                 init_value=dice.pick([0.0, 0.1]))
-        new = L.fc([step, memory], size, act=dice.pick(['tanh', 'relu']), bias_attr=attributes.bias(g))
+        memory = (
+            rnn.memory(init=start)
+            if boot
+            else rnn.memory(shape=[-1, size], batch_ref=step, init_value=dice.pick([0.0, 0.1]))
+        )
+        new = L.fc([step, memory], size, act=dice.pick(["tanh", "relu"]), bias_attr=attributes.bias(g))
         rnn.update_memory(memory, new)
         rnn.step_output(new)
         if dice.chance(0.2):
@@ -25,13 +28,15 @@ def static_rnn(g, x):
 
 def cond(g, x):
     L, dice, size = g.L, g.dice, int(x.shape[-1])
-    predicate = dice.pick([
-        lambda: L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 0.3)),
-        lambda: L.greater_than(L.mean(x), L.fill_constant([1], 'float32', 0.1)),
-    ])()
+    predicate = dice.pick(
+        [
+            lambda: L.less_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.3)),
+            lambda: L.greater_than(L.mean(x), L.fill_constant([1], "float32", 0.1)),
+        ]
+    )()
     kind = dice.between(0, 2)
     if kind == 0:
-        return L.cond(predicate, lambda: L.fc(x, size, act='tanh'), lambda: L.scale(x, 0.5))
+        return L.cond(predicate, lambda: L.fc(x, size, act="tanh"), lambda: L.scale(x, 0.5))
     if kind == 1:
         factor = g.vector(size)
         return L.cond(predicate, lambda: L.elementwise_mul(x, factor), lambda: L.relu(x) + x)
@@ -41,21 +46,21 @@ def cond(g, x):
 
 def cases(g, x):
     L, dice = g.L, g.dice
-    small = L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 0.0))
-    large = L.greater_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 1.0))
+    small = L.less_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
+    large = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", 1.0))
     if dice.chance(0.5):
         return L.case([(small, lambda: L.tanh(x)), (large, lambda: L.scale(x, 0.1))], default=lambda: L.relu(x))
-    index = L.cast(small, 'int32')
+    index = L.cast(small, "int32")
     return L.switch_case(index, {0: lambda: L.tanh(x), 1: lambda: x * 0.5}, default=lambda: L.relu(x))
 
 
 def looped(g, x):
     """A While over an array, as a loop that is unrolled at run time."""
     L, dice = g.L, g.dice
-    i = L.zeros(shape=[1], dtype='int64')
+    i = L.zeros(shape=[1], dtype="int64")
     i.stop_gradient = True
     array = L.array_write(x, i)
-    limit = L.fill_constant(shape=[1], dtype='int64', value=dice.between(2, 3))
+    limit = L.fill_constant(shape=[1], dtype="int64", value=dice.between(2, 3))
     limit.stop_gradient = True
     condition = L.less_than(i, limit)
     weight = g.matrix(int(x.shape[-1]), int(x.shape[-1])) if dice.chance(0.5) else None
@@ -72,17 +77,17 @@ def looped(g, x):
 def while_loop(g, x):
     """A loop that only counts: its results have no gradient."""
     L = g.L
-    i = L.fill_constant([1], 'int64', 0)
-    ten = L.fill_constant([1], 'int64', g.dice.between(2, 4))
+    i = L.fill_constant([1], "int64", 0)
+    ten = L.fill_constant([1], "int64", g.dice.between(2, 4))
     (count,) = L.while_loop(lambda i: L.less_than(i, ten), lambda i: [i + 1], [i])
-    factor = L.cast(count, 'float32')
+    factor = L.cast(count, "float32")
     factor.stop_gradient = True
     return L.elementwise_mul(x, factor)
 
 
 def if_else(g, x):
     L, size = g.L, int(x.shape[-1])
-    limit = L.fill_constant_batch_size_like(x, [-1, 1], 'float32', 0.0)
+    limit = L.fill_constant_batch_size_like(x, [-1, 1], "float32", 0.0)
     branches = L.IfElse(L.less_than(L.reduce_mean(x, dim=1, keep_dim=True), limit))
     with branches.true_block():
         one = branches.input(x)
@@ -95,13 +100,13 @@ def if_else(g, x):
 
 def switched(g, x):
     L, dice = g.L, g.dice
-    scale = L.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=dice.chance(0.5))
-    small = L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 0.0))
+    scale = L.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=dice.chance(0.5))
+    small = L.less_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
     with L.Switch() as switch:
         with switch.case(small):
-            L.assign(L.fill_constant([1], 'float32', 0.5), scale)
+            L.assign(L.fill_constant([1], "float32", 0.5), scale)
         with switch.default():
-            L.assign(L.fill_constant([1], 'float32', 2.0), scale)
+            L.assign(L.fill_constant([1], "float32", 2.0), scale)
     return L.elementwise_mul(x, scale)
 
 

@@ -16,16 +16,16 @@ class Generator:
     def __init__(self, fluid, seed):
         self.fluid, self.L, self.dice = fluid, fluid.layers, Dice(seed)
         self.main, self.startup = fluid.default_main_program(), fluid.default_startup_program()
-        self.shared = {}     # shape key -> [(name, attr)]
+        self.shared = {}  # shape key -> [(name, attr)]
         self.feeds = []
-        self.sparse = self.distributed = False    # whether it has sparse and distributed tables
+        self.sparse = self.distributed = False  # whether it has sparse and distributed tables
         self._names = 0
         self._rows = []
 
     # Called by layers.
     def fresh(self, prefix):
         self._names += 1
-        return '%s_%d' % (prefix, self._names)
+        return f"{prefix}_{self._names}"
 
     def width(self):
         return self.dice.pick([2, 4, 6, 8, 8, 16, 33])
@@ -33,7 +33,7 @@ class Generator:
     def weighted(self, choices):
         return self.dice.pick([one for one, weight in choices for _ in range(weight)])
 
-    def data(self, name, shape, dtype='float32', lod_level=0):
+    def data(self, name, shape, dtype="float32", lod_level=0):
         name = self.fresh(name)
         self.feeds.append(name)
         kind = self.dice.between(0, 3)
@@ -41,21 +41,22 @@ class Generator:
             made = self.fluid.data(name, [None] + shape, dtype)
         else:
             made = self.L.data(name, shape=shape, dtype=dtype, lod_level=lod_level)
-        if self.dice.chance(0.03) and dtype == 'float32':
+        if self.dice.chance(0.03) and dtype == "float32":
             made.stop_gradient = False
         if self.dice.chance(0.02):
             made.persistable = True
         return made
 
-    def ids(self, most, lod_level=0, name='ids'):
-        return self.data(name, [1], 'int64', lod_level)
+    def ids(self, most, lod_level=0, name="ids"):
+        return self.data(name, [1], "int64", lod_level)
 
     def vector(self, size):
-        return self.L.create_parameter([size], 'float32', attr=attributes.plain(self, ('vector', size)),
-                                       is_bias=self.dice.chance(0.2))
+        return self.L.create_parameter(
+            [size], "float32", attr=attributes.plain(self, ("vector", size)), is_bias=self.dice.chance(0.2)
+        )
 
     def matrix(self, rows, size):
-        return self.L.create_parameter([rows, size], 'float32', attr=attributes.plain(self, ('matrix', rows, size)))
+        return self.L.create_parameter([rows, size], "float32", attr=attributes.plain(self, ("matrix", rows, size)))
 
     def rows(self, size=None):
         """Earlier rows, or those of a new input; of the given width, if any."""
@@ -64,7 +65,7 @@ class Generator:
             return self.dice.pick(fitting)
         if self._rows and self.dice.chance(0.5):
             return self.L.fc(self.dice.pick(self._rows), size or self.width())
-        return self.data('x', [size or self.width()])
+        return self.data("x", [size or self.width()])
 
     # The program.
     def build(self):
@@ -91,7 +92,7 @@ class Generator:
     def _tower(self):
         kind = self.dice.between(0, 9)
         if kind < 4:
-            return self.data('x', [self.width()])
+            return self.data("x", [self.width()])
         if kind < 6:
             return images.rows(self)
         if kind < 9:
@@ -102,7 +103,7 @@ class Generator:
         x = self.dice.pick(self._rows)
         layers = control.LAYERS if self.dice.chance(0.15) else dense.LAYERS
         if self.dice.chance(0.05):
-            with self.fluid.name_scope(self.fresh('scope')):
+            with self.fluid.name_scope(self.fresh("scope")):
                 made = self.weighted(layers)(self, x)
         else:
             made = self.weighted(layers)(self, x)

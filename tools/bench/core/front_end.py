@@ -11,25 +11,25 @@ import os
 import sys
 import time
 
-fluid = importlib.import_module(os.environ['FLUID_MODULE'])
+fluid = importlib.import_module(os.environ["FLUID_MODULE"])
 
 
 def build(params):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
-        x = fluid.data('x', [None, 8])
-        y = fluid.data('y', [None, 1], dtype='int64')
+        x = fluid.data("x", [None, 8])
+        y = fluid.data("y", [None, 1], dtype="int64")
         hidden = x
         for _ in range(params // 2 - 1):
-            hidden = fluid.layers.fc(hidden, 8, act='relu')
-        cost = fluid.layers.cross_entropy(fluid.layers.fc(hidden, 8, act='softmax'), y)
+            hidden = fluid.layers.fc(hidden, 8, act="relu")
+        cost = fluid.layers.cross_entropy(fluid.layers.fc(hidden, 8, act="softmax"), y)
         fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(cost))
     return main, startup
 
 
 def transpiler(main, startup, addresses):
     t = fluid.DistributeTranspiler()
-    t.transpile(0, program=main, pservers=','.join(addresses), trainers=2, startup_program=startup)
+    t.transpile(0, program=main, pservers=",".join(addresses), trainers=2, startup_program=startup)
     return t
 
 
@@ -46,8 +46,8 @@ def all_roles(main, startup, addresses):
 
 def main():
     params, pservers, repeats = (int(argument) for argument in sys.argv[1:4])
-    addresses = ['127.0.0.1:%d' % (6000 + i) for i in range(pservers)]
-    best = {'all_s': float('inf'), 'all_cpu_s': float('inf'), 'op_us': float('inf')}
+    addresses = [f"127.0.0.1:{6000 + i}" for i in range(pservers)]
+    best = {"all_s": float("inf"), "all_cpu_s": float("inf"), "op_us": float("inf")}
 
     def note(name, value):
         best[name] = min(best[name], value)
@@ -55,13 +55,13 @@ def main():
     for _ in range(repeats):
         cpu_begin = time.process_time()
         program, startup = build(params)
-        note('op_us', (time.process_time() - cpu_begin) / len(program.global_block().ops) * 1e6)
+        note("op_us", (time.process_time() - cpu_begin) / len(program.global_block().ops) * 1e6)
         begin, cpu_begin = time.perf_counter(), time.process_time()
         all_roles(program, startup, addresses)
-        note('all_s', time.perf_counter() - begin)
-        note('all_cpu_s', time.process_time() - cpu_begin)
+        note("all_s", time.perf_counter() - begin)
+        note("all_cpu_s", time.process_time() - cpu_begin)
     print(json.dumps(best))
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

@@ -27,37 +27,38 @@ def cpu_seconds(processes):
 def calls_of_step(program):
     """The number of tensors that a trainer pushes and pulls per step."""
     ops = program.global_block().ops
-    return (sum(len(op.input('X')) for op in ops if op.type == 'send') +
-            sum(len(op.output('Out')) for op in ops if op.type == 'recv'))
+    return sum(len(op.input("X")) for op in ops if op.type == "send") + sum(
+        len(op.output("Out")) for op in ops if op.type == "recv"
+    )
 
 
 def measure(run, config):
     processes = json.loads(sys.stdin.readline())
-    for step in range(config['warm']):
+    for step in range(config["warm"]):
         run(step)
     step_ms, before = [], cpu_seconds(processes)
-    for step in range(config['steps']):
+    for step in range(config["steps"]):
         began = time.perf_counter()
         loss = run(step)
         step_ms.append(1e3 * (time.perf_counter() - began))
     after = cpu_seconds(processes)
-    return {'step_ms': step_ms, 'cpu_s': [b - a for a, b in zip(before, after)], 'loss': float(np.ravel(loss[0])[0])}
+    return {"step_ms": step_ms, "cpu_s": [b - a for a, b in zip(before, after)], "loss": float(np.ravel(loss[0])[0])}
 
 
 def main():
     config = json.loads(sys.argv[1])
-    fluid = importlib.import_module(config['module'])
-    index, sync = config['index'], config['mode'] == 'sync'
-    loss, feeds = models.build(fluid, config['model'], config['size'], 7 + index, config.get('compute_s'))
-    moved = models.bytes_of_step(fluid.default_main_program(), config['model'])
+    fluid = importlib.import_module(config["module"])
+    index, sync = config["index"], config["mode"] == "sync"
+    loss, feeds = models.build(fluid, config["model"], config["size"], 7 + index, config.get("compute_s"))
+    moved = models.bytes_of_step(fluid.default_main_program(), config["model"])
     exe = fluid.Executor(fluid.CPUPlace())
     program = fluid.default_main_program()
     meet = None
-    if config['mode'] == 'alone':
+    if config["mode"] == "alone":
         meet = meeting(config)
     else:
         program = transpiled(fluid, config, sync)
-        if config['role'] == 'pserver':
+        if config["role"] == "pserver":
             exe.run(program[1])
             exe.run(program[0])
             return
@@ -73,44 +74,51 @@ def main():
 
     result = measure(run, config)
     result.update(bytes=moved, calls=calls_of_step(program))
-    print('RESULT ' + json.dumps(result), flush=True)
+    print("RESULT " + json.dumps(result), flush=True)
     sys.stdin.read()
     exe.close()
 
 
 def meeting(config):
     """Returns a function that waits for all trainers."""
-    endpoints = config['trainer_endpoints']
-    os.environ.update(PADDLE_TRAINER_ID=str(config['index']), PADDLE_TRAINER_ENDPOINTS=','.join(endpoints),
-                      PADDLE_CURRENT_ENDPOINT=endpoints[config['index']], PADDLE_TRAINERS_NUM=str(len(endpoints)))
-    hvd = importlib.import_module('penstock.hvd')
+    endpoints = config["trainer_endpoints"]
+    os.environ.update(
+        PADDLE_TRAINER_ID=str(config["index"]),
+        PADDLE_TRAINER_ENDPOINTS=",".join(endpoints),
+        PADDLE_CURRENT_ENDPOINT=endpoints[config["index"]],
+        PADDLE_TRAINERS_NUM=str(len(endpoints)),
+    )
+    hvd = importlib.import_module("penstock.hvd")
     hvd.init()
     return hvd.barrier
 
 
 def transpiled(fluid, config, sync):
     """The program of a trainer, or the program and the startup program of a pserver."""
-    index = config['index']
+    index = config["index"]
     settings = fluid.DistributeTranspilerConfig()
-    if 'chunk_bytes' in config:
-        settings.chunk_bytes = config['chunk_bytes']
-    if config['mode'] == 'hybrid':
-        settings.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
-    elif config['mode'] == 'collective':
-        settings.mode, settings.collective_mode = 'collective', 'grad_allreduce'
+    if "chunk_bytes" in config:
+        settings.chunk_bytes = config["chunk_bytes"]
+    if config["mode"] == "hybrid":
+        settings.exchange = {"dense": "allreduce", "sparse": "pserver"}
+    elif config["mode"] == "collective":
+        settings.mode, settings.collective_mode = "collective", "grad_allreduce"
     else:
         settings.sync_mode = sync
-    rings = config['mode'] in ('hybrid', 'collective')
+    rings = config["mode"] in ("hybrid", "collective")
     t = fluid.DistributeTranspiler(config=settings)
-    trainer = index if config['role'] == 'trainer' else 0
-    t.transpile(trainer, pservers=','.join(config['endpoints']),
-                trainers=','.join(config['trainer_endpoints']) if rings else config['trainers'],
-                sync_mode=None if rings else sync,
-                current_endpoint=config['trainer_endpoints'][trainer] if rings else '127.0.0.1:6174')
-    if config['role'] == 'pserver':
-        return t.get_pserver_programs(config['endpoints'][index])
+    trainer = index if config["role"] == "trainer" else 0
+    t.transpile(
+        trainer,
+        pservers=",".join(config["endpoints"]),
+        trainers=",".join(config["trainer_endpoints"]) if rings else config["trainers"],
+        sync_mode=None if rings else sync,
+        current_endpoint=config["trainer_endpoints"][trainer] if rings else "127.0.0.1:6174",
+    )
+    if config["role"] == "pserver":
+        return t.get_pserver_programs(config["endpoints"][index])
     return t.get_trainer_program()
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

@@ -15,44 +15,43 @@ torch_models.py has the same models with the same arithmetic. Runs under Python 
 
 import collections
 
-import numpy as np
-
-BATCHES = {'lenet': 64, 'resnet20': 64, 'resnet50': 8, 'transformer': 16, 'lstm': 32, 'word2vec': 100}
-WORDS, VOCABULARY = 80, 10000           # of lstm
-LENGTH, WIDTH, HEADS, HIDDEN = 64, 256, 4, 1024     # of transformer
-CONTEXT, DICTIONARY = 4, 2073           # of word2vec
+BATCHES = {"lenet": 64, "resnet20": 64, "resnet50": 8, "transformer": 16, "lstm": 32, "word2vec": 100}
+WORDS, VOCABULARY = 80, 10000  # of lstm
+LENGTH, WIDTH, HEADS, HIDDEN = 64, 256, 4, 1024  # of transformer
+CONTEXT, DICTIONARY = 4, 2073  # of word2vec
 RATE = 0.001
 
-IMAGES = {'lenet': (1, 28, 10), 'resnet20': (3, 32, 10), 'resnet50': (3, 224, 1000)}  # channels, extent, classes
+IMAGES = {"lenet": (1, 28, 10), "resnet20": (3, 32, 10), "resnet50": (3, 224, 1000)}  # channels, extent, classes
 
 # The variables that are fed, and a function of a RandomState that returns their values for a new batch.
-Data = collections.namedtuple('Data', 'vars draw')
+Data = collections.namedtuple("Data", "vars draw")
 
 
 def images(fluid, batch, channels, extent, classes):
-    x = fluid.data('x', [None, channels, extent, extent])
-    y = fluid.data('y', [None, 1], dtype='int64')
+    x = fluid.data("x", [None, channels, extent, extent])
+    y = fluid.data("y", [None, 1], dtype="int64")
 
     def draw(random):
-        return [random.rand(batch, channels, extent, extent).astype('float32'), ids(random, classes, batch)]
+        return [random.rand(batch, channels, extent, extent).astype("float32"), ids(random, classes, batch)]
 
     return Data([x, y], draw)
 
 
 def ids(random, below, rows, columns=1):
-    return random.randint(0, below, (rows, columns)).astype('int64')
+    return random.randint(0, below, (rows, columns)).astype("int64")
 
 
 def sentences(fluid, batch):
-    x = fluid.data('x', [None, LENGTH], dtype='int64')
-    y = fluid.data('y', [None, 1], dtype='int64')
-    return Data([x, y], lambda random: [ids(random, VOCABULARY, batch, LENGTH),
-                                        ids(random, VOCABULARY, batch * LENGTH)])
+    x = fluid.data("x", [None, LENGTH], dtype="int64")
+    y = fluid.data("y", [None, 1], dtype="int64")
+    return Data(
+        [x, y], lambda random: [ids(random, VOCABULARY, batch, LENGTH), ids(random, VOCABULARY, batch * LENGTH)]
+    )
 
 
 def sequences(fluid, batch, changing):
-    x = fluid.data('x', [None, 1], dtype='int64', lod_level=1)
-    y = fluid.data('y', [None, 1], dtype='int64')
+    x = fluid.data("x", [None, 1], dtype="int64", lod_level=1)
+    y = fluid.data("y", [None, 1], dtype="int64")
 
     def draw(random):
         lengths = random.randint(WORDS // 2, WORDS + WORDS // 2 + 1, batch) if changing else [WORDS] * batch
@@ -64,8 +63,8 @@ def sequences(fluid, batch, changing):
 
 
 def contexts(fluid, batch):
-    words = [fluid.data('w%d' % i, [None, 1], dtype='int64') for i in range(CONTEXT)]
-    y = fluid.data('y', [None, 1], dtype='int64')
+    words = [fluid.data(f"w{i}", [None, 1], dtype="int64") for i in range(CONTEXT)]
+    y = fluid.data("y", [None, 1], dtype="int64")
     return Data([*words, y], lambda random: [ids(random, DICTIONARY, batch) for _ in range(CONTEXT + 1)])
 
 
@@ -73,17 +72,17 @@ def inputs(fluid, name, batch, changing=False):
     """changing: each batch of lstm has sequences of other lengths, WORDS in the mean."""
     if name in IMAGES:
         return images(fluid, batch, *IMAGES[name])
-    if name == 'lstm':
+    if name == "lstm":
         return sequences(fluid, batch, changing)
-    return {'transformer': sentences, 'word2vec': contexts}[name](fluid, batch)
+    return {"transformer": sentences, "word2vec": contexts}[name](fluid, batch)
 
 
 def classified(fluid, hidden, classes, labels):
-    probabilities = fluid.layers.fc(hidden, classes, act='softmax')
+    probabilities = fluid.layers.fc(hidden, classes, act="softmax")
     return fluid.layers.mean(fluid.layers.cross_entropy(probabilities, labels))
 
 
-def normalised(fluid, x, filters, size, stride=1, act='relu'):
+def normalised(fluid, x, filters, size, stride=1, act="relu"):
     """A convolution without bias, batch_norm, and an activation."""
     x = fluid.layers.conv2d(x, filters, size, stride=stride, padding=(size - 1) // 2, bias_attr=False)
     return fluid.layers.batch_norm(x, act=act)
@@ -92,9 +91,10 @@ def normalised(fluid, x, filters, size, stride=1, act='relu'):
 def lenet(fluid, x, y):
     hidden = x
     for filters in (20, 50):
-        hidden = fluid.nets.simple_img_conv_pool(hidden, filter_size=5, num_filters=filters, pool_size=2, pool_stride=2,
-                                                 act='relu')
-    hidden = fluid.layers.fc(hidden, 500, act='relu')
+        hidden = fluid.nets.simple_img_conv_pool(
+            hidden, filter_size=5, num_filters=filters, pool_size=2, pool_stride=2, act="relu"
+        )
+    hidden = fluid.layers.fc(hidden, 500, act="relu")
     return classified(fluid, hidden, 10, y)
 
 
@@ -107,12 +107,15 @@ def added(fluid, main, shortcut, channels, filters, stride):
 
 def strides(blocks):
     """(filters, stride) of each block: as many blocks in each stage as `blocks` says; stages double the filters."""
-    return [(1 << stage, 2 if stage > 0 and block == 0 else 1)
-            for stage, count in enumerate(blocks) for block in range(count)]
+    return [
+        (1 << stage, 2 if stage > 0 and block == 0 else 1)
+        for stage, count in enumerate(blocks)
+        for block in range(count)
+    ]
 
 
 def pooled(fluid, hidden):
-    return fluid.layers.pool2d(hidden, global_pooling=True, pool_type='avg')
+    return fluid.layers.pool2d(hidden, global_pooling=True, pool_type="avg")
 
 
 def resnet20(fluid, x, y):
@@ -126,7 +129,7 @@ def resnet20(fluid, x, y):
 
 
 def resnet50(fluid, x, y):
-    hidden = fluid.layers.pool2d(normalised(fluid, x, 64, 7, 2), 3, 'max', 2, 1)
+    hidden = fluid.layers.pool2d(normalised(fluid, x, 64, 7, 2), 3, "max", 2, 1)
     channels = 64
     for times, stride in strides([3, 4, 6, 3]):
         main = normalised(fluid, hidden, 64 * times, 1)
@@ -145,11 +148,11 @@ def encoder(fluid, hidden):
         return fluid.layers.fc(x, size, num_flatten_dims=2, act=act)
 
     query, key, value = [heads(layer(hidden, WIDTH)) for _ in range(3)]
-    scores = fluid.layers.matmul(query, key, transpose_y=True, alpha=(WIDTH // HEADS)**-0.5)
+    scores = fluid.layers.matmul(query, key, transpose_y=True, alpha=(WIDTH // HEADS) ** -0.5)
     mixed = fluid.layers.transpose(fluid.layers.matmul(fluid.layers.softmax(scores), value), [0, 2, 1, 3])
     mixed = layer(fluid.layers.reshape(mixed, [-1, LENGTH, WIDTH]), WIDTH)
     hidden = fluid.layers.layer_norm(fluid.layers.elementwise_add(hidden, mixed), begin_norm_axis=2)
-    wide = layer(layer(hidden, HIDDEN, 'relu'), WIDTH)
+    wide = layer(layer(hidden, HIDDEN, "relu"), WIDTH)
     return fluid.layers.layer_norm(fluid.layers.elementwise_add(hidden, wide), begin_norm_axis=2)
 
 
@@ -164,20 +167,28 @@ def transformer(fluid, x, y):
 def lstm(fluid, x, y):
     hidden = fluid.layers.embedding(x, [VOCABULARY, 128], is_sparse=True)
     hidden, _ = fluid.layers.dynamic_lstm(fluid.layers.fc(hidden, 4 * 128), 4 * 128, use_peepholes=False)
-    return classified(fluid, fluid.layers.sequence_pool(hidden, 'max'), 2, y)
+    return classified(fluid, fluid.layers.sequence_pool(hidden, "max"), 2, y)
 
 
 def word2vec(fluid, *words_and_next):
-    rows = [fluid.layers.embedding(word, [DICTIONARY, 32], is_sparse=True, param_attr='table')
-            for word in words_and_next[:-1]]
-    hidden = fluid.layers.fc(fluid.layers.concat(rows, axis=1), 256, act='sigmoid')
+    rows = [
+        fluid.layers.embedding(word, [DICTIONARY, 32], is_sparse=True, param_attr="table")
+        for word in words_and_next[:-1]
+    ]
+    hidden = fluid.layers.fc(fluid.layers.concat(rows, axis=1), 256, act="sigmoid")
     return classified(fluid, hidden, DICTIONARY, words_and_next[-1])
 
 
 def minimized(fluid, name, variables):
     """Builds the model on its inputs, and the ops that train it; returns the loss."""
-    make = {'lenet': lenet, 'resnet20': resnet20, 'resnet50': resnet50, 'transformer': transformer, 'lstm': lstm,
-            'word2vec': word2vec}[name]
+    make = {
+        "lenet": lenet,
+        "resnet20": resnet20,
+        "resnet50": resnet50,
+        "transformer": transformer,
+        "lstm": lstm,
+        "word2vec": word2vec,
+    }[name]
     loss = make(fluid, *variables)
     fluid.optimizer.SGD(RATE).minimize(loss)
     return loss

@@ -13,8 +13,8 @@ import importlib
 import json
 import sys
 
-import numpy as np
 import fluid_models
+import numpy as np
 import worker
 
 
@@ -24,26 +24,26 @@ def rows_of(value):
 
 def main():
     config = json.loads(sys.argv[1])
-    fluid = importlib.import_module(config['module'])
+    fluid = importlib.import_module(config["module"])
     imported_mb = worker.peak_mb()
     random = np.random.RandomState(7)
-    data = fluid_models.inputs(fluid, config['model'], config['batch'], config['feed'] == 'lengths')
+    data = fluid_models.inputs(fluid, config["model"], config["batch"], config["feed"] == "lengths")
     fixed = data.draw(random)
     loader = None
-    if config['feed'] == 'loader':
+    if config["feed"] == "loader":
         loader = fluid.io.DataLoader.from_generator(feed_list=data.vars, capacity=4, iterable=False)
         loader.set_batch_generator(lambda: iter(lambda: fixed, None), places=fluid.CPUPlace())
-    loss = fluid_models.minimized(fluid, config['model'], data.vars)
+    loss = fluid_models.minimized(fluid, config["model"], data.vars)
     program, executor = fluid.default_main_program(), fluid.Executor(fluid.CPUPlace())
     executor.run(fluid.default_startup_program())
 
     def prepare():
-        values = data.draw(random) if config['feed'] == 'lengths' else fixed
+        values = data.draw(random) if config["feed"] == "lengths" else fixed
         feed = {} if loader else {var.name: value for var, value in zip(data.vars, values)}
         return feed, rows_of(values[0])
 
     def step(feed):
-        value, = executor.run(program, feed=feed, fetch_list=[loss], use_program_cache=True)
+        (value,) = executor.run(program, feed=feed, fetch_list=[loss], use_program_cache=True)
         return np.ravel(value)[0]
 
     if loader:
@@ -53,5 +53,5 @@ def main():
         loader.reset()
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
 """The processes of tools/bench/models: workers that train on request, and a process that keeps a core busy.
 
-    with Worker('Penstock', command, environment, limit_s) as worker:
-        worker.ready                        # its READY figures, or None if it failed: worker.last_words()
-        worker.take(5)                      # the RESULT figures of 5 steps
+with Worker('Penstock', command, environment, limit_s) as worker:
+    worker.ready                        # its READY figures, or None if it failed: worker.last_words()
+    worker.take(5)                      # the RESULT figures of 5 steps
 """
 
 import contextlib
@@ -21,11 +21,17 @@ class Worker:
 
     def __init__(self, name, command, environment, limit_s):
         self.name, self.limit_s = name, limit_s
-        self.log = tempfile.TemporaryFile('w+')
-        kept = {key: value for key, value in os.environ.items() if not key.lower().endswith('_proxy')}
-        self.process = subprocess.Popen(command, env=dict(kept, **environment), text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.log)
-        self.ready = self.answer('READY')
+        self.log = tempfile.TemporaryFile("w+")
+        kept = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+        self.process = subprocess.Popen(
+            command,
+            env=dict(kept, **environment),
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+        )
+        self.ready = self.answer("READY")
 
     def __enter__(self):
         return self
@@ -41,20 +47,20 @@ class Worker:
         patience.start()
         try:
             for line in self.process.stdout:
-                if line.startswith(word + ' '):
-                    return json.loads(line[len(word):])
+                if line.startswith(word + " "):
+                    return json.loads(line[len(word) :])
         finally:
             patience.cancel()
         self.process.wait()
         return None
 
     def take(self, steps):
-        with contextlib.suppress(BrokenPipeError):    # the process has ended: answer() will return None
-            self.process.stdin.write(json.dumps({'steps': steps}) + '\n')
+        with contextlib.suppress(BrokenPipeError):  # the process has ended: answer() will return None
+            self.process.stdin.write(json.dumps({"steps": steps}) + "\n")
             self.process.stdin.flush()
-        figures = self.answer('RESULT')
+        figures = self.answer("RESULT")
         if figures is None:
-            raise RuntimeError('%s failed, or took more than %d s:\n%s' % (self.name, self.limit_s, self.last_words()))
+            raise RuntimeError(f"{self.name} failed, or took more than {self.limit_s} s:\n{self.last_words()}")
         self.settle()
         return figures
 
@@ -80,7 +86,8 @@ class BusyCore:
     def __init__(self):
         core = max(os.sched_getaffinity(0))
         self.process = subprocess.Popen(
-            [sys.executable, '-c', 'import os\nos.sched_setaffinity(0, [%d])\nwhile True:\n    pass' % core])
+            [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True:\n    pass"]
+        )
         self.stop()
 
     def go(self):

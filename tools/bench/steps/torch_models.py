@@ -5,19 +5,19 @@ An LSTM here takes the embedding itself, where dynamic_lstm takes its product wi
 
 import collections
 
+import fluid_models as same
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-import fluid_models as same
-
 # model(x) gives the scores whose cross_entropy with y is the loss.
-Built = collections.namedtuple('Built', 'model x y')
+Built = collections.namedtuple("Built", "model x y")
 
 
 def normalised(channels, filters, size, stride=1):
-    return nn.Sequential(nn.Conv2d(channels, filters, size, stride, (size - 1) // 2, bias=False),
-                         nn.BatchNorm2d(filters))
+    return nn.Sequential(
+        nn.Conv2d(channels, filters, size, stride, (size - 1) // 2, bias=False), nn.BatchNorm2d(filters)
+    )
 
 
 class Residual(nn.Module):
@@ -26,8 +26,9 @@ class Residual(nn.Module):
     def __init__(self, main, channels, filters, stride):
         super().__init__()
         self.main = main
-        self.shortcut = (normalised(channels, filters, 1, stride) if stride != 1 or channels != filters else
-                         nn.Identity())
+        self.shortcut = (
+            normalised(channels, filters, 1, stride) if stride != 1 or channels != filters else nn.Identity()
+        )
 
     def forward(self, x):
         return F.relu(self.main(x) + self.shortcut(x))
@@ -39,8 +40,18 @@ class Pooled(nn.Module):
 
 
 def lenet():
-    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(20, 50, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(800, 500),
+        nn.ReLU(),
+        nn.Linear(500, 10),
+    )
 
 
 def resnet20():
@@ -57,8 +68,13 @@ def resnet50():
     layers, channels = [normalised(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
     for times, stride in same.strides([3, 4, 6, 3]):
         filters = 64 * times
-        main = nn.Sequential(normalised(channels, filters, 1), nn.ReLU(), normalised(filters, filters, 3, stride),
-                             nn.ReLU(), normalised(filters, 4 * filters, 1))
+        main = nn.Sequential(
+            normalised(channels, filters, 1),
+            nn.ReLU(),
+            normalised(filters, filters, 3, stride),
+            nn.ReLU(),
+            normalised(filters, 4 * filters, 1),
+        )
         layers.append(Residual(main, channels, 4 * filters, stride))
         channels = 4 * filters
     return nn.Sequential(*layers, Pooled(), nn.Linear(2048, 1000))
@@ -117,15 +133,19 @@ class Word2vec(nn.Module):
 
 def build(name, batch, sparse):
     """sparse: gradients of lookups are sparse, which torch.compile cannot make."""
+
     def ids(below, *shape):
         return torch.randint(0, below, shape)
 
-    if name == 'transformer':
+    if name == "transformer":
         return Built(Transformer(), ids(same.VOCABULARY, batch, same.LENGTH), ids(same.VOCABULARY, batch * same.LENGTH))
-    if name == 'lstm':
+    if name == "lstm":
         return Built(Lstm(sparse), ids(same.VOCABULARY, batch, same.WORDS), ids(2, batch))
-    if name == 'word2vec':
+    if name == "word2vec":
         return Built(Word2vec(sparse), ids(same.DICTIONARY, batch, same.CONTEXT), ids(same.DICTIONARY, batch))
-    make, shape, classes = {'lenet': (lenet, (1, 28, 28), 10), 'resnet20': (resnet20, (3, 32, 32), 10),
-                            'resnet50': (resnet50, (3, 224, 224), 1000)}[name]
+    make, shape, classes = {
+        "lenet": (lenet, (1, 28, 28), 10),
+        "resnet20": (resnet20, (3, 32, 32), 10),
+        "resnet50": (resnet50, (3, 224, 224), 1000),
+    }[name]
     return Built(make(), torch.rand(batch, *shape), ids(classes, batch))

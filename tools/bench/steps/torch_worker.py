@@ -7,23 +7,22 @@ images and of the model.
 import json
 import sys
 
-import torch
-
 import fluid_models
+import torch
 import torch_models
 import worker
 
 
 def main():
     config = json.loads(sys.argv[1])
-    torch.set_num_threads(config['threads'])
+    torch.set_num_threads(config["threads"])
     torch.manual_seed(7)
     imported_mb = worker.peak_mb()
-    model, x, y = torch_models.build(config['model'], config['batch'], sparse=config['mode'] != 'compile')
-    if config['mode'] == 'channels_last':
+    model, x, y = torch_models.build(config["model"], config["batch"], sparse=config["mode"] != "compile")
+    if config["mode"] == "channels_last":
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), fluid_models.RATE)
-    run = torch.compile(model) if config['mode'] == 'compile' else model
+    run = torch.compile(model) if config["mode"] == "compile" else model
 
     def step(_):
         optimizer.zero_grad()
@@ -35,5 +34,5 @@ def main():
     worker.serve(lambda: (None, x.shape[0]), step, imported_mb)
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

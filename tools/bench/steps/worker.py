@@ -13,13 +13,13 @@ import time
 
 def peak_mb():
     """The peak resident memory of this process, MB."""
-    with open('/proc/self/status') as status:
-        line, = [line for line in status if line.startswith('VmHWM:')]
+    with open("/proc/self/status") as status:
+        (line,) = [line for line in status if line.startswith("VmHWM:")]
     return int(line.split()[1]) / 1024.0
 
 
 def say(word, **figures):
-    print('%s %s' % (word, json.dumps(figures)), flush=True)
+    print(f"{word} {json.dumps(figures)}", flush=True)
 
 
 def serve(prepare, step, imported_mb):
@@ -33,15 +33,15 @@ def serve(prepare, step, imported_mb):
     first_ms = 1e3 * (time.perf_counter() - began)
     for _ in range(2):
         step(prepare()[0])
-    say('READY', first_ms=first_ms, loss=float(loss), imported_mb=imported_mb)
+    say("READY", first_ms=first_ms, loss=float(loss), imported_mb=imported_mb)
     for line in sys.stdin:
         ms, cpu_ms, rows = [], [], []
         step(prepare()[0])
-        for _ in range(json.loads(line)['steps']):
+        for _ in range(json.loads(line)["steps"]):
             prepared, count = prepare()
             before, began = time.process_time(), time.perf_counter()
             step(prepared)
             ms.append(1e3 * (time.perf_counter() - began))
             cpu_ms.append(1e3 * (time.process_time() - before))
             rows.append(count)
-        say('RESULT', ms=ms, cpu_ms=cpu_ms, rows=rows, peak_mb=peak_mb())
+        say("RESULT", ms=ms, cpu_ms=cpu_ms, rows=rows, peak_mb=peak_mb())

@@ -17,14 +17,14 @@ class _Submodules:
 
 def absent(module, why):
     """Returns (__path__, __getattr__) of a module whose names and submodules are all missing, for one reason."""
-    text = '%s%s: ' + why
+    text = "%s%s: " + why
 
     def missing(name):
-        if name.startswith('_'):
-            raise AttributeError('module %s has no attribute %s' % (module, name))
-        raise NotImplementedError(text % (module, '.' + name))
+        if name.startswith("_"):
+            raise AttributeError(f"module {module} has no attribute {name}")
+        raise NotImplementedError(text % (module, "." + name))
 
-    return _Submodules(text % (module, '')), missing
+    return _Submodules(text % (module, "")), missing
 
 
 def absent_names(module, names, why):
@@ -32,7 +32,7 @@ def absent_names(module, names, why):
 
     def missing(name):
         if name in names:
-            raise NotImplementedError('%s.%s: %s' % (module.partition('.')[2], name, why))
-        raise AttributeError('%s has no %s' % (module, name))
+            raise NotImplementedError(f"{module.partition('.')[2]}.{name}: {why}")
+        raise AttributeError(f"{module} has no {name}")
 
     return missing

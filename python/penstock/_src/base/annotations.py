@@ -3,10 +3,10 @@
 import functools
 import sys
 
-__all__ = ['deprecated']
+__all__ = ["deprecated"]
 
 
-def deprecated(since, instead, extra_message=''):
+def deprecated(since, instead, extra_message=""):
     """Returns a decorator; each call of the decorated function prints to stderr what to call instead.
 
     Args:
@@ -27,16 +27,16 @@ def deprecated(since, instead, extra_message=''):
     """
 
     def decorator(func):
-        message = 'API %s is deprecated since %s. Please use %s instead.' % (func.__name__, since, instead)
+        message = f"API {func.__name__} is deprecated since {since}. Please use {instead} instead."
         if extra_message:
-            message += '\n' + extra_message
+            message += "\n" + extra_message
 
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
             print(message, file=sys.stderr)
             return func(*args, **kwargs)
 
-        wrapper.__doc__ = '%s\n    %s' % (func.__doc__ or '', message)
+        wrapper.__doc__ = f"{func.__doc__ or ''}\n    {message}"
         return wrapper
 
     return decorator

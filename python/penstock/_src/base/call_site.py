@@ -4,8 +4,8 @@ import os
 import sys
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_is_ours = {}   # code object -> whether it belongs to the package
-_text = {}      # (code object, line) -> 'train.py:12 in model'
+_is_ours = {}  # code object -> whether it belongs to the package
+_text = {}  # (code object, line) -> 'train.py:12 in model'
 
 
 def is_ours(code):
@@ -25,10 +25,10 @@ def call_site():
             key = (code, frame.f_lineno)
             text = _text.get(key)
             if text is None:
-                text = _text[key] = '%s:%d in %s' % (os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+                text = _text[key] = f"{os.path.basename(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
             return text
         frame = frame.f_back
-    return ''
+    return ""
 
 
 def stack_level():

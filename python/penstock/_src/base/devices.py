@@ -8,7 +8,7 @@ import warnings
 from penstock._src.base import environment
 from penstock._src.base.call_site import stack_level
 
-FALLBACK = 'PENSTOCK_CUDA_FALLBACK'
+FALLBACK = "PENSTOCK_CUDA_FALLBACK"
 _warned = False
 
 
@@ -25,32 +25,35 @@ def use_cpu_for(what):
     """
     global _warned
     if not falls_back():
-        raise NotImplementedError('%s: this build runs programs on CPUs only; with %s=1 in the environment, GPUs mean '
-                                  'the CPU   [E-no-cuda]' % (what, FALLBACK))
+        raise NotImplementedError(
+            f"{what}: this build runs programs on CPUs only; with {FALLBACK}=1 in the environment, GPUs mean "
+            "the CPU   [E-no-cuda]"
+        )
     if not _warned:
         _warned = True
-        warnings.warn('%s: programs run on the CPU, because %s=1 and this build has no CUDA' % (what, FALLBACK),
-                      stacklevel=stack_level())
+        warnings.warn(
+            f"{what}: programs run on the CPU, because {FALLBACK}=1 and this build has no CUDA",
+            stacklevel=stack_level(),
+        )
 
 
 def gpu_count():
-    """Returns the number of GPUs that scripts see: those that the driver provides to this process; 1 with the fallback.
-    """
+    """Returns the number of GPUs that scripts see: those that the driver provides; 1 with the fallback."""
     if falls_back():
         return 1
     try:
-        there = sum(re.fullmatch('nvidia[0-9]+', name) is not None for name in os.listdir('/dev'))
+        there = sum(re.fullmatch("nvidia[0-9]+", name) is not None for name in os.listdir("/dev"))
     except OSError:
         there = 0
-    visible = environment.text('CUDA_VISIBLE_DEVICES', None)
+    visible = environment.text("CUDA_VISIBLE_DEVICES", None)
     return there if visible is None else min(there, len(_listed(visible)))
 
 
 def _listed(visible):
     """Returns the devices before the first invalid entry, as CUDA reads the list."""
     listed = []
-    for one in visible.split(','):
-        if not re.fullmatch('[0-9]+|(GPU|MIG)-.*', one.strip()):
+    for one in visible.split(","):
+        if not re.fullmatch("[0-9]+|(GPU|MIG)-.*", one.strip()):
             break
         listed.append(one)
     return listed

@@ -12,10 +12,10 @@ import os
 from penstock import _penstock
 
 
-def text(name, otherwise='', environment=None):
+def text(name, otherwise="", environment=None):
     """Returns the variable as it is, or `otherwise` if it is not set."""
     if name not in _NAMES:
-        raise KeyError('%s is not in the table of framework/base/environment.cc' % name)
+        raise KeyError(f"{name} is not in the table of framework/base/environment.cc")
     return (os.environ if environment is None else environment).get(name, otherwise)
 
 
@@ -25,13 +25,13 @@ def value(name, otherwise=None, environment=None):
     Raises:
         ProgramError: E-environment: it has another value.
     """
-    found = _penstock.parse_setting(name, _readable(text(name, '', environment)))
+    found = _penstock.parse_setting(name, _readable(text(name, "", environment)))
     return otherwise if found is None else found
 
 
 def listed(name, environment=None):
     """Returns the parts of a comma-separated list, without spaces and without empty parts."""
-    return [part.strip() for part in text(name, '', environment).split(',') if part.strip()]
+    return [part.strip() for part in text(name, "", environment).split(",") if part.strip()]
 
 
 def check(environment):
@@ -42,7 +42,7 @@ def check(environment):
 
 def _readable(given):
     """The environment may contain bytes that are not UTF-8."""
-    return given.encode(errors='surrogateescape').decode(errors='replace')
+    return given.encode(errors="surrogateescape").decode(errors="replace")
 
 
 _NAMES = frozenset(_penstock.setting_names())

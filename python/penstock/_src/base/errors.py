@@ -23,11 +23,11 @@ def data_error(id, message, *details):
 def suggestion(name, known, most=1):
     """Returns the end of a message about an unknown name: '; did you mean <the nearest known names>?', or ''."""
     near = difflib.get_close_matches(name, known, n=most)
-    return '; did you mean %s?' % ', '.join(near) if near else ''
+    return f"; did you mean {', '.join(near)}?" if near else ""
 
 
 def _error(kind, id, message, details):
-    error = kind('\n  '.join(('%s   [%s]' % (message, id),) + details))
+    error = kind("\n  ".join((f"{message}   [{id}]",) + details))
     error.id = id
     error.details = list(details)
     return error

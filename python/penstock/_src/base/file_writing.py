@@ -29,15 +29,15 @@ from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import data_error
 
 # The list of digests of a folder. A save of files that belong together in a shared folder has a list of its own.
-DIGESTS = '__digests__'
-DIGESTS_SUFFIX = '.digests'
+DIGESTS = "__digests__"
+DIGESTS_SUFFIX = ".digests"
 
 _DIGEST_BYTES = 16
 _NAMES_TRIED = 100
 _PART_BYTES = 1 << 20
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.ENOSYS)
-_PARTIAL = re.compile(r'\.\d+-\d+\.partial$')
-_NEVER_PARTIAL = '.0-0.partial'    # in the list, of a file that did not wait
+_PARTIAL = re.compile(r"\.\d+-\d+\.partial$")
+_NEVER_PARTIAL = ".0-0.partial"  # in the list, of a file that did not wait
 _numbers = itertools.count()
 
 
@@ -67,9 +67,11 @@ def save_files(folder, files, list_name=DIGESTS, there=()):
         OSError: with the path.
     """
     os.makedirs(folder, exist_ok=True)
-    listed = {name: [_digest_of_file(os.path.join(folder, name)), name + _NEVER_PARTIAL]
-              for name in map(os.path.normpath, there)}
-    written = []    # (name, name of the file that waits, digest)
+    listed = {
+        name: [_digest_of_file(os.path.join(folder, name)), name + _NEVER_PARTIAL]
+        for name in map(os.path.normpath, there)
+    }
+    written = []  # (name, name of the file that waits, digest)
     try:
         for name, parts in files:
             path = os.path.join(folder, name)
@@ -83,7 +85,7 @@ def save_files(folder, files, list_name=DIGESTS, there=()):
             listed.update({name: [digest, partial] for name, partial, digest in written})
             if listed and (known is not None or len(listed) > 1):
                 _replace_list(folder, list_name, dict(known or {}, **listed))
-            renames, written = written, []    # from now on they are the save
+            renames, written = written, []  # from now on they are the save
             _rename(folder, [(name, partial) for name, partial, _ in renames])
     finally:
         for _, partial, _ in written:
@@ -102,7 +104,7 @@ def save_file(path, data):
     """
     path = os.fspath(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        with open(path, 'wb') as file:
+        with open(path, "wb") as file:
             file.write(data)
         return
     folder, name = os.path.split(os.path.realpath(path) if os.path.islink(path) else path)
@@ -174,7 +176,7 @@ class SavedFolder:
             penstock.DataError: E-save-mixed: the file is not the one of the last save.
         """
         path, inside = os.path.join(self.folder, name), os.path.normpath(name)
-        for _ in range(2):    # again with the current list if another process has saved meanwhile
+        for _ in range(2):  # again with the current list if another process has saved meanwhile
             data = _contents(path)
             digest, partial = self._listed.get(inside, (None, None))
             if digest is None or (data is not None and _digest(data) == digest):
@@ -184,7 +186,7 @@ class SavedFolder:
                 return waiting
             now = _read_list(self.folder, self._list_name) or {}
             if now == self._listed:
-                data = _contents(path)    # renamed since it was read
+                data = _contents(path)  # renamed since it was read
                 if data is not None and _digest(data) != digest:
                     self._require_rewritten(inside)
                 break
@@ -209,17 +211,24 @@ class SavedFolder:
                 (untouched if changed_at <= listed_at else same).append(other)
         if untouched or len(same) >= changed:
             raise data_error(
-                'E-save-mixed', '%s is not the file of the last save of this folder, but %s is: the folder has files '
-                'of different saves' % (os.path.join(self.folder, name), (untouched + same)[0]),
-                'load another save; or, if you have replaced or changed the file yourself, delete %s' %
-                os.path.join(self.folder, self._list_name))
-        warnings.warn('another program has written the files in %s since their list of digests, %s; they are loaded '
-                      'without a comparison' % (self.folder, self._list_name), stacklevel=stack_level())
+                "E-save-mixed",
+                f"{os.path.join(self.folder, name)} is not the file of the last save of this folder, but "
+                f"{(untouched + same)[0]} is: the folder has files "
+                "of different saves",
+                "load another save; or, if you have replaced or changed the file yourself, delete "
+                f"{os.path.join(self.folder, self._list_name)}",
+            )
+        warnings.warn(
+            f"another program has written the files in {self.folder} since their list of digests, {self._list_name}; "
+            "they are loaded "
+            "without a comparison",
+            stacklevel=stack_level(),
+        )
         self._listed = {}
 
 
 def _digest_of_file(path):
-    with open(path, 'rb') as file:
+    with open(path, "rb") as file:
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         while part := file.read(_PART_BYTES):
             digest.update(part)
@@ -231,7 +240,7 @@ def _write_beside(path, parts):
     file, partial = _create_beside(path)
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     try:
-        with open(file, 'wb') as out:
+        with open(file, "wb") as out:
             for part in parts:
                 digest.update(part)
                 out.write(part)
@@ -249,7 +258,7 @@ def _create_beside(path):
     """Returns (descriptor, path) of a new file beside `path`. Existing files and links are never opened."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_NAMES_TRIED):
-        partial = '%s.%d-%d.partial' % (path, os.getpid(), next(_numbers))    # several trainers may save to one folder
+        partial = f"{path}.{os.getpid()}-{next(_numbers)}.partial"  # several trainers may save to one folder
         try:
             return os.open(partial, flags, 0o666), partial
         except FileExistsError:
@@ -266,9 +275,9 @@ def _rename(folder, renames):
 
 def _replace_list(folder, list_name, listed):
     path = os.path.join(folder, list_name)
-    partial, _ = _write_beside(path, [json.dumps({'version': 1, 'files': listed}, indent=0).encode()])
+    partial, _ = _write_beside(path, [json.dumps({"version": 1, "files": listed}, indent=0).encode()])
     for below in sorted({os.path.dirname(os.path.join(folder, one)) for _, one in listed.values()} - {folder}):
-        sync_folder(below)    # the names of what the list mentions
+        sync_folder(below)  # the names of what the list mentions
     os.replace(partial, path)
     sync_folder(folder)
 
@@ -292,23 +301,27 @@ def _read_list(folder, list_name):
     if data is None:
         return None
     try:
-        files = json.loads(data)['files']
+        files = json.loads(data)["files"]
         listed = {name: (str(digest), str(partial)) for name, (digest, partial) in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise data_error('E-save-list', '%s is no list of digests: %s' % (path, error),
-                         'delete it to load the files without a comparison') from None
-    for name, (_, partial) in listed.items():    # a folder may come from another person
+        raise data_error(
+            "E-save-list", f"{path} is no list of digests: {error}", "delete it to load the files without a comparison"
+        ) from None
+    for name, (_, partial) in listed.items():  # a folder may come from another person
         outside = os.path.isabs(name) or name.split(os.sep)[0] == os.pardir or name != os.path.normpath(name)
-        if outside or not partial.startswith(name + '.') or not _PARTIAL.fullmatch(partial[len(name):]):
-            raise data_error('E-save-list', '%s is no list of digests: it names the files %r and %r' %
-                             (path, name, partial), 'delete it to load the files without a comparison')
+        if outside or not partial.startswith(name + ".") or not _PARTIAL.fullmatch(partial[len(name) :]):
+            raise data_error(
+                "E-save-list",
+                f"{path} is no list of digests: it names the files {name!r} and {partial!r}",
+                "delete it to load the files without a comparison",
+            )
     return listed
 
 
 def _contents(path):
     """Returns the bytes of a file, or None if it does not exist."""
     try:
-        with open(path, 'rb') as file:
+        with open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
         return None

@@ -27,15 +27,15 @@ def set_flags(flags):
         fluid.set_flags({'FLAGS_check_nan_inf': False})
     """
     if not isinstance(flags, dict):
-        raise TypeError('set_flags takes a dict {name: value}, not %s' % type(flags).__name__)
+        raise TypeError(f"set_flags takes a dict {{name: value}}, not {type(flags).__name__}")
     for name, value in flags.items():
-        if not name.startswith('FLAGS_'):
-            raise ValueError('set_flags: %s is not a flag; the names of flags begin with FLAGS_' % name)
-        if name == 'FLAGS_check_nan_inf':
+        if not name.startswith("FLAGS_"):
+            raise ValueError(f"set_flags: {name} is not a flag; the names of flags begin with FLAGS_")
+        if name == "FLAGS_check_nan_inf":
             _penstock.set_check_nan_inf(_penstock.parse_setting(name, str(value)) or False)
             continue
         _remembered[name] = value
-        warnings.warn('%s has no effect on Penstock' % name, stacklevel=stack_level())
+        warnings.warn(f"{name} has no effect on Penstock", stacklevel=stack_level())
 
 
 def get_flags(flags):
@@ -56,9 +56,9 @@ def get_flags(flags):
     """
     names = [flags] if isinstance(flags, str) else flags
     if not isinstance(names, (list, tuple)):
-        raise TypeError('get_flags takes a name, or a list or tuple of names, not %s' % type(flags).__name__)
+        raise TypeError(f"get_flags takes a name, or a list or tuple of names, not {type(flags).__name__}")
     known = dict(_remembered, FLAGS_check_nan_inf=_penstock.check_nan_inf())
     for name in names:
         if name not in known:
-            raise ValueError('get_flags: flag %s has not been set' % name)
+            raise ValueError(f"get_flags: flag {name} has not been set")
     return {name: known[name] for name in names}

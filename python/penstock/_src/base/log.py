@@ -9,14 +9,16 @@ from penstock._src.base import environment as _environment
 def role_of(environment=None):
     """Returns the role of this process as the environment states it, such as "trainer 0" or "pserver 1"; otherwise
     ""."""
-    def given(name):
-        return _environment.text(name, '', environment)
 
-    kind = given('TRAINING_ROLE') or given('PADDLE_TRAINING_ROLE')
-    name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
-                      'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))
-    index = given(variable) if variable else ''
-    return '%s %s' % (name, index) if name and index else ''
+    def given(name):
+        return _environment.text(name, "", environment)
+
+    kind = given("TRAINING_ROLE") or given("PADDLE_TRAINING_ROLE")
+    name, variable = {"PSERVER": ("pserver", "PADDLE_PSERVER_ID"), "TRAINER": ("trainer", "PADDLE_TRAINER_ID")}.get(
+        kind.upper(), ("", "")
+    )
+    index = given(variable) if variable else ""
+    return f"{name} {index}" if name and index else ""
 
 
 def info(text):

@@ -2,7 +2,7 @@
 
 import logging
 
-__all__ = ['get_logger']
+__all__ = ["get_logger"]
 
 
 def get_logger(name, level, fmt=None):

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 
-__all__ = ['signature_safe_contextmanager', 'wrap_decorator']
+__all__ = ["signature_safe_contextmanager", "wrap_decorator"]
 
 
 def wrap_decorator(decorator_func):

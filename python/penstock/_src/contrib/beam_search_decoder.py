@@ -8,7 +8,7 @@ from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
 from penstock._src.ir.variable import Variable
 
-__all__ = ['TrainingDecoder', 'BeamSearchDecoder']
+__all__ = ["TrainingDecoder", "BeamSearchDecoder"]
 
 
 class _Memory:
@@ -23,31 +23,31 @@ class _Decoder:
 
     def __init__(self, state_cell):
         self._cell = state_cell
-        self._state = 'before'  # then 'inside', then 'after'
+        self._state = "before"  # then 'inside', then 'after'
         state_cell._enter(self)
 
     @property
     def state_cell(self):
         """StateCell: the cell, for use in the block."""
-        self._require_inside('state_cell')
+        self._require_inside("state_cell")
         return self._cell
 
     @contextlib.contextmanager
     def _inside(self):
-        if self._state != 'before':
-            raise ValueError('%s has only one block()' % type(self).__name__)
-        self._state = 'inside'
+        if self._state != "before":
+            raise ValueError(f"{type(self).__name__} has only one block()")
+        self._state = "inside"
         yield
-        self._state = 'after'
+        self._state = "after"
         self._cell._leave()
 
     def _require_inside(self, method):
-        if self._state != 'inside':
-            raise ValueError('%s.%s is for the decoder\'s block' % (type(self).__name__, method))
+        if self._state != "inside":
+            raise ValueError(f"{type(self).__name__}.{method} is for the decoder's block")
 
     def _require_after(self):
-        if self._state != 'after':
-            raise ValueError('%s returns its outputs after its block has ended' % type(self).__name__)
+        if self._state != "after":
+            raise ValueError(f"{type(self).__name__} returns its outputs after its block has ended")
 
 
 class TrainingDecoder(_Decoder):
@@ -115,7 +115,7 @@ class TrainingDecoder(_Decoder):
         Raises:
             ValueError: called outside the block.
         """
-        self._require_inside('step_input')
+        self._require_inside("step_input")
         return self._rnn.step_input(x)
 
     def static_input(self, x):
@@ -130,7 +130,7 @@ class TrainingDecoder(_Decoder):
         Raises:
             ValueError: called outside the block.
         """
-        self._require_inside('static_input')
+        self._require_inside("static_input")
         return self._rnn.static_input(x)
 
     def output(self, *outputs):
@@ -142,7 +142,7 @@ class TrainingDecoder(_Decoder):
         Raises:
             ValueError: called outside the block.
         """
-        self._require_inside('output')
+        self._require_inside("output")
         self._rnn.output(*outputs)
 
     def __call__(self):
@@ -196,8 +196,21 @@ class BeamSearchDecoder(_Decoder):
         ids, scores = decoder()
     """
 
-    def __init__(self, state_cell, init_ids, init_scores, target_dict_dim, word_dim, input_var_dict={}, topk_size=50,
-                 sparse_emb=True, max_len=100, beam_size=1, end_id=1, name=None):
+    def __init__(
+        self,
+        state_cell,
+        init_ids,
+        init_scores,
+        target_dict_dim,
+        word_dim,
+        input_var_dict={},
+        topk_size=50,
+        sparse_emb=True,
+        max_len=100,
+        beam_size=1,
+        end_id=1,
+        name=None,
+    ):
         super().__init__(state_cell)
         self._init_ids, self._init_scores = init_ids, init_scores
         self._words, self._word_dim = target_dict_dim, word_dim
@@ -205,9 +218,9 @@ class BeamSearchDecoder(_Decoder):
         self._topk_size, self._sparse_emb = topk_size, sparse_emb
         self._beam_size, self._end_id = beam_size, end_id
         self._around = default_main_program().current_block()
-        self._step = layers.zeros([1], 'int64', force_cpu=True)
-        self._first_step = layers.zeros([1], 'int64', force_cpu=True)
-        self._max_len = layers.fill_constant([1], 'int64', max_len, force_cpu=True)
+        self._step = layers.zeros([1], "int64", force_cpu=True)
+        self._first_step = layers.zeros([1], "int64", force_cpu=True)
+        self._max_len = layers.fill_constant([1], "int64", max_len, force_cpu=True)
         self._go_on = layers.less_than(self._step, self._max_len)
         self._while = layers.While(self._go_on)
         self._arrays = {}  # by the name of the variable that a step reads
@@ -238,8 +251,8 @@ class BeamSearchDecoder(_Decoder):
         Raises:
             ValueError: called outside the block.
         """
-        self._require_inside('early_stop')
-        layers.fill_constant([1], 'bool', 0, force_cpu=True, out=self._go_on)
+        self._require_inside("early_stop")
+        layers.fill_constant([1], "bool", 0, force_cpu=True, out=self._go_on)
 
     def decode(self):
         """Builds the block of a usual step, as the class describes it.
@@ -250,8 +263,10 @@ class BeamSearchDecoder(_Decoder):
         cell = self._cell
         for name in self._constant_inputs:
             if name not in cell.input_names:
-                raise ValueError('BeamSearchDecoder: input_var_dict names %r; the inputs of the cell are %s' %
-                                 (name, ', '.join(sorted(cell.input_names))))
+                raise ValueError(
+                    f"BeamSearchDecoder: input_var_dict names {name!r}; the inputs of the cell are "
+                    f"{', '.join(sorted(cell.input_names))}"
+                )
         with self.block():
             ids = self.read_array(init=self._init_ids, is_ids=True)
             scores = self.read_array(init=self._init_scores, is_scores=True)
@@ -276,7 +291,7 @@ class BeamSearchDecoder(_Decoder):
     # The best words after each branch, and their scores.
     def _choose(self, ids, scores):
         out = layers.lod_reset(self._cell.out_state(), y=scores)
-        probabilities = layers.fc(out, self._words, act='softmax')
+        probabilities = layers.fc(out, self._words, act="softmax")
         best, words = layers.topk(probabilities, k=self._topk_size)
         sums = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
         return layers.beam_search(ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0)
@@ -296,13 +311,16 @@ class BeamSearchDecoder(_Decoder):
             ValueError: called outside the block, or as both words and scores.
             TypeError: `init` is not a Variable.
         """
-        self._require_inside('read_array')
+        self._require_inside("read_array")
         if is_ids and is_scores:
-            raise ValueError('BeamSearchDecoder.read_array: a value is either words or scores, not both')
-        _require_variable('read_array', init)
-        array = self._around.create_var(name=unique_name.generate('beam_search_decoder_array'),
-                                        type=VarDesc.VarType.LOD_TENSOR_ARRAY, dtype=init.dtype)
-        self._around.append_op('write_to_array', {'X': init, 'I': self._first_step}, {'Out': array})
+            raise ValueError("BeamSearchDecoder.read_array: a value is either words or scores, not both")
+        _require_variable("read_array", init)
+        array = self._around.create_var(
+            name=unique_name.generate("beam_search_decoder_array"),
+            type=VarDesc.VarType.LOD_TENSOR_ARRAY,
+            dtype=init.dtype,
+        )
+        self._around.append_op("write_to_array", {"X": init, "I": self._first_step}, {"Out": array})
         if is_ids:
             self._ids_array = array
         elif is_scores:
@@ -322,17 +340,18 @@ class BeamSearchDecoder(_Decoder):
             ValueError: called outside the block, or `array` is not a result of `read_array`.
             TypeError: an argument is not a Variable.
         """
-        self._require_inside('update_array')
-        _require_variable('update_array', array)
-        _require_variable('update_array', value)
+        self._require_inside("update_array")
+        _require_variable("update_array", array)
+        _require_variable("update_array", value)
         if array.name not in self._arrays:
-            raise ValueError('BeamSearchDecoder.update_array: %s is not a result of read_array' % array.name)
+            raise ValueError(f"BeamSearchDecoder.update_array: {array.name} is not a result of read_array")
         self._next.append((value, self._arrays[array.name]))
 
     def __call__(self):
         self._require_after()
-        return layers.beam_search_decode(self._ids_array, self._scores_array, beam_size=self._beam_size,
-                                         end_id=self._end_id)
+        return layers.beam_search_decode(
+            self._ids_array, self._scores_array, beam_size=self._beam_size, end_id=self._end_id
+        )
 
     def _memory_of(self, init):
         before = self.read_array(init=init.value)
@@ -341,4 +360,4 @@ class BeamSearchDecoder(_Decoder):
 
 def _require_variable(method, value):
     if not isinstance(value, Variable):
-        raise TypeError('BeamSearchDecoder.%s takes Variables, not %s' % (method, type(value).__name__))
+        raise TypeError(f"BeamSearchDecoder.{method} takes Variables, not {type(value).__name__}")

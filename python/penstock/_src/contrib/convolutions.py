@@ -3,11 +3,20 @@
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nest import convert_to_list
 
-__all__ = ['tree_conv', 'var_conv_2d']
+__all__ = ["tree_conv", "var_conv_2d"]
 
 
-def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, act='tanh', param_attr=None,
-              bias_attr=None, name=None):
+def tree_conv(
+    nodes_vector,
+    edge_set,
+    output_size,
+    num_filters=1,
+    max_depth=2,
+    act="tanh",
+    param_attr=None,
+    bias_attr=None,
+    name=None,
+):
     """Computes a convolution over trees: each node reads itself and its descendants.
 
     Args:
@@ -38,18 +47,33 @@ def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, a
         Mou, Li, Zhang, Wang, Jin: "Convolutional neural networks over tree structures for programming language
         processing", AAAI 2016.
     """
-    helper = LayerHelper('tree_conv', act=act, param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper = LayerHelper("tree_conv", act=act, param_attr=param_attr, bias_attr=bias_attr, name=name)
     helper.takes(nodes_vector=nodes_vector, edge_set=edge_set)
     dtype = nodes_vector.dtype
     filters = helper.create_parameter(helper.param_attr, [nodes_vector.shape[2], 3, output_size, num_filters], dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('tree_conv', {'NodesVector': nodes_vector, 'EdgeSet': edge_set, 'Filter': filters}, {'Out': out},
-                     {'max_depth': max_depth})
+    helper.append_op(
+        "tree_conv",
+        {"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": filters},
+        {"Out": out},
+        {"max_depth": max_depth},
+    )
     return helper.append_activation(helper.append_bias_op(out))
 
 
-def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, stride=1, param_attr=None, act=None,
-                dtype='float32', name=None):
+def var_conv_2d(
+    input,
+    row,
+    col,
+    input_channel,
+    output_channel,
+    filter_size,
+    stride=1,
+    param_attr=None,
+    act=None,
+    dtype="float32",
+    name=None,
+):
     """Convolves images of different sizes, padded with zeros.
 
     Args:
@@ -80,19 +104,23 @@ def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, str
         row, col = (fluid.data(n, [None, 6], lod_level=1) for n in ('row', 'col'))
         y = fluid.contrib.layers.var_conv_2d(x, row, col, input_channel=3, output_channel=5, filter_size=[3, 3])
     """
-    helper = LayerHelper('var_conv_2d', act=act, param_attr=param_attr, name=name).takes(input=input, row=row, col=col)
-    height, width = convert_to_list(filter_size, 2, 'filter_size')
-    down, right = convert_to_list(stride, 2, 'stride')
+    helper = LayerHelper("var_conv_2d", act=act, param_attr=param_attr, name=name).takes(input=input, row=row, col=col)
+    height, width = convert_to_list(filter_size, 2, "filter_size")
+    down, right = convert_to_list(stride, 2, "stride")
     filters = helper.create_parameter(helper.param_attr, [output_channel, input_channel * height * width], dtype)
     out = helper.create_variable_for_type_inference(dtype)
     windows = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op('var_conv_2d', {'X': input, 'ROW': row, 'COLUMN': col, 'W': filters},
-                     {'Out': out, 'Col': windows}, {
-                         'InputChannel': input_channel,
-                         'OutputChannel': output_channel,
-                         'StrideH': down,
-                         'StrideW': right,
-                         'KernelH': height,
-                         'KernelW': width
-                     })
+    helper.append_op(
+        "var_conv_2d",
+        {"X": input, "ROW": row, "COLUMN": col, "W": filters},
+        {"Out": out, "Col": windows},
+        {
+            "InputChannel": input_channel,
+            "OutputChannel": output_channel,
+            "StrideH": down,
+            "StrideW": right,
+            "KernelH": height,
+            "KernelW": width,
+        },
+    )
     return helper.append_activation(out)

@@ -5,7 +5,7 @@ import posixpath
 
 from penstock._src.fleet.hdfs import HDFSClient
 
-__all__ = ['multi_download', 'multi_upload']
+__all__ = ["multi_download", "multi_upload"]
 
 
 def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_processes=5):
@@ -34,14 +34,14 @@ def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_pr
             client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000'})
             files = multi_download(client, '/data/train', 'train', trainer_id=0, trainers=2)
     """
-    _require_client('multi_download', client)
+    _require_client("multi_download", client)
     if not 0 <= trainer_id < trainers:
-        raise ValueError('multi_download: there is no trainer %d of %d' % (trainer_id, trainers))
+        raise ValueError(f"multi_download: there is no trainer {trainer_id} of {trainers}")
     copies = []
     for path in sorted(client.lsr(hdfs_path))[trainer_id::trainers]:
-        copies.append(os.path.join(local_path, *posixpath.relpath(path, hdfs_path).split('/')))
+        copies.append(os.path.join(local_path, *posixpath.relpath(path, hdfs_path).split("/")))
         client.make_local_dirs(os.path.dirname(copies[-1]))
-        client._do('-get', path, copies[-1])
+        client._do("-get", path, copies[-1])
     return copies
 
 
@@ -66,7 +66,7 @@ def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=Fal
             client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000'})
             multi_upload(client, '/data/model', 'model', overwrite=True)
     """
-    _require_client('multi_upload', client)
+    _require_client("multi_upload", client)
     for folder, _, names in sorted(os.walk(local_path)):
         inside = os.path.relpath(folder, local_path)
         target = hdfs_path if inside == os.curdir else posixpath.join(hdfs_path, *inside.split(os.sep))
@@ -76,9 +76,9 @@ def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=Fal
             there = posixpath.join(target, name)
             if overwrite and client.is_exist(there):
                 client.delete(there)
-            client._do('-put', os.path.join(folder, name), there)
+            client._do("-put", os.path.join(folder, name), there)
 
 
 def _require_client(function, client):
     if not isinstance(client, HDFSClient):
-        raise TypeError('%s takes an HDFSClient, not %s' % (function, type(client).__name__))
+        raise TypeError(f"{function} takes an HDFSClient, not {type(client).__name__}")

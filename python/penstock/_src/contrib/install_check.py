@@ -13,7 +13,7 @@ from penstock._src.optimizer import optimizers
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ['run_check']
+__all__ = ["run_check"]
 
 
 def run_check():
@@ -30,20 +30,22 @@ def run_check():
         # x = [[1, 2], [3, 4]], w = 0.1 everywhere: the loss is the mean of x . w, its gradient [2, 3] / 3 a column.
         expected = numpy.array([[0.1 - 0.3 * 2 / 3] * 3, [0.1 - 0.3] * 3])
         if not numpy.allclose(loss, 0.5, atol=1e-5) or not numpy.allclose(weight, expected, atol=1e-5):
-            raise RuntimeError('run_check: a step computed loss %s and weights %s instead of 0.5 and %s' %
-                               (loss, weight.tolist(), expected.tolist()))
-    print('Penstock works: one training step gave the right numbers, by itself and data-parallel.')
+            raise RuntimeError(
+                f"run_check: a step computed loss {loss} and weights {weight.tolist()} instead of 0.5 and "
+                f"{expected.tolist()}"
+            )
+    print("Penstock works: one training step gave the right numbers, by itself and data-parallel.")
 
 
 def _train_a_step(data_parallel):
     main, startup = Program(), Program()
     with scope_guard(Scope()), program_guard(main, startup), unique_name.guard():
-        x = data('x', [2, 2], append_batch_size=False)
-        attr = ParamAttr(name='w', initializer=Constant(0.1))
+        x = data("x", [2, 2], append_batch_size=False)
+        attr = ParamAttr(name="w", initializer=Constant(0.1))
         loss = layers.mean(layers.fc(x, 3, param_attr=attr, bias_attr=False))
         optimizers.SGD(0.3).minimize(loss)
         executor = Executor()
         executor.run(startup)
         program = CompiledProgram(main).with_data_parallel(loss.name) if data_parallel else main
-        feed = {'x': numpy.array([[1, 2], [3, 4]], 'float32')}
-        return executor.run(program, feed=feed, fetch_list=[loss, 'w'])
+        feed = {"x": numpy.array([[1, 2], [3, 4]], "float32")}
+        return executor.run(program, feed=feed, fetch_list=[loss, "w"])

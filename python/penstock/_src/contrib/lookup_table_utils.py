@@ -18,8 +18,12 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.framework import Program
 from penstock._src.ir.types import VarType
 
-__all__ = ['convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
-           'load_persistables_for_inference']
+__all__ = [
+    "convert_dist_to_sparse_program",
+    "get_inference_model",
+    "load_persistables_for_increment",
+    "load_persistables_for_inference",
+]
 
 
 def convert_dist_to_sparse_program(program):
@@ -50,40 +54,51 @@ def convert_dist_to_sparse_program(program):
     """
     block = program.global_block()
     kinds = [op.type for op in block.ops]
-    if 'prefetch' not in kinds and 'distributed_lookup_table' not in kinds:
-        warnings.warn('convert_dist_to_sparse_program: the program requests no rows from pservers',
-                      stacklevel=stack_level())
+    if "prefetch" not in kinds and "distributed_lookup_table" not in kinds:
+        warnings.warn(
+            "convert_dist_to_sparse_program: the program requests no rows from pservers", stacklevel=stack_level()
+        )
         return program
     look_up_at_hand(program)
-    if 'prefetch' in kinds:
+    if "prefetch" in kinds:
         table = _table_of(program)
-        padding = next((op.attr('padding_idx') for op in block.ops
-                        if op.type in ('lookup_table_grad', 'lookup_table_v2_grad') and op.input('W') == [table]), -1)
+        padding = next(
+            (
+                op.attr("padding_idx")
+                for op in block.ops
+                if op.type in ("lookup_table_grad", "lookup_table_v2_grad") and op.input("W") == [table]
+            ),
+            -1,
+        )
         declared = block.var(table)
         shape, dtype = list(declared.shape), declared.dtype
         block._remove_var(table)
         block.create_var(name=table, shape=shape, dtype=dtype, type=VarType.SELECTED_ROWS, persistable=True)
-        for request in [op for op in block.ops if op.type == 'prefetch']:
+        for request in [op for op in block.ops if op.type == "prefetch"]:
             _look_up(block, request, table, padding)
     return program
 
 
 def _table_of(program):
-    tables = getattr(program, '_distributed_lookup_tables', [])
+    tables = getattr(program, "_distributed_lookup_tables", [])
     if not tables:
-        raise ValueError('convert_dist_to_sparse_program takes what DistributeTranspiler.get_trainer_program() '
-                         'returns, before it is cloned or saved')
+        raise ValueError(
+            "convert_dist_to_sparse_program takes what DistributeTranspiler.get_trainer_program() "
+            "returns, before it is cloned or saved"
+        )
     if len(tables) > 1:
-        raise NotImplementedError('convert_dist_to_sparse_program: the program has several tables with '
-                                  'is_distributed=True: %s' % ', '.join(tables))
+        raise NotImplementedError(
+            "convert_dist_to_sparse_program: the program has several tables with is_distributed=True: "
+            f"{', '.join(tables)}"
+        )
     return tables[0]
 
 
 def _look_up(block, request, table, padding):
     """Replaces split_ids, prefetch and merge_ids."""
-    split = next(op for op in block.ops if op.type == 'split_ids' and op.output('Out') == request.input('X'))
-    merge = next(op for op in block.ops if op.type == 'merge_ids' and op.input('X') == request.output('Out'))
-    pairs, position = list(zip(merge.input('Ids'), merge.output('Out'))), split.idx
+    split = next(op for op in block.ops if op.type == "split_ids" and op.output("Out") == request.input("X"))
+    merge = next(op for op in block.ops if op.type == "merge_ids" and op.input("X") == request.output("Out"))
+    pairs, position = list(zip(merge.input("Ids"), merge.output("Out"))), split.idx
     for op in (merge, request, split):
         block._remove_op(op.idx)
     for ids, out in pairs:
@@ -99,21 +114,23 @@ def _look_up_one(block, position, ids, out, table, padding):
         position += 1
 
     def temporary(dtype=out.dtype):
-        return block.create_var(name=unique_name.generate(out.name + '.rows'), dtype=dtype)
+        return block.create_var(name=unique_name.generate(out.name + ".rows"), dtype=dtype)
 
     shape = list(out.shape)
     if shape[1:].count(-1):
-        raise ValueError('convert_dist_to_sparse_program: only the first extent of %s may be unknown, but its shape is '
-                         '%s' % (ids.name, list(ids.shape)))
+        raise ValueError(
+            f"convert_dist_to_sparse_program: only the first extent of {ids.name} may be unknown, but its shape is "
+            f"{list(ids.shape)}"
+        )
     formed, has_sequences = len(shape) != 2, out.lod_level > 0
     found = temporary() if formed or has_sequences else out
-    insert('lookup_sparse_table', {'Ids': ids, 'W': table}, {'Out': found}, {'padding_idx': padding, 'is_test': True})
+    insert("lookup_sparse_table", {"Ids": ids, "W": table}, {"Out": found}, {"padding_idx": padding, "is_test": True})
     if formed:
         made = temporary() if has_sequences else out
-        insert('reshape2', {'X': found}, {'Out': made, 'XShape': temporary()}, {'shape': shape})
+        insert("reshape2", {"X": found}, {"Out": made, "XShape": temporary()}, {"shape": shape})
         found = made
     if has_sequences:
-        insert('lod_reset', {'X': found, 'Y': ids}, {'Out': out}, {})
+        insert("lod_reset", {"X": found, "Y": ids}, {"Out": out}, {})
     return position
 
 
@@ -139,7 +156,7 @@ def get_inference_model(main_program, feeded_var_names, target_vars):
     """
     program = main_program.clone()
     block = program.global_block()
-    for op in [op for op in block.ops if op.type in ('feed', 'fetch')]:
+    for op in [op for op in block.ops if op.type in ("feed", "fetch")]:
         block._remove_op(op.idx)
     program = program._prune(list(target_vars), feeded_var_names)._inference_optimize()
     prepend_feed_ops(program, feeded_var_names)
@@ -177,14 +194,19 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
             assert 'no file with rows of table' in str(error)
     """
     if not os.path.isdir(dirname):
-        raise ValueError('load_persistables_for_inference: there is no folder %s' % dirname)
+        raise ValueError(f"load_persistables_for_inference: there is no folder {dirname}")
     if program is None:
-        program = Program.parse_from_string(var_records.read_file(os.path.join(dirname, '__model__')))
+        program = Program.parse_from_string(var_records.read_file(os.path.join(dirname, "__model__")))
     if not isinstance(program, Program):
-        raise TypeError('load_persistables_for_inference takes a Program, not %r' % (program,))
+        raise TypeError(f"load_persistables_for_inference takes a Program, not {program!r}")
     parts = [read_rows(path) for path in _files_with_rows(dirname, lookup_table_var_name)]
-    var_files.load_vars(executor, dirname, program, None,
-                        lambda var: var_records.is_persistable(var) and var.name != lookup_table_var_name)
+    var_files.load_vars(
+        executor,
+        dirname,
+        program,
+        None,
+        lambda var: var_records.is_persistable(var) and var.name != lookup_table_var_name,
+    )
     selected = [part.get_selected_rows() for part in parts]
     held = global_scope().var(lookup_table_var_name).get_selected_rows()
     held.set_rows([row for part in selected for row in part.rows()])
@@ -196,12 +218,14 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
 def _files_with_rows(dirname, table):
     """Returns the file of each pserver, in their order."""
     folder = os.path.join(dirname, TABLES_FOLDER)
-    numbers = [re.fullmatch(re.escape(table) + r'_(\d+)', name)
-               for name in (os.listdir(folder) if os.path.isdir(folder) else ())]
+    numbers = [
+        re.fullmatch(re.escape(table) + r"_(\d+)", name)
+        for name in (os.listdir(folder) if os.path.isdir(folder) else ())
+    ]
     found = sorted(int(match[1]) for match in numbers if match)
     if not found:
-        raise ValueError('load_persistables_for_inference: %s has no file with rows of table %s' % (folder, table))
-    return [var_records.file_of(folder, '%s_%d' % (table, number)) for number in found]
+        raise ValueError(f"load_persistables_for_inference: {folder} has no file with rows of table {table}")
+    return [var_records.file_of(folder, f"{table}_{number}") for number in found]
 
 
 def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path):
@@ -235,14 +259,16 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
             assert 'there is no folder saved' in str(error)
     """
     if not isinstance(program, Program):
-        raise TypeError('load_persistables_for_increment takes a Program, not %r' % (program,))
-    overview, endpoint = (getattr(program, name, None) for name in ('_parameters_on_pservers', '_ps_endpoint'))
+        raise TypeError(f"load_persistables_for_increment takes a Program, not {program!r}")
+    overview, endpoint = (getattr(program, name, None) for name in ("_parameters_on_pservers", "_ps_endpoint"))
     if overview is None or endpoint is None:
-        raise ValueError('load_persistables_for_increment takes what DistributeTranspiler.get_pserver_program() '
-                         'returns, before it is cloned or saved')
+        raise ValueError(
+            "load_persistables_for_increment takes what DistributeTranspiler.get_pserver_program() "
+            "returns, before it is cloned or saved"
+        )
     if not os.path.isdir(dirname):
-        raise ValueError('load_persistables_for_increment: there is no folder %s' % dirname)
+        raise ValueError(f"load_persistables_for_increment: there is no folder {dirname}")
     if not os.path.isfile(lookup_table_var_path):
-        raise ValueError('load_persistables_for_increment: there is no file %s' % lookup_table_var_path)
+        raise ValueError(f"load_persistables_for_increment: there is no file {lookup_table_var_path}")
     load_folder(program, dirname, MODEL_KINDS, strictly=False)
     load_shard(program, lookup_table_var, lookup_table_var_path, MODEL_KINDS)

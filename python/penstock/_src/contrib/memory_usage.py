@@ -3,7 +3,7 @@
 from penstock import _penstock
 from penstock._src.ir.framework import Program
 
-__all__ = ['memory_usage']
+__all__ = ["memory_usage"]
 
 
 def memory_usage(program, batch_size):
@@ -27,9 +27,9 @@ def memory_usage(program, batch_size):
         assert low <= high and unit in ('B', 'KB', 'MB')
     """
     if not isinstance(program, Program):
-        raise TypeError('memory_usage takes a Program, not %s' % type(program).__name__)
+        raise TypeError(f"memory_usage takes a Program, not {type(program).__name__}")
     low, high, _ = _penstock.memory_need(program.desc, int(batch_size))
-    for unit in ('B', 'KB', 'MB'):
-        if low <= 1024 or unit == 'MB':
+    for unit in ("B", "KB", "MB"):
+        if low <= 1024 or unit == "MB":
             return float(low), float(high), unit
         low, high = low / 1024, high / 1024

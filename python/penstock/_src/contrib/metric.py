@@ -4,7 +4,7 @@ from penstock._src import layers
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
-__all__ = ['ctr_metric_bundle']
+__all__ = ["ctr_metric_bundle"]
 
 
 def ctr_metric_bundle(input, label):
@@ -26,16 +26,18 @@ def ctr_metric_bundle(input, label):
         p, y = fluid.data('p', [None, 1]), fluid.data('y', [None, 1])
         squared, absolute, predicted, q, clicks, count = fluid.contrib.layers.ctr_metric_bundle(p, y)
     """
-    helper = LayerHelper('ctr_metric_bundle').takes(input=input, label=label)
+    helper = LayerHelper("ctr_metric_bundle").takes(input=input, label=label)
     if input.shape != label.shape:
-        raise ValueError('ctr_metric_bundle: input is %s and label is %s; they must have the same shape' %
-                         (list(input.shape), list(label.shape)))
+        raise ValueError(
+            f"ctr_metric_bundle: input is {list(input.shape)} and label is {list(label.shape)}; they must have the "
+            "same shape"
+        )
     error = layers.elementwise_sub(input, label)
-    ones = layers.fill_constant_batch_size_like(label, [-1, 1], 'float32', 1.0)
+    ones = layers.fill_constant_batch_size_like(label, [-1, 1], "float32", 1.0)
     of_batch = [layers.square(error), layers.abs(error), input, layers.sigmoid(input), label, ones]
     sums = []
     for each in of_batch:
-        state = helper.create_global_variable(persistable=True, dtype='float32', shape=[1])
+        state = helper.create_global_variable(persistable=True, dtype="float32", shape=[1])
         helper.set_variable_initializer(state, Constant(0.0, force_cpu=True))
         layers.sums([state, layers.reduce_sum(each)], out=state)
         sums.append(state)

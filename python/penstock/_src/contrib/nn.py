@@ -12,8 +12,16 @@ from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.parameters.initializer import Constant
 
 __all__ = [
-    'fused_elemwise_activation', 'fused_embedding_seq_pool', 'match_matrix_tensor', 'multiclass_nms2',
-    'partial_concat', 'partial_sum', 'sequence_topk_avg_pooling', 'shuffle_batch', 'tdm_child', 'tdm_sampler',
+    "fused_elemwise_activation",
+    "fused_embedding_seq_pool",
+    "match_matrix_tensor",
+    "multiclass_nms2",
+    "partial_concat",
+    "partial_sum",
+    "sequence_topk_avg_pooling",
+    "shuffle_batch",
+    "tdm_child",
+    "tdm_sampler",
 ]
 
 
@@ -42,23 +50,24 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
         z = fluid.contrib.layers.fused_elemwise_activation(x, y, ['relu', 'elementwise_add'])
     """
-    helper = LayerHelper('fused_elemwise_activation').takes(x=x, y=y)
-    names = functor_list.split(',') if isinstance(functor_list, str) else functor_list
+    helper = LayerHelper("fused_elemwise_activation").takes(x=x, y=y)
+    names = functor_list.split(",") if isinstance(functor_list, str) else functor_list
     if not isinstance(names, list) or len(names) != 2:
-        raise ValueError('fused_elemwise_activation: functor_list must hold two names, not %r' % (functor_list,))
+        raise ValueError(f"fused_elemwise_activation: functor_list must hold two names, not {functor_list!r}")
     out = helper.create_variable_for_type_inference(x.dtype)
     between = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('fused_elemwise_activation', {'X': x, 'Y': y}, {'Out': out, 'IntermediateOut': between}, {
-        'axis': axis,
-        'scale': scale,
-        'save_intermediate_out': save_intermediate_out,
-        'functor_list': names
-    })
+    helper.append_op(
+        "fused_elemwise_activation",
+        {"X": x, "Y": y},
+        {"Out": out, "IntermediateOut": between},
+        {"axis": axis, "scale": scale, "save_intermediate_out": save_intermediate_out, "functor_list": names},
+    )
     return out
 
 
-def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner='sum', param_attr=None,
-                             dtype='float32'):
+def fused_embedding_seq_pool(
+    input, size, is_sparse=False, padding_idx=None, combiner="sum", param_attr=None, dtype="float32"
+):
     """Looks up rows of a table and sums them over each sequence of ids.
 
     Args:
@@ -81,19 +90,20 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
         ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
         y = fluid.contrib.layers.fused_embedding_seq_pool(ids, size=[20, 16])
     """
-    helper = LayerHelper('fused_embedding_seq_pool', param_attr=param_attr).takes(input=input)
-    padding_idx = padding_row('fused_embedding_seq_pool', padding_idx, size)
+    helper = LayerHelper("fused_embedding_seq_pool", param_attr=param_attr).takes(input=input)
+    padding_idx = padding_row("fused_embedding_seq_pool", padding_idx, size)
     table = helper.create_parameter(helper.param_attr, size, dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('fused_embedding_seq_pool', {'Ids': input, 'W': table}, {'Out': out}, {
-        'is_sparse': is_sparse,
-        'combiner': combiner,
-        'padding_idx': padding_idx
-    })
+    helper.append_op(
+        "fused_embedding_seq_pool",
+        {"Ids": input, "W": table},
+        {"Out": out},
+        {"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding_idx},
+    )
     return out
 
 
-def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='float32', name=None):
+def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype="float32", name=None):
     """Computes bilinear matches of each word of a text with each word of another text, by several learned matrices.
 
     Args:
@@ -117,20 +127,31 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
         x, y = (fluid.data(n, [None, 8], lod_level=1) for n in 'xy')
         out, tmp = fluid.contrib.layers.match_matrix_tensor(x, y, channel_num=3)
     """
-    helper = LayerHelper('match_matrix_tensor', act=act, param_attr=param_attr, name=name).takes(x=x, y=y)
+    helper = LayerHelper("match_matrix_tensor", act=act, param_attr=param_attr, name=name).takes(x=x, y=y)
     if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[1]:
-        raise ValueError('match_matrix_tensor: x (%s) and y (%s) must be matrices of the same width' %
-                         (x.shape, y.shape))
+        raise ValueError(f"match_matrix_tensor: x ({x.shape}) and y ({y.shape}) must be matrices of the same width")
     weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
     out = helper.create_variable_for_type_inference(dtype)
     tmp = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op('match_matrix_tensor', {'X': x, 'Y': y, 'W': weight}, {'Out': out, 'Tmp': tmp},
-                     {'dim_t': channel_num})
+    helper.append_op(
+        "match_matrix_tensor", {"X": x, "Y": y, "W": weight}, {"Out": out, "Tmp": tmp}, {"dim_t": channel_num}
+    )
     return helper.append_activation(out), tmp
 
 
-def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
-                    nms_eta=1., background_label=0, return_index=False, name=None):
+def multiclass_nms2(
+    bboxes,
+    scores,
+    score_threshold,
+    nms_top_k,
+    keep_top_k,
+    nms_threshold=0.3,
+    normalized=True,
+    nms_eta=1.0,
+    background_label=0,
+    return_index=False,
+    name=None,
+):
     """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
 
     Args:
@@ -160,15 +181,15 @@ def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_
         out, index = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, 10, keep_top_k=5, return_index=True)
     """
     attrs = {
-        'background_label': background_label,
-        'score_threshold': score_threshold,
-        'nms_top_k': nms_top_k,
-        'nms_threshold': nms_threshold,
-        'nms_eta': nms_eta,
-        'keep_top_k': keep_top_k,
-        'normalized': normalized
+        "background_label": background_label,
+        "score_threshold": score_threshold,
+        "nms_top_k": nms_top_k,
+        "nms_threshold": nms_threshold,
+        "nms_eta": nms_eta,
+        "keep_top_k": keep_top_k,
+        "normalized": normalized,
     }
-    out, index = _suppress('multiclass_nms2', bboxes, scores, attrs, name, index=True)
+    out, index = _suppress("multiclass_nms2", bboxes, scores, attrs, name, index=True)
     index.stop_gradient = True
     return (out, index) if return_index else out
 
@@ -197,13 +218,15 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
         row, col = (fluid.data(n, [None, 4], lod_level=1) for n in ('row', 'col'))
         y = fluid.contrib.layers.sequence_topk_avg_pooling(x, row, col, topks=[1, 3], channel_num=5)
     """
-    helper = LayerHelper('sequence_topk_avg_pooling').takes(input=input, row=row, col=col)
+    helper = LayerHelper("sequence_topk_avg_pooling").takes(input=input, row=row, col=col)
     out = helper.create_variable_for_type_inference(input.dtype)
     pos = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    helper.append_op('sequence_topk_avg_pooling', {'X': input, 'ROW': row, 'COLUMN': col}, {'Out': out, 'pos': pos}, {
-        'topks': list(topks),
-        'channel_num': channel_num
-    })
+    helper.append_op(
+        "sequence_topk_avg_pooling",
+        {"X": input, "ROW": row, "COLUMN": col},
+        {"Out": out, "pos": pos},
+        {"topks": list(topks), "channel_num": channel_num},
+    )
     return out
 
 
@@ -224,16 +247,16 @@ def shuffle_batch(x, seed=None):
     Example:
         y = fluid.contrib.layers.shuffle_batch(fluid.data('x', [None, 4]))
     """
-    helper = LayerHelper('shuffle_batch').takes(x=x)
+    helper = LayerHelper("shuffle_batch").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    index = helper.create_variable_for_type_inference('int64')
+    index = helper.create_variable_for_type_inference("int64")
     if seed is None:
         seed = helper.main_program.random_seed or int(numpy.random.randint(-65536, 65535))
     attrs = {}
     if not isinstance(seed, Variable):
-        attrs['startup_seed'] = seed
-        seed = seed_variable(helper, 'shuffle_batch_seed', seed)
-    helper.append_op('shuffle_batch', {'X': x, 'Seed': seed}, {'Out': out, 'ShuffleIdx': index, 'SeedOut': seed}, attrs)
+        attrs["startup_seed"] = seed
+        seed = seed_variable(helper, "shuffle_batch_seed", seed)
+    helper.append_op("shuffle_batch", {"X": x, "Seed": seed}, {"Out": out, "ShuffleIdx": index, "SeedOut": seed}, attrs)
     return out
 
 
@@ -241,7 +264,7 @@ def _partial(op_type, input, start_index, length):
     helper = LayerHelper(op_type, input=input)
     inputs = helper.multiple_input()
     out = helper.create_variable_for_type_inference(inputs[0].dtype)
-    helper.append_op(op_type, {'X': inputs}, {'Out': out}, {'start_index': start_index, 'length': length})
+    helper.append_op(op_type, {"X": inputs}, {"Out": out}, {"start_index": start_index, "length": length})
     return out
 
 
@@ -263,7 +286,7 @@ def partial_concat(input, start_index=0, length=-1):
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
         z = fluid.contrib.layers.partial_concat([x, y], start_index=1, length=2)    # shape [-1, 4]
     """
-    return _partial('partial_concat', input, start_index, length)
+    return _partial("partial_concat", input, start_index, length)
 
 
 def partial_sum(input, start_index=0, length=-1):
@@ -284,10 +307,10 @@ def partial_sum(input, start_index=0, length=-1):
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
         z = fluid.contrib.layers.partial_sum([x, y], start_index=1, length=2)       # shape [-1, 2]
     """
-    return _partial('partial_sum', input, start_index, length)
+    return _partial("partial_sum", input, start_index, length)
 
 
-def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
+def tdm_child(x, node_nums, child_nums, param_attr=None, dtype="int32"):
     """Finds the children of nodes of a tree of items.
 
     Args:
@@ -310,22 +333,35 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
         tree = fluid.ParamAttr(name='tree', initializer=fluid.initializer.Constant(0))
         child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], 'int32'), 7, 2, param_attr=tree)
     """
-    helper = LayerHelper('tdm_child', param_attr=param_attr).takes(x=x)
-    tree = helper.create_parameter(helper.param_attr, [node_nums, 3 + child_nums], dtype,
-                                   default_initializer=Constant(0))
+    helper = LayerHelper("tdm_child", param_attr=param_attr).takes(x=x)
+    tree = helper.create_parameter(
+        helper.param_attr, [node_nums, 3 + child_nums], dtype, default_initializer=Constant(0)
+    )
     tree.stop_gradient = True
     child = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     mask = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op('tdm_child', {'X': x, 'TreeInfo': tree}, {'Child': child, 'LeafMask': mask}, {
-        'child_nums': child_nums,
-        'dtype': int(to_dtype(dtype))
-    })
+    helper.append_op(
+        "tdm_child",
+        {"X": x, "TreeInfo": tree},
+        {"Child": child, "LeafMask": mask},
+        {"child_nums": child_nums, "dtype": int(to_dtype(dtype))},
+    )
     return child, mask
 
 
-def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tree_travel_attr=None,
-                tree_layer_attr=None, output_positive=True, output_list=True, seed=0, tree_dtype='int32',
-                dtype='int32'):
+def tdm_sampler(
+    x,
+    neg_samples_num_list,
+    layer_node_num_list,
+    leaf_node_num,
+    tree_travel_attr=None,
+    tree_layer_attr=None,
+    output_positive=True,
+    output_list=True,
+    seed=0,
+    tree_dtype="int32",
+    dtype="int32",
+):
     """Samples, for each layer of a tree, the node on the path to an item (positive) and other nodes (negative).
 
     Args:
@@ -354,31 +390,40 @@ def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tre
         x = fluid.data('x', [None, 1], 'int32')
         nodes, labels, mask = fluid.contrib.layers.tdm_sampler(x, [0, 1], [2, 4], leaf_node_num=4)
     """
-    helper = LayerHelper('tdm_sampler').takes(x=x)
+    helper = LayerHelper("tdm_sampler").takes(x=x)
     if len(neg_samples_num_list) != len(layer_node_num_list):
-        raise ValueError('tdm_sampler: neg_samples_num_list has %d layers, but layer_node_num_list has %d' %
-                         (len(neg_samples_num_list), len(layer_node_num_list)))
+        raise ValueError(
+            f"tdm_sampler: neg_samples_num_list has {len(neg_samples_num_list)} layers, but layer_node_num_list has "
+            f"{len(layer_node_num_list)}"
+        )
     offsets = [0]
     for layer, (samples, nodes) in enumerate(zip(neg_samples_num_list, layer_node_num_list)):
         offsets.append(offsets[-1] + nodes)
         if samples >= nodes:
-            raise ValueError('tdm_sampler: %d negative nodes cannot be drawn from layer %d, which has %d nodes' %
-                             (samples, layer, nodes))
+            raise ValueError(
+                f"tdm_sampler: {samples} negative nodes cannot be drawn from layer {layer}, which has {nodes} nodes"
+            )
     if leaf_node_num >= offsets[-1]:
-        raise ValueError('tdm_sampler: leaf_node_num (%d) must be below the number of nodes (%d)' %
-                         (leaf_node_num, offsets[-1]))
-    travel = helper.create_parameter(tree_travel_attr, [leaf_node_num, len(layer_node_num_list)], tree_dtype,
-                                     default_initializer=Constant(0))
+        raise ValueError(
+            f"tdm_sampler: leaf_node_num ({leaf_node_num}) must be below the number of nodes ({offsets[-1]})"
+        )
+    travel = helper.create_parameter(
+        tree_travel_attr, [leaf_node_num, len(layer_node_num_list)], tree_dtype, default_initializer=Constant(0)
+    )
     layers = helper.create_parameter(tree_layer_attr, [offsets[-1], 1], tree_dtype, default_initializer=Constant(0))
     made = [helper.create_variable_for_type_inference(dtype, stop_gradient=True) for _ in range(3)]
-    helper.append_op('tdm_sampler', {'X': x, 'Travel': travel, 'Layer': layers},
-                     dict(zip(('Out', 'Labels', 'Mask'), made)), {
-                         'neg_samples_num_list': list(neg_samples_num_list),
-                         'output_positive': output_positive,
-                         'layer_offset_lod': offsets,
-                         'seed': seed,
-                         'dtype': int(to_dtype(dtype))
-                     })
+    helper.append_op(
+        "tdm_sampler",
+        {"X": x, "Travel": travel, "Layer": layers},
+        dict(zip(("Out", "Labels", "Mask"), made)),
+        {
+            "neg_samples_num_list": list(neg_samples_num_list),
+            "output_positive": output_positive,
+            "layer_offset_lod": offsets,
+            "seed": seed,
+            "dtype": int(to_dtype(dtype)),
+        },
+    )
     if not output_list:
         return tuple(made)
     widths = [samples + int(output_positive) for samples in neg_samples_num_list]

@@ -4,7 +4,7 @@ import collections
 
 from penstock._src.ir.framework import Program
 
-__all__ = ['op_freq_statistic']
+__all__ = ["op_freq_statistic"]
 
 
 def op_freq_statistic(program):
@@ -26,13 +26,13 @@ def op_freq_statistic(program):
         assert dict(pairs)['mul->elementwise_add'] == 1
     """
     if not isinstance(program, Program):
-        raise TypeError('op_freq_statistic takes a Program, not %s' % type(program).__name__)
+        raise TypeError(f"op_freq_statistic takes a Program, not {type(program).__name__}")
     parameters = {param.name for param in program.global_block().all_parameters()}
     types, pairs, writer = collections.Counter(), collections.Counter(), {}
     for op in program.global_block().ops:
         for name in op.input_arg_names:
             if name in writer:
-                pairs['%s->%s' % (writer[name], op.type)] += 1
+                pairs[f"{writer[name]}->{op.type}"] += 1
         made = [name for name in op.output_arg_names if name not in parameters]
         types[op.type] += bool(made)
         writer.update((name, op.type) for name in made)

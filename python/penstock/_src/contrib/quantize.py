@@ -2,8 +2,8 @@
 
 from penstock._src.base.absent import absent
 
-_WHY = 'quantization is not part of Penstock; it trains and distributes programs'
-__path__, __getattr__ = absent('fluid.contrib.quantize', _WHY)
+_WHY = "quantization is not part of Penstock; it trains and distributes programs"
+__path__, __getattr__ = absent("fluid.contrib.quantize", _WHY)
 
 
 class QuantizeTranspiler:
@@ -24,4 +24,4 @@ class QuantizeTranspiler:
     """
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError('fluid.contrib.QuantizeTranspiler: ' + _WHY)
+        raise NotImplementedError("fluid.contrib.QuantizeTranspiler: " + _WHY)

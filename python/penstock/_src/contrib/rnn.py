@@ -6,12 +6,25 @@ from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_wit
 from penstock._src.layers.static_rnn import StaticRNN
 from penstock._src.layers.tensor import concat
 
-__all__ = ['basic_gru', 'basic_lstm']
+__all__ = ["basic_gru", "basic_lstm"]
 
 
-def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
-              bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
-              activation=None, dtype='float32', name='basic_gru'):
+def basic_gru(
+    input,
+    init_hidden,
+    hidden_size,
+    num_layers=1,
+    sequence_length=None,
+    dropout_prob=0.0,
+    bidirectional=False,
+    batch_first=True,
+    param_attr=None,
+    bias_attr=None,
+    gate_activation=None,
+    activation=None,
+    dtype="float32",
+    name="basic_gru",
+):
     """Runs a GRU with several layers over padded sequences.
 
     Args:
@@ -48,13 +61,35 @@ def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=Non
     def unit(name, param_attr, bias_attr):
         return BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
-    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden],
-                hidden_size, sequence_length, batch_first, dict(dropout_prob=dropout_prob))
+    return _run(
+        _units(unit, name, num_layers, bidirectional, param_attr, bias_attr),
+        input,
+        [init_hidden],
+        hidden_size,
+        sequence_length,
+        batch_first,
+        dict(dropout_prob=dropout_prob),
+    )
 
 
-def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
-               bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
-               activation=None, forget_bias=1.0, dtype='float32', name='basic_lstm'):
+def basic_lstm(
+    input,
+    init_hidden,
+    init_cell,
+    hidden_size,
+    num_layers=1,
+    sequence_length=None,
+    dropout_prob=0.0,
+    bidirectional=False,
+    batch_first=True,
+    param_attr=None,
+    bias_attr=None,
+    gate_activation=None,
+    activation=None,
+    forget_bias=1.0,
+    dtype="float32",
+    name="basic_lstm",
+):
     """Runs an LSTM with several layers over padded sequences.
 
     Args:
@@ -93,17 +128,32 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
     def unit(name, param_attr, bias_attr):
         return BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype)
 
-    dropout = dict(dropout_prob=dropout_prob, dropout_implementation='upscale_in_train')
-    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden, init_cell],
-                hidden_size, sequence_length, batch_first, dropout)
+    dropout = dict(dropout_prob=dropout_prob, dropout_implementation="upscale_in_train")
+    return _run(
+        _units(unit, name, num_layers, bidirectional, param_attr, bias_attr),
+        input,
+        [init_hidden, init_cell],
+        hidden_size,
+        sequence_length,
+        batch_first,
+        dropout,
+    )
 
 
 def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
     """Returns one list of units, one for each layer, for each direction."""
-    directions = [('_layers_', 'fw')] + ([('_reverse_layers_', 'bw')] if bidirectional else [])
-    return [[make(name + infix + str(i), attr_with_suffix(param_attr, '_%s_w_%d' % (short, i)),
-                  attr_with_suffix(bias_attr, '_%s_b_%d' % (short, i))) for i in range(num_layers)]
-            for infix, short in directions]
+    directions = [("_layers_", "fw")] + ([("_reverse_layers_", "bw")] if bidirectional else [])
+    return [
+        [
+            make(
+                name + infix + str(i),
+                attr_with_suffix(param_attr, f"_{short}_w_{i}"),
+                attr_with_suffix(bias_attr, f"_{short}_b_{i}"),
+            )
+            for i in range(num_layers)
+        ]
+        for infix, short in directions
+    ]
 
 
 def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
@@ -112,7 +162,7 @@ def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout
         input = nn.transpose(input, [1, 0, 2])
     mask = None
     if sequence_length is not None:
-        mask = sequence.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype='float32')
+        mask = sequence.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype="float32")
         mask = nn.transpose(mask, [1, 0])
     layers, directions = len(units[0]), len(units)
     if inits[0] is not None:
@@ -146,14 +196,16 @@ def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
             after = unit(row, *before)
             after = list(after) if isinstance(after, tuple) else [after]
             if goes_on is not None:
-                after = [elementwise_mul(new, goes_on, axis=0) - elementwise_mul(old, goes_on - 1, axis=0)
-                         for old, new in zip(before, after)]
+                after = [
+                    elementwise_mul(new, goes_on, axis=0) - elementwise_mul(old, goes_on - 1, axis=0)
+                    for old, new in zip(before, after)
+                ]
             for old, new in zip(before, after):
                 network.update_memory(old, new)
             for new in after:
                 network.step_output(new)
             row = after[0]
-            if dropout['dropout_prob'] is not None and dropout['dropout_prob'] > 0:
+            if dropout["dropout_prob"] is not None and dropout["dropout_prob"] > 0:
                 row = nn.dropout(row, **dropout)
         network.step_output(row)
     made = network()

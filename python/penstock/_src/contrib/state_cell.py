@@ -24,9 +24,9 @@ class InitState:
         cell = fluid.contrib.decoder.InitState(init_boot=encoded, shape=[-1, 32])
     """
 
-    def __init__(self, init=None, shape=None, value=0.0, init_boot=None, need_reorder=False, dtype='float32'):
+    def __init__(self, init=None, shape=None, value=0.0, init_boot=None, need_reorder=False, dtype="float32"):
         if init is None and init_boot is None:
-            raise ValueError('InitState: give init, or init_boot, which says how many rows the constant has')
+            raise ValueError("InitState: give init, or init_boot, which says how many rows the constant has")
         self._value = init if init is not None else fill_constant_batch_size_like(init_boot, shape, dtype, value)
         self._need_reorder = need_reorder
 
@@ -68,9 +68,9 @@ class StateCell:
     def __init__(self, inputs, states, out_state, name=None):
         for state, init in states.items():
             if not isinstance(init, InitState):
-                raise ValueError('StateCell: state %s must be an InitState, not %s' % (state, type(init).__name__))
+                raise ValueError(f"StateCell: state {state} must be an InitState, not {type(init).__name__}")
         if out_state not in states:
-            raise ValueError('StateCell: out_state %r must be one of %s' % (out_state, ', '.join(sorted(states))))
+            raise ValueError(f"StateCell: out_state {out_state!r} must be one of {', '.join(sorted(states))}")
         self._inputs = dict(inputs)
         self._initial = dict(states)
         self._out_state = out_state
@@ -81,7 +81,7 @@ class StateCell:
 
     def _enter(self, decoder):
         if self._decoder is not None:
-            raise ValueError('StateCell: %s uses it until its block ends' % type(self._decoder).__name__)
+            raise ValueError(f"StateCell: {type(self._decoder).__name__} uses it until its block ends")
         self._decoder, self._memories = decoder, {}
 
     def _leave(self):
@@ -150,8 +150,10 @@ class StateCell:
         """
         value = self._inputs.get(input_name)
         if value is None:
-            raise ValueError('StateCell: no value for input %r; compute_state gives values to %s' %
-                             (input_name, ', '.join(sorted(self._inputs))))
+            raise ValueError(
+                f"StateCell: no value for input {input_name!r}; compute_state gives values to "
+                f"{', '.join(sorted(self._inputs))}"
+            )
         return value
 
     def state_updater(self, updater):
@@ -178,11 +180,10 @@ class StateCell:
         self._read_states()
         for name, value in inputs.items():
             if name not in self._inputs:
-                raise ValueError('StateCell: no input %r; the inputs are %s' %
-                                 (name, ', '.join(sorted(self._inputs))))
+                raise ValueError(f"StateCell: no input {name!r}; the inputs are {', '.join(sorted(self._inputs))}")
             self._inputs[name] = value
         if self._updater is None:
-            raise ValueError('StateCell: decorate a function with state_updater before compute_state')
+            raise ValueError("StateCell: decorate a function with state_updater before compute_state")
         self._updater(self)
 
     def update_states(self):
@@ -192,7 +193,7 @@ class StateCell:
             ValueError: no decoder uses the cell.
         """
         if self._decoder is None:
-            raise ValueError('StateCell: update_states is for the block of a decoder')
+            raise ValueError("StateCell: update_states is for the block of a decoder")
         self._read_states()
         for name, memory in self._memories.items():
             memory.pass_on(self._values[name])
@@ -207,4 +208,4 @@ class StateCell:
 
     def _require_state(self, name):
         if name not in self._initial:
-            raise ValueError('StateCell: no state %r; the states are %s' % (name, ', '.join(sorted(self._initial))))
+            raise ValueError(f"StateCell: no state {name!r}; the states are {', '.join(sorted(self._initial))}")

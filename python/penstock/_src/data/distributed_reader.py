@@ -4,7 +4,7 @@ import itertools
 
 from penstock._src.base import environment
 
-__all__ = ['distributed_batch_reader']
+__all__ = ["distributed_batch_reader"]
 
 
 def distributed_batch_reader(batch_reader):
@@ -25,11 +25,12 @@ def distributed_batch_reader(batch_reader):
         mine = fluid.contrib.reader.distributed_batch_reader(batches)
         assert list(mine()) == [[0, 1], [2, 3], [4, 5]]    # of the only trainer
     """
-    trainers = environment.value('PADDLE_TRAINERS_NUM', 1)
-    trainer = environment.value('PADDLE_TRAINER_ID', 0)
+    trainers = environment.value("PADDLE_TRAINERS_NUM", 1)
+    trainer = environment.value("PADDLE_TRAINER_ID", 0)
     if not 0 <= trainer < trainers:
-        raise ValueError('distributed_batch_reader: PADDLE_TRAINER_ID is %d, but PADDLE_TRAINERS_NUM is %d' %
-                         (trainer, trainers))
+        raise ValueError(
+            f"distributed_batch_reader: PADDLE_TRAINER_ID is {trainer}, but PADDLE_TRAINERS_NUM is {trainers}"
+        )
 
     def reader():
         batches = iter(batch_reader())

@@ -9,9 +9,9 @@ from penstock._src.ir.places import count_of_environment
 from penstock._src.ir.types import dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 
-__all__ = ['DataFeeder']
+__all__ = ["DataFeeder"]
 
-_ELEMENT_TYPES = ('bool', 'float16', 'float32', 'float64', 'int8', 'int16', 'int32', 'int64', 'uint8')
+_ELEMENT_TYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
 
 def convert_dtype(dtype):
@@ -31,11 +31,11 @@ def convert_dtype(dtype):
     """
     try:
         return dtype_name(to_dtype(dtype))
-    except (KeyError, ValueError):    # a VarType that is no element type; no type at all
-        raise ValueError('an element type is one of %s, not %r' % (', '.join(_ELEMENT_TYPES), dtype)) from None
+    except (KeyError, ValueError):  # a VarType that is no element type; no type at all
+        raise ValueError(f"an element type is one of {', '.join(_ELEMENT_TYPES)}, not {dtype!r}") from None
 
 
-def check_type(input, input_name, expected_type, op_name, extra_message=''):
+def check_type(input, input_name, expected_type, op_name, extra_message=""):
     """Raises unless an argument of a layer is of a class.
 
     Args:
@@ -53,11 +53,16 @@ def check_type(input, input_name, expected_type, op_name, extra_message=''):
     """
     if not isinstance(input, expected_type):
         allowed = expected_type if isinstance(expected_type, tuple) else (expected_type,)
-        _refuse(op_name, 'the type of %s' % input_name, [kind.__name__ for kind in allowed], type(input).__name__,
-                extra_message)
+        _refuse(
+            op_name,
+            f"the type of {input_name}",
+            [kind.__name__ for kind in allowed],
+            type(input).__name__,
+            extra_message,
+        )
 
 
-def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=''):
+def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=""):
     """Raises unless an element type is among those that a layer takes.
 
     Args:
@@ -77,10 +82,10 @@ def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=
     allowed = [expected_dtype] if isinstance(expected_dtype, str) else list(expected_dtype)
     given = convert_dtype(input_dtype)
     if given not in allowed:
-        _refuse(op_name, 'the element type of %s' % input_name, allowed, given, extra_message)
+        _refuse(op_name, f"the element type of {input_name}", allowed, given, extra_message)
 
 
-def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_message=''):
+def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_message=""):
     """Raises unless an argument of a layer is a Variable with an element type that the layer takes.
 
     Args:
@@ -103,7 +108,7 @@ def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_m
 
 
 def _refuse(layer, what, allowed, given, extra):
-    raise TypeError('%s: %s must be %s, not %s%s' % (layer, what, ' or '.join(allowed), given, extra and '. ' + extra))
+    raise TypeError(f"{layer}: {what} must be {' or '.join(allowed)}, not {given}{extra and '. ' + extra}")
 
 
 class _Column:
@@ -113,7 +118,7 @@ class _Column:
         self.name = var.name
         self.lod_level = var.lod_level
         self.dtype = dtype_name(var.dtype)
-        self.shape = [extent for extent in var.shape]
+        self.shape = list(var.shape)
         self.data = []
         self.lengths = [[] for _ in range(self.lod_level)]
 
@@ -129,9 +134,9 @@ class _Column:
             self._add(one, level + 1)
 
     def tensor(self, place):
-        array = to_array(self.data, self.dtype, self.name, 'DataFeeder')
+        array = to_array(self.data, self.dtype, self.name, "DataFeeder")
         if self.lod_level == 0 and array.ndim != len(self.shape):
-            array = array.reshape([-1] + [extent for extent in self.shape[1:]])
+            array = array.reshape([-1, *self.shape[1:]])
         elif self.lod_level > 0 and array.ndim < len(self.shape):
             array = array.reshape([-1] + self.shape[1:])
         tensor = LoDTensor()
@@ -178,8 +183,7 @@ class DataFeeder:
         columns = [_Column(var) for var in self.feed_vars]
         for row in iterable:
             if len(row) != len(columns):
-                raise ValueError('a sample has %d fields; feed_list has %d' %
-                                 (len(row), len(columns)))
+                raise ValueError(f"a sample has {len(row)} fields; feed_list has {len(columns)}")
             for column, value in zip(columns, row):
                 column.add(value)
         return {name: column.tensor(self.place) for name, column in zip(self.feed_names, columns)}
@@ -199,8 +203,7 @@ class DataFeeder:
         """
         batches, places = list(iterable), num_places or count_of_environment()
         if len(batches) != places:
-            raise ValueError('feed_parallel takes one batch for each of the %d places, not %d' %
-                             (places, len(batches)))
+            raise ValueError(f"feed_parallel takes one batch for each of the {places} places, not {len(batches)}")
         for batch in batches:
             yield self.feed(batch)
 
@@ -228,8 +231,9 @@ class DataFeeder:
             while group := list(itertools.islice(batches, places)):
                 if len(group) < places:
                     if not drop_last:
-                        raise ValueError('the batches are not enough for all %d places; drop_last leaves them out' %
-                                         places)
+                        raise ValueError(
+                            f"the batches are not enough for all {places} places; drop_last leaves them out"
+                        )
                     return
                 yield list(self.feed_parallel(group, places))
 

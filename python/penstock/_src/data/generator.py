@@ -1,17 +1,17 @@
 """Generators of MultiSlot text, the output of a data set's pipe command.
 
-    class Words(MultiSlotDataGenerator):
-        def generate_sample(self, line):
-            def samples():
-                yield [('words', [int(word) for word in line.split()]), ('label', [1])]
-            return samples
+class Words(MultiSlotDataGenerator):
+    def generate_sample(self, line):
+        def samples():
+            yield [('words', [int(word) for word in line.split()]), ('label', [1])]
+        return samples
 
-    Words().run_from_stdin()      # for each line of standard input, lines of "count number number ..." for each slot
+Words().run_from_stdin()      # for each line of standard input, lines of "count number number ..." for each slot
 """
 
 import sys
 
-__all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
+__all__ = ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
 
 
 class DataGenerator:
@@ -24,9 +24,9 @@ class DataGenerator:
 
     def _set_line_limit(self, line_limit):
         if not isinstance(line_limit, int):
-            raise ValueError('line_limit must be an int, not %r' % (line_limit,))
+            raise ValueError(f"line_limit must be an int, not {line_limit!r}")
         if line_limit < 1:
-            raise ValueError('line_limit must be at least 1, not %d' % line_limit)
+            raise ValueError(f"line_limit must be at least 1, not {line_limit}")
         self._line_limit = line_limit
 
     def set_batch(self, batch_size):
@@ -63,8 +63,9 @@ class DataGenerator:
             sys.stdout.write(self._gen_str(sample))
 
     def _gen_str(self, line):
-        raise NotImplementedError('%s does not define how a sample is written; use MultiSlotDataGenerator' %
-                                  type(self).__name__)
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define how a sample is written; use MultiSlotDataGenerator"
+        )
 
     def generate_sample(self, line):
         """Converts a line to samples; a subclass overrides it.
@@ -79,8 +80,10 @@ class DataGenerator:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s must define generate_sample(line), which returns a function that yields '
-                                  '[(name, [number, ...]), ...]' % type(self).__name__)
+        raise NotImplementedError(
+            f"{type(self).__name__} must define generate_sample(line), which returns a function that yields "
+            "[(name, [number, ...]), ...]"
+        )
 
     def generate_batch(self, samples):
         """Changes the samples of a batch; a subclass may override it.
@@ -103,7 +106,7 @@ def _slots_of(line):
     if isinstance(line, zip):
         return list(line)
     if not isinstance(line, (list, tuple)):
-        raise ValueError('a sample must be a list [(name, [number, ...]), ...], not %r' % (line,))
+        raise ValueError(f"a sample must be a list [(name, [number, ...]), ...], not {line!r}")
     return line
 
 
@@ -117,7 +120,7 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
     def _gen_str(self, line):
         line = _slots_of(line)
-        return ' '.join(' '.join([str(len(elements)), *elements]) for _, elements in line) + '\n'
+        return " ".join(" ".join([str(len(elements)), *elements]) for _, elements in line) + "\n"
 
 
 class MultiSlotDataGenerator(DataGenerator):
@@ -131,25 +134,25 @@ class MultiSlotDataGenerator(DataGenerator):
     def _gen_str(self, line):
         line = _slots_of(line)
         if self._proto_info is None:
-            self._proto_info = [(name, 'uint64') for name, _ in line]
+            self._proto_info = [(name, "uint64") for name, _ in line]
         elif len(line) != len(self._proto_info):
-            raise ValueError('a sample has %d slots, but the first one had %d' % (len(line), len(self._proto_info)))
-        return ' '.join(self._slot(i, name, elements) for i, (name, elements) in enumerate(line)) + '\n'
+            raise ValueError(f"a sample has {len(line)} slots, but the first one had {len(self._proto_info)}")
+        return " ".join(self._slot(i, name, elements) for i, (name, elements) in enumerate(line)) + "\n"
 
     def _slot(self, index, name, elements):
         known, kind = self._proto_info[index]
         if not isinstance(name, str):
-            raise ValueError('the name of a slot must be a str, not %r' % (name,))
+            raise ValueError(f"the name of a slot must be a str, not {name!r}")
         if name != known:
-            raise ValueError('slot %d of a sample is %s, but that of the first one was %s' % (index, name, known))
+            raise ValueError(f"slot {index} of a sample is {name}, but that of the first one was {known}")
         if not isinstance(elements, list):
-            raise ValueError('slot %s must have a list of numbers, not %r' % (name, elements))
+            raise ValueError(f"slot {name} must have a list of numbers, not {elements!r}")
         if not elements:
-            raise ValueError('slot %s has no numbers; give at least one' % name)
-        if kind != 'float':
+            raise ValueError(f"slot {name} has no numbers; give at least one")
+        if kind != "float":
             for element in elements:
                 if isinstance(element, float):
-                    self._proto_info[index] = name, 'float'
+                    self._proto_info[index] = name, "float"
                 elif not isinstance(element, int):
-                    raise ValueError('slot %s must have ints or floats, not %r' % (name, element))
-        return ' '.join([str(len(elements)), *map(str, elements)])
+                    raise ValueError(f"slot {name} must have ints or floats, not {element!r}")
+        return " ".join([str(len(elements)), *map(str, elements)])

@@ -12,11 +12,12 @@ from penstock._src.ir.types import CPUPlace, VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_name
 
-__all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_reader', 'read_file']
+__all__ = ["create_py_reader_by_data", "data", "double_buffer", "load", "py_reader", "read_file"]
 
 
-def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR,
-         stop_gradient=True):
+def data(
+    name, shape, append_batch_size=True, dtype="float32", lod_level=0, type=VarType.LOD_TENSOR, stop_gradient=True
+):
     """Declares a variable that the caller feeds.
 
     Unlike fluid.data, it prepends an unknown batch extent to the shape, unless an extent is already unknown.
@@ -44,9 +45,9 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
     shape = [-1 if extent is None else extent for extent in shape]
     if append_batch_size and all(extent >= 0 for extent in shape):
         shape = [-1] + shape
-    return LayerHelper('data', name=name).create_global_variable(name=name, shape=shape, dtype=dtype, type=type,
-                                                                 stop_gradient=stop_gradient, lod_level=lod_level,
-                                                                 is_data=True)
+    return LayerHelper("data", name=name).create_global_variable(
+        name=name, shape=shape, dtype=dtype, type=type, stop_gradient=stop_gradient, lod_level=lod_level, is_data=True
+    )
 
 
 def load(out, file_path, load_as_fp16=None):
@@ -64,20 +65,20 @@ def load(out, file_path, load_as_fp16=None):
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
         fluid.layers.load(w, file_path='model/w')
     """
-    attrs = {'file_path': file_path}
+    attrs = {"file_path": file_path}
     if load_as_fp16 is not None:
-        attrs['load_as_fp16'] = load_as_fp16
-    LayerHelper('load').append_op('load', {}, {'Out': out}, attrs)
+        attrs["load_as_fp16"] = load_as_fp16
+    LayerHelper("load").append_op("load", {}, {"Out": out}, attrs)
 
 
 # Readers.
-ReaderNames = collections.namedtuple('ReaderNames', ['queue', 'reader', 'double_buffer'])
+ReaderNames = collections.namedtuple("ReaderNames", ["queue", "reader", "double_buffer"])
 
 
 class Reader(Variable):
     """A reader variable. A reader from py_reader has its own thread between start() and reset()."""
 
-    __slots__ = ('_pump', '_source', '_feed_list')
+    __slots__ = ("_pump", "_source", "_feed_list")
 
     @staticmethod
     def _declare(block, name):
@@ -103,7 +104,7 @@ class Reader(Variable):
     def thread(self):
         return self._pump.thread
 
-    exited = property(lambda self: not self._pump.started, lambda self, value: None)    # Fluid's scripts assign to it
+    exited = property(lambda self: not self._pump.started, lambda self, value: None)  # Fluid's scripts assign to it
 
     def decorate_sample_list_generator(self, reader, places=None):
         """Sets a function that returns lists of samples, with one value for each variable."""
@@ -135,7 +136,7 @@ class Reader(Variable):
     def start(self):
         """Starts a pass over the data."""
         if self._source is None:
-            raise RuntimeError('reader %s has no data: call its decorate_batch_generator first' % self.name)
+            raise RuntimeError(f"reader {self.name} has no data: call its decorate_batch_generator first")
         source = self._source
         self._pump.start(lambda: (list(values) for values in source()))
 
@@ -161,29 +162,33 @@ def _checks_of(feed_list):
 
 def _create_reader(block, queue, names, parts, need_check_feed):
     held = global_scope().var(names.queue)
-    held.get_tensor().set(numpy.array([queue.number], 'int64'), None)
+    held.get_tensor().set(numpy.array([queue.number], "int64"), None)
     block.create_var(name=names.queue, type=VarType.RAW, persistable=True, stop_gradient=True)
     reader = Reader._declare(block, names.reader)
     block.append_op(
-        'create_py_reader', {'blocking_queue': names.queue}, {'Out': reader}, {
-            'shape_concat': [extent for _, shape, _ in parts for extent in shape],
-            'lod_levels': [lod_level for _, _, lod_level in parts],
-            'dtypes': [dtype for dtype, _, _ in parts],
-            'need_check_feed': need_check_feed,
-            'ranks': [len(shape) for _, shape, _ in parts]
-        })
+        "create_py_reader",
+        {"blocking_queue": names.queue},
+        {"Out": reader},
+        {
+            "shape_concat": [extent for _, shape, _ in parts for extent in shape],
+            "lod_levels": [lod_level for _, _, lod_level in parts],
+            "dtypes": [dtype for dtype, _, _ in parts],
+            "need_check_feed": need_check_feed,
+            "ranks": [len(shape) for _, shape, _ in parts],
+        },
+    )
     reader.parts = parts
     return reader
 
 
 def append_read_op(reader, out, attrs):
     block = framework.default_main_program().current_block()
-    block.append_op('read', {'Reader': reader}, {'Out': out}, attrs)
+    block.append_op("read", {"Reader": reader}, {"Out": out}, attrs)
 
 
 def _require_reader(layer, reader):
     if not isinstance(reader, Reader):
-        raise TypeError('%s: reader must be the result of py_reader, not %s' % (layer, describe(reader)))
+        raise TypeError(f"{layer}: reader must be the result of py_reader, not {describe(reader)}")
 
 
 def double_buffer(reader, place=None, name=None):
@@ -204,11 +209,15 @@ def double_buffer(reader, place=None, name=None):
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'], use_double_buffer=False)
         ahead = fluid.layers.double_buffer(reader)
     """
-    _require_reader('double_buffer', reader)
+    _require_reader("double_buffer", reader)
     block = framework.default_main_program().current_block()
-    ahead = Reader._declare(block, unique_name.generate('create_double_buffer_reader') if name is None else name)
-    block.append_op('create_double_buffer_reader', {'UnderlyingReader': reader}, {'Out': ahead},
-                    {} if place is None else {'place': str(place).upper()})
+    ahead = Reader._declare(block, unique_name.generate("create_double_buffer_reader") if name is None else name)
+    block.append_op(
+        "create_double_buffer_reader",
+        {"UnderlyingReader": reader},
+        {"Out": ahead},
+        {} if place is None else {"place": str(place).upper()},
+    )
     ahead.parts = reader.parts
     ahead._pump, ahead._source, ahead._feed_list = reader._pump, reader._source, reader._feed_list
     return ahead
@@ -216,12 +225,13 @@ def double_buffer(reader, place=None, name=None):
 
 def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buffer):
     if not isinstance(capacity, int) or capacity < 1:
-        raise ValueError('capacity must be a positive number of batches, not %r' % (capacity,))
+        raise ValueError(f"capacity must be a positive number of batches, not {capacity!r}")
     if name is None:
-        names = ReaderNames(*map(unique_name.generate,
-                                 ('lod_tensor_blocking_queue', 'create_py_reader', 'double_buffer')))
+        names = ReaderNames(
+            *map(unique_name.generate, ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer"))
+        )
     else:
-        names = ReaderNames(name + '_queue', name + '_reader', name + '_double_buffer')
+        names = ReaderNames(name + "_queue", name + "_reader", name + "_double_buffer")
     pump = Pump(capacity + bool(use_double_buffer))
     _create_reader(framework.default_startup_program().current_block(), pump.queue, names, parts, need_check_feed)
     reader = Reader._declare(framework.default_main_program().current_block(), names.reader)
@@ -258,10 +268,14 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
     """
     lod_levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
     if not len(shapes) == len(dtypes) == len(lod_levels):
-        raise ValueError('%d shapes, %d dtypes and %d lod_levels: py_reader takes one of each for a variable' %
-                         (len(shapes), len(dtypes), len(lod_levels)))
-    parts = [(int(to_dtype(dtype)), [-1 if extent is None else int(extent) for extent in shape], lod_level)
-             for dtype, shape, lod_level in zip(dtypes, shapes, lod_levels)]
+        raise ValueError(
+            f"{len(shapes)} shapes, {len(dtypes)} dtypes and {len(lod_levels)} lod_levels: py_reader takes one of "
+            "each for a variable"
+        )
+    parts = [
+        (int(to_dtype(dtype)), [-1 if extent is None else int(extent) for extent in shape], lod_level)
+        for dtype, shape, lod_level in zip(dtypes, shapes, lod_levels)
+    ]
     return _py_reader(capacity, name, parts, None, [0] * len(parts), use_double_buffer)
 
 
@@ -304,11 +318,17 @@ def read_file(reader):
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'])
         x = fluid.layers.read_file(reader)
     """
-    _require_reader('read_file', reader)
-    helper = LayerHelper('read_file')
+    _require_reader("read_file", reader)
+    helper = LayerHelper("read_file")
     out = [
-        helper.create_variable(name=unique_name.generate(helper.name + '.tmp'), dtype=dtype, shape=shape,
-                               lod_level=lod_level, stop_gradient=True) for dtype, shape, lod_level in reader.parts
+        helper.create_variable(
+            name=unique_name.generate(helper.name + ".tmp"),
+            dtype=dtype,
+            shape=shape,
+            lod_level=lod_level,
+            stop_gradient=True,
+        )
+        for dtype, shape, lod_level in reader.parts
     ]
     append_read_op(reader, out, {})
     return out[0] if len(out) == 1 else out

@@ -1,18 +1,18 @@
 """DataLoader and PyReader: batches of a user's generator for the executor, prefetched by a thread.
 
-    loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16)
-    loader.set_sample_list_generator(reader, places=fluid.cpu_places())
-    for data in loader():                                            # iterable: the caller feeds
-        exe.run(feed=data, fetch_list=[loss])
+loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16)
+loader.set_sample_list_generator(reader, places=fluid.cpu_places())
+for data in loader():                                            # iterable: the caller feeds
+    exe.run(feed=data, fetch_list=[loss])
 
-    loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16, iterable=False)
-    loader.set_batch_generator(reader)
-    loader.start()                                                   # not iterable: the program reads
-    try:
-        while True:
-            exe.run(fetch_list=[loss])
-    except fluid.core.EOFException:
-        loader.reset()
+loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16, iterable=False)
+loader.set_batch_generator(reader)
+loader.start()                                                   # not iterable: the program reads
+try:
+    while True:
+        exe.run(fetch_list=[loss])
+except fluid.core.EOFException:
+    loader.reset()
 """
 
 import itertools
@@ -34,7 +34,7 @@ from penstock._src.ir.array_conversion import converted, require_unmasked_parts
 from penstock._src.ir.types import CPUPlace
 from penstock._src.ir.variable import Variable
 
-__all__ = ['DataLoader', 'PyReader', 'default_collate_fn']
+__all__ = ["DataLoader", "PyReader", "default_collate_fn"]
 
 _keeps_order = True
 
@@ -65,7 +65,7 @@ def keep_data_loader_order(*args):
     if not args:
         return _keeps_order
     if len(args) != 1 or not isinstance(args[0], bool):
-        raise TypeError('keep_data_loader_order takes one bool, not %r' % (args,))
+        raise TypeError(f"keep_data_loader_order takes one bool, not {args!r}")
     _keeps_order = args[0]
     return None
 
@@ -87,15 +87,14 @@ def default_collate_fn(batch):
         assert fields[0].shape == (2, 3)
     """
     if isinstance(batch[0], numpy.ndarray):
-        require_unmasked_parts(batch, 'sample', 'default_collate_fn')
+        require_unmasked_parts(batch, "sample", "default_collate_fn")
         return [numpy.stack(batch)]
     for number, field in enumerate(zip(*batch)):
-        require_unmasked_parts(field, 'field %d' % number, 'default_collate_fn')
+        require_unmasked_parts(field, f"field {number}", "default_collate_fn")
     return [numpy.stack([numpy.asarray(value) for value in field]) for field in zip(*batch)]
 
 
 class DataLoaderBase:
-
     """Base class of the loaders: an iterator of batches."""
 
     def __call__(self):
@@ -149,17 +148,31 @@ class DataLoader(DataLoaderBase):
         assert [np.array(batch[0]['x']).shape for batch in loader] == [(2, 3), (2, 3)]
     """
 
-    def __init__(self, dataset, feed_list=None, places=None, return_list=False, batch_sampler=None, batch_size=1,
-                 shuffle=False, drop_last=False, collate_fn=None, num_workers=0, use_buffer_reader=True,
-                 use_shared_memory=True, timeout=0, worker_init_fn=None):
-        if not hasattr(dataset, '__getitem__') or not hasattr(dataset, '__len__'):
-            raise TypeError('a dataset must have __getitem__ and __len__; %s does not' % type(dataset).__name__)
+    def __init__(
+        self,
+        dataset,
+        feed_list=None,
+        places=None,
+        return_list=False,
+        batch_sampler=None,
+        batch_size=1,
+        shuffle=False,
+        drop_last=False,
+        collate_fn=None,
+        num_workers=0,
+        use_buffer_reader=True,
+        use_shared_memory=True,
+        timeout=0,
+        worker_init_fn=None,
+    ):
+        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+            raise TypeError(f"a dataset must have __getitem__ and __len__; {type(dataset).__name__} does not")
         if batch_sampler is None:
             indices = _shuffled(len(dataset)) if shuffle else lambda: iter(range(len(dataset)))
             self._batches = batch(indices, batch_size, drop_last)
             self._count = len(dataset) // batch_size if drop_last else -(-len(dataset) // batch_size)
         elif batch_size != 1 or shuffle or drop_last:
-            raise ValueError('batch_size, shuffle and drop_last exclude batch_sampler')
+            raise ValueError("batch_size, shuffle and drop_last exclude batch_sampler")
         else:
             self._batches, self._count = lambda: iter(batch_sampler), None
             self._sampler = batch_sampler
@@ -171,9 +184,12 @@ class DataLoader(DataLoaderBase):
             return collate([dataset[i] for i in indices])
 
         if num_workers < 0:
-            raise ValueError('num_workers must not be negative, but is %d' % num_workers)
-        batches = (map_readers(load, self._batches) if num_workers == 0 else
-                   xmap_readers(load, self._batches, num_workers, 2 * num_workers, order=True))
+            raise ValueError(f"num_workers must not be negative, but is {num_workers}")
+        batches = (
+            map_readers(load, self._batches)
+            if num_workers == 0
+            else xmap_readers(load, self._batches, num_workers, 2 * num_workers, order=True)
+        )
         self._loader = GeneratorLoader(feed_list, max(2 * num_workers, 1), use_buffer_reader, True, return_list)
         self._loader.set_batch_generator(batches, places or CPUPlace())
 
@@ -188,8 +204,15 @@ class DataLoader(DataLoaderBase):
         return next(self._loader)
 
     @staticmethod
-    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
-                       use_multiprocess=False, drop_last=True):
+    def from_generator(
+        feed_list=None,
+        capacity=None,
+        use_double_buffer=True,
+        iterable=True,
+        return_list=False,
+        use_multiprocess=False,
+        drop_last=True,
+    ):
         """Creates a loader for the batches of a generator.
 
         Set the generator with set_sample_generator, set_sample_list_generator or set_batch_generator.
@@ -250,7 +273,7 @@ def _once_a_thread(init):
     known, numbers = threading.local(), itertools.count()
 
     def start():
-        if init is not None and not hasattr(known, 'number'):
+        if init is not None and not hasattr(known, "number"):
             known.number = next(numbers)
             init(known.number)
 
@@ -258,7 +281,6 @@ def _once_a_thread(init):
 
 
 class GeneratorLoader(DataLoaderBase):
-
     """A loader for the batches of a generator. DataLoader.from_generator creates it.
 
     Args:
@@ -280,16 +302,17 @@ class GeneratorLoader(DataLoaderBase):
         assert [np.array(feed[0]['x']).shape for feed in loader()] == [(2, 3)]
     """
 
-    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
-                 drop_last=True):
+    def __init__(
+        self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False, drop_last=True
+    ):
         if not isinstance(feed_list, (list, tuple)) or not feed_list:
-            raise ValueError('feed_list must list the variables that the loader fills, not be %r' % (feed_list,))
+            raise ValueError(f"feed_list must list the variables that the loader fills, not be {feed_list!r}")
         if not isinstance(capacity, int) or capacity < 1:
-            raise ValueError('capacity must be a positive number of batches, not %r' % (capacity,))
+            raise ValueError(f"capacity must be a positive number of batches, not {capacity!r}")
         self._feed_list = list(feed_list)
         for var in self._feed_list:
             if not isinstance(var, Variable):
-                raise TypeError('feed_list must hold the variables that the loader fills, not %r' % (var,))
+                raise TypeError(f"feed_list must hold the variables that the loader fills, not {var!r}")
         self._iterable = iterable
         self._return_list = return_list
         self._drop_last = drop_last
@@ -297,10 +320,11 @@ class GeneratorLoader(DataLoaderBase):
         self._source = None
         self._pump = Pump(capacity + bool(use_double_buffer))
         if not iterable:
-            names = ReaderNames(_names('lod_tensor_blocking_queue'), _names('create_py_reader'),
-                                _names('double_buffer'))
+            names = ReaderNames(
+                _names("lod_tensor_blocking_queue"), _names("create_py_reader"), _names("double_buffer")
+            )
             reader = declare_reader(self._pump.queue, names, self._feed_list, use_double_buffer)
-            append_read_op(reader, self._feed_list, {'drop_last': drop_last})
+            append_read_op(reader, self._feed_list, {"drop_last": drop_last})
 
     @property
     def queue(self):
@@ -313,9 +337,9 @@ class GeneratorLoader(DataLoaderBase):
         try:
             array = numpy.asarray(item)
         except ValueError as error:
-            raise TypeError('a batch must be an array or lists of equal length: %s' % error) from None
+            raise TypeError(f"a batch must be an array or lists of equal length: {error}") from None
         if array.dtype == object:
-            raise TypeError('a batch must be an array or lists of equal length')
+            raise TypeError("a batch must be an array or lists of equal length")
         return array
 
     @property
@@ -348,7 +372,7 @@ class GeneratorLoader(DataLoaderBase):
         Returns:
             GeneratorLoader: the loader.
         """
-        feed_list = self._feed_list    # not self: the thread must not keep the loader alive
+        feed_list = self._feed_list  # not self: the thread must not keep the loader alive
         feeder = DataFeeder(feed_list, CPUPlace())
 
         def batches():
@@ -373,25 +397,26 @@ class GeneratorLoader(DataLoaderBase):
         """
         if self._iterable:
             if places is None:
-                raise ValueError('an iterable loader needs places')
+                raise ValueError("an iterable loader needs places")
             self._places = list(places) if isinstance(places, (list, tuple)) else [places]
             if not self._places:
-                raise ValueError('places is empty')
+                raise ValueError("places is empty")
         elif places is not None:
-            warnings.warn('places have no effect on a loader with iterable=False', stacklevel=stack_level())
+            warnings.warn("places have no effect on a loader with iterable=False", stacklevel=stack_level())
         feed_list = self._feed_list
         self._source = lambda: (_checked(values, feed_list) for values in reader())
         return self
 
     def _require_source(self):
         if self._source is None:
-            raise RuntimeError('the loader has no data: give it a generator first')
+            raise RuntimeError("the loader has no data: give it a generator first")
 
     # Iterable.
     def __iter__(self):
         if not self._iterable:
-            raise RuntimeError('the loader was created with iterable=False: the program reads from it, between start() '
-                               'and reset()')
+            raise RuntimeError(
+                "the loader was created with iterable=False: the program reads from it, between start() and reset()"
+            )
         self._require_source()
         self._pump.stop()
         self._pump.start(self._source)
@@ -421,7 +446,7 @@ class GeneratorLoader(DataLoaderBase):
             RuntimeError: the loader is iterable, or has no generator.
         """
         if self._iterable:
-            raise RuntimeError('start() is for a loader with iterable=False; iterate over this one')
+            raise RuntimeError("start() is for a loader with iterable=False; iterate over this one")
         self._require_source()
         self._pump.start(self._source)
 
@@ -432,7 +457,7 @@ class GeneratorLoader(DataLoaderBase):
             RuntimeError: the loader is iterable.
         """
         if self._iterable:
-            raise RuntimeError('reset() is for a loader with iterable=False; iterate over this one')
+            raise RuntimeError("reset() is for a loader with iterable=False; iterate over this one")
         self._reset()
 
     def _reset(self):
@@ -443,10 +468,14 @@ def _checked(values, feed_list):
     """Converts arrays to the variables' element types, as for a feed."""
     values = list(values)
     if len(values) != len(feed_list):
-        raise ValueError('the generator gave %d values for the %d variables %s' %
-                         (len(values), len(feed_list), ', '.join(var.name for var in feed_list)))
-    return [value if isinstance(value, LoDTensor) else converted(value, var, 'the generator')
-            for value, var in zip(values, feed_list)]
+        raise ValueError(
+            f"the generator gave {len(values)} values for the {len(feed_list)} variables "
+            f"{', '.join(var.name for var in feed_list)}"
+        )
+    return [
+        value if isinstance(value, LoDTensor) else converted(value, var, "the generator")
+        for value, var in zip(values, feed_list)
+    ]
 
 
 class PyReader(DataLoaderBase):

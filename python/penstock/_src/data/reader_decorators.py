@@ -14,8 +14,18 @@ from penstock._penstock import ProgramError
 from penstock._src.base import environment
 
 __all__ = [
-    'ComposeNotAligned', 'batch', 'buffered', 'cache', 'chain', 'compose', 'firstn', 'map_readers',
-    'multiprocess_reader', 'shard', 'shuffle', 'xmap_readers',
+    "ComposeNotAligned",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "firstn",
+    "map_readers",
+    "multiprocess_reader",
+    "shard",
+    "shuffle",
+    "xmap_readers",
 ]
 
 
@@ -43,7 +53,7 @@ def batch(reader, batch_size, drop_last=False):
     """
     size = int(batch_size) if isinstance(batch_size, (numbers.Integral, float)) and batch_size == batch_size // 1 else 0
     if size <= 0:
-        raise ValueError('batch_size must be an int above 0, not %r' % (batch_size,))
+        raise ValueError(f"batch_size must be an int above 0, not {batch_size!r}")
     batch_size = size
 
     def batches():
@@ -58,7 +68,7 @@ def batch(reader, batch_size, drop_last=False):
     return batches
 
 
-def shard(reader, num_parts=None, part_index=None, padding='wrap'):
+def shard(reader, num_parts=None, part_index=None, padding="wrap"):
     """Creates a reader of every num_parts-th sample, so that each trainer of a job reads a different part.
 
     Args:
@@ -78,12 +88,12 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
         part = fluid.io.shard(lambda: range(5), num_parts=2, part_index=1)
         assert list(part()) == [1, 3, 0]
     """
-    num_parts = environment.value('PADDLE_TRAINERS_NUM', 1) if num_parts is None else num_parts
-    part_index = environment.value('PADDLE_TRAINER_ID', 0) if part_index is None else part_index
+    num_parts = environment.value("PADDLE_TRAINERS_NUM", 1) if num_parts is None else num_parts
+    part_index = environment.value("PADDLE_TRAINER_ID", 0) if part_index is None else part_index
     if num_parts < 1 or not 0 <= part_index < num_parts:
-        raise ValueError('part_index must be in [0, num_parts), but they are %r and %r' % (part_index, num_parts))
-    if padding not in ('wrap', 'drop', 'none'):
-        raise ValueError("padding must be 'wrap', 'drop' or 'none', not %r" % (padding,))
+        raise ValueError(f"part_index must be in [0, num_parts), but they are {part_index!r} and {num_parts!r}")
+    if padding not in ("wrap", "drop", "none"):
+        raise ValueError(f"padding must be 'wrap', 'drop' or 'none', not {padding!r}")
 
     def part():
         samples = iter(reader())
@@ -91,9 +101,9 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
         while True:
             row = list(itertools.islice(samples, num_parts))
             first = row if first is None else first
-            if len(row) == num_parts or (padding == 'none' and part_index < len(row)):
+            if len(row) == num_parts or (padding == "none" and part_index < len(row)):
                 yield row[part_index]
-            elif row and padding == 'wrap':
+            elif row and padding == "wrap":
                 # `first` is one sample for each part, or all samples if there are fewer.
                 yield (row + list(itertools.islice(itertools.cycle(first), num_parts)))[part_index]
             if len(row) < num_parts:
@@ -192,9 +202,9 @@ def compose(*readers, **kwargs):
         both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])
         assert list(both()) == [(1, 3, 4), (2, 5, 6)]
     """
-    check_alignment = kwargs.pop('check_alignment', True)
+    check_alignment = kwargs.pop("check_alignment", True)
     if kwargs:
-        raise TypeError('compose takes check_alignment only, not %s' % ', '.join(kwargs))
+        raise TypeError(f"compose takes check_alignment only, not {', '.join(kwargs)}")
 
     def composed():
         iterators = [iter(reader()) for reader in readers]
@@ -203,7 +213,7 @@ def compose(*readers, **kwargs):
             ended = [sample is _END for sample in samples]
             if any(ended):
                 if check_alignment and not all(ended):
-                    raise ComposeNotAligned('some of the composed readers have ended before the others')
+                    raise ComposeNotAligned("some of the composed readers have ended before the others")
                 return
             yield tuple(itertools.chain(*(one if isinstance(one, tuple) else (one,) for one in samples)))
 
@@ -401,7 +411,7 @@ def _read_in_process(reader, out):
     try:
         for sample in reader():
             if sample is None:
-                raise ValueError('sample has None')
+                raise ValueError("sample has None")
             out.put((sample, None))
         out.put((None, None))
     except BaseException:
@@ -411,7 +421,7 @@ def _read_in_process(reader, out):
 class ReaderError(RuntimeError, ProgramError):
     """A reader in another process has failed. Fluid's scripts catch its EnforceNotMet, which is ProgramError."""
 
-    id, details = '', ()
+    id, details = "", ()
 
 
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
@@ -434,10 +444,10 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
         assert sorted(both()) == [0, 0, 1, 1]
     """
     if not readers:
-        raise ValueError('readers must not be empty')
+        raise ValueError("readers must not be empty")
 
     def read():
-        context = multiprocessing.get_context('fork')
+        context = multiprocessing.get_context("fork")
         out = context.Queue(queue_size)
         processes = [context.Process(target=_read_in_process, args=(reader, out), daemon=True) for reader in readers]
         for process in processes:
@@ -447,7 +457,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
             while left:
                 sample, error = _get_from(out, processes)
                 if error is not None:
-                    raise ReaderError('a reader of multiprocess_reader raised:\n' + error)
+                    raise ReaderError("a reader of multiprocess_reader raised:\n" + error)
                 if sample is None:
                     left -= 1
                 else:
@@ -468,5 +478,4 @@ def _get_from(out, processes):
         except queue.Empty:
             for process in processes:
                 if process.exitcode:
-                    raise ReaderError('a process of multiprocess_reader ended with code %d' %
-                                       process.exitcode) from None
+                    raise ReaderError(f"a process of multiprocess_reader ended with code {process.exitcode}") from None

@@ -6,7 +6,7 @@ import numpy
 
 from penstock._src.base import environment
 
-__all__ = ['DistributedSampler']
+__all__ = ["DistributedSampler"]
 
 
 class DistributedSampler:
@@ -32,13 +32,12 @@ class DistributedSampler:
     """
 
     def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
-        self._size = _count('size', size, 0)
+        self._size = _count("size", size, 0)
         said = environment.value
-        self._ranks = _count('num_ranks', said('PADDLE_TRAINERS_NUM', 1) if num_ranks is None else num_ranks, 1)
-        self._rank = _count('rank', said('PADDLE_TRAINER_ID', 0) if rank is None else rank, 0)
+        self._ranks = _count("num_ranks", said("PADDLE_TRAINERS_NUM", 1) if num_ranks is None else num_ranks, 1)
+        self._rank = _count("rank", said("PADDLE_TRAINER_ID", 0) if rank is None else rank, 0)
         if self._rank >= self._ranks:
-            raise ValueError('DistributedSampler: rank %d must be below the number of ranks, %d' %
-                             (self._rank, self._ranks))
+            raise ValueError(f"DistributedSampler: rank {self._rank} must be below the number of ranks, {self._ranks}")
         self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
 
     def set_epoch(self, epoch):
@@ -47,7 +46,7 @@ class DistributedSampler:
         Args:
             epoch (int): the epoch, from 0.
         """
-        self._epoch = _count('epoch', epoch, 0)
+        self._epoch = _count("epoch", epoch, 0)
 
     def __len__(self):
         return self._size // self._ranks if self._drop_last else -(-self._size // self._ranks)
@@ -56,12 +55,12 @@ class DistributedSampler:
         order = numpy.arange(self._size)
         if self._shuffle:
             order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
-        order = numpy.resize(order, len(self) * self._ranks)    # truncates, or repeats from the beginning
-        return iter(order[self._rank::self._ranks].tolist())
+        order = numpy.resize(order, len(self) * self._ranks)  # truncates, or repeats from the beginning
+        return iter(order[self._rank :: self._ranks].tolist())
 
 
 def _count(name, value, least):
     whole = int(value) if isinstance(value, (numbers.Integral, str)) and not isinstance(value, bool) else None
     if whole is None or whole < least:
-        raise ValueError('DistributedSampler: %s must be an integer of at least %d, not %r' % (name, least, value))
+        raise ValueError(f"DistributedSampler: {name} must be an integer of at least {least}, not {value!r}")
     return whole

@@ -2,18 +2,18 @@
 
 from penstock._src.dataset.text_format import parse, print_message
 
-__all__ = ['DataFeedDesc']
+__all__ = ["DataFeedDesc"]
 
-_SLOT = {'name': str, 'type': str, 'is_dense': bool, 'is_used': bool, 'shape': [int]}
+_SLOT = {"name": str, "type": str, "is_dense": bool, "is_used": bool, "shape": [int]}
 _FIELDS = {
-    'name': str,
-    'batch_size': int,
-    'multi_slot_desc': {'slots': [_SLOT], 'uid_slot': str},
-    'pipe_command': str,
-    'thread_num': int,
-    'rank_offset': str,
-    'pv_batch_size': int,
-    'input_type': int,
+    "name": str,
+    "batch_size": int,
+    "multi_slot_desc": {"slots": [_SLOT], "uid_slot": str},
+    "pipe_command": str,
+    "thread_num": int,
+    "rank_offset": str,
+    "pv_batch_size": int,
+    "input_type": int,
 }
 
 
@@ -37,18 +37,18 @@ class DataFeedDesc:
     def __init__(self, proto_file):
         with open(proto_file) as file:
             self._message = parse(file.read(), _FIELDS, proto_file)
-        self._message.setdefault('pipe_command', 'cat')
+        self._message.setdefault("pipe_command", "cat")
 
     def _slots(self, function):
-        if self._message.get('name') != 'MultiSlotDataFeed':
-            raise ValueError('%s is for a MultiSlotDataFeed, not for %r' % (function, self._message.get('name')))
-        return {slot.get('name'): slot for slot in self._message.get('multi_slot_desc', {}).get('slots', [])}
+        if self._message.get("name") != "MultiSlotDataFeed":
+            raise ValueError(f"{function} is for a MultiSlotDataFeed, not for {self._message.get('name')!r}")
+        return {slot.get("name"): slot for slot in self._message.get("multi_slot_desc", {}).get("slots", [])}
 
     def _mark(self, function, names, field):
         slots = self._slots(function)
         for name in names:
             if name not in slots:
-                raise ValueError('%s: there is no slot %s; there are %s' % (function, name, ', '.join(map(str, slots))))
+                raise ValueError(f"{function}: there is no slot {name}; there are {', '.join(map(str, slots))}")
             slots[name][field] = True
 
     def set_batch_size(self, batch_size):
@@ -57,7 +57,7 @@ class DataFeedDesc:
         Args:
             batch_size (int): at least 1.
         """
-        self._message['batch_size'] = batch_size
+        self._message["batch_size"] = batch_size
 
     def set_dense_slots(self, dense_slots_name):
         """Makes slots dense: they have the same number of values in each instance. All other slots are sequences.
@@ -65,7 +65,7 @@ class DataFeedDesc:
         Args:
             dense_slots_name (list of str): names of slots.
         """
-        self._mark('set_dense_slots', dense_slots_name, 'is_dense')
+        self._mark("set_dense_slots", dense_slots_name, "is_dense")
 
     def set_use_slots(self, use_slots_name):
         """Marks slots as used, so that batches contain them.
@@ -73,7 +73,7 @@ class DataFeedDesc:
         Args:
             use_slots_name (list of str): names of slots.
         """
-        self._mark('set_use_slots', use_slots_name, 'is_used')
+        self._mark("set_use_slots", use_slots_name, "is_used")
 
     def desc(self):
         """Returns the message as text.

@@ -26,10 +26,10 @@ from penstock._src.dataset.text_format import print_message
 from penstock._src.ir import framework
 from penstock._src.ir.types import VarType
 
-__all__ = ['DatasetFactory', 'InMemoryDataset', 'QueueDataset']
+__all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
-_WARNED_MOST = 3    # ids of dropped instances that warnings name
-_KINDS = {VarType.FP32: 'float', VarType.INT64: 'uint64'}
+_WARNED_MOST = 3  # ids of dropped instances that warnings name
+_KINDS = {VarType.FP32: "float", VarType.INT64: "uint64"}
 
 
 class DatasetFactory:
@@ -39,7 +39,7 @@ class DatasetFactory:
         dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
     """
 
-    def create_dataset(self, datafeed_class='QueueDataset'):
+    def create_dataset(self, datafeed_class="QueueDataset"):
         """Creates a dataset.
 
         Args:
@@ -53,22 +53,21 @@ class DatasetFactory:
             ValueError: the class does not exist.
             NotImplementedError: the class exists in Fluid but is not built.
         """
-        if datafeed_class == 'BoxPSDataset':
-            raise NotImplementedError('BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset')
+        if datafeed_class == "BoxPSDataset":
+            raise NotImplementedError("BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset")
         classes = {each.__name__: each for each in (QueueDataset, InMemoryDataset, FileInstantDataset)}
         if datafeed_class not in classes:
-            raise ValueError('datafeed class %s does not exist; there are %s' %
-                             (datafeed_class, ', '.join(sorted(classes))))
+            raise ValueError(f"datafeed class {datafeed_class} does not exist; there are {', '.join(sorted(classes))}")
         return classes[datafeed_class]()
 
 
 class DatasetBase:
     """The settings of all datasets. DatasetFactory creates datasets."""
 
-    _FEED = ''    # Fluid's name of the reader
+    _FEED = ""  # Fluid's name of the reader
 
     def __init__(self):
-        self._desc = {'name': self._FEED, 'batch_size': 32, 'pipe_command': 'cat'}
+        self._desc = {"name": self._FEED, "batch_size": 32, "pipe_command": "cat"}
         self._variables = []
         self.thread_num = 1
         self.filelist, self._has_files = [], False
@@ -80,7 +79,7 @@ class DatasetBase:
         Args:
             pipe_command (str): the command; the default is 'cat', which reads the file itself.
         """
-        self._desc['pipe_command'] = pipe_command
+        self._desc["pipe_command"] = pipe_command
 
     def set_batch_size(self, batch_size):
         """Sets the number of instances of a batch. The last batch of each thread may have fewer.
@@ -91,7 +90,7 @@ class DatasetBase:
         Raises:
             ValueError: `batch_size` is below 1.
         """
-        self._desc['batch_size'] = _positive('batch_size', batch_size)
+        self._desc["batch_size"] = _positive("batch_size", batch_size)
 
     def set_thread(self, thread_num):
         """Sets the number of threads that read, and that train if the program allows it.
@@ -102,7 +101,7 @@ class DatasetBase:
         Raises:
             ValueError: `thread_num` is below 1.
         """
-        self.thread_num = _positive('thread_num', thread_num)
+        self.thread_num = _positive("thread_num", thread_num)
 
     def set_filelist(self, filelist):
         """Sets the files that this trainer reads.
@@ -114,7 +113,7 @@ class DatasetBase:
             TypeError: `filelist` is not a list of paths.
         """
         if isinstance(filelist, str) or not all(isinstance(name, str) for name in filelist):
-            raise TypeError('filelist must be a list of paths, not %r' % (filelist,))
+            raise TypeError(f"filelist must be a list of paths, not {filelist!r}")
         self.filelist, self._has_files = list(filelist), True
 
     def set_use_var(self, var_list):
@@ -130,8 +129,10 @@ class DatasetBase:
         """
         for var in var_list:
             if var.dtype not in _KINDS:
-                raise ValueError('Currently, fluid.dataset only supports dtype=float32 and dtype=int64; %s is %s' %
-                                 (var.name, var.dtype.name))
+                raise ValueError(
+                    f"Currently, fluid.dataset only supports dtype=float32 and dtype=int64; {var.name} is "
+                    f"{var.dtype.name}"
+                )
         self._variables = list(var_list)
 
     def set_hdfs_config(self, fs_name, fs_ugi):
@@ -145,8 +146,9 @@ class DatasetBase:
             NotImplementedError: `fs_name` is not ''.
         """
         if fs_name:
-            raise NotImplementedError('Dataset.set_hdfs_config is not built; mount the file system, or let the pipe '
-                                      'command read from it')
+            raise NotImplementedError(
+                "Dataset.set_hdfs_config is not built; mount the file system, or let the pipe command read from it"
+            )
 
     def set_download_cmd(self, download_cmd):
         """Not built, like set_hdfs_config.
@@ -157,7 +159,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('Dataset.set_download_cmd is not built; let the pipe command read the file')
+        raise NotImplementedError("Dataset.set_download_cmd is not built; let the pipe command read the file")
 
     def set_rank_offset(self, rank_offset):
         """Not built: it belongs to Fluid's page views.
@@ -168,7 +170,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('set_rank_offset')
+        raise _page_views("set_rank_offset")
 
     def set_pv_batch_size(self, pv_batch_size):
         """Not built: it belongs to Fluid's page views.
@@ -179,7 +181,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('set_pv_batch_size')
+        raise _page_views("set_pv_batch_size")
 
     def set_fea_eval(self, record_candidate_size, fea_eval=True):
         """Turns slots_shuffle on.
@@ -189,7 +191,7 @@ class DatasetBase:
             fea_eval (bool): whether slots_shuffle has an effect.
         """
         if fea_eval:
-            self._candidates = _positive('record_candidate_size', record_candidate_size)
+            self._candidates = _positive("record_candidate_size", record_candidate_size)
         self.fea_eval = bool(fea_eval)
 
     def slots_shuffle(self, slots):
@@ -212,12 +214,15 @@ class DatasetBase:
         sequences = [var.name for var in self._variables if var.lod_level > 0]
         for name in slots:
             if name not in sequences:
-                raise program_error('E-dataset-slots', 'dataset: slots_shuffle: %s is not a slot with a sequence; '
-                                    'those are %s' % (name, ', '.join(sequences) or 'none'))
+                raise program_error(
+                    "E-dataset-slots",
+                    f"dataset: slots_shuffle: {name} is not a slot with a sequence; those are "
+                    f"{', '.join(sequences) or 'none'}",
+                )
         self._shuffle_slots(set(slots))
 
     def _shuffle_slots(self, slots):
-        raise NotImplementedError('%s does not support slots_shuffle; use an InMemoryDataset' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not support slots_shuffle; use an InMemoryDataset")
 
     def desc(self):
         """Describes the dataset's settings in protobuf's text format (Fluid's DataFeedDesc).
@@ -227,11 +232,11 @@ class DatasetBase:
         """
         slots = []
         for var in self._variables:
-            slot = {'name': var.name, 'type': _KINDS[var.dtype], 'is_used': True}
+            slot = {"name": var.name, "type": _KINDS[var.dtype], "is_used": True}
             if var.lod_level == 0:
                 slot.update(is_dense=True, shape=list(var.shape))
             slots.append(slot)
-        return print_message(dict(self._desc, **{'multi_slot_desc': {'slots': slots}} if slots else {}), _FIELDS)
+        return print_message(dict(self._desc, **{"multi_slot_desc": {"slots": slots}} if slots else {}), _FIELDS)
 
     def local_shuffle(self):
         """Raises an error: only an InMemoryDataset can be shuffled.
@@ -239,8 +244,9 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('%s does not support local shuffle, please use InMemoryDataset for local_shuffle' %
-                                  type(self).__name__)
+        raise NotImplementedError(
+            f"{type(self).__name__} does not support local shuffle, please use InMemoryDataset for local_shuffle"
+        )
 
     def global_shuffle(self, fleet=None):
         """Raises an error: only an InMemoryDataset can be shuffled.
@@ -251,12 +257,15 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('%s does not support global shuffle, please use InMemoryDataset for global_shuffle' %
-                                  type(self).__name__)
+        raise NotImplementedError(
+            f"{type(self).__name__} does not support global shuffle, please use InMemoryDataset for global_shuffle"
+        )
 
     def _native(self, drops_zeros=False, has_ids=False, has_contents=False):
-        slots = [(var.name, var.dtype == VarType.FP32, True, list(var.shape)[1:] if var.lod_level == 0 else None)
-                 for var in self._variables]
+        slots = [
+            (var.name, var.dtype == VarType.FP32, True, list(var.shape)[1:] if var.lod_level == 0 else None)
+            for var in self._variables
+        ]
         return _penstock.Dataset(slots, drops_zeros, has_ids, has_contents)
 
     def _names(self):
@@ -264,7 +273,7 @@ class DatasetBase:
 
     def _require_files(self):
         if not self._has_files:
-            raise state_error('E-dataset-files', 'dataset: there are no files; call set_filelist(paths) first')
+            raise state_error("E-dataset-files", "dataset: there are no files; call set_filelist(paths) first")
 
     def _start(self, threads):
         """Starts reading with one queue per thread; returns (the reading, a function to call at its end)."""
@@ -273,15 +282,14 @@ class DatasetBase:
 
 def _positive(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
-        raise TypeError('%s must be an int, not %r' % (name, value))
+        raise TypeError(f"{name} must be an int, not {value!r}")
     if value < 1:
-        raise ValueError('%s must be at least 1, not %d' % (name, value))
+        raise ValueError(f"{name} must be at least 1, not {value}")
     return int(value)
 
 
 def _page_views(function):
-    return NotImplementedError("Dataset.%s is not built: it is of Fluid's page views, which BoxPS alone reads" %
-                               function)
+    return NotImplementedError(f"Dataset.{function} is not built: it is of Fluid's page views, which BoxPS alone reads")
 
 
 class QueueDataset(DatasetBase):
@@ -300,20 +308,21 @@ class QueueDataset(DatasetBase):
         exe.train_from_dataset(fluid.default_main_program(), dataset)
     """
 
-    _FEED = 'MultiSlotDataFeed'
+    _FEED = "MultiSlotDataFeed"
 
     def _start(self, threads):
         self._require_files()
         threads = max(min(threads, len(self.filelist)), 1)
-        reading = self._native().read_files(self.filelist, self._desc['pipe_command'], threads,
-                                            self._desc['batch_size'])
+        reading = self._native().read_files(
+            self.filelist, self._desc["pipe_command"], threads, self._desc["batch_size"]
+        )
         return reading, reading.stop
 
 
 class FileInstantDataset(QueueDataset):
     """The same as QueueDataset."""
 
-    _FEED = 'MultiSlotFileInstantDataFeed'
+    _FEED = "MultiSlotFileInstantDataFeed"
 
 
 class InMemoryDataset(DatasetBase):
@@ -333,7 +342,7 @@ class InMemoryDataset(DatasetBase):
         assert dataset.get_memory_data_size() == 2
     """
 
-    _FEED = 'MultiSlotInMemoryDataFeed'
+    _FEED = "MultiSlotInMemoryDataFeed"
 
     def __init__(self):
         super().__init__()
@@ -352,7 +361,7 @@ class InMemoryDataset(DatasetBase):
         Args:
             data_feed_type (str): the name.
         """
-        self._desc['name'] = data_feed_type
+        self._desc["name"] = data_feed_type
 
     def set_queue_num(self, queue_num):
         """Sets the number of queues of Fluid's readers; has no effect, because each thread has its own queue.
@@ -360,7 +369,7 @@ class InMemoryDataset(DatasetBase):
         Args:
             queue_num (int): at least 1.
         """
-        self.queue_num = _positive('queue_num', queue_num)
+        self.queue_num = _positive("queue_num", queue_num)
 
     def set_parse_ins_id(self, parse_ins_id):
         """Sets whether lines begin with "1 <id>", where the id contains no spaces. global_shuffle then sends instances
@@ -389,7 +398,7 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `parse_logkey` is true.
         """
         if parse_logkey:
-            raise _page_views('set_parse_logkey')
+            raise _page_views("set_parse_logkey")
 
     def set_merge_by_sid(self, merge_by_sid):
         """Has no effect: it belongs to Fluid's page views, which are not built.
@@ -408,7 +417,7 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `enable_pv_merge` is true.
         """
         if enable_pv_merge:
-            raise _page_views('set_enable_pv_merge')
+            raise _page_views("set_enable_pv_merge")
 
     def preprocess_instance(self):
         """Not built: it belongs to Fluid's page views.
@@ -416,7 +425,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('preprocess_instance')
+        raise _page_views("preprocess_instance")
 
     def postprocess_instance(self):
         """Not built: it belongs to Fluid's page views.
@@ -424,7 +433,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('postprocess_instance')
+        raise _page_views("postprocess_instance")
 
     def set_current_phase(self, current_phase):
         """Not built: it belongs to Fluid's page views.
@@ -435,7 +444,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('set_current_phase')
+        raise _page_views("set_current_phase")
 
     def get_pv_data_size(self):
         """Not built: it belongs to Fluid's page views.
@@ -443,7 +452,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise _page_views('get_pv_data_size')
+        raise _page_views("get_pv_data_size")
 
     def set_merge_by_lineid(self, merge_size=2):
         """Makes global_shuffle merge the instances of each id into one, and sets parse_ins_id.
@@ -458,7 +467,7 @@ class InMemoryDataset(DatasetBase):
             ValueError: `merge_size` is no count.
         """
         if isinstance(merge_size, bool) or not isinstance(merge_size, (int, numpy.integer)) or merge_size < 0:
-            raise ValueError('merge_size must be an integer of at least 0, not %r' % (merge_size,))
+            raise ValueError(f"merge_size must be an integer of at least 0, not {merge_size!r}")
         self.merge_by_lineid, self._merge_size = True, int(merge_size)
         self.parse_ins_id = True
 
@@ -473,7 +482,7 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `generate_uni_feasigns` is true.
         """
         if generate_uni_feasigns:
-            raise NotImplementedError('InMemoryDataset.set_generate_unique_feasigns is not built')
+            raise NotImplementedError("InMemoryDataset.set_generate_unique_feasigns is not built")
 
     def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
         """Not built: it belongs to pslib's tables.
@@ -488,7 +497,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('InMemoryDataset.generate_local_tables_unlock is not built')
+        raise NotImplementedError("InMemoryDataset.generate_local_tables_unlock is not built")
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
         """Sets how many instances Fluid sends at a time in global_shuffle; has no effect, because each trainer receives
@@ -529,8 +538,8 @@ class InMemoryDataset(DatasetBase):
             penstock.StateError: E-dataset-preload: the dataset is already preloading.
         """
         if self._preload is not None:
-            raise state_error('E-dataset-preload', 'dataset: already preloading; call wait_preload_done() first')
-        threads = self.thread_num if thread_num is None else _positive('thread_num', thread_num)
+            raise state_error("E-dataset-preload", "dataset: already preloading; call wait_preload_done() first")
+        threads = self.thread_num if thread_num is None else _positive("thread_num", thread_num)
         self._preload = _Preload(lambda: self._load(threads))
 
     def wait_preload_done(self):
@@ -541,19 +550,19 @@ class InMemoryDataset(DatasetBase):
             penstock.ProgramError: the errors of load_into_memory().
         """
         if self._preload is None:
-            raise state_error('E-dataset-preload', 'dataset: nothing is preloading; call preload_into_memory() first')
+            raise state_error("E-dataset-preload", "dataset: nothing is preloading; call preload_into_memory() first")
         preload, self._preload = self._preload, None
         self._records = preload.result()
 
     def _load(self, threads):
         self._require_files()
         records = self._native(drops_zeros=True, has_ids=self.parse_ins_id, has_contents=self.parse_content)
-        records.load(self.filelist, self._desc['pipe_command'], threads)
+        records.load(self.filelist, self._desc["pipe_command"], threads)
         return records
 
     def _loaded(self):
         if self._records is None:
-            raise state_error('E-dataset-empty', 'dataset: nothing is loaded; call load_into_memory() first')
+            raise state_error("E-dataset-empty", "dataset: nothing is loaded; call load_into_memory() first")
         return self._records
 
     def _next_seed(self):
@@ -597,11 +606,12 @@ class InMemoryDataset(DatasetBase):
         """Merges the instances of each id, and warns about those that it drops."""
         dropped = records.merge_by_id(self._merge_size)
         for name, count, slot in dropped[:_WARNED_MOST]:
-            log.warning('dataset: %d instances of the id %s are dropped: %s' %
-                        (count, name, 'two of them have numbers in the slot %s' % slot if slot else
-                         'merge_size is %d' % self._merge_size))
+            log.warning(
+                f"dataset: {count} instances of the id {name} are dropped: "
+                f"{(f'two of them have numbers in the slot {slot}' if slot else f'merge_size is {self._merge_size}')}"
+            )
         if len(dropped) > _WARNED_MOST:
-            log.warning('dataset: the instances of %d further ids are dropped' % (len(dropped) - _WARNED_MOST))
+            log.warning(f"dataset: the instances of {len(dropped) - _WARNED_MOST} further ids are dropped")
 
     def _shuffle_slots(self, slots):
         self._loaded().shuffle_slots(slots, self._candidates, self._next_seed())
@@ -625,7 +635,7 @@ class InMemoryDataset(DatasetBase):
         size = 0 if self._records is None else self._records.size()
         if fleet is None:
             return size
-        whole = numpy.zeros(1, 'int64')
+        whole = numpy.zeros(1, "int64")
         fleet._role_maker.all_reduce_worker(numpy.array([size]), whole)
         return int(whole[0])
 
@@ -642,7 +652,7 @@ class InMemoryDataset(DatasetBase):
 
     def _start(self, threads):
         records = self._loaded()
-        reading = records.read_records(threads, self._desc['batch_size'])
+        reading = records.read_records(threads, self._desc["batch_size"])
 
         def stop():
             reading.stop()
@@ -656,7 +666,7 @@ class _Preload:
 
     def __init__(self, load):
         self._loaded = self._error = None
-        self._thread = threading.Thread(target=self._run, args=(load,), name='penstock-preload', daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(load,), name="penstock-preload", daemon=True)
         self._thread.start()
 
     def _run(self, load):

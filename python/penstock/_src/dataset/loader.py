@@ -16,17 +16,17 @@ class DatasetLoader:
 
     def __init__(self, dataset, places, drop_last):
         if not isinstance(dataset, DatasetBase):
-            raise TypeError('DataLoader.from_dataset takes a dataset of DatasetFactory, not %r' % (dataset,))
+            raise TypeError(f"DataLoader.from_dataset takes a dataset of DatasetFactory, not {dataset!r}")
         self._dataset, self._drop_last = dataset, drop_last
         self._threads = len(places) if isinstance(places, (list, tuple)) else 1
         if self._threads == 0:
-            raise ValueError('DataLoader.from_dataset: places is empty')
+            raise ValueError("DataLoader.from_dataset: places is empty")
 
     def __call__(self):
         return self
 
     def __iter__(self):
-        names, least = self._dataset._names(), self._dataset._desc['batch_size'] if self._drop_last else 1
+        names, least = self._dataset._names(), self._dataset._desc["batch_size"] if self._drop_last else 1
         reading, stop = self._dataset._start(self._threads)
         group = []
         try:

@@ -69,11 +69,12 @@ class Pump:
 
     def start(self, source):
         if self.started:
-            raise RuntimeError('the reader is started already; call its reset() first')
+            raise RuntimeError("the reader is started already; call its reset() first")
         self.error = None
         self.queue.open()
-        self._thread = threading.Thread(target=_run, args=(weakref.ref(self), self.queue, source), daemon=True,
-                                        name='penstock-reader')
+        self._thread = threading.Thread(
+            target=_run, args=(weakref.ref(self), self.queue, source), daemon=True, name="penstock-reader"
+        )
         self._thread.start()
 
     def next(self):
@@ -96,7 +97,7 @@ class Pump:
 
 
 def _name(queue):
-    return 'in the thread of reader %d:' % queue.number
+    return f"in the thread of reader {queue.number}:"
 
 
 def _run(pump, queue, source):
@@ -111,13 +112,13 @@ def _run(pump, queue, source):
         held = pump()
         if held is not None:
             held.error = error
-        where = ''.join(traceback.format_tb(error.__traceback__)).splitlines()
-        queue.fail('%s: %s' % (type(error).__name__, error), [_name(queue)] + where)
+        where = "".join(traceback.format_tb(error.__traceback__)).splitlines()
+        queue.fail(f"{type(error).__name__}: {error}", [_name(queue)] + where)
 
 
 def raise_from_reader(error):
     """Raises the exception of a user's reader, with its own traceback, if it caused `error`."""
-    if error.id != 'E-read-failed':
+    if error.id != "E-read-failed":
         return
     for pump in list(_pumps):
         if pump.error is not None and error.details[0] == _name(pump.queue):

@@ -1,20 +1,21 @@
 """Protobuf's text format, read and written without protobuf, for messages whose fields and types a table lists.
 
-    fields = {'name': str, 'slots': [{'is_used': bool}]}      # [type]: a repeated field
-    parse('name: "a" slots { is_used: true }', fields)        # {'name': 'a', 'slots': [{'is_used': True}]}
+fields = {'name': str, 'slots': [{'is_used': bool}]}      # [type]: a repeated field
+parse('name: "a" slots { is_used: true }', fields)        # {'name': 'a', 'slots': [{'is_used': True}]}
 """
 
 import ast
 import re
 
-_TOKEN = re.compile(r'''\s+|\#[^\n]*|(?P<word>[A-Za-z_]\w*|[-+]?\d[\w.+-]*)|(?P<sign>[{}<>:;,\[\]])'''
-                    r'''|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')''')
-_SAID = {str: 'a text', bool: 'true or false', int: 'an integer'}
+_TOKEN = re.compile(
+    r"""\s+|\#[^\n]*|(?P<word>[A-Za-z_]\w*|[-+]?\d[\w.+-]*)|(?P<sign>[{}<>:;,\[\]])"""
+    r"""|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+)
+_SAID = {str: "a text", bool: "true or false", int: "an integer"}
 _DEPTH_MAX = 20
 
 
 class _Tokens:
-
     def __init__(self, text, source):
         self._text, self._source, self._at = text, source, 0
         self.next()
@@ -24,44 +25,44 @@ class _Tokens:
         while True:
             self._begin = self._at
             if self._at == len(self._text):
-                self.kind, self.token = 'end', ''
+                self.kind, self.token = "end", ""
                 return
             match = _TOKEN.match(self._text, self._at)
             if match is None:
-                raise self.error('%r cannot be part of a message' % self._text[self._at:self._at + 10])
+                raise self.error(f"{self._text[self._at : self._at + 10]!r} cannot be part of a message")
             self._at = match.end()
             if match.lastgroup is not None:
                 self.kind, self.token = match.lastgroup, match.group()
                 return
 
     def error(self, text):
-        line = self._text.count('\n', 0, self._begin) + 1
-        return ValueError('%s, line %d: %s' % (self._source, line, text))
+        line = self._text.count("\n", 0, self._begin) + 1
+        return ValueError(f"{self._source}, line {line}: {text}")
 
     def skip(self, signs):
-        found = self.kind == 'sign' and self.token in signs
+        found = self.kind == "sign" and self.token in signs
         if found:
             self.next()
         return found
 
 
-def parse(text, fields, source='the text'):
+def parse(text, fields, source="the text"):
     """Parses a message to a dict. Raises ValueError with the line number."""
     tokens = _Tokens(text, source)
-    message = _message(tokens, fields, '', 0)
+    message = _message(tokens, fields, "", 0)
     return message
 
 
 def _message(tokens, fields, end, depth):
     if depth > _DEPTH_MAX:
-        raise tokens.error('messages are nested more than %d deep' % _DEPTH_MAX)
+        raise tokens.error(f"messages are nested more than {_DEPTH_MAX} deep")
     message = {}
-    while tokens.token != end or tokens.kind == 'text':
-        if tokens.kind != 'word':
-            raise tokens.error('a field is expected, not %s' % (tokens.token or 'the end'))
+    while tokens.token != end or tokens.kind == "text":
+        if tokens.kind != "word":
+            raise tokens.error(f"a field is expected, not {tokens.token or 'the end'}")
         name = tokens.token
         if name not in fields:
-            raise tokens.error('there is no field %s; there are %s' % (name, ', '.join(sorted(fields))))
+            raise tokens.error(f"there is no field {name}; there are {', '.join(sorted(fields))}")
         tokens.next()
         kind = fields[name]
         several = isinstance(kind, list)
@@ -69,41 +70,41 @@ def _message(tokens, fields, end, depth):
         if several:
             message.setdefault(name, []).append(value)
         elif name in message:
-            raise tokens.error('field %s is given twice' % name)
+            raise tokens.error(f"field {name} is given twice")
         else:
             message[name] = value
-        tokens.skip(',;')
+        tokens.skip(",;")
     return message
 
 
 def _value(tokens, name, kind, depth):
-    colon = tokens.skip(':')
+    colon = tokens.skip(":")
     if isinstance(kind, dict):
-        end = {'{': '}', '<': '>'}.get(tokens.token)
+        end = {"{": "}", "<": ">"}.get(tokens.token)
         if end is None:
-            raise tokens.error('field %s is a message: { is expected, not %s' % (name, tokens.token or 'the end'))
+            raise tokens.error(f"field {name} is a message: {{ is expected, not {tokens.token or 'the end'}")
         tokens.next()
         value = _message(tokens, kind, end, depth + 1)
         tokens.next()
         return value
     if not colon:
-        raise tokens.error('field %s needs a colon and a value' % name)
+        raise tokens.error(f"field {name} needs a colon and a value")
     value = _scalar(tokens, name, kind)
     tokens.next()
     return value
 
 
 def _scalar(tokens, name, kind):
-    if kind is str and tokens.kind == 'text':
+    if kind is str and tokens.kind == "text":
         return ast.literal_eval(tokens.token)
-    if kind is bool and tokens.token in ('true', 'false', 't', 'f', '1', '0'):
-        return tokens.token in ('true', 't', '1')
-    if kind is int and tokens.kind == 'word' and re.fullmatch(r'[-+]?\d+', tokens.token):
+    if kind is bool and tokens.token in ("true", "false", "t", "f", "1", "0"):
+        return tokens.token in ("true", "t", "1")
+    if kind is int and tokens.kind == "word" and re.fullmatch(r"[-+]?\d+", tokens.token):
         return int(tokens.token)
-    raise tokens.error('field %s must be %s, not %s' % (name, _SAID[kind], tokens.token or 'the end'))
+    raise tokens.error(f"field {name} must be {_SAID[kind]}, not {tokens.token or 'the end'}")
 
 
-def print_message(message, fields, indent=''):
+def print_message(message, fields, indent=""):
     """Returns a dict as text, with the fields in the order of the table."""
     lines = []
     for name, kind in fields.items():
@@ -113,15 +114,15 @@ def print_message(message, fields, indent=''):
         kind = kind[0] if isinstance(kind, list) else kind
         for value in values:
             if isinstance(kind, dict):
-                lines += ['%s%s {\n' % (indent, name), print_message(value, kind, indent + '  '), '%s}\n' % indent]
+                lines += [f"{indent}{name} {{\n", print_message(value, kind, indent + "  "), f"{indent}}}\n"]
             else:
-                lines.append('%s%s: %s\n' % (indent, name, _scalar_text(value)))
-    return ''.join(lines)
+                lines.append(f"{indent}{name}: {_scalar_text(value)}\n")
+    return "".join(lines)
 
 
 def _scalar_text(value):
     if isinstance(value, bool):
-        return 'true' if value else 'false'
+        return "true" if value else "false"
     if isinstance(value, str):
-        return '"%s"' % value.replace('\\', '\\\\').replace('"', '\\"').replace('\n', '\\n')
+        return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
     return str(value)

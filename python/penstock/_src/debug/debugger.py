@@ -6,7 +6,7 @@ import re
 from penstock._src.base.file_writing import save_file
 from penstock._src.ir.program_text import op_to_code, variable_to_code
 
-__all__ = ['draw_block_graphviz', 'pprint_block_codes', 'pprint_program_codes']
+__all__ = ["draw_block_graphviz", "pprint_block_codes", "pprint_program_codes"]
 
 
 def pprint_program_codes(program_desc):
@@ -22,8 +22,8 @@ def pprint_program_codes(program_desc):
         fluid.layers.relu(fluid.data('x', [2]))
         assert 'relu(X=x)' in fluid.debugger.pprint_program_codes(fluid.default_main_program())
     """
-    blocks = getattr(program_desc, 'blocks', None)
-    text = str(program_desc) if blocks is None else '\n'.join(_text_of(block, True) for block in blocks)
+    blocks = getattr(program_desc, "blocks", None)
+    text = str(program_desc) if blocks is None else "\n".join(_text_of(block, True) for block in blocks)
     print(text)
     return text
 
@@ -48,12 +48,12 @@ def pprint_block_codes(block_desc, show_backward=False):
 
 
 def _text_of(block, show_backward):
-    ops = [op for op in block.ops if show_backward or not op.type.endswith('_grad')]
+    ops = [op for op in block.ops if show_backward or not op.type.endswith("_grad")]
     lines = [variable_to_code(var) for var in block.vars.values()] + [op_to_code(op) for op in ops]
-    return '\n'.join(['block %d {' % block.idx] + ['  ' + line for line in lines] + ['}'])
+    return "\n".join([f"block {block.idx} {{"] + ["  " + line for line in lines] + ["}"])
 
 
-def draw_block_graphviz(block, highlights=None, path='./temp.dot'):
+def draw_block_graphviz(block, highlights=None, path="./temp.dot"):
     """Writes a block as a graph in Graphviz's language: ops as boxes, variables as ovals, parameters filled.
 
     Args:
@@ -74,20 +74,20 @@ def draw_block_graphviz(block, highlights=None, path='./temp.dot'):
 
     def node(name, label, shape, filled=False):
         marked = any(re.match(pattern, label) for pattern in highlights or ())
-        look = {'label': label, 'shape': shape}
+        look = {"label": label, "shape": shape}
         if marked:
-            look['color'] = 'red'
+            look["color"] = "red"
         if filled:
-            look['style'] = 'filled'
-        return '  %s [%s];' % (json.dumps(name), ', '.join('%s=%s' % (key, json.dumps(look[key])) for key in look))
+            look["style"] = "filled"
+        return f"  {json.dumps(name)} [{', '.join(f'{key}={json.dumps(look[key])}' for key in look)}];"
 
     names = dict.fromkeys(name for op in block.ops for name in op.input_arg_names + op.output_arg_names)
     lines = []
     for name in names:
         var = block._find_var_recursive(name)
-        lines.append(node(name, name, 'oval', var is not None and var.persistable))
+        lines.append(node(name, name, "oval", var is not None and var.persistable))
     for number, op in enumerate(block.ops):
-        lines.append(node('op_%d' % number, op.type, 'box'))
-        lines += ['  %s -> "op_%d";' % (json.dumps(name), number) for name in op.input_arg_names]
-        lines += ['  "op_%d" -> %s;' % (number, json.dumps(name)) for name in op.output_arg_names]
-    save_file(path, '\n'.join(['digraph G {'] + lines + ['}', '']).encode())
+        lines.append(node(f"op_{number}", op.type, "box"))
+        lines += [f'  {json.dumps(name)} -> "op_{number}";' for name in op.input_arg_names]
+        lines += [f'  "op_{number}" -> {json.dumps(name)};' for name in op.output_arg_names]
+    save_file(path, "\n".join(["digraph G {"] + lines + ["}", ""]).encode())

@@ -2,7 +2,7 @@
 
 from penstock._src.debug.debugger import draw_block_graphviz
 
-__all__ = ['draw_graph']
+__all__ = ["draw_graph"]
 
 
 def draw_graph(startup_program, main_program, **kwargs):
@@ -20,4 +20,4 @@ def draw_graph(startup_program, main_program, **kwargs):
         fluid.net_drawer.draw_graph(fluid.default_startup_program(), fluid.default_main_program(), filename=path)
         assert os.path.exists(path)
     """
-    draw_block_graphviz(main_program.global_block(), path=kwargs.get('filename', 'graph.dot'))
+    draw_block_graphviz(main_program.global_block(), path=kwargs.get("filename", "graph.dot"))

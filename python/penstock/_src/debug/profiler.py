@@ -18,16 +18,16 @@ from penstock import _penstock
 from penstock._src.base import devices
 from penstock._src.base.file_writing import save_file
 
-__all__ = ['cuda_profiler', 'profiler', 'reset_profiler', 'start_profiler', 'stop_profiler']
+__all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
 
-_STATES = ('CPU', 'GPU', 'All')
-_OPTIONS = ('Default', 'OpDetail', 'AllOpDetail')
+_STATES = ("CPU", "GPU", "All")
+_OPTIONS = ("Default", "OpDetail", "AllOpDetail")
 # The column by which a table is sorted, the largest first: (type, calls, total, min, max, mean).
-_COLUMNS = {'calls': 1, 'total': 2, 'min': 3, 'max': 4, 'ave': 5}
-_MS = 1e-6    # milliseconds per nanosecond, the unit of the timer
+_COLUMNS = {"calls": 1, "total": 2, "min": 3, "max": 4, "ave": 5}
+_MS = 1e-6  # milliseconds per nanosecond, the unit of the timer
 
 
-def start_profiler(state, tracer_option='Default'):
+def start_profiler(state, tracer_option="Default"):
     """Starts to time ops; has no effect if it was started already.
 
     Args:
@@ -41,14 +41,14 @@ def start_profiler(state, tracer_option='Default'):
         fluid.profiler.start_profiler('All')
         fluid.profiler.stop_profiler('total', 'profile.json')
     """
-    _require('state', state, _STATES)
-    _require('tracer_option', tracer_option, _OPTIONS)
+    _require("state", state, _STATES)
+    _require("tracer_option", tracer_option, _OPTIONS)
     if not _penstock.op_timer_runs():
         _penstock.reset_op_timer()
         _penstock.start_op_timer()
 
 
-def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
+def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
     """Stops the timing, prints the table and writes the timeline; has no effect if the timing was not started.
 
     Args:
@@ -63,8 +63,8 @@ def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
         fluid.profiler.start_profiler('CPU')
         fluid.profiler.stop_profiler(sorted_key='total', profile_path='profile.json')
     """
-    if sorted_key not in (None, 'default'):
-        _require('sorted_key', sorted_key, tuple(_COLUMNS))
+    if sorted_key not in (None, "default"):
+        _require("sorted_key", sorted_key, tuple(_COLUMNS))
     if not _penstock.op_timer_runs():
         return
     _penstock.stop_op_timer()
@@ -86,7 +86,7 @@ def reset_profiler():
 
 
 @contextlib.contextmanager
-def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option='Default'):
+def profiler(state, sorted_key=None, profile_path="/tmp/profile", tracer_option="Default"):
     """Times the ops that run inside it: calls start_profiler at the beginning and stop_profiler at the end.
 
     Args:
@@ -131,34 +131,39 @@ def cuda_profiler(output_file, output_mode=None, config=None):
             with fluid.profiler.cuda_profiler('kernels.csv', 'csv'):
                 pass
     """
-    _require('output_mode', output_mode or 'csv', ('kvp', 'csv'))
-    devices.use_cpu_for('cuda_profiler')
+    _require("output_mode", output_mode or "csv", ("kvp", "csv"))
+    devices.use_cpu_for("cuda_profiler")
     yield
 
 
 def _require(name, value, known):
     if value not in known:
-        raise ValueError('profiler: %s must be one of %s, not %r' % (name, ', '.join(known), value))
+        raise ValueError(f"profiler: {name} must be one of {', '.join(known)}, not {value!r}")
 
 
 def _rows():
     """Returns [(type, calls, total, min, max, mean)] in milliseconds."""
-    return [(kind, calls, total * _MS, low * _MS, high * _MS, total * _MS / calls)
-            for kind, calls, total, low, high in _penstock.op_times()]
+    return [
+        (kind, calls, total * _MS, low * _MS, high * _MS, total * _MS / calls)
+        for kind, calls, total, low, high in _penstock.op_times()
+    ]
 
 
 def _table(rows, sorted_key):
     if sorted_key in _COLUMNS:
         rows = sorted(rows, key=lambda row: row[_COLUMNS[sorted_key]], reverse=True)
     total = sum(row[2] for row in rows)
-    width = max([len('Event')] + [len(row[0]) for row in rows]) + 2
-    order = sorted_key if sorted_key in _COLUMNS else 'first run'
-    lines = ['', '------- Profile of ops, in ms, by %s -------' % order,
-             '%-*s%12s%14s%12s%12s%12s%10s' % (width, 'Event', 'Calls', 'Total', 'Min.', 'Max.', 'Ave.', 'Ratio.')]
+    width = max([len("Event")] + [len(row[0]) for row in rows]) + 2
+    order = sorted_key if sorted_key in _COLUMNS else "first run"
+    lines = [
+        "",
+        f"------- Profile of ops, in ms, by {order} -------",
+        f"{'Event':<{width}}{'Calls':>12}{'Total':>14}{'Min.':>12}{'Max.':>12}{'Ave.':>12}{'Ratio.':>10}",
+    ]
     for kind, calls, spent, low, high, mean in rows:
-        lines.append('%-*s%12d%14.6g%12.6g%12.6g%12.6g%10.6f' %
-                     (width, kind, calls, spent, low, high, mean, spent / total if total else 0.0))
-    return '\n'.join(lines + [''])
+        share = spent / total if total else 0.0
+        lines.append(f"{kind:<{width}}{calls:12d}{spent:14.6g}{low:12.6g}{high:12.6g}{mean:12.6g}{share:10.6f}")
+    return "\n".join(lines + [""])
 
 
 def _write_timeline(path):
@@ -166,7 +171,17 @@ def _write_timeline(path):
     names = [row[0] for row in _penstock.op_times()]
     events, left_out = _penstock.op_events()
     process = os.getpid()
-    trace = [{'name': names[kind], 'cat': 'op', 'ph': 'X', 'pid': process, 'tid': thread, 'ts': begin / 1000,
-              'dur': (end - begin) / 1000} for kind, thread, begin, end in events]
-    timeline = {'traceEvents': trace, 'displayTimeUnit': 'ms', 'otherData': {'left_out': left_out}}
+    trace = [
+        {
+            "name": names[kind],
+            "cat": "op",
+            "ph": "X",
+            "pid": process,
+            "tid": thread,
+            "ts": begin / 1000,
+            "dur": (end - begin) / 1000,
+        }
+        for kind, thread, begin, end in events
+    ]
+    timeline = {"traceEvents": trace, "displayTimeUnit": "ms", "otherData": {"left_out": left_out}}
     save_file(path, json.dumps(timeline).encode())

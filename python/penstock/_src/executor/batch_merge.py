@@ -30,14 +30,19 @@ def merged(program, repeats):
         penstock.ProgramError: `repeats` is no count, or the program has nothing to repeat (E-batch-merge).
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise program_error('E-batch-merge', "multi_batch_merge_pass: num_repeats is %r; set it to an integer of at "
-                            "least 1: builder.append_pass('multi_batch_merge_pass').set('num_repeats', 4)" %
-                            (repeats,))
+        raise program_error(
+            "E-batch-merge",
+            f"multi_batch_merge_pass: num_repeats is {repeats!r}; set it to an integer of at "
+            "least 1: builder.append_pass('multi_batch_merge_pass').set('num_repeats', 4)",
+        )
     if uses_updates(program):
-        raise program_error('E-batch-merge', 'multi_batch_merge_pass: ops outside the updates read what the updates '
-                            'compute, as dynamic loss scaling does, so they cannot be repeated before them')
+        raise program_error(
+            "E-batch-merge",
+            "multi_batch_merge_pass: ops outside the updates read what the updates "
+            "compute, as dynamic loss scaling does, so they cannot be repeated before them",
+        )
     copy = Program._of(program.desc.copy())
-    for name, value in program.__dict__.items():    # marks of transpilers and of the runtime
+    for name, value in program.__dict__.items():  # marks of transpilers and of the runtime
         copy.__dict__.setdefault(name, value)
     copy._copy_parameter_attrs_from(program)
     _Merge(copy.global_block(), repeats).run()
@@ -45,23 +50,25 @@ def merged(program, repeats):
 
 
 class _Merge:
-
     def __init__(self, block, repeats):
         self._block, self._repeats = block, repeats
         self._count = len(block.ops)
-        self._rates, self._repeated, self._updates = [], [], []    # ops
-        self._param_of = {}    # gradient -> parameter, for those that updates read
+        self._rates, self._repeated, self._updates = [], [], []  # ops
+        self._param_of = {}  # gradient -> parameter, for those that updates read
         for op in block.ops:
             self._sort(op)
         if not self._repeated or not self._param_of:
-            raise program_error('E-batch-merge', 'multi_batch_merge_pass: the program has no updates of parameters; '
-                                'apply the pass to a program after minimize')
+            raise program_error(
+                "E-batch-merge",
+                "multi_batch_merge_pass: the program has no updates of parameters; "
+                "apply the pass to a program after minimize",
+            )
 
     def _sort(self, op):
-        role = int(op.attr('op_role')) if op.has_attr('op_role') else OpRole.Forward
+        role = int(op.attr("op_role")) if op.has_attr("op_role") else OpRole.Forward
         if role & _UPDATES:
             self._updates.append(op)
-            names = list(op.attr('op_role_var')) if op.has_attr('op_role_var') else []
+            names = list(op.attr("op_role_var")) if op.has_attr("op_role_var") else []
             self._param_of.update(zip(names[1::2], names[::2]))
         else:
             (self._rates if role & OpRole.LRSched else self._repeated).append(op)
@@ -70,7 +77,7 @@ class _Merge:
         """Appends the ops in their new order, then removes the old ones."""
         for op in self._rates:
             self._append(op)
-        made = {}    # gradient -> its names in the repetitions
+        made = {}  # gradient -> its names in the repetitions
         for repeat in range(self._repeats):
             for op in self._repeated:
                 self._append_repeated(op, repeat, made)
@@ -87,33 +94,35 @@ class _Merge:
 
     def _append_repeated(self, op, repeat, made):
         copy = self._append(op)
-        if op.type == 'batch_norm':
+        if op.type == "batch_norm":
             self._own_moments(op, copy, repeat)
         for name in op.output_arg_names:
             if name not in self._param_of:
                 continue
-            if op.type in ('while_grad', 'conditional_block_grad', 'recurrent_grad'):
-                raise NotImplementedError('multi_batch_merge_pass: %s, the gradient of a parameter, comes from a loop '
-                                          'or a branch; the pass cannot repeat those' % name)
-            own = '%s.repeat.%d' % (name, repeat)
+            if op.type in ("while_grad", "conditional_block_grad", "recurrent_grad"):
+                raise NotImplementedError(
+                    f"multi_batch_merge_pass: {name}, the gradient of a parameter, comes from a loop "
+                    "or a branch; the pass cannot repeat those"
+                )
+            own = f"{name}.repeat.{repeat}"
             names = made.setdefault(name, [])
             if own not in names:
                 self._declare(own, name)
                 names.append(own)
             copy._rename_output(name, own)
             copy._rename_input(name, own)
-            if copy.has_attr('op_role_var'):
-                copy.remove_attr('op_role_var')
-        for name in op.input_arg_names:    # the gradient of a parameter that is used several times
+            if copy.has_attr("op_role_var"):
+                copy.remove_attr("op_role_var")
+        for name in op.input_arg_names:  # the gradient of a parameter that is used several times
             if name in made and name not in op.output_arg_names:
-                copy._rename_input(name, '%s.repeat.%d' % (name, repeat))
+                copy._rename_input(name, f"{name}.repeat.{repeat}")
 
     def _own_moments(self, op, copy, repeat):
         """Gives a repetition its own running moments, if the program declares variables for them, as Fluid's scripts
         do; otherwise the repetitions update the same ones in turn."""
-        for slot in ('Mean', 'Variance', 'MeanOut', 'VarianceOut'):
+        for slot in ("Mean", "Variance", "MeanOut", "VarianceOut"):
             name = (op.input(slot) if slot in op.input_names else op.output(slot))[0]
-            own = '%s.repeat.%d' % (name, repeat)
+            own = f"{name}.repeat.{repeat}"
             if self._block.has_var(own):
                 copy._rename_input(name, own)
                 copy._rename_output(name, own)
@@ -125,6 +134,6 @@ class _Merge:
     def _append_mean(self, grad, names):
         inputs, out = [self._block.var(name) for name in names], self._block.var(grad)
         with self._block.program._backward_role_guard():
-            self._block.append_op('sum', {'X': inputs}, {'Out': out})
-            mean = self._block.append_op('scale', {'X': out}, {'Out': out}, {'scale': 1.0 / self._repeats})
-        mean._set_attr('op_role_var', [self._param_of[grad], grad])
+            self._block.append_op("sum", {"X": inputs}, {"Out": out})
+            mean = self._block.append_op("scale", {"X": out}, {"Out": out}, {"scale": 1.0 / self._repeats})
+        mean._set_attr("op_role_var", [self._param_of[grad], grad])

@@ -12,11 +12,12 @@ from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.base.errors import state_error, suggestion
 from penstock._src.executor import data_parallel, joined_trainers, passes, uneven_batches
-from penstock._src.ir import framework, places as _places
+from penstock._src.ir import framework
+from penstock._src.ir import places as _places
 from penstock._src.ir.graph import Graph
 from penstock._src.ir.types import CPUPlace, device_of
 
-__all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
+__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]
 
 
 class _Options:
@@ -32,14 +33,14 @@ class _Options:
     def __setattr__(self, name, value):
         kind = type(self).__name__
         if name not in self._DEFAULTS:
-            raise AttributeError('%s has no option %s%s' % (kind, name, suggestion(name, self._DEFAULTS)))
+            raise AttributeError(f"{kind} has no option {name}{suggestion(name, self._DEFAULTS)}")
         default = self._DEFAULTS[name]
         if default is None or isinstance(default, bool):
             fits = value is default or value in (False, True)
         else:
             fits = isinstance(value, type(default))
         if not fits:
-            raise TypeError('%s.%s is %r by default, so it cannot be %r' % (kind, name, default, value))
+            raise TypeError(f"{kind}.{name} is {default!r} by default, so it cannot be {value!r}")
         object.__setattr__(self, name, bool(value) if isinstance(default, bool) else value)
 
 
@@ -72,49 +73,62 @@ class BuildStrategy(_Options):
         Customized = 2
 
     _DEFAULTS = {
-        'async_mode': False,
-        'cache_runtime_context': False,
-        'debug_graphviz_path': '',
-        'enable_auto_fusion': False,
-        'enable_backward_optimizer_op_deps': True,
-        'enable_inplace': True,
-        'enable_sequential_execution': False,
-        'fuse_all_optimizer_ops': False,
-        'fuse_all_reduce_ops': True,
-        'fuse_bn_act_ops': False,
-        'fuse_broadcast_ops': True,
-        'fuse_elewise_add_act_ops': False,
-        'fuse_relu_depthwise_conv': False,
-        'gradient_scale_strategy': GradientScaleStrategy.CoeffNumDevice,
-        'hierarchical_allreduce_inter_nranks': 0,
-        'is_distribution': False,
-        'memory_optimize': None,
-        'mkldnn_enabled_op_types': set(),
-        'nccl_comm_num': 1,
-        'on_uneven': '',
-        'num_trainers': 1,
-        'reduce_strategy': ReduceStrategy.AllReduce,
-        'remove_unnecessary_lock': True,
-        'sync_batch_norm': False,
-        'trainer_id': 0,
-        'trainers_endpoints': [],
-        'use_hierarchical_allreduce': False,
+        "async_mode": False,
+        "cache_runtime_context": False,
+        "debug_graphviz_path": "",
+        "enable_auto_fusion": False,
+        "enable_backward_optimizer_op_deps": True,
+        "enable_inplace": True,
+        "enable_sequential_execution": False,
+        "fuse_all_optimizer_ops": False,
+        "fuse_all_reduce_ops": True,
+        "fuse_bn_act_ops": False,
+        "fuse_broadcast_ops": True,
+        "fuse_elewise_add_act_ops": False,
+        "fuse_relu_depthwise_conv": False,
+        "gradient_scale_strategy": GradientScaleStrategy.CoeffNumDevice,
+        "hierarchical_allreduce_inter_nranks": 0,
+        "is_distribution": False,
+        "memory_optimize": None,
+        "mkldnn_enabled_op_types": set(),
+        "nccl_comm_num": 1,
+        "on_uneven": "",
+        "num_trainers": 1,
+        "reduce_strategy": ReduceStrategy.AllReduce,
+        "remove_unnecessary_lock": True,
+        "sync_batch_norm": False,
+        "trainer_id": 0,
+        "trainers_endpoints": [],
+        "use_hierarchical_allreduce": False,
     }
 
     # Options that other passes would result from; Fluid does not let them change once the passes exist.
-    _FIXED_WITH_PASSES = frozenset([
-        'debug_graphviz_path', 'enable_auto_fusion', 'enable_sequential_execution', 'fuse_all_optimizer_ops',
-        'fuse_bn_act_ops', 'fuse_broadcast_ops', 'fuse_elewise_add_act_ops', 'fuse_relu_depthwise_conv',
-        'gradient_scale_strategy', 'reduce_strategy', 'remove_unnecessary_lock', 'sync_batch_norm'])
+    _FIXED_WITH_PASSES = frozenset(
+        [
+            "debug_graphviz_path",
+            "enable_auto_fusion",
+            "enable_sequential_execution",
+            "fuse_all_optimizer_ops",
+            "fuse_bn_act_ops",
+            "fuse_broadcast_ops",
+            "fuse_elewise_add_act_ops",
+            "fuse_relu_depthwise_conv",
+            "gradient_scale_strategy",
+            "reduce_strategy",
+            "remove_unnecessary_lock",
+            "sync_batch_norm",
+        ]
+    )
 
     def __init__(self):
         super().__init__()
-        object.__setattr__(self, '_builder', None)
+        object.__setattr__(self, "_builder", None)
 
     def __setattr__(self, name, value):
         if self._builder is not None and name in self._FIXED_WITH_PASSES:
-            raise state_error('E-pass-finalized', 'BuildStrategy.%s cannot change after '
-                              '_finalize_strategy_and_create_passes()' % name)
+            raise state_error(
+                "E-pass-finalized", f"BuildStrategy.{name} cannot change after _finalize_strategy_and_create_passes()"
+            )
         super().__setattr__(name, value)
 
     def _finalize_strategy_and_create_passes(self):
@@ -129,7 +143,7 @@ class BuildStrategy(_Options):
             builder.append_pass('multi_batch_merge_pass').set('num_repeats', 2)
         """
         if self._builder is None:
-            object.__setattr__(self, '_builder', passes.builder_of(self))
+            object.__setattr__(self, "_builder", passes.builder_of(self))
         return self._builder
 
     def _syncs_batch_norm(self):
@@ -145,14 +159,14 @@ class ExecutionStrategy(_Options):
     """
 
     _DEFAULTS = {
-        'allow_op_delay': False,
-        'num_iteration_per_drop_scope': 100,
-        'num_iteration_per_run': 1,
-        'num_threads': 0,
-        'use_cuda': False,
-        'use_experimental_executor': True,
-        'use_thread_barrier': False,
-        '_dry_run': False,    # runs do nothing
+        "allow_op_delay": False,
+        "num_iteration_per_drop_scope": 100,
+        "num_iteration_per_run": 1,
+        "num_threads": 0,
+        "use_cuda": False,
+        "use_experimental_executor": True,
+        "use_thread_barrier": False,
+        "_dry_run": False,  # runs do nothing
     }
 
 
@@ -176,22 +190,23 @@ class CompiledProgram:
 
     def __init__(self, program_or_graph, build_strategy=None):
         if not isinstance(program_or_graph, (framework.Program, Graph)):
-            raise TypeError('CompiledProgram takes a Program, not %s' % type(program_or_graph).__name__)
+            raise TypeError(f"CompiledProgram takes a Program, not {type(program_or_graph).__name__}")
         # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
         self._program = program_or_graph if isinstance(program_or_graph, framework.Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
-        self._ranked = None     # the program for several trainers, and its source
-        self._places = self._placed = None    # places of this process; program for several, and its source
+        self._ranked = None  # the program for several trainers, and its source
+        self._places = self._placed = None  # places of this process; program for several, and its source
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
-        self._compiled_for = None    # set by _compile
+        self._compiled_for = None  # set by _compile
         self._does_nothing = self._passes_applied = False
-        self._with_backward = None    # the program's content, and whether it has a backward part
-        self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
+        self._with_backward = None  # the program's content, and whether it has a backward part
+        self._live, self._live_in = True, weakref.WeakKeyDictionary()  # whether this trainer's examples count
 
-    def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
-                           places=None):
+    def with_data_parallel(
+        self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None, places=None
+    ):
         """Prepares the program for data parallel training.
 
         Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
@@ -228,13 +243,16 @@ class CompiledProgram:
             NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
         """
         if self._is_data_parallel:
-            raise RuntimeError('with_data_parallel was called already')
+            raise RuntimeError("with_data_parallel was called already")
         if loss_name is None and self._has_backward():
-            raise ValueError('with_data_parallel needs loss_name: the program has a backward part')
-        for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy),
-                            (share_vars_from, CompiledProgram)):
+            raise ValueError("with_data_parallel needs loss_name: the program has a backward part")
+        for value, kind in (
+            (build_strategy, BuildStrategy),
+            (exec_strategy, ExecutionStrategy),
+            (share_vars_from, CompiledProgram),
+        ):
             if value is not None and not isinstance(value, kind):
-                raise TypeError('with_data_parallel takes a %s, not %r' % (kind.__name__, value))
+                raise TypeError(f"with_data_parallel takes a {kind.__name__}, not {value!r}")
         self._places = self._cpu_places(places)
         self._build_strategy = build_strategy or self._build_strategy
         self._share_vars_from = share_vars_from
@@ -280,7 +298,7 @@ class CompiledProgram:
 
     def _find_backward(self):
         backward = framework.OpRole.Backward
-        return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
+        return any(op.attr("op_role") & backward for op in self._program.global_block().ops if op.has_attr("op_role"))
 
     @staticmethod
     def _cpu_places(places):
@@ -289,8 +307,8 @@ class CompiledProgram:
             return None
         places = list(places) if isinstance(places, (list, tuple)) else [places]
         if not places:
-            raise ValueError('with_data_parallel: places is empty')
-        return [device_of(place, 'with_data_parallel') for place in places]
+            raise ValueError("with_data_parallel: places is empty")
+        return [device_of(place, "with_data_parallel") for place in places]
 
     def _asked_places(self):
         """Returns the number of places of with_data_parallel, or else the value of CPU_NUM at the first call."""
@@ -327,34 +345,38 @@ class CompiledProgram:
         count, (trainers, _) = self._asked_places(), self._trainers()
         if trainers != 1:
             raise NotImplementedError(
-                'with_data_parallel: %d places of one process, and num_trainers=%d; a program runs either on several '
-                'places of one process or by several trainers with one place each' % (count, trainers))
+                f"with_data_parallel: {count} places of one process, and num_trainers={trainers}; a program runs "
+                "either on several places of one process or by several trainers with one place each"
+            )
         self._has_run = True
-        return data_parallel.PlacesOfProgram(self._program, count, self._reduction(),
-                                             self._build_strategy._syncs_batch_norm(), self._on_uneven())
+        return data_parallel.PlacesOfProgram(
+            self._program, count, self._reduction(), self._build_strategy._syncs_batch_norm(), self._on_uneven()
+        )
 
     def _require_shared(self):
         shared = self._share_vars_from
         if shared is not None and not shared._is_data_parallel:
-            raise ValueError('share_vars_from: with_data_parallel was not called for that program')
+            raise ValueError("share_vars_from: with_data_parallel was not called for that program")
         if shared is not None and not shared._has_run:
-            raise ValueError('share_vars_from: that program has not run yet')
+            raise ValueError("share_vars_from: that program has not run yet")
 
     def _compile(self, scope, place):
         """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
         place."""
         if self._compiled_for not in (None, (scope, type(place))):
-            raise ValueError('a program that was compiled for one scope and place cannot be compiled for others')
+            raise ValueError("a program that was compiled for one scope and place cannot be compiled for others")
         self._require_shared()
         self._compiled_for = (scope, type(place))
         return self._program
 
     def _check_runnable(self):
         if self._program is None:
-            raise TypeError('CompiledProgram of a Graph: a Graph does not run here; give it the Program')
+            raise TypeError("CompiledProgram of a Graph: a Graph does not run here; give it the Program")
         if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
-            raise NotImplementedError('BuildStrategy: a gradient of the loss that the caller feeds is not built; '
-                                      'fluid.gradients takes target_gradients')
+            raise NotImplementedError(
+                "BuildStrategy: a gradient of the loss that the caller feeds is not built; "
+                "fluid.gradients takes target_gradients"
+            )
         self._require_shared()
 
     def _to_run(self, scope, run):
@@ -363,19 +385,20 @@ class CompiledProgram:
         self._apply_passes()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
-            raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
-                             strategy.num_trainers)
+            raise ValueError(
+                f"BuildStrategy.num_trainers is {strategy.num_trainers}: several trainers need with_data_parallel"
+            )
         self._has_run = True
         trainers, rank = self._trainers()
         if trainers == 1 or not self._has_backward():
-            return self._program    # each trainer runs independently
+            return self._program  # each trainer runs independently
         main, begin = self._for_ranks(rank)
         if scope not in self._begun_in:
             run(begin)
             self._begun_in.add(scope)
             self._live_in[scope] = True
         if on_uneven and self._live_in[scope] != self._live:
-            scope.find_var(uneven_batches.LIVE).get_tensor().set(numpy.array([self._live], 'float32'), CPUPlace())
+            scope.find_var(uneven_batches.LIVE).get_tensor().set(numpy.array([self._live], "float32"), CPUPlace())
             self._live_in[scope] = self._live
         return main
 
@@ -393,10 +416,16 @@ class CompiledProgram:
         strategy = self._build_strategy
         made_of = self._program.desc.content_id, rank
         if self._ranked is None or self._ranked[0] != made_of:
-            rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
+            rings = max(strategy.nccl_comm_num, getattr(self._program, "_nccl_comm_num", 1))
             made = _penstock.data_parallel(
-                self._program.desc, self._addresses(), rank, rings, self._reduction(),
-                sync_batch_norm=strategy._syncs_batch_norm(), group_ranks=self._group_ranks())
+                self._program.desc,
+                self._addresses(),
+                rank,
+                rings,
+                self._reduction(),
+                sync_batch_norm=strategy._syncs_batch_norm(),
+                group_ranks=self._group_ranks(),
+            )
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
 
@@ -404,17 +433,19 @@ class CompiledProgram:
         strategy = self._build_strategy
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
             if self._on_uneven():
-                raise ValueError("BuildStrategy: on_uneven averages over all trainers' examples, but "
-                                 'GradientScaleStrategy.One does not average')
-            return 'sum'
-        return 'shares' if self._on_uneven() else 'mean'
+                raise ValueError(
+                    "BuildStrategy: on_uneven averages over all trainers' examples, but "
+                    "GradientScaleStrategy.One does not average"
+                )
+            return "sum"
+        return "shares" if self._on_uneven() else "mean"
 
     def _group_ranks(self):
         """Returns the number of trainers that first sum among themselves; 0: the trainers of one host."""
         strategy, program = self._build_strategy, self._program
         if strategy.use_hierarchical_allreduce:
             ranks = strategy.hierarchical_allreduce_inter_nranks
-        elif getattr(program, '_use_hierarchical_allreduce', False):
+        elif getattr(program, "_use_hierarchical_allreduce", False):
             ranks = program._hierarchical_allreduce_inter_nranks
         else:
             return 0
@@ -425,14 +456,18 @@ class CompiledProgram:
         strategy = self._build_strategy
         if strategy.num_trainers == 1:
             return list(joined_trainers.trainers_of(self._program)[0])
-        addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
-                     environment.listed('PADDLE_TRAINER_ENDPOINTS'))
+        addresses = (
+            strategy.trainers_endpoints
+            or getattr(self._program, "_trainers_endpoints", None)
+            or environment.listed("PADDLE_TRAINER_ENDPOINTS")
+        )
         if len(addresses) != strategy.num_trainers:
-            raise ValueError('BuildStrategy: num_trainers is %d, but there are %d addresses of trainers %s; set '
-                             'trainers_endpoints, transpile with mode nccl2, or start by penstock.distributed.launch' %
-                             (strategy.num_trainers, len(addresses), list(addresses)))
+            raise ValueError(
+                f"BuildStrategy: num_trainers is {strategy.num_trainers}, but there are {len(addresses)} addresses "
+                f"of trainers {list(addresses)}; set trainers_endpoints, transpile with mode nccl2, or start by "
+                "penstock.distributed.launch"
+            )
         return list(addresses)
 
 
-joined_trainers.compile_by(
-    lambda program: CompiledProgram(program).with_data_parallel(loss_name='', places=CPUPlace()))
+joined_trainers.compile_by(lambda program: CompiledProgram(program).with_data_parallel(loss_name="", places=CPUPlace()))

@@ -21,7 +21,7 @@ from penstock._src.ir.types import CPUPlace
 
 def asks_servers(program):
     """Returns whether the program exchanges parameters with pservers; such a program runs on one place."""
-    return any(op.has_attr('op_role') and op.attr('op_role') & OpRole.RPC for op in program.global_block().ops)
+    return any(op.has_attr("op_role") and op.attr("op_role") & OpRole.RPC for op in program.global_block().ops)
 
 
 def uses_updates(program):
@@ -29,7 +29,7 @@ def uses_updates(program):
     scaling depends. Only the first place computes updates, so such a program runs on one place."""
     made, block = set(), program.global_block()
     for op in block.ops:
-        if op.has_attr('op_role') and op.attr('op_role') & OpRole.Optimize:
+        if op.has_attr("op_role") and op.attr("op_role") & OpRole.Optimize:
             made.update(name for name in op.output_arg_names if name in block.vars and not block.var(name).persistable)
         elif not made.isdisjoint(op.input_arg_names):
             return True
@@ -38,11 +38,13 @@ def uses_updates(program):
 
 def trains(program):
     """Returns whether an op of the program completes the gradient of a parameter."""
-    return any(op.has_attr('op_role_var') and op.attr('op_role_var') and op.attr('op_role') & OpRole.Backward
-               for op in program.global_block().ops)
+    return any(
+        op.has_attr("op_role_var") and op.attr("op_role_var") and op.attr("op_role") & OpRole.Backward
+        for op in program.global_block().ops
+    )
 
 
-LIVE = '@RANK_LIVE@'    # variable that tells the program whether the examples of its place or trainer count
+LIVE = "@RANK_LIVE@"  # variable that tells the program whether the examples of its place or trainer count
 
 
 class _Repeated(list):
@@ -60,31 +62,35 @@ class PlacesOfProgram:
         on_uneven (str): what happens if a batch has fewer examples than places; reduction is then 'shares'.
     """
 
-    def __init__(self, program, count, reduction, sync_batch_norm, on_uneven=''):
+    def __init__(self, program, count, reduction, sync_batch_norm, on_uneven=""):
         self.count = count
         self._on_uneven = on_uneven
         self._trains = trains(program)
         self._program = program
         if self._trains:
-            addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # placeholders, never connected to
+            addresses = [f"127.0.0.1:{place + 1}" for place in range(count)]  # placeholders, never connected to
             self._program = framework.Program._of(
-                _penstock.data_parallel(program.desc, addresses, 0, 1, reduction, sync_batch_norm=sync_batch_norm,
-                                        places=True)[0])
+                _penstock.data_parallel(
+                    program.desc, addresses, 0, 1, reduction, sync_batch_norm=sync_batch_norm, places=True
+                )[0]
+            )
         self._written = set(_penstock.written_at_each_place(self._program.desc))
-        self._whole_steps = any(op.type == 'read' and op.has_attr('drop_last') and op.attr('drop_last')
-                                for op in program.global_block().ops)
+        self._whole_steps = any(
+            op.type == "read" and op.has_attr("drop_last") and op.attr("drop_last") for op in program.global_block().ops
+        )
         self._persistables = {var.name for var in program.list_vars() if var.persistable}
         self._places = _penstock.Places(count)
         self._running = threading.Lock()
-        self._others = weakref.WeakKeyDictionary()    # by scope: the scopes of the places after the first
-        self._live = weakref.WeakKeyDictionary()    # by scope: whether the examples of each place count
+        self._others = weakref.WeakKeyDictionary()  # by scope: the scopes of the places after the first
+        self._live = weakref.WeakKeyDictionary()  # by scope: whether the examples of each place count
 
     def check_count(self, feeds):
         """Raises ProgramError unless there is one feed for each place. A program that does not train may have fewer
         feeds, which go to the first places."""
         if feeds > self.count or (feeds < self.count and self._trains):
-            raise program_error('E-places-feeds', 'feed is a list of %d dicts, but %d places run the program' %
-                                (feeds, self.count))
+            raise program_error(
+                "E-places-feeds", f"feed is a list of {feeds} dicts, but {self.count} places run the program"
+            )
 
     def split(self, feeds):
         """Splits each batch as Fluid does: each place gets the same number of examples, rounded up, and the last one
@@ -103,27 +109,31 @@ class PlacesOfProgram:
             penstock.ProgramError: E-places-examples: a batch has fewer examples than places, and the program trains
                 without on_uneven 'join' or 'pad'.
         """
-        values = [(name, numpy.asarray(value), value.lod() if isinstance(value, LoDTensor) else [])
-                  for name, value in feeds]
+        values = [
+            (name, numpy.asarray(value), value.lod() if isinstance(value, LoDTensor) else []) for name, value in feeds
+        ]
         sizes = {name: _examples_in(array, lod) for name, array, lod in values}
         for_all = {name for name in sizes if sizes[name] == 1 and name in self._persistables}
         parted = {name: size for name, size in sizes.items() if name not in for_all}
-        used = min([self.count, *(size if self._trains else _parts_in_fluid(size, self.count)
-                                  for size in parted.values())])
-        idle = self._trains and 0 < used < self.count and self._on_uneven in ('join', 'pad')
+        used = min(
+            [self.count, *(size if self._trains else _parts_in_fluid(size, self.count) for size in parted.values())]
+        )
+        idle = self._trains and 0 < used < self.count and self._on_uneven in ("join", "pad")
         if used < (self.count if self._trains and not idle else 1):
             fewest = min(parted, key=parted.get)
-            raise program_error('E-places-examples', 'feed: %s has %d examples for %d places; each needs at least one' %
-                                (fewest, parted[fewest], self.count))
+            raise program_error(
+                "E-places-examples",
+                f"feed: {fewest} has {parted[fewest]} examples for {self.count} places; each needs at least one",
+            )
         parts = [[] for _ in range(used)]
-        repeated = [_Repeated() if self._on_uneven == 'join' else [] for _ in range(self.count - used if idle else 0)]
+        repeated = [_Repeated() if self._on_uneven == "join" else [] for _ in range(self.count - used if idle else 0)]
         for name, array, lod in values:
             bounds = _bounds_of_parts(sizes[name], used)
             for place, part in enumerate(parts + repeated):
                 if name in for_all:
                     part.append((name, array))
                     continue
-                begin, end = (0, 1) if place >= used else bounds[place:place + 2]
+                begin, end = (0, 1) if place >= used else bounds[place : place + 2]
                 part.append((name, _examples_of(array, lod, begin, end)))
         return parts + repeated
 
@@ -145,7 +155,7 @@ class PlacesOfProgram:
             penstock.StateError: E-places-busy: another thread runs the program.
         """
         if not self._running.acquire(blocking=False):
-            raise state_error('E-places-busy', 'the program is running on its places already')
+            raise state_error("E-places-busy", "the program is running on its places already")
         try:
             return self._run(self._scopes(scope), feeds, fetches)
         finally:
@@ -158,7 +168,7 @@ class PlacesOfProgram:
         feeds = [self._keep_persistables(scopes[place], feed) for place, feed in enumerate(feeds)]
         values = self._places.run(self._program.desc, fetches, list(zip(scopes, feeds)), not self._trains)
         if self._whole_steps and None in values:
-            raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
+            raise _penstock.EOFException("the last batches are fewer than the places (drop_last)")
         return [of_place for of_place, counted in zip(values, counts) if of_place is not None and counted]
 
     def _set_live(self, scopes, counts):
@@ -166,7 +176,7 @@ class PlacesOfProgram:
         known = self._live.setdefault(scopes[0], [None] * self.count)
         for place, counted in enumerate(counts):
             if known[place] != counted:
-                _set_tensor(scopes[place].var(LIVE), numpy.array([counted], 'float32'))
+                _set_tensor(scopes[place].var(LIVE), numpy.array([counted], "float32"))
                 known[place] = counted
 
     def _keep_persistables(self, scope, feed):
@@ -224,7 +234,7 @@ def _examples_of(array, lod, begin, end):
         return array[begin:end]
     levels = []
     for level in lod:
-        offsets = level[begin:end + 1]
+        offsets = level[begin : end + 1]
         levels.append([offset - offsets[0] for offset in offsets])
         begin, end = offsets[0], offsets[-1]
     part = LoDTensor()
@@ -249,12 +259,16 @@ def merge(values):
     if all(isinstance(value, LoDTensorArray) for value in values) and len({len(value) for value in values}) == 1:
         return [merge(list(of_position)) for of_position in zip(*values)]
     if not all(isinstance(value, LoDTensor) for value in values):
-        raise ValueError('fetch_list: the values of the places cannot be concatenated (only tensors, and arrays of the '
-                         'same length, can); use return_merged=False')
+        raise ValueError(
+            "fetch_list: the values of the places cannot be concatenated (only tensors, and arrays of the "
+            "same length, can); use return_merged=False"
+        )
     arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
     if len({array.shape[1:] for array in arrays}) > 1:
-        raise ValueError('fetch_list: the values of the places have shapes %s, which differ in more than the first '
-                         'extent; use return_merged=False' % ', '.join(str(array.shape) for array in arrays))
+        raise ValueError(
+            f"fetch_list: the values of the places have shapes {', '.join(str(array.shape) for array in arrays)}, "
+            "which differ in more than the first extent; use return_merged=False"
+        )
     merged = LoDTensor()
     merged.set(numpy.concatenate(arrays), CPUPlace())
     lengths = [value.recursive_sequence_lengths() for value in values]
@@ -270,8 +284,9 @@ def join(feeds):
         tensors = []
         for feed in feeds:
             if set(feed) != set(feeds[0]):
-                raise ValueError('feed: the dicts of the places have different names: %s and %s' %
-                                 (sorted(feeds[0]), sorted(feed)))
+                raise ValueError(
+                    f"feed: the dicts of the places have different names: {sorted(feeds[0])} and {sorted(feed)}"
+                )
             value = feed[name]
             if not isinstance(value, LoDTensor):
                 array, value = value, LoDTensor()

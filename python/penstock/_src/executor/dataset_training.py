@@ -15,15 +15,16 @@ from penstock._src.executor.progress import Progress, asked_seconds, loss_of
 from penstock._src.executor.remote_tables import asking_program
 from penstock._src.ir import framework
 
-_told = weakref.WeakSet()    # programs for which the log has reported that only one thread trains
-_C_NAMES = {'float32': 'float', 'float64': 'double', 'int64': 'int64_t', 'int32': 'int'}
+_told = weakref.WeakSet()  # programs for which the log has reported that only one thread trains
+_C_NAMES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int"}
 
 
-def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
-                     fetch_handler):
+def run_from_dataset(
+    executor, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
+):
     """Runs the program once for each batch. `executor` is the C++ executor."""
     if not isinstance(dataset, DatasetBase):
-        raise TypeError('train_from_dataset needs a dataset of DatasetFactory, not %r' % (dataset,))
+        raise TypeError(f"train_from_dataset needs a dataset of DatasetFactory, not {dataset!r}")
     program = framework.default_main_program() if program is None else program
     readers = thread if thread > 0 else dataset.thread_num
     trainers = readers
@@ -33,8 +34,10 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
     program = asking_program(program, scope)
     if readers > 1 and not _penstock.threads_may_share(program.desc):
         if program not in _told:
-            log.info('train_from_dataset: the program waits for its peers in each step, so one thread trains and %d '
-                     'read' % readers)
+            log.info(
+                "train_from_dataset: the program waits for its peers in each step, so one thread trains and "
+                f"{readers} read"
+            )
             _told.add(program)
         trainers = 1
     printed = _Printed(program, fetch_list, fetch_info, print_period, debug, fetch_handler)
@@ -47,7 +50,6 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
 
 
 class _Training:
-
     def __init__(self, executor, program, scope, names, reading, printed):
         self._executor, self._program, self._scope = executor, program, scope
         self._names, self._reading, self._printed = names, reading, printed
@@ -62,9 +64,12 @@ class _Training:
             return
         # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
         self._step(queues[0].pop())
-        threads = [threading.Thread(target=self._train_or_stop, args=([queue],), daemon=True,
-                                    name='penstock-trainer-%d' % number)
-                   for number, queue in enumerate(queues[1:], 1)]
+        threads = [
+            threading.Thread(
+                target=self._train_or_stop, args=([queue],), daemon=True, name=f"penstock-trainer-{number}"
+            )
+            for number, queue in enumerate(queues[1:], 1)
+        ]
         for each in threads:
             each.start()
         try:
@@ -99,8 +104,7 @@ class _Training:
         """Runs one batch; returns False if there is none."""
         if batch is None:
             return False
-        values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)),
-                                    self._printed.names)
+        values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)), self._printed.names)
         self._printed.note(batch, values)
         return True
 
@@ -110,12 +114,11 @@ class _Printed:
     multiple of the period prints."""
 
     def __init__(self, program, fetch_list, fetch_info, period, debug, handler):
-        fetched = [getattr(each, 'name', each) for each in fetch_list or ()]
+        fetched = [getattr(each, "name", each) for each in fetch_list or ()]
         if fetch_info is not None and len(fetch_info) != len(fetched):
-            raise ValueError('fetch_info has %d texts for the %d variables of fetch_list' %
-                             (len(fetch_info), len(fetched)))
+            raise ValueError(f"fetch_info has {len(fetch_info)} texts for the {len(fetched)} variables of fetch_list")
         if period < 1:
-            raise ValueError('print_period must be at least 1, not %d' % period)
+            raise ValueError(f"print_period must be at least 1, not {period}")
         self._infos = list(zip(fetch_info or fetched, fetched))
         self._period = period
         self._progress = Progress() if debug or asked_seconds() else None
@@ -152,7 +155,9 @@ class _Printed:
 
 def _as_fluid_prints(info, name, tensor):
     array = tensor._view()
-    lod = ','.join('{%s}' % ', '.join(map(str, level)) for level in tensor.lod())
-    data = ' '.join(('%.6g' if array.dtype.kind == 'f' else '%d') % value for value in array.reshape(-1))
-    return '%s\t%s\t\tlod: {%s}\n\tdim: %s\n\tlayout: NCHW\n\tdtype: %s\n\tdata: [%s]\n\t' % (
-        info, name, lod, ', '.join(map(str, array.shape)), _C_NAMES.get(array.dtype.name, array.dtype.name), data)
+    lod = ",".join(f"{{{', '.join(map(str, level))}}}" for level in tensor.lod())
+    data = " ".join(("%.6g" if array.dtype.kind == "f" else "%d") % value for value in array.reshape(-1))
+    return (
+        f"{info}\t{name}\t\tlod: {{{lod}}}\n\tdim: {', '.join(map(str, array.shape))}\n\tlayout: NCHW\n\tdtype: "
+        f"{_C_NAMES.get(array.dtype.name, array.dtype.name)}\n\tdata: [{data}]\n\t"
+    )

@@ -4,11 +4,13 @@ this by the program itself; here the settings are kept to be read again."""
 from penstock._src.base.absent import absent_names
 from penstock._src.ir.framework import Program
 
-__all__ = ['DeviceWorker', 'DeviceWorkerFactory', 'Hogwild', 'Section']
+__all__ = ["DeviceWorker", "DeviceWorkerFactory", "Hogwild", "Section"]
 
-DOWNPOUR = ('DownpourSGD', 'DownpourSGDOPT')
-NO_PSLIB = ('pslib is not part of Penstock; fluid.incubate.fleet.parameter_server.distribute_transpiler trains with '
-            'parameter servers')
+DOWNPOUR = ("DownpourSGD", "DownpourSGDOPT")
+NO_PSLIB = (
+    "pslib is not part of Penstock; fluid.incubate.fleet.parameter_server.distribute_transpiler trains with "
+    "parameter servers"
+)
 
 
 class DeviceWorker:
@@ -33,11 +35,11 @@ class DeviceWorker:
 
     def _gen_worker_desc(self, trainer_desc):
         """Adds this worker's settings to a proto_desc."""
-        raise NotImplementedError('%s does not define _gen_worker_desc(); Hogwild and Section do' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define _gen_worker_desc(); Hogwild and Section do")
 
     def _its_program(self):
         if not isinstance(self._program, Program):
-            raise ValueError('%s has no program: call _set_program(program) first' % type(self).__name__)
+            raise ValueError(f"{type(self).__name__} has no program: call _set_program(program) first")
         return self._program
 
 
@@ -51,9 +53,9 @@ class Hogwild(DeviceWorker):
 
     def _gen_worker_desc(self, trainer_desc):
         self._its_program()
-        trainer_desc.device_worker_name = 'HogwildWorker'
+        trainer_desc.device_worker_name = "HogwildWorker"
         if self._infer:
-            trainer_desc.hogwild_param.skip_ops.append('feed')
+            trainer_desc.hogwild_param.skip_ops.append("feed")
 
 
 class Section(DeviceWorker):
@@ -71,31 +73,31 @@ class Section(DeviceWorker):
     """
 
     def _gen_worker_desc(self, trainer_desc):
-        facts = getattr(self._its_program(), '_pipeline_opt', None)
+        facts = getattr(self._its_program(), "_pipeline_opt", None)
         if facts is None:
-            raise ValueError('Section: the program has no sections; PipelineOptimizer.minimize() makes them')
-        trainer_desc.device_worker_name = 'SectionWorker'
+            raise ValueError("Section: the program has no sections; PipelineOptimizer.minimize() makes them")
+        trainer_desc.device_worker_name = "SectionWorker"
         param = trainer_desc.section_param
-        for name in ('queue_size', 'sync_steps', 'start_cpu_core_id'):
+        for name in ("queue_size", "sync_steps", "start_cpu_core_id"):
             setattr(param, name, facts[name])
-        param.param_need_sync = list(facts['param_need_sync'])
+        param.param_need_sync = list(facts["param_need_sync"])
         param.section_config = [
             _SectionConfig(section, concurrency)
-            for section, concurrency in zip(facts['section_program_list'], facts['concurrency_list'])
+            for section, concurrency in zip(facts["section_program_list"], facts["concurrency_list"])
         ]
 
 
 class _SectionConfig:
     """A section: its program as a ProgramDesc, the names that it takes from others and gives to them."""
 
-    CPUPlace = 0    # a number of Fluid's protobuf; all sections run there
+    CPUPlace = 0  # a number of Fluid's protobuf; all sections run there
     place = CPUPlace
 
     def __init__(self, section, concurrency):
-        self.program_desc = section['program'].desc
+        self.program_desc = section["program"].desc
         self.concurrency = concurrency
-        self.section_in_var_names = sorted(section['input_set'])
-        self.section_out_var_names = sorted(section['output_set'])
+        self.section_in_var_names = sorted(section["input_set"])
+        self.section_out_var_names = sorted(section["output_set"])
 
 
 class DeviceWorkerFactory:
@@ -109,11 +111,11 @@ class DeviceWorkerFactory:
     def _create_device_worker(self, worker_type):
         name = worker_type.lower()
         if name in [absent.lower() for absent in DOWNPOUR]:
-            raise NotImplementedError('DeviceWorkerFactory: ' + NO_PSLIB)
-        kinds = {'hogwild': Hogwild, 'section': Section}
+            raise NotImplementedError("DeviceWorkerFactory: " + NO_PSLIB)
+        kinds = {"hogwild": Hogwild, "section": Section}
         if name not in kinds:
-            raise ValueError('DeviceWorkerFactory: a worker is one of %s, not %r' % (', '.join(kinds), worker_type))
+            raise ValueError(f"DeviceWorkerFactory: a worker is one of {', '.join(kinds)}, not {worker_type!r}")
         return kinds[name]()
 
 
-__getattr__ = absent_names('penstock.fluid.device_worker', DOWNPOUR, NO_PSLIB)
+__getattr__ = absent_names("penstock.fluid.device_worker", DOWNPOUR, NO_PSLIB)

@@ -12,8 +12,14 @@ from penstock._src.base import log
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import program_error, suggestion
 from penstock._src.dataset.prefetch import raise_from_reader
-from penstock._src.executor import (data_parallel, joined_trainers, process_end, remote_params, remote_tables,
-                                    uneven_batches)
+from penstock._src.executor import (
+    data_parallel,
+    joined_trainers,
+    process_end,
+    remote_params,
+    remote_tables,
+    uneven_batches,
+)
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.dataset_training import run_from_dataset
 from penstock._src.executor.progress import ProgressOfRuns, asked_seconds
@@ -25,12 +31,12 @@ from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import CPUPlace, device_of, dtype_is_floating
 from penstock._src.ir.variable import Variable
 
-__all__ = ['Executor', 'global_scope', 'scope_guard']
+__all__ = ["Executor", "global_scope", "scope_guard"]
 
 _scope = Scope()
 _progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
-array_kind = numpy.ndarray    # class of fetched arrays; another class may be set
-empties_are_vectors = False   # whether fetched tensors without elements have shape [0], as in Fluid
+array_kind = numpy.ndarray  # class of fetched arrays; another class may be set
+empties_are_vectors = False  # whether fetched tensors without elements have shape [0], as in Fluid
 log.name_process()
 
 
@@ -69,7 +75,7 @@ def scope_guard(scope):
             assert fluid.global_scope().find_var('x') is None
     """
     global _scope
-    _require_scope('scope_guard takes', scope)
+    _require_scope("scope_guard takes", scope)
     outer, _scope = _scope, scope
     try:
         yield
@@ -79,8 +85,10 @@ def scope_guard(scope):
 
 def _require_scope(rule, scope):
     if not isinstance(scope, Scope):
-        raise program_error('E-argument-type', '%s a Scope, not %s' %
-                            (rule, 'None' if scope is None else 'an object of type %s' % type(scope).__name__))
+        raise program_error(
+            "E-argument-type",
+            f"{rule} a Scope, not {('None' if scope is None else f'an object of type {type(scope).__name__}')}",
+        )
     return scope
 
 
@@ -97,7 +105,7 @@ def _emptied(value):
         return value
     vector = LoDTensor()
     vector.set(numpy.zeros(0, value._view().dtype))
-    if value.shape()[0] == 0:    # the sequences cover no rows
+    if value.shape()[0] == 0:  # the sequences cover no rows
         vector.set_lod(value.lod())
     return vector
 
@@ -139,7 +147,7 @@ def as_numpy(tensor):
         assert fluid.executor.as_numpy(tensor).tolist() == [1.0, 1.0]
     """
     if tensor.lod():
-        raise RuntimeError('a fetched tensor has sequences, which an array cannot hold; fetch with return_numpy=False')
+        raise RuntimeError("a fetched tensor has sequences, which an array cannot hold; fetch with return_numpy=False")
     return tensor._view()
 
 
@@ -147,18 +155,18 @@ def _fetch_var(name, scope=None, return_numpy=True):
     """Returns the value of the variable `name` in a scope, as an array or as a LoDTensor."""
     var = (_scope if scope is None else scope).find_var(name)
     if var is None:
-        raise ValueError('the scope has no variable %s' % name)
+        raise ValueError(f"the scope has no variable {name}")
     return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
 
 
 def _as_lodtensor(data, place, dtype=None):
     """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
-        raise RuntimeError('a list of arrays may have sequences; convert it to a LoDTensor')
+        raise RuntimeError("a list of arrays may have sequences; convert it to a LoDTensor")
     if numpy.isscalar(data):
         if dtype is None:
-            raise AssertionError('a number needs an element type')
-        data = to_array([data], dtype, 'data', '_as_lodtensor')
+            raise AssertionError("a number needs an element type")
+        data = to_array([data], dtype, "data", "_as_lodtensor")
     tensor = LoDTensor()
     tensor.set(data, place)
     return tensor
@@ -190,7 +198,7 @@ class FetchHandler:
 
     def __init__(self, var_dict=None, period_secs=60):
         if not var_dict:
-            raise ValueError('FetchHandler needs the variables: {name: Variable}')
+            raise ValueError("FetchHandler needs the variables: {name: Variable}")
         self.var_dict = var_dict
         self.period_secs = period_secs
 
@@ -201,7 +209,7 @@ class FetchHandler:
         Args:
             res_dict (dict): {key of var_dict: numpy.ndarray}.
         """
-        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items() if value is not None))
+        print(" ".join(f"{name}[0]: {value[0]}" for name, value in res_dict.items() if value is not None))
 
     @staticmethod
     def help():
@@ -236,13 +244,24 @@ class Executor:
     """
 
     def __init__(self, place=None, wire=None, start_s=None):
-        self.place = CPUPlace() if place is None else device_of(place, 'Executor')
+        self.place = CPUPlace() if place is None else device_of(place, "Executor")
         process_end.watch_process()
-        self._executor = _penstock.Executor(wire or '', _start_seconds(start_s))
+        self._executor = _penstock.Executor(wire or "", _start_seconds(start_s))
         self._pruned_programs = weakref.WeakKeyDictionary()
 
-    def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
-            return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
+    def run(
+        self,
+        program=None,
+        feed=None,
+        fetch_list=None,
+        feed_var_name="feed",
+        fetch_var_name="fetch",
+        scope=None,
+        return_numpy=True,
+        use_program_cache=False,
+        return_merged=True,
+        use_prune=False,
+    ):
         """Runs block 0 of a program.
 
         A program that DistributeTranspiler has transpiled in mode nccl2 for several trainers trains with them, as in
@@ -281,7 +300,7 @@ class Executor:
         if program is None:
             program = framework.default_main_program()
         apart = False
-        in_scope = _scope if scope is None else _require_scope('Executor.run: scope must be', scope)
+        in_scope = _scope if scope is None else _require_scope("Executor.run: scope must be", scope)
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:
@@ -289,28 +308,31 @@ class Executor:
             placed = None if remote_tables.asks(program._program, in_scope) else program._on_places()
             if placed is not None:
                 if use_prune:
-                    raise NotImplementedError('use_prune: a program on several places runs as a whole')
+                    raise NotImplementedError("use_prune: a program on several places runs as a whole")
                 return self._run_on_places(program._program, placed, feed, fetch_list, in_scope, return_numpy, apart)
             if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
-                feed = data_parallel.join(feed)    # the places' joint batch
+                feed = data_parallel.join(feed)  # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if isinstance(program, (list, tuple)):
             if feed or fetch_list:
-                raise program_error('E-server-programs', 'Executor.run: programs of a pserver, which are served '
-                                    'together, take no feed and no fetch_list')
+                raise program_error(
+                    "E-server-programs",
+                    "Executor.run: programs of a pserver, which are served together, take no feed and no fetch_list",
+                )
             return self._serve(program, in_scope)
         if not isinstance(program, Program):
-            raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
+            raise TypeError(f"Executor.run takes a Program or a CompiledProgram, not {type(program).__name__}")
         if program._before_run is not None:
             program._before_run()
         if program._served_with:
             served, transpiler, endpoint = program._serves
             if served.setdefault(endpoint, transpiler) is transpiler:
                 self._serve([program, *program._served_with], in_scope)
-            return []    # or the job has ended, which the program of another transpiler has served
+            return []  # or the job has ended, which the program of another transpiler has served
         then = program._then
         program = joined_trainers.program_to_run(
-            program, in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
+            program, in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], [])
+        )
         program = remote_tables.asking_program(program, in_scope)
         block = program.global_block()
         feeds = self._set_persistables(block, self._feeds_of(block, _dict_of(feed)), in_scope)
@@ -322,7 +344,7 @@ class Executor:
             try:
                 values = self._executor.run(program.desc, in_scope, feeds, fetches)
             except _penstock.ProgramError as error:
-                uncast = self._uncast(block, feed, feeds) if error.id.startswith('E-shape-') else None
+                uncast = self._uncast(block, feed, feeds) if error.id.startswith("E-shape-") else None
                 if uncast is None:
                     raise
                 values = self._executor.run(program.desc, in_scope, uncast, fetches)
@@ -338,8 +360,9 @@ class Executor:
         """Serves the programs of one pserver until all trainers have completed."""
         for program in programs:
             if not isinstance(program, Program):
-                raise TypeError('Executor.run takes a list of the Programs of a pserver, not of %s' %
-                                type(program).__name__)
+                raise TypeError(
+                    f"Executor.run takes a list of the Programs of a pserver, not of {type(program).__name__}"
+                )
         process_end.this_thread.ran = True
         with _causes_in_python():
             self._executor.serve([program.desc for program in programs], scope)
@@ -363,8 +386,10 @@ class Executor:
             try:
                 by_place = placed.run(scope, feeds, names)
             except _penstock.ProgramError as error:
-                uncast = [self._uncast(block, one, cast) if error.id.startswith('E-shape-') else None
-                          for one, cast in zip(given, whole)]
+                uncast = [
+                    self._uncast(block, one, cast) if error.id.startswith("E-shape-") else None
+                    for one, cast in zip(given, whole)
+                ]
                 if not any(uncast):
                     raise
                 whole = [one or cast for one, cast in zip(uncast, whole)]
@@ -387,7 +412,7 @@ class Executor:
             content = program.desc.content_id
             kept = _updates_to_keep(program, updates, use_prune)
             pruned = None if kept is None else self._prune_program(program, feeds, fetches, kept)
-            known[key] = content, None if pruned is program else pruned    # itself would be kept forever
+            known[key] = content, None if pruned is program else pruned  # itself would be kept forever
         return pruned or program
 
     def _prune_program(self, program, feed, fetch, optimize_ops):
@@ -438,7 +463,7 @@ class Executor:
         if isinstance(program, CompiledProgram):
             return program.batches(feeds)
         if not isinstance(program, Program):
-            raise TypeError('Executor.batches takes a Program or a CompiledProgram, not %s' % type(program).__name__)
+            raise TypeError(f"Executor.batches takes a Program or a CompiledProgram, not {type(program).__name__}")
         return uneven_batches.batches_of_program(program, feeds, _scope if scope is None else scope)
 
     @staticmethod
@@ -446,21 +471,21 @@ class Executor:
         if isinstance(value, LoDTensor):
             return value
         if value is None:
-            raise TypeError('feed: the value of %s is None' % name)
+            raise TypeError(f"feed: the value of {name} is None")
         try:
             return converted(value, block.var(name))
         except _penstock.ProgramError:
             array = given_array(value, name)
-            if array.dtype.kind in 'iu' and _holds_only_ids(block, name):
-                return array    # as _uncast() does
+            if array.dtype.kind in "iu" and _holds_only_ids(block, name):
+                return array  # as _uncast() does
             raise
 
     @staticmethod
     def _set_persistables(block, feeds, scope):
         """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
-        if not any(block.var(name).persistable for name, _ in feeds):    # no look at the ops, which may be many
+        if not any(block.var(name).persistable for name, _ in feeds):  # no look at the ops, which may be many
             return feeds
-        if any(op.type == 'feed' for op in block.ops[:1]):    # a saved model, whose feed ops take the feeds
+        if any(op.type == "feed" for op in block.ops[:1]):  # a saved model, whose feed ops take the feeds
             return feeds
         rest = []
         for name, value in feeds:
@@ -478,15 +503,31 @@ class Executor:
         """Returns the feeds with integers unconverted where layers.data declares floats (its default), because an op
         may need the integers. None if there are no such feeds.
         """
-        given = {name: numpy.asarray(value) for name, value in _dict_of(feed).items()
-                 if not isinstance(value, LoDTensor)}
-        integers = {name for name, cast in feeds
-                    if name in given and given[name].dtype.kind in 'iu' and numpy.asarray(cast).dtype.kind == 'f'
-                    and not block.var(name).need_check_feed}
+        given = {
+            name: numpy.asarray(value) for name, value in _dict_of(feed).items() if not isinstance(value, LoDTensor)
+        }
+        integers = {
+            name
+            for name, cast in feeds
+            if name in given
+            and given[name].dtype.kind in "iu"
+            and numpy.asarray(cast).dtype.kind == "f"
+            and not block.var(name).need_check_feed
+        }
         return [(name, given[name] if name in integers else value) for name, value in feeds] if integers else None
 
-    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
-                           fetch_info=None, print_period=100, fetch_handler=None):
+    def train_from_dataset(
+        self,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
         """Runs the program once for each batch of a dataset.
 
         With one thread the result depends only on the data. With several threads (Hogwild) each thread runs the program
@@ -528,14 +569,34 @@ class Executor:
             exe.train_from_dataset(fluid.default_main_program(), dataset, fetch_list=[loss], print_period=1)
         """
         try:
-            run_from_dataset(self._executor, program, dataset, _scope if scope is None else scope, thread, debug,
-                             fetch_list, fetch_info, print_period, fetch_handler)
+            run_from_dataset(
+                self._executor,
+                program,
+                dataset,
+                _scope if scope is None else scope,
+                thread,
+                debug,
+                fetch_list,
+                fetch_info,
+                print_period,
+                fetch_handler,
+            )
         except _penstock.StateError as error:
             raise_from_function(error)
             raise
 
-    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
-                           fetch_info=None, print_period=100, fetch_handler=None):
+    def infer_from_dataset(
+        self,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
         """Runs a program without updates, such as main.clone(for_test=True), on each batch of a dataset, as
         train_from_dataset() does.
 
@@ -550,8 +611,9 @@ class Executor:
             print_period (int): batches between two lines.
             fetch_handler (FetchHandler | None): receives values periodically.
         """
-        self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
-                                fetch_handler)
+        self.train_from_dataset(
+            program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
+        )
 
     def close(self):
         """Reports to the pservers that this trainer has completed; later runs raise an error.
@@ -577,10 +639,10 @@ def _dict_of(feed):
         return {}
     if isinstance(feed, (list, tuple)):
         if len(feed) != 1:
-            raise ValueError('feed is a list of %d dicts, but one place runs the program' % len(feed))
+            raise ValueError(f"feed is a list of {len(feed)} dicts, but one place runs the program")
         feed = feed[0]
     if not isinstance(feed, dict):
-        raise TypeError('feed must be a dict {name: value}, not %s' % type(feed).__name__)
+        raise TypeError(f"feed must be a dict {{name: value}}, not {type(feed).__name__}")
     return feed
 
 
@@ -597,26 +659,26 @@ def _split_fetches(fetch_list):
             if isinstance(part, Operator):
                 ops.append(part)
                 continue
-            name = getattr(part, 'name', part)
+            name = getattr(part, "name", part)
             if not isinstance(name, str):
-                raise TypeError('fetch_list holds Variables, their names, or results of minimize, not %r' % (part,))
+                raise TypeError(f"fetch_list holds Variables, their names, or results of minimize, not {part!r}")
             names.append(name)
     return names, ops
 
 
 def _is_update(op):
-    return bool(op.attr('op_role') & OpRole.Optimize) if op.has_attr('op_role') else False
+    return bool(op.attr("op_role") & OpRole.Optimize) if op.has_attr("op_role") else False
 
 
 def _updates_to_keep(program, updates, use_prune):
     """Returns the update ops that a run needs besides its fetches, or None if nothing can be removed."""
     for op in updates:
         if not _is_update(op):
-            raise TypeError('fetch_list holds the op %s, which is not the update of an optimizer' % op.type)
-    updates = [op for op in updates if op.block.idx == 0]    # ops inside a branch run with it
+            raise TypeError(f"fetch_list holds the op {op.type}, which is not the update of an optimizer")
+    updates = [op for op in updates if op.block.idx == 0]  # ops inside a branch run with it
     every = [op for op in program.global_block().ops if _is_update(op)]
     named = {op._id for op in updates}
-    if not use_prune and (not named or all(op._id in named for op in every if op.input('Param'))):
+    if not use_prune and (not named or all(op._id in named for op in every if op.input("Param"))):
         return None
     return updates or every
 
@@ -625,13 +687,19 @@ def _holds_only_ids(block, name):
     """Returns whether layers.data declares floats (its default) for a variable that is only looked up in tables."""
     var = block.var(name)
     readers = [op for each in block.program.blocks for op in each.ops if name in op.input_arg_names]
-    return (dtype_is_floating(var.dtype) and not var.need_check_feed and bool(readers) and
-            all(name in op.input('Ids') for op in readers if op.type != 'feed'))
+    return (
+        dtype_is_floating(var.dtype)
+        and not var.need_check_feed
+        and bool(readers)
+        and all(name in op.input("Ids") for op in readers if op.type != "feed")
+    )
 
 
 def _is_there(block, name):
     if block.has_var(name):
         return True
-    warnings.warn('feed: the program has no variable %s, which is ignored%s' % (name, suggestion(name, block.vars)),
-                  stacklevel=stack_level())
+    warnings.warn(
+        f"feed: the program has no variable {name}, which is ignored{suggestion(name, block.vars)}",
+        stacklevel=stack_level(),
+    )
     return False

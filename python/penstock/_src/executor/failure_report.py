@@ -15,19 +15,21 @@ def _first_line(kind, value):
     It is the first line of the exception's text. The lines after it are its op, its inputs and its notes; a SyntaxError
     is preceded by the lines of its source.
     """
-    lines = [line.strip() for line in ''.join(traceback.format_exception_only(kind, value)).splitlines()]
-    named = next((i for i, line in enumerate(lines) if line.partition(':')[0].endswith(kind.__name__)), 0)
+    lines = [line.strip() for line in "".join(traceback.format_exception_only(kind, value)).splitlines()]
+    named = next((i for i, line in enumerate(lines) if line.partition(":")[0].endswith(kind.__name__)), 0)
     said = [line for line in lines[named:] if line]
     if not said:
         return kind.__name__
-    alone = len(said) > 1 and said[0].endswith(kind.__name__ + ':')    # its text begins with an empty line
-    return (' '.join(said[:2]) if alone else said[0])[:LINE_MAX]
+    alone = len(said) > 1 and said[0].endswith(kind.__name__ + ":")  # its text begins with an empty line
+    return (" ".join(said[:2]) if alone else said[0])[:LINE_MAX]
 
 
 def _frames(trace):
     """Returns a line for each of the innermost frames: "train.py:17 in main: loss = step(batch)"."""
-    return ['%s:%s in %s: %s' % (frame.filename, frame.lineno, frame.name, (frame.line or '')[:LINE_MAX])
-            for frame in traceback.extract_tb(trace)[-FRAMES_MAX:]]
+    return [
+        f"{frame.filename}:{frame.lineno} in {frame.name}: {(frame.line or '')[:LINE_MAX]}"
+        for frame in traceback.extract_tb(trace)[-FRAMES_MAX:]
+    ]
 
 
 def tell():
@@ -37,11 +39,12 @@ def tell():
     peer is not reported to pservers, because the connection to them has already ended, but to the other ranks, which
     may be waiting for this one.
     """
-    kind = getattr(sys, 'last_type', None)
+    kind = getattr(sys, "last_type", None)
     if kind is None:
         return
     if issubclass(kind, _penstock.PeerError):
-        _penstock.abandon_rings(str(sys.last_value).strip().partition('\n')[0][:LINE_MAX])
+        _penstock.abandon_rings(str(sys.last_value).strip().partition("\n")[0][:LINE_MAX])
         return
-    _penstock.abandon_rpc(_first_line(kind, sys.last_value), _frames(sys.last_traceback),
-                          issubclass(kind, KeyboardInterrupt))
+    _penstock.abandon_rpc(
+        _first_line(kind, sys.last_value), _frames(sys.last_traceback), issubclass(kind, KeyboardInterrupt)
+    )

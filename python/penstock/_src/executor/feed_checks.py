@@ -18,7 +18,8 @@ def dimension_is_compatible_with(first, second):
         assert not fluid.executor.dimension_is_compatible_with([-1, 3], [4, 2])
     """
     return len(first) == len(second) and all(
-        None in pair or min(pair) < 0 or pair[0] == pair[1] for pair in zip(first, second))
+        None in pair or min(pair) < 0 or pair[0] == pair[1] for pair in zip(first, second)
+    )
 
 
 def dtype_is_compatible_with(first, second):
@@ -65,11 +66,14 @@ def check_feed_shape_type(var, feed, num_places=1):
     if shape and var.lod_level == 0:
         shape[0] = -(-shape[0] // num_places)
     if not dimension_is_compatible_with(shape, var.shape):
-        raise ValueError('the feed of %s must have the shape %s, but its shape on each place is %s' %
-                         (var.name, list(var.shape), shape))
+        raise ValueError(
+            f"the feed of {var.name} must have the shape {list(var.shape)}, but its shape on each place is {shape}"
+        )
     if not dtype_is_compatible_with(feed._dtype(), var.dtype):
-        raise ValueError('the feed of %s must have the element type %s, not %s' %
-                         (var.name, dtype_name(var.dtype), dtype_name(feed._dtype())))
+        raise ValueError(
+            f"the feed of {var.name} must have the element type {dtype_name(var.dtype)}, not "
+            f"{dtype_name(feed._dtype())}"
+        )
     return True
 
 
@@ -94,11 +98,11 @@ def has_feed_operators(block, feed_targets, feed_holder_name):
     """
     fed = []
     for op in block.ops:
-        if op.type != 'feed':
+        if op.type != "feed":
             break
-        _require_holder('feed', op.input('X')[0], feed_holder_name)
-        fed += op.output('Out')
-    _require_same('feed', fed, list(feed_targets))
+        _require_holder("feed", op.input("X")[0], feed_holder_name)
+        fed += op.output("Out")
+    _require_same("feed", fed, list(feed_targets))
     return bool(fed)
 
 
@@ -122,22 +126,22 @@ def has_fetch_operators(block, fetch_targets, fetch_holder_name):
     """
     columns = {}
     for op in block.ops:
-        if op.type == 'fetch':
-            _require_holder('fetch', op.output('Out')[0], fetch_holder_name)
-            columns[op.attr('col')] = op.input('X')[0]
-    names = [getattr(target, 'name', target) for target in fetch_targets]
+        if op.type == "fetch":
+            _require_holder("fetch", op.output("Out")[0], fetch_holder_name)
+            columns[op.attr("col")] = op.input("X")[0]
+    names = [getattr(target, "name", target) for target in fetch_targets]
     fetched = [columns[column] for column in sorted(columns)]
-    _require_same('fetch', fetched, names)
+    _require_same("fetch", fetched, names)
     if fetched and fetched != names:
-        raise ValueError('the fetch ops of the block have the order %s, not %s' % (fetched, names))
+        raise ValueError(f"the fetch ops of the block have the order {fetched}, not {names}")
     return bool(fetched)
 
 
 def _require_holder(kind, found, expected):
     if found != expected:
-        raise ValueError('a %s op of the block uses the variable %s, not %s' % (kind, found, expected))
+        raise ValueError(f"a {kind} op of the block uses the variable {found}, not {expected}")
 
 
 def _require_same(kind, found, expected):
     if found and sorted(found) != sorted(expected):
-        raise ValueError('the %s ops of the block are for %s, not for %s' % (kind, sorted(found), sorted(expected)))
+        raise ValueError(f"the {kind} ops of the block are for {sorted(found)}, not for {sorted(expected)}")

@@ -22,7 +22,7 @@ def trainers_of(program):
             (E-ranks-unknown).
     """
     content = program.desc.content_id
-    known = program.__dict__.get('_trainers_known')
+    known = program.__dict__.get("_trainers_known")
     if known is None or known[0] != content:
         addresses = _penstock.trainers_to_join(program.desc)
         known = program._trainers_known = content, (addresses, _number_in(program, addresses)) if addresses else None
@@ -30,14 +30,17 @@ def trainers_of(program):
 
 
 def _number_in(program, addresses):
-    number = program.__dict__.get('_trainer_id')
+    number = program.__dict__.get("_trainer_id")
     if number is None:
         job = _penstock.job_of_environment()
         number = job[1] if job is not None and list(job[0]) == addresses else None
     if number is None:
-        raise state_error('E-ranks-unknown', 'the program was transpiled for the %d trainers %s, but nothing says '
-                          'which of them this process is; start it by penstock.distributed.launch, or set '
-                          'num_trainers and trainer_id of BuildStrategy' % (len(addresses), ', '.join(addresses)))
+        raise state_error(
+            "E-ranks-unknown",
+            f"the program was transpiled for the {len(addresses)} trainers {', '.join(addresses)}, but nothing says "
+            "which of them this process is; start it by penstock.distributed.launch, or set num_trainers and "
+            "trainer_id of BuildStrategy",
+        )
     return number
 
 
@@ -52,7 +55,7 @@ def compiled_of(program):
     """Returns the CompiledProgram that a plain run of the program stands for; None if the program runs as it is."""
     if trainers_of(program) is None:
         return None
-    compiled = program.__dict__.get('_compiled_for_trainers')
+    compiled = program.__dict__.get("_compiled_for_trainers")
     if compiled is None:
         compiled = program._compiled_for_trainers = _make_compiled(program)
     return compiled

@@ -6,7 +6,7 @@ from penstock._src.executor.compiler import BuildStrategy, CompiledProgram
 from penstock._src.ir import framework
 from penstock._src.ir.types import CPUPlace
 
-__all__ = ['ParallelExecutor']
+__all__ = ["ParallelExecutor"]
 
 
 class ParallelExecutor:
@@ -37,12 +37,22 @@ class ParallelExecutor:
         value, = exe.run([loss.name], feed={'x': np.ones((2, 4), 'float32')})
     """
 
-    def __init__(self, use_cuda, loss_name=None, main_program=None, share_vars_from=None, exec_strategy=None,
-                 build_strategy=None, num_trainers=1, trainer_id=0, scope=None):
+    def __init__(
+        self,
+        use_cuda,
+        loss_name=None,
+        main_program=None,
+        share_vars_from=None,
+        exec_strategy=None,
+        build_strategy=None,
+        num_trainers=1,
+        trainer_id=0,
+        scope=None,
+    ):
         if use_cuda:
-            devices.use_cpu_for('ParallelExecutor with use_cuda')
+            devices.use_cpu_for("ParallelExecutor with use_cuda")
         if share_vars_from is not None and not isinstance(share_vars_from, ParallelExecutor):
-            raise TypeError('ParallelExecutor: share_vars_from must be a ParallelExecutor, not %r' % (share_vars_from,))
+            raise TypeError(f"ParallelExecutor: share_vars_from must be a ParallelExecutor, not {share_vars_from!r}")
         build_strategy = build_strategy or BuildStrategy()
         if num_trainers != 1:
             build_strategy.num_trainers = num_trainers
@@ -51,7 +61,8 @@ class ParallelExecutor:
         program = framework.default_main_program() if main_program is None else main_program
         shared = None if share_vars_from is None else share_vars_from._compiled
         self._compiled = CompiledProgram(program).with_data_parallel(
-            loss_name=loss_name, build_strategy=build_strategy, exec_strategy=exec_strategy, share_vars_from=shared)
+            loss_name=loss_name, build_strategy=build_strategy, exec_strategy=exec_strategy, share_vars_from=shared
+        )
         self._scope = executor.global_scope() if scope is None else scope
         self._executor = executor.Executor(CPUPlace())
         self._dropped = True
@@ -86,8 +97,13 @@ class ParallelExecutor:
             list: the value of each entry of `fetch_list`.
         """
         self._dropped = False
-        return self._executor.run(self._compiled, feed=feed_dict if feed is None else feed, fetch_list=fetch_list,
-                                  scope=self._scope, return_numpy=return_numpy)
+        return self._executor.run(
+            self._compiled,
+            feed=feed_dict if feed is None else feed,
+            fetch_list=fetch_list,
+            scope=self._scope,
+            return_numpy=return_numpy,
+        )
 
     def drop_local_exe_scopes(self):
         """Has no effect: Fluid frees the scopes of each device here, but Penstock plans the memory of temporaries for
@@ -97,7 +113,7 @@ class ParallelExecutor:
             RuntimeError: called before the first run, as in Fluid.
         """
         if not self._compiled._has_run:
-            raise RuntimeError('ParallelExecutor: drop_local_exe_scopes comes after the first run')
+            raise RuntimeError("ParallelExecutor: drop_local_exe_scopes comes after the first run")
         self._dropped = True
 
     def _need_create_local_exe_scopes(self):

@@ -10,7 +10,8 @@ from penstock._src.debug import debugger
 from penstock._src.executor import batch_merge
 
 # Fluid's passes for training that do not change what is computed.
-_SCHEDULING = frozenset('''
+_SCHEDULING = frozenset(
+    """
     add_reader_dependency_pass all_reduce_deps_pass all_reduce_mode_multi_devices_pass async_multi_devices_pass
     backward_optimizer_op_deps_pass buffer_shared_cross_op_memory_reuse_pass buffer_shared_inplace_pass
     coalesce_grad_tensor_pass dist_multi_devices_pass eager_deletion_pass fuse_adam_op_pass fuse_all_reduce_op_pass
@@ -18,8 +19,9 @@ _SCHEDULING = frozenset('''
     fusion_group_pass graph_to_program_pass infer_clean_graph_pass lock_free_optimize_pass memory_optimize_pass
     mkldnn_placement_pass modify_op_lock_and_record_event_pass multi_devices_check_pass multi_devices_print_pass
     reduce_mode_multi_devices_pass reference_count_pass runtime_context_cache_pass sequential_execution_pass
-'''.split())
-_ACTING = frozenset(['graph_viz_pass', 'multi_batch_merge_pass', 'sync_batch_norm_pass'])
+""".split()
+)
+_ACTING = frozenset(["graph_viz_pass", "multi_batch_merge_pass", "sync_batch_norm_pass"])
 
 
 class Pass:
@@ -34,7 +36,7 @@ class Pass:
         merge.set('num_repeats', 2)
     """
 
-    def __init__(self, pass_type=''):
+    def __init__(self, pass_type=""):
         self._type, self._attrs = pass_type, {}
 
     def type(self):
@@ -76,8 +78,10 @@ class Pass:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('Pass.apply: a pass acts on the program of a CompiledProgram, when it first runs; '
-                                  'append it with BuildStrategy._finalize_strategy_and_create_passes()')
+        raise NotImplementedError(
+            "Pass.apply: a pass acts on the program of a CompiledProgram, when it first runs; "
+            "append it with BuildStrategy._finalize_strategy_and_create_passes()"
+        )
 
     def _get(self, name, default=None):
         return self._attrs.get(name, default)
@@ -125,8 +129,7 @@ class PassBuilder:
             NotImplementedError: the pass changes what a program computes, and is not built.
         """
         if not 0 <= idx <= len(self._passes):
-            raise program_error('E-pass-unknown', 'PassBuilder: position %r is not from 0 to %d' %
-                                (idx, len(self._passes)))
+            raise program_error("E-pass-unknown", f"PassBuilder: position {idx!r} is not from 0 to {len(self._passes)}")
         made = Pass(_known(pass_type))
         self._passes.insert(idx, made)
         return made
@@ -141,8 +144,9 @@ class PassBuilder:
             penstock.ProgramError: there is no such position (E-pass-unknown).
         """
         if not 0 <= idx < len(self._passes):
-            raise program_error('E-pass-unknown', 'PassBuilder: there is no pass %r; there are %d' %
-                                (idx, len(self._passes)))
+            raise program_error(
+                "E-pass-unknown", f"PassBuilder: there is no pass {idx!r}; there are {len(self._passes)}"
+            )
         del self._passes[idx]
 
     def all_passes(self):
@@ -158,14 +162,19 @@ def _known(pass_type):
     if pass_type in _SCHEDULING or pass_type in _ACTING:
         return pass_type
     if isinstance(pass_type, str) and pass_type in _REFUSED:
-        raise NotImplementedError('PassBuilder: %s is a pass for inference that changes the program, which is not '
-                                  'built; load_inference_model gives a program that runs as it was saved' % pass_type)
-    raise program_error('E-pass-unknown', 'PassBuilder: there is no pass %r%s' %
-                        (pass_type, suggestion(str(pass_type), _SCHEDULING | _ACTING)))
+        raise NotImplementedError(
+            f"PassBuilder: {pass_type} is a pass for inference that changes the program, which is not "
+            "built; load_inference_model gives a program that runs as it was saved"
+        )
+    raise program_error(
+        "E-pass-unknown",
+        f"PassBuilder: there is no pass {pass_type!r}{suggestion(str(pass_type), _SCHEDULING | _ACTING)}",
+    )
 
 
 # Fluid's passes that rewrite programs for inference.
-_REFUSED = frozenset('''
+_REFUSED = frozenset(
+    """
     attention_lstm_fuse_pass conv_affine_channel_fuse_pass conv_bn_fuse_pass conv_elementwise_add_act_fuse_pass
     conv_elementwise_add_fuse_pass conv_eltwiseadd_affine_channel_fuse_pass conv_eltwiseadd_bn_fuse_pass
     delete_quant_dequant_op_pass embedding_eltwise_layernorm_fuse_pass embedding_fc_lstm_fuse_pass
@@ -174,58 +183,64 @@ _REFUSED = frozenset('''
     repeated_fc_relu_fuse_pass seq_concat_fc_fuse_pass seqconv_eltadd_relu_fuse_pass seqpool_concat_fuse_pass
     seqpool_cvm_concat_fuse_pass simplify_with_basic_ops_pass skip_layernorm_fuse_pass squared_mat_sub_fuse_pass
     transpose_flatten_concat_fuse_pass
-'''.split())
+""".split()
+)
 
 
 def builder_of(strategy):
     """Returns the PassBuilder that a BuildStrategy stands for, in Fluid's order."""
     builder = PassBuilder()
-    multi_device = ('async_multi_devices_pass' if strategy.async_mode else
-                    'dist_multi_devices_pass' if strategy.is_distribution else
-                    'reduce_mode_multi_devices_pass' if strategy.reduce_strategy == 1 else
-                    'all_reduce_mode_multi_devices_pass')
-    draws, reduces = bool(strategy.debug_graphviz_path), multi_device == 'reduce_mode_multi_devices_pass'
-    fuses = strategy.fuse_all_reduce_ops and multi_device == 'all_reduce_mode_multi_devices_pass'
+    multi_device = (
+        "async_multi_devices_pass"
+        if strategy.async_mode
+        else "dist_multi_devices_pass"
+        if strategy.is_distribution
+        else "reduce_mode_multi_devices_pass"
+        if strategy.reduce_strategy == 1
+        else "all_reduce_mode_multi_devices_pass"
+    )
+    draws, reduces = bool(strategy.debug_graphviz_path), multi_device == "reduce_mode_multi_devices_pass"
+    fuses = strategy.fuse_all_reduce_ops and multi_device == "all_reduce_mode_multi_devices_pass"
     for name, wanted in (
-            ('graph_viz_pass', draws),
-            ('sequential_execution_pass', strategy.enable_sequential_execution),
-            ('sync_batch_norm_pass', strategy.sync_batch_norm),
-            ('fuse_relu_depthwise_conv_pass', strategy.fuse_relu_depthwise_conv),
-            ('fuse_bn_act_pass', strategy.fuse_bn_act_ops),
-            ('fuse_elewise_add_act_pass', strategy.fuse_elewise_add_act_ops),
-            ('coalesce_grad_tensor_pass', fuses),
-            ('fuse_adam_op_pass', strategy.fuse_all_optimizer_ops),
-            ('fuse_sgd_op_pass', strategy.fuse_all_optimizer_ops),
-            ('fuse_momentum_op_pass', strategy.fuse_all_optimizer_ops),
-            ('graph_viz_pass', draws),
-            ('add_reader_dependency_pass', True),
-            (multi_device, True),
-            ('fuse_all_reduce_op_pass', fuses),
-            ('multi_devices_print_pass', draws),
-            ('all_reduce_deps_pass', not reduces),
-            ('backward_optimizer_op_deps_pass', strategy.enable_backward_optimizer_op_deps and
-             strategy.num_trainers > 1),
-            ('runtime_context_cache_pass', strategy.cache_runtime_context),
-            ('modify_op_lock_and_record_event_pass', strategy.remove_unnecessary_lock),
-            ('multi_devices_check_pass', True)):
+        ("graph_viz_pass", draws),
+        ("sequential_execution_pass", strategy.enable_sequential_execution),
+        ("sync_batch_norm_pass", strategy.sync_batch_norm),
+        ("fuse_relu_depthwise_conv_pass", strategy.fuse_relu_depthwise_conv),
+        ("fuse_bn_act_pass", strategy.fuse_bn_act_ops),
+        ("fuse_elewise_add_act_pass", strategy.fuse_elewise_add_act_ops),
+        ("coalesce_grad_tensor_pass", fuses),
+        ("fuse_adam_op_pass", strategy.fuse_all_optimizer_ops),
+        ("fuse_sgd_op_pass", strategy.fuse_all_optimizer_ops),
+        ("fuse_momentum_op_pass", strategy.fuse_all_optimizer_ops),
+        ("graph_viz_pass", draws),
+        ("add_reader_dependency_pass", True),
+        (multi_device, True),
+        ("fuse_all_reduce_op_pass", fuses),
+        ("multi_devices_print_pass", draws),
+        ("all_reduce_deps_pass", not reduces),
+        ("backward_optimizer_op_deps_pass", strategy.enable_backward_optimizer_op_deps and strategy.num_trainers > 1),
+        ("runtime_context_cache_pass", strategy.cache_runtime_context),
+        ("modify_op_lock_and_record_event_pass", strategy.remove_unnecessary_lock),
+        ("multi_devices_check_pass", True),
+    ):
         if wanted:
             builder.append_pass(name)
-    paths = [strategy.debug_graphviz_path + end for end in ('_original_graph', '_fused_graph')]
-    for drawn, path in zip([one for one in builder.all_passes() if one.type() == 'graph_viz_pass'], paths):
-        drawn.set('graph_viz_path', path)
+    paths = [strategy.debug_graphviz_path + end for end in ("_original_graph", "_fused_graph")]
+    for drawn, path in zip([one for one in builder.all_passes() if one.type() == "graph_viz_pass"], paths):
+        drawn.set("graph_viz_path", path)
     return builder
 
 
 def apply(program, builder):
     """Returns a program after the passes that act, in their order; the given program does not change."""
     for one in builder.all_passes():
-        if one.type() == 'multi_batch_merge_pass':
-            program = batch_merge.merged(program, one._get('num_repeats'))
-        elif one.type() == 'graph_viz_pass' and one.has('graph_viz_path'):
-            debugger.draw_block_graphviz(program.global_block(), path=one._get('graph_viz_path'))
+        if one.type() == "multi_batch_merge_pass":
+            program = batch_merge.merged(program, one._get("num_repeats"))
+        elif one.type() == "graph_viz_pass" and one.has("graph_viz_path"):
+            debugger.draw_block_graphviz(program.global_block(), path=one._get("graph_viz_path"))
     return program
 
 
 def syncs_batch_norm(builder):
     """Returns whether a pass asks for the moments of all devices in batch_norm."""
-    return any(one.type() == 'sync_batch_norm_pass' for one in builder.all_passes())
+    return any(one.type() == "sync_batch_norm_pass" for one in builder.all_passes())

@@ -14,8 +14,8 @@ import threading
 from penstock import _penstock
 from penstock._src.executor import failure_report
 
-this_thread = threading.local()    # .ran: whether the thread has run programs
-_watched_process = None             # the id of the process that has the hooks
+this_thread = threading.local()  # .ran: whether the thread has run programs
+_watched_process = None  # the id of the process that has the hooks
 _thread_failed = False
 
 
@@ -29,7 +29,7 @@ def watch_process():
         _chain_thread_hook()
     _watched_process, _thread_failed = os.getpid(), False
     if multiprocessing.parent_process() is not None:
-        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # runs after all others
+        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)  # runs after all others
 
 
 def watch_this_thread():
@@ -44,7 +44,7 @@ def _chain_thread_hook():
 
     def hook(args):
         global _thread_failed
-        if getattr(this_thread, 'ran', False):    # called in the thread that ends
+        if getattr(this_thread, "ran", False):  # called in the thread that ends
             _thread_failed = True
         report(args)
 
@@ -56,7 +56,7 @@ def _end_of_child():
     that ended its function is being handled."""
     error = sys.exc_info()[1]
     well = error is None or isinstance(error, SystemExit) and error.code in (None, 0)
-    _penstock.end_child_rpc('' if well and not _thread_failed else '%s ended its process' % type(error).__name__)
+    _penstock.end_child_rpc("" if well and not _thread_failed else f"{type(error).__name__} ended its process")
 
 
 @atexit.register

@@ -12,7 +12,7 @@ from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.ir.framework import OpRole
 
-VARIABLE = 'PENSTOCK_PROGRESS'
+VARIABLE = "PENSTOCK_PROGRESS"
 
 
 def asked_seconds():
@@ -23,8 +23,14 @@ def asked_seconds():
 def loss_of(program):
     """Returns the name of the loss that the program marks, or None."""
     marked = OpRole.Loss | OpRole.Forward
-    return next((op.output_arg_names[0] for op in program.global_block().ops
-                 if op.has_attr('op_role') and op.attr('op_role') == marked and op.output_arg_names), None)
+    return next(
+        (
+            op.output_arg_names[0]
+            for op in program.global_block().ops
+            if op.has_attr("op_role") and op.attr("op_role") == marked and op.output_arg_names
+        ),
+        None,
+    )
 
 
 class Progress:
@@ -47,8 +53,10 @@ class Progress:
         """Returns the line for the steps since the last line; `loss` is a number or None."""
         now, exposed = time.monotonic(), _penstock.exposed_ns()
         seconds, waited = max(now - self._since, 1e-9), (exposed - self._exposed) / 1e9
-        text = 'step %d: %s%.0f examples/s, %.2f s of %.2f s in communication' % (
-            self.steps, '' if loss is None else 'loss %.6g, ' % loss, self._examples / seconds, waited, seconds)
+        text = (
+            f"step {self.steps}: {('' if loss is None else f'loss {loss:.6g}, ')}{self._examples / seconds:.0f} "
+            f"examples/s, {waited:.2f} s of {seconds:.2f} s in communication"
+        )
         self._since, self._exposed, self._examples = now, exposed, 0
         return text
 
@@ -66,7 +74,7 @@ class ProgressOfRuns:
     def __init__(self, seconds):
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._loops = {}    # loops by program, only for programs that train
+        self._loops = {}  # loops by program, only for programs that train
 
     def note(self, program, feeds, fetches, values):
         """Called after a run with its program, the feeds as [(name, value)], and the names and values of the
@@ -75,7 +83,7 @@ class ProgressOfRuns:
             if program not in self._loops:
                 self._loops[program] = _Loop(program) if loss_of(program) else None
             loop = self._loops[program]
-            if loop is None:    # a program without training, such as a startup program
+            if loop is None:  # a program without training, such as a startup program
                 return
             loop.progress.note(_examples_of(feeds))
             if loop.loss_name in fetches:
@@ -88,7 +96,7 @@ class ProgressOfRuns:
 def _examples_of(feeds):
     """Returns the number of sequences, or of rows, of the first feed."""
     for _, value in feeds:
-        lengths = value.recursive_sequence_lengths() if hasattr(value, 'recursive_sequence_lengths') else []
+        lengths = value.recursive_sequence_lengths() if hasattr(value, "recursive_sequence_lengths") else []
         if lengths:
             return len(lengths[0])
         shape = value.shape() if callable(value.shape) else value.shape

@@ -11,15 +11,15 @@ from penstock._src.ir.framework import Program
 
 # {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this
 # trainer has read last; whether the trainer updates its copies itself.
-_Job = collections.namedtuple('_Job', 'params trainer_id repeats local')
+_Job = collections.namedtuple("_Job", "params trainer_id repeats local")
 # What a program does to variables: the _Job of a trainer's program, or None; the names that it receives; those that it
 # writes otherwise.
-_Effects = collections.namedtuple('_Effects', 'job received written')
+_Effects = collections.namedtuple("_Effects", "job received written")
 
 _NONE = _Effects(None, frozenset(), frozenset())
 
-_effects = weakref.WeakKeyDictionary()    # {program: (content id, _Effects)}
-_copies = weakref.WeakKeyDictionary()    # {scope: {name of a variable that is a copy of a pserver's: _Job}}
+_effects = weakref.WeakKeyDictionary()  # {program: (content id, _Effects)}
+_copies = weakref.WeakKeyDictionary()  # {scope: {name of a variable that is a copy of a pserver's: _Job}}
 
 
 def note_run(program, scope):
@@ -48,14 +48,14 @@ def _examined(program):
     found = _penstock.remote_params(_penstock.wiring_of(program.desc))
     if found is not None:
         params, trainer_id, repeats = found
-        local = not any(op.type == 'recv' for op in program.global_block().ops)
+        local = not any(op.type == "recv" for op in program.global_block().ops)
         return _Effects(_Job(params, trainer_id, repeats, local), frozenset(params), frozenset())
     if not _copies:
         return _NONE
     received, written = set(), set()
     for block in program.blocks:
         for op in block.ops:
-            (received if op.type == 'recv' else written).update(op.output_arg_names)
+            (received if op.type == "recv" else written).update(op.output_arg_names)
     return _Effects(None, frozenset(received), frozenset(written - received))
 
 
@@ -94,9 +94,9 @@ def current_values(executor, scope, names):
 
 def _asked(executor, job, variables, scope):
     if not _penstock.rpc_is_open():
-        _warn('this trainer has completed')
+        _warn("this trainer has completed")
         return {}
-    if job.repeats and _penstock.process_wire() == 'fluid':
+    if job.repeats and _penstock.process_wire() == "fluid":
         _warn("on Fluid's wire, pservers with delay compensation answer what this trainer has read last")
         return {}
     try:
@@ -114,8 +114,10 @@ def _asked(executor, job, variables, scope):
 
 
 def _warn(why):
-    warnings.warn("the saved parameters are this trainer's copies from its last step; the pservers may have newer "
-                  'values: %s' % why, stacklevel=stack_level())
+    warnings.warn(
+        f"the saved parameters are this trainer's copies from its last step; the pservers may have newer values: {why}",
+        stacklevel=stack_level(),
+    )
 
 
 def _asking_program(job, variables):
@@ -128,15 +130,24 @@ def _asking_program(job, variables):
         shape, dtype = list(tensor.shape()), tensor._dtype()
         whole = block.create_var(name=name, shape=shape, dtype=dtype, persistable=True)
         pieces = job.params[name]
-        outs = [whole] if len(pieces) == 1 else [
-            block.create_var(name=there, shape=[rows] + shape[1:], dtype=dtype) for _, there, rows in pieces]
-        recv = block.append_op('recv', outputs={'Out': outs}, attrs={
-            'epmap': [server for server, _, _ in pieces], 'varnames': [there for _, there, _ in pieces],
-            'trainer_id': job.trainer_id})
+        outs = (
+            [whole]
+            if len(pieces) == 1
+            else [block.create_var(name=there, shape=[rows] + shape[1:], dtype=dtype) for _, there, rows in pieces]
+        )
+        recv = block.append_op(
+            "recv",
+            outputs={"Out": outs},
+            attrs={
+                "epmap": [server for server, _, _ in pieces],
+                "varnames": [there for _, there, _ in pieces],
+                "trainer_id": job.trainer_id,
+            },
+        )
         if job.local:
-            recv._remove_attr('trainer_id')    # no op of the step tells it; the process knows it from its startup
+            recv._remove_attr("trainer_id")  # no op of the step tells it; the process knows it from its startup
         if len(outs) > 1:
             joins.append((outs, whole))
     for outs, whole in joins:
-        block.append_op('concat', inputs={'X': outs}, outputs={'Out': whole}, attrs={'axis': 0})
+        block.append_op("concat", inputs={"X": outs}, outputs={"Out": whole}, attrs={"axis": 0})
     return program

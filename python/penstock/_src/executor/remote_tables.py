@@ -9,37 +9,46 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir.framework import Program
 from penstock._src.ir.types import VarType
 
-_LOOKUP = 'distributed_lookup_table'
-_LOCAL = ('lookup_table', 'lookup_table_v2')
-_SAMPLER = 'nce'    # chooses rows itself, and requests them itself if it knows where they are
-_TABLE_SLOT = {'lookup_table': 'W', 'lookup_table_v2': 'W', _LOOKUP: 'W', _SAMPLER: 'Weight'}
+_LOOKUP = "distributed_lookup_table"
+_LOCAL = ("lookup_table", "lookup_table_v2")
+_SAMPLER = "nce"  # chooses rows itself, and requests them itself if it knows where they are
+_TABLE_SLOT = {"lookup_table": "W", "lookup_table_v2": "W", _LOOKUP: "W", _SAMPLER: "Weight"}
 
-_known = {}    # {table: Slices or Shards}, from the trainer programs of this process
-_asking = weakref.WeakKeyDictionary()    # {program: (content id, tables, the program that requests rows)}
+_known = {}  # {table: Slices or Shards}, from the trainer programs of this process
+_asking = weakref.WeakKeyDictionary()  # {program: (content id, tables, the program that requests rows)}
 
 
 class Slices:
     """The places of a table that pservers hold in slices of consecutive rows."""
 
     def __init__(self, request):
-        places = 'epmap' if request.type == _SAMPLER else 'endpoints'
-        self._names, self._heights = request.attr('table_names'), request.attr('height_sections')
-        self._endpoints, self._trainer_id = request.attr(places), request.attr('trainer_id')
+        places = "epmap" if request.type == _SAMPLER else "endpoints"
+        self._names, self._heights = request.attr("table_names"), request.attr("height_sections")
+        self._endpoints, self._trainer_id = request.attr(places), request.attr("trainer_id")
 
     def look_up(self, block, index, kind, table, ids, out, padding):
         """Inserts ops that request the rows `ids` of the variable `table` into `out`."""
-        block._insert_op(index, _LOOKUP, {'Ids': ids, 'W': table}, {'Outputs': out}, dict(
-            self._where('endpoints'), dtype=int(table.dtype), lookup_table_version=kind, padding_idx=padding))
+        block._insert_op(
+            index,
+            _LOOKUP,
+            {"Ids": ids, "W": table},
+            {"Outputs": out},
+            dict(self._where("endpoints"), dtype=int(table.dtype), lookup_table_version=kind, padding_idx=padding),
+        )
 
     def show(self, sampler):
         """Sets the places in an op that requests rows itself."""
-        for name, value in self._where('epmap').items():
+        for name, value in self._where("epmap").items():
             sampler._set_attr(name, value)
-        sampler._set_attr('remote_prefetch', True)
+        sampler._set_attr("remote_prefetch", True)
 
     def _where(self, places):
-        return {'table_names': self._names, 'height_sections': self._heights, places: self._endpoints,
-                'trainer_id': self._trainer_id}
+        return {
+            "table_names": self._names,
+            "height_sections": self._heights,
+            places: self._endpoints,
+            "trainer_id": self._trainer_id,
+        }
 
 
 class Shards:
@@ -49,17 +58,26 @@ class Shards:
         """pservers: (address, main program) of each."""
         self._table, self._trainer_id = table, trainer_id
         self._endpoints = [address for address, _ in pservers]
-        answers = [[op for block in program.blocks for op in block.ops
-                    if op.type == 'lookup_sparse_table' and op.input('W') == [table]] for _, program in pservers]
+        answers = [
+            [
+                op
+                for block in program.blocks
+                for op in block.ops
+                if op.type == "lookup_sparse_table" and op.input("W") == [table]
+            ]
+            for _, program in pservers
+        ]
         # [(the id whose row is all zeros, the name of the request on each pserver)]
-        self._requests = [(ops[0].attr('padding_idx'), [op.input('Ids')[0] for op in ops]) for ops in zip(*answers)]
+        self._requests = [(ops[0].attr("padding_idx"), [op.input("Ids")[0] for op in ops]) for ops in zip(*answers)]
 
     def look_up(self, block, index, kind, table, ids, out, padding):
         names = next((names for zeros, names in self._requests if zeros == padding), None)
         if names is None:
-            raise program_error('E-table-padding', 'table %s is looked up with padding_idx %d, but the program that '
-                                'trains it looks it up with %s' %
-                                (self._table, padding, ', '.join(str(zeros) for zeros, _ in self._requests)))
+            raise program_error(
+                "E-table-padding",
+                f"table {self._table} is looked up with padding_idx {padding}, but the program that trains it looks "
+                f"it up with {', '.join(str(zeros) for zeros, _ in self._requests)}",
+            )
         self._request(block, index, names, kind, table, ids, out)
 
     def look_up_all(self, block, index, table, ids, out):
@@ -69,16 +87,19 @@ class Shards:
 
     def _request(self, block, index, names, kind, table, ids, out):
         program = block.program
-        rows = [name + '.rows' for name in names]
+        rows = [name + ".rows" for name in names]
         for name, answer in zip(names, rows):
             for each, width, dtype in ((name, 1, VarType.INT64), (answer, table.shape[-1], table.dtype)):
                 if not program.global_block().has_var(each):
                     program.global_block().create_var(name=each, shape=[-1, width], dtype=dtype)
-        merge = {} if kind == _LOCAL[0] else {'lookup_table_version': kind}
-        for step, (op, inputs, outputs, attrs) in enumerate((
-                ('split_ids', {'Ids': ids}, {'Out': names}, {}),
-                ('prefetch', {'X': names}, {'Out': rows}, {'epmap': self._endpoints, 'trainer_id': self._trainer_id}),
-                ('merge_ids', {'Ids': ids, 'Rows': names, 'X': rows}, {'Out': out}, merge))):
+        merge = {} if kind == _LOCAL[0] else {"lookup_table_version": kind}
+        for step, (op, inputs, outputs, attrs) in enumerate(
+            (
+                ("split_ids", {"Ids": ids}, {"Out": names}, {}),
+                ("prefetch", {"X": names}, {"Out": rows}, {"epmap": self._endpoints, "trainer_id": self._trainer_id}),
+                ("merge_ids", {"Ids": ids, "Rows": names, "X": rows}, {"Out": out}, merge),
+            )
+        ):
             block._insert_op(index + step, op, inputs, outputs, attrs)
 
     def padding_of(self, asked):
@@ -88,12 +109,16 @@ class Shards:
 
 def _requested(program):
     """Returns {name of a table: Slices} of a trainer's program."""
-    return {op.input(_TABLE_SLOT[op.type])[0]: Slices(op) for block in program.blocks for op in block.ops
-            if op.type == _LOOKUP or (op.type == _SAMPLER and _has_places(op))}
+    return {
+        op.input(_TABLE_SLOT[op.type])[0]: Slices(op)
+        for block in program.blocks
+        for op in block.ops
+        if op.type == _LOOKUP or (op.type == _SAMPLER and _has_places(op))
+    }
 
 
 def _has_places(sampler):
-    return bool(sampler.has_attr('table_names') and sampler.attr('table_names') and sampler.attr('epmap'))
+    return bool(sampler.has_attr("table_names") and sampler.attr("table_names") and sampler.attr("epmap"))
 
 
 def remote_lookups(program, scope=None):
@@ -160,7 +185,7 @@ def asks(program, scope):
 def _tables_looked_up(program):
     """Returns the trainer's tables in which a program without updates looks up rows."""
     ops = [op for block in program.blocks for op in block.ops]
-    if any(op.type == kind + '_grad' for op in ops for kind in _LOCAL + (_SAMPLER,)):
+    if any(op.type == kind + "_grad" for op in ops for kind in _LOCAL + (_SAMPLER,)):
         return ()
     return tuple(dict.fromkeys(_table_read_by(op) for op in ops if _table_read_by(op) in _known))
 
@@ -182,7 +207,7 @@ def _ask(program, tables):
             if op.type == _SAMPLER:
                 _known[table].show(op)
                 continue
-            kind, ids, out, padding = op.type, op.input('Ids'), op.output('Out'), op.attr('padding_idx')
+            kind, ids, out, padding = op.type, op.input("Ids"), op.output("Out"), op.attr("padding_idx")
             block._remove_op(index)
             _known[table].look_up(block, index, kind, block._var_recursive(table), ids, out, padding)
     return asking
@@ -194,16 +219,16 @@ def whole_table(executor, var, remote):
     asking = Program()
     block = asking.global_block()
     table = block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True)
-    ids = block.create_var(name='ids', shape=[var.shape[0]], dtype='int64', is_data=True)
-    rows = block.create_var(name='rows', shape=var.shape, dtype=var.dtype, persistable=True)
-    block.append_op('fake_init', outputs={'Out': table}, attrs={'shape': list(var.shape), 'dtype': int(var.dtype)})
+    ids = block.create_var(name="ids", shape=[var.shape[0]], dtype="int64", is_data=True)
+    rows = block.create_var(name="rows", shape=var.shape, dtype=var.dtype, persistable=True)
+    block.append_op("fake_init", outputs={"Out": table}, attrs={"shape": list(var.shape), "dtype": int(var.dtype)})
     if isinstance(remote, Shards):
         remote.look_up_all(block, 1, table, ids, rows)
     else:
         remote.look_up(block, 1, _LOCAL[1], table, ids, rows, -1)
     scope = Scope()
-    executor.run(asking, feed={'ids': numpy.arange(var.shape[0], dtype='int64')}, scope=scope)
-    return scope.find_var('rows')
+    executor.run(asking, feed={"ids": numpy.arange(var.shape[0], dtype="int64")}, scope=scope)
+    return scope.find_var("rows")
 
 
 def look_up_at_hand(program, by_id=False):
@@ -214,19 +239,24 @@ def look_up_at_hand(program, by_id=False):
     for block in program.blocks:
         for index, op in reversed(list(enumerate(block.ops))):
             if op.type == _LOOKUP:
-                kind, padding, table = op.attr('lookup_table_version'), op.attr('padding_idx'), op.input('W')[0]
-                pairs = list(zip(op.input('Ids'), op.output('Outputs')))
-            elif by_id and op.type == 'merge_ids' and _table_asked(op.input('Rows')[0]) is not None:
-                kind, (table, padding) = None, _table_asked(op.input('Rows')[0])
-                pairs = list(zip(op.input('Ids'), op.output('Out')))
+                kind, padding, table = op.attr("lookup_table_version"), op.attr("padding_idx"), op.input("W")[0]
+                pairs = list(zip(op.input("Ids"), op.output("Outputs")))
+            elif by_id and op.type == "merge_ids" and _table_asked(op.input("Rows")[0]) is not None:
+                kind, (table, padding) = None, _table_asked(op.input("Rows")[0])
+                pairs = list(zip(op.input("Ids"), op.output("Out")))
             else:
                 if op.type == _SAMPLER:
                     _forget_places(op)
                 continue
             block._remove_op(index)
             for ids, rows in reversed(pairs):
-                block._insert_op(index, kind or _kind_of(block, ids, rows), {'Ids': ids, 'W': table}, {'Out': rows},
-                                 {'padding_idx': padding})
+                block._insert_op(
+                    index,
+                    kind or _kind_of(block, ids, rows),
+                    {"Ids": ids, "W": table},
+                    {"Out": rows},
+                    {"padding_idx": padding},
+                )
         if by_id:
             _remove_requests(block)
 
@@ -247,13 +277,16 @@ def _kind_of(block, ids, rows):
 
 def _remove_requests(block):
     """Removes the requests for rows of tables sharded by id whose answers no op reads any more."""
-    read = {name for op in block.ops for name in op.input_arg_names if op.type != 'prefetch'}
+    read = {name for op in block.ops for name in op.input_arg_names if op.type != "prefetch"}
     gone = set()
     for op in block.ops:
-        if op.type == 'prefetch' and _table_asked(op.input('X')[0]) and not read.intersection(op.output('Out')):
-            gone.update(op.input('X') + op.output('Out'))
-    unread = [index for index, op in enumerate(block.ops)
-              if op.type in ('split_ids', 'prefetch') and gone.issuperset(op.output('Out'))]
+        if op.type == "prefetch" and _table_asked(op.input("X")[0]) and not read.intersection(op.output("Out")):
+            gone.update(op.input("X") + op.output("Out"))
+    unread = [
+        index
+        for index, op in enumerate(block.ops)
+        if op.type in ("split_ids", "prefetch") and gone.issuperset(op.output("Out"))
+    ]
     for index in reversed(unread):
         block._remove_op(index)
     for name in gone:
@@ -262,7 +295,7 @@ def _remove_requests(block):
 
 
 def _forget_places(sampler):
-    for name in ('table_names', 'epmap', 'height_sections'):
+    for name in ("table_names", "epmap", "height_sections"):
         if sampler.has_attr(name):
             sampler._set_attr(name, [])
-    sampler._set_attr('remote_prefetch', False)
+    sampler._set_attr("remote_prefetch", False)

@@ -4,13 +4,13 @@ import threading
 
 from penstock._penstock import Scope
 
-__all__ = ['enter_local_scope', 'find_var', 'get_cur_scope', 'leave_local_scope', 'scoped_function', 'var']
+__all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 
 _of_thread = threading.local()
 
 
 def _stack():
-    if not getattr(_of_thread, 'scopes', None):
+    if not getattr(_of_thread, "scopes", None):
         _of_thread.scopes = [Scope()]
     return _of_thread.scopes
 
@@ -54,7 +54,7 @@ def leave_local_scope():
         scopes.leave_local_scope()
     """
     if len(_stack()) == 1:
-        raise RuntimeError('leave_local_scope: no scope has been entered')
+        raise RuntimeError("leave_local_scope: no scope has been entered")
     _stack().pop()
 
 

@@ -8,7 +8,7 @@ from penstock._src.ir.framework import Program
 from penstock._src.ir.op_protos import all_types, proto_of
 from penstock._src.ir.types import VarType
 
-__all__ = ['OpDescCreationMethod', 'Operator', 'OperatorFactory', 'get_all_op_protos']
+__all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]
 
 
 def get_all_op_protos():
@@ -27,8 +27,10 @@ class _DynamicRecurrent:
     """A name that op tests import. The op does not exist in Fluid 1.8 either."""
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError('fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; '
-                                  'fluid.layers.DynamicRNN runs steps of sequences')
+        raise NotImplementedError(
+            "fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; "
+            "fluid.layers.DynamicRNN runs steps of sequences"
+        )
 
 
 DynamicRecurrentOp = _DynamicRecurrent()
@@ -39,7 +41,7 @@ class _OneOp:
 
     def __init__(self, kind, inputs, outputs, attrs):
         self._kind = kind
-        self._slots = {'inputs': inputs, 'outputs': outputs}
+        self._slots = {"inputs": inputs, "outputs": outputs}
         self._attrs = attrs
         self._made_for = self._program = None
 
@@ -49,11 +51,11 @@ class _OneOp:
 
     def inputs(self):
         """Names in each input slot."""
-        return self._slots['inputs']
+        return self._slots["inputs"]
 
     def outputs(self):
         """Names in each output slot."""
-        return self._slots['outputs']
+        return self._slots["outputs"]
 
     def input_vars(self):
         """Names of all variables that it reads."""
@@ -78,13 +80,13 @@ class _OneOp:
         """Returns (kind, element type, shape, levels of sequences); the element type is None if the scope has no
         value."""
         var = scope.find_var(name)
-        holds = '' if var is None else var._holds()
-        if holds not in ('tensor', 'rows'):
-            if holds == 'array':
+        holds = "" if var is None else var._holds()
+        if holds not in ("tensor", "rows"):
+            if holds == "array":
                 array = var.get_lod_tensor_array()
                 return (VarType.LOD_TENSOR_ARRAY, array[0]._dtype() if len(array) else None, None, 0)
             return (VarType.LOD_TENSOR, None, None, 0)
-        if holds == 'tensor':
+        if holds == "tensor":
             tensor, kind = var.get_tensor(), VarType.LOD_TENSOR
         else:
             tensor, kind = var.get_selected_rows().get_tensor(), VarType.SELECTED_ROWS
@@ -104,12 +106,12 @@ class _OneOp:
         return program
 
     def __str__(self):
-        return 'Op(%s), inputs:%s, outputs:%s.' % (self._kind, _text_of(self.inputs()), _text_of(self.outputs()))
+        return f"Op({self._kind}), inputs:{_text_of(self.inputs())}, outputs:{_text_of(self.outputs())}."
 
 
 def _text_of(slots):
     """Returns slots as text: {X[a, b], Y[c]}."""
-    return '{%s}' % ', '.join('%s[%s]' % (slot, ', '.join(names)) for slot, names in slots.items() if names)
+    return "{{{}}}".format(", ".join(f"{slot}[{', '.join(names)}]" for slot, names in slots.items() if names))
 
 
 class OpDescCreationMethod:
@@ -130,12 +132,22 @@ class OpDescCreationMethod:
         assert desc.outputs[0].arguments == ['y']
     """
 
-    _FIELDS = {'INT': 'i', 'FLOAT': 'f', 'LONG': 'l', 'STRING': 's', 'BOOLEAN': 'b', 'INTS': 'ints', 'FLOATS': 'floats',
-               'STRINGS': 'strings', 'BOOLEANS': 'bools', 'LONGS': 'longs'}
+    _FIELDS = {
+        "INT": "i",
+        "FLOAT": "f",
+        "LONG": "l",
+        "STRING": "s",
+        "BOOLEAN": "b",
+        "INTS": "ints",
+        "FLOATS": "floats",
+        "STRINGS": "strings",
+        "BOOLEANS": "bools",
+        "LONGS": "longs",
+    }
 
     def __init__(self, op_proto):
         if not isinstance(op_proto, framework_pb2.OpProto):
-            raise TypeError('OpDescCreationMethod takes an OpProto, not %r' % (op_proto,))
+            raise TypeError(f"OpDescCreationMethod takes an OpProto, not {op_proto!r}")
         self._proto = op_proto
 
     def __call__(self, **kwargs):
@@ -166,8 +178,9 @@ class OpDescCreationMethod:
             made.name, made.type = attr.name, attr.type
             field = self._FIELDS.get(attr.type.name)
             if field is None:
-                raise NotImplementedError('attribute %s: an OpDesc here cannot hold an attribute of kind %s' %
-                                          (attr.name, attr.type.name))
+                raise NotImplementedError(
+                    f"attribute {attr.name}: an OpDesc here cannot hold an attribute of kind {attr.type.name}"
+                )
             if isinstance(getattr(made, field), list):
                 getattr(made, field).extend(value.tolist() if isinstance(value, numpy.ndarray) else value)
             else:
@@ -178,7 +191,7 @@ class OpDescCreationMethod:
 def _names_in(kind, slot, given):
     names = [given] if isinstance(given, (str, bytes)) else list(given)
     if len(names) > 1 and not slot.duplicable:
-        raise ValueError('slot %s of op %s takes one variable, not %d' % (slot.name, kind, len(names)))
+        raise ValueError(f"slot {slot.name} of op {kind} takes one variable, not {len(names)}")
     return [name.decode() if isinstance(name, bytes) else name for name in names]
 
 
@@ -206,9 +219,9 @@ class OperatorFactory:
         Raises:
             ValueError: the op is unknown, or a slot has too many variables.
         """
-        if len(args) + ('type' in kwargs) != 1:
-            raise ValueError('Operator takes the type, and then slots and attributes by name')
-        kind = kwargs.pop('type') if not args else args[0]
+        if len(args) + ("type" in kwargs) != 1:
+            raise ValueError("Operator takes the type, and then slots and attributes by name")
+        kind = kwargs.pop("type") if not args else args[0]
         proto = self._proto(kind)
         inputs = {slot.name: _names_in(kind, slot, kwargs.get(slot.name, ())) for slot in proto.inputs}
         outputs = {slot.name: _names_in(kind, slot, kwargs.get(slot.name, ())) for slot in proto.outputs}
@@ -221,7 +234,7 @@ class OperatorFactory:
 
     def _proto(self, kind):
         if kind not in all_types():
-            raise ValueError('The operator: %s is not registered.' % (kind,))
+            raise ValueError(f"The operator: {kind} is not registered.")
         return proto_of(kind)
 
     def types(self):

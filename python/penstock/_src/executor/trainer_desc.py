@@ -4,7 +4,7 @@ classes here only store them."""
 import os
 import types
 
-__all__ = ['TrainerDesc']
+__all__ = ["TrainerDesc"]
 
 
 def _setter(name):
@@ -32,36 +32,52 @@ class TrainerDesc:
         assert desc.proto_desc.thread_num == 2
     """
 
-    _set_debug = _setter('debug')
-    _set_use_cvm = _setter('use_cvm')
-    _set_no_cvm = _setter('no_cvm')
-    _set_scale_datanorm = _setter('scale_datanorm')
-    _set_dump_slot = _setter('dump_slot')
-    _set_mpi_rank = _setter('mpi_rank')
-    _set_mpi_size = _setter('mpi_size')
-    _set_dump_fields_path = _setter('dump_fields_path')
-    _set_dump_file_num = _setter('dump_file_num')
-    _set_dump_converter = _setter('dump_converter')
-    _set_thread_barrier = _setter('thread_barrier')
-    _set_thread = _setter('thread_num')
-    _set_dump_fields = _extender('dump_fields')
-    _set_dump_param = _extender('dump_param')
-    _set_check_nan_var_names = _extender('check_nan_var_names')
+    _set_debug = _setter("debug")
+    _set_use_cvm = _setter("use_cvm")
+    _set_no_cvm = _setter("no_cvm")
+    _set_scale_datanorm = _setter("scale_datanorm")
+    _set_dump_slot = _setter("dump_slot")
+    _set_mpi_rank = _setter("mpi_rank")
+    _set_mpi_size = _setter("mpi_size")
+    _set_dump_fields_path = _setter("dump_fields_path")
+    _set_dump_file_num = _setter("dump_file_num")
+    _set_dump_converter = _setter("dump_converter")
+    _set_thread_barrier = _setter("thread_barrier")
+    _set_thread = _setter("thread_num")
+    _set_dump_fields = _extender("dump_fields")
+    _set_dump_param = _extender("dump_param")
+    _set_check_nan_var_names = _extender("check_nan_var_names")
 
     def __init__(self):
         self.proto_desc = types.SimpleNamespace(
-            class_name='', device_worker_name='', thread_num=os.cpu_count() or 1, debug=False, mpi_rank=-1, mpi_size=-1,
-            use_cvm=False, no_cvm=False, scale_datanorm=-1.0, dump_slot=False, dump_fields=[], dump_fields_path='',
-            dump_file_num=16, dump_converter='', dump_param=[], thread_barrier=False, check_nan_var_names=[],
-            hogwild_param=types.SimpleNamespace(skip_ops=[], stat_var_names=[]), section_param=types.SimpleNamespace(),
-            fetch_config=types.SimpleNamespace(fetch_var_names=[], fetch_var_str_format=[], print_period=100))
+            class_name="",
+            device_worker_name="",
+            thread_num=os.cpu_count() or 1,
+            debug=False,
+            mpi_rank=-1,
+            mpi_size=-1,
+            use_cvm=False,
+            no_cvm=False,
+            scale_datanorm=-1.0,
+            dump_slot=False,
+            dump_fields=[],
+            dump_fields_path="",
+            dump_file_num=16,
+            dump_converter="",
+            dump_param=[],
+            thread_barrier=False,
+            check_nan_var_names=[],
+            hogwild_param=types.SimpleNamespace(skip_ops=[], stat_var_names=[]),
+            section_param=types.SimpleNamespace(),
+            fetch_config=types.SimpleNamespace(fetch_var_names=[], fetch_var_str_format=[], print_period=100),
+        )
         self._fleet_desc = self._device_worker = self._program = None
         self._infer = False
 
     def _set_fetch_var_and_info(self, fetch_vars, fetch_info, print_period):
         config = self.proto_desc.fetch_config
         config.fetch_var_names.extend(var.name for var in fetch_vars)
-        config.fetch_var_str_format.extend(list(fetch_info)[:len(fetch_vars)])
+        config.fetch_var_str_format.extend(list(fetch_info)[: len(fetch_vars)])
         config.print_period = print_period
 
     def _set_device_worker(self, device_worker):
@@ -78,7 +94,7 @@ class TrainerDesc:
 
     def _gen_trainer_desc(self):
         """Sets the names of the classes, and the settings of the device worker."""
-        self.proto_desc.class_name = '' if type(self) is TrainerDesc else type(self).__name__
+        self.proto_desc.class_name = "" if type(self) is TrainerDesc else type(self).__name__
         if self._device_worker is not None:
             self._device_worker._set_infer(self._infer)
             self._device_worker._set_program(self._program)

@@ -8,10 +8,18 @@ from penstock._src.base import log
 from penstock._src.executor import device_worker, trainer_desc
 from penstock._src.ir.variable import Variable
 
-__all__ = ['FetchHandlerMonitor', 'TrainerFactory']
+__all__ = ["FetchHandlerMonitor", "TrainerFactory"]
 
-_SETTINGS = ('dump_slot', 'mpi_rank', 'mpi_size', 'dump_fields', 'dump_fields_path', 'dump_file_num', 'dump_converter',
-             'dump_param')
+_SETTINGS = (
+    "dump_slot",
+    "mpi_rank",
+    "mpi_size",
+    "dump_fields",
+    "dump_fields_path",
+    "dump_file_num",
+    "dump_converter",
+    "dump_param",
+)
 
 
 class TrainerFactory:
@@ -27,22 +35,23 @@ class TrainerFactory:
     """
 
     def _create_trainer(self, opt_info=None):
-        facts = opt_info or {'trainer': 'MultiTrainer', 'device_worker': 'Hogwild'}
-        if facts['device_worker'] in device_worker.DOWNPOUR or 'fleet_desc' in facts:
-            raise NotImplementedError('TrainerFactory: ' + device_worker.NO_PSLIB)
-        trainer = _made('trainer', trainer_desc.TrainerDesc, trainer_desc, facts['trainer'])
+        facts = opt_info or {"trainer": "MultiTrainer", "device_worker": "Hogwild"}
+        if facts["device_worker"] in device_worker.DOWNPOUR or "fleet_desc" in facts:
+            raise NotImplementedError("TrainerFactory: " + device_worker.NO_PSLIB)
+        trainer = _made("trainer", trainer_desc.TrainerDesc, trainer_desc, facts["trainer"])
         for name in _SETTINGS:
             if facts.get(name) is not None:
-                getattr(trainer, '_set_' + name)(facts[name])
+                getattr(trainer, "_set_" + name)(facts[name])
         trainer._set_device_worker(
-            _made('device_worker', device_worker.DeviceWorker, device_worker, facts['device_worker']))
+            _made("device_worker", device_worker.DeviceWorker, device_worker, facts["device_worker"])
+        )
         return trainer
 
 
 def _made(what, base, module, name):
     kind = vars(module).get(name)
     if not isinstance(kind, type) or not issubclass(kind, base):
-        raise ValueError('TrainerFactory: there is no %s %r' % (what, name))
+        raise ValueError(f"TrainerFactory: there is no {what} {name!r}")
     return kind()
 
 
@@ -73,7 +82,7 @@ class FetchHandlerMonitor:
         self._ended, self._thread = threading.Event(), None
         for key, var in handler.var_dict.items():
             if not isinstance(var, Variable):
-                log.warning('FetchHandlerMonitor: the value of %s is not a Variable, so the handler gets None' % key)
+                log.warning(f"FetchHandlerMonitor: the value of {key} is not a Variable, so the handler gets None")
 
     def start(self):
         """Starts the thread.
@@ -82,9 +91,9 @@ class FetchHandlerMonitor:
             RuntimeError: it runs already.
         """
         if self._thread is not None:
-            raise RuntimeError('FetchHandlerMonitor: it has been started already')
+            raise RuntimeError("FetchHandlerMonitor: it has been started already")
         self._ended.clear()
-        self._thread = threading.Thread(target=self._watch, daemon=True, name='penstock-fetch-handler')
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="penstock-fetch-handler")
         self._thread.start()
 
     def stop(self):

@@ -10,13 +10,12 @@ from penstock._src.executor.data_parallel import LIVE
 from penstock._src.ir import lod_tensor
 from penstock._src.ir.types import CPUPlace, VarDesc, dtype_name
 
-CHOICES = ('', 'join', 'pad', 'error')
+CHOICES = ("", "join", "pad", "error")
 
 
 def check(on_uneven):
     if on_uneven not in CHOICES:
-        raise ValueError('BuildStrategy.on_uneven must be one of %s, not %r' %
-                         (', '.join(map(repr, CHOICES)), on_uneven))
+        raise ValueError(f"BuildStrategy.on_uneven must be one of {', '.join(map(repr, CHOICES))}, not {on_uneven!r}")
 
 
 def batches_of_compiled(compiled, feeds):
@@ -32,16 +31,18 @@ def batches_of_compiled(compiled, feeds):
         compiled._live = live
 
     addresses, label = compiled._addresses(), _label()
-    return _until_all_end(feeds, on_uneven, label, set_live, compiled._program,
-                          lambda: _penstock.arrays_join(addresses, rank))
+    return _until_all_end(
+        feeds, on_uneven, label, set_live, compiled._program, lambda: _penstock.arrays_join(addresses, rank)
+    )
 
 
 def batches_of_program(program, feeds, scope):
     """Implements Executor.batches for a Program."""
     on_uneven = _penstock.on_uneven_of(program.desc)
     if not on_uneven:
-        raise ValueError('Executor.batches needs a program that was transpiled with on_uneven: '
-                         "'join', 'pad' or 'error'")
+        raise ValueError(
+            "Executor.batches needs a program that was transpiled with on_uneven: 'join', 'pad' or 'error'"
+        )
     compiled = joined_trainers.compiled_of(program)
     if compiled is not None:
         return batches_of_compiled(compiled, feeds)
@@ -50,13 +51,13 @@ def batches_of_program(program, feeds, scope):
     def set_live(live):
         if live != was_live[0]:
             was_live[0] = live
-            scope.find_var(LIVE).get_tensor().set(numpy.array([live], 'float32'), CPUPlace())
+            scope.find_var(LIVE).get_tensor().set(numpy.array([live], "float32"), CPUPlace())
 
     return _until_all_end(feeds, on_uneven, _label(), set_live, program, lambda: None)
 
 
 def _label():
-    return ', '.join(part for part in ('batches', call_site()) if part)
+    return ", ".join(part for part in ("batches", call_site()) if part)
 
 
 def _until_all_end(feeds, on_uneven, label, set_live, program, join):
@@ -68,13 +69,13 @@ def _until_all_end(feeds, on_uneven, label, set_live, program, join):
             feed = next(own, None)
             ended = ended or feed is None
             step = _penstock.next_uneven_step(not ended, on_uneven, number, label)
-            if step == 'end':
+            if step == "end":
                 return
-            if feed is None and step == 'pads':
+            if feed is None and step == "pads":
                 own = iter(feeds())
                 feed = next(own, None)
                 if feed is None:
-                    raise ValueError('batches: this trainer has no batches to pad with')
+                    raise ValueError("batches: this trainer has no batches to pad with")
             set_live(feed is not None)
             last = feed if feed is not None else _blank(program) if last is None else last
             number += 1
@@ -87,7 +88,7 @@ def _blank(program):
     """Returns a feed with one example of zeros."""
     feed = {}
     for var in program.list_vars():
-        if not getattr(var, 'is_data', False) or var.type != VarDesc.VarType.LOD_TENSOR:
+        if not getattr(var, "is_data", False) or var.type != VarDesc.VarType.LOD_TENSOR:
             continue
         zeros = numpy.zeros([max(extent, 1) for extent in var.shape], dtype_name(var.dtype))
         levels = [[1]] * var.lod_level

@@ -27,17 +27,18 @@ def check_all_trainers_ready(ready_path, epoch):
         except KeyError as error:
             assert str(error) == "'HADOOP_HOME'"
     """
-    home = environment.text('HADOOP_HOME', None)
+    home = environment.text("HADOOP_HOME", None)
     if home is None:
-        raise KeyError('HADOOP_HOME')
-    client = HDFSClient(home, {'fs.default.name': environment.text('FS_NAME', None),
-                               'hadoop.job.ugi': environment.text('FS_UGI', None)})
-    name = 'ready.%s.%d.done' % (epoch, fleet.worker_index())
-    with open(name, 'w'):
+        raise KeyError("HADOOP_HOME")
+    client = HDFSClient(
+        home, {"fs.default.name": environment.text("FS_NAME", None), "hadoop.job.ugi": environment.text("FS_UGI", None)}
+    )
+    name = f"ready.{epoch}.{fleet.worker_index()}.done"
+    with open(name, "w"):
         pass
     if not client.is_dir(ready_path):
         client.makedirs(ready_path)
     client.upload(ready_path, name, retry_times=0)
-    mark = 'ready.%s.' % epoch
+    mark = f"ready.{epoch}."
     while sum(os.path.basename(path).startswith(mark) for path in client.ls(ready_path)) < fleet.worker_num():
         time.sleep(_LOOK_S)

@@ -9,7 +9,7 @@ from penstock._src.fleet.roles import RoleMakerBase
 from penstock._src.ir.types import CPUPlace
 from penstock._src.optimizer.base import Optimizer
 
-__all__ = ['Fleet', 'DistributedOptimizer']
+__all__ = ["Fleet", "DistributedOptimizer"]
 
 
 class Fleet(abc.ABC):
@@ -45,7 +45,7 @@ class Fleet(abc.ABC):
         if role_maker is None:
             role_maker = PaddleCloudRoleMaker(is_collective=self._mode == Mode.COLLECTIVE)
         if not isinstance(role_maker, RoleMakerBase):
-            raise TypeError('fleet.init takes a role maker, not %r' % (role_maker,))
+            raise TypeError(f"fleet.init takes a role maker, not {role_maker!r}")
         self._executor = executor.Executor(CPUPlace())
         self._role_maker = role_maker
         self._role_maker.generate_role()
@@ -53,7 +53,7 @@ class Fleet(abc.ABC):
 
     def _role(self):
         if self._role_maker is None:
-            raise RuntimeError('fleet.init(role_maker) must be called first')
+            raise RuntimeError("fleet.init(role_maker) must be called first")
         return self._role_maker
 
     def is_first_worker(self):
@@ -148,7 +148,7 @@ class Fleet(abc.ABC):
             TypeError: `files` is not a list.
         """
         if not isinstance(files, list):
-            raise TypeError('split_files takes a list of files, not %r' % (files,))
+            raise TypeError(f"split_files takes a list of files, not {files!r}")
         return part_of(files, self.worker_index(), self.worker_num())
 
     def all_reduce_worker(self, input, output):
@@ -197,8 +197,9 @@ class Fleet(abc.ABC):
         """
 
     @abc.abstractmethod
-    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
-                             export_for_deployment=True):
+    def save_inference_model(
+        self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
+    ):
         """Saves the part of the program that computes the targets, and its parameters.
 
         Args:
@@ -222,14 +223,14 @@ class Fleet(abc.ABC):
 
 
 def _as_asked(endpoints, to_string):
-    return ','.join(endpoints) if to_string else endpoints
+    return ",".join(endpoints) if to_string else endpoints
 
 
 def part_of(files, index, count):
     """Returns part `index` of `count` parts."""
     least, more = divmod(len(files), count)
     begin = index * least + min(index, more)
-    return files[begin:begin + least + (index < more)]
+    return files[begin : begin + least + (index < more)]
 
 
 class DistributedOptimizer(abc.ABC):
@@ -254,8 +255,8 @@ class DistributedOptimizer(abc.ABC):
     """
 
     def __init__(self, optimizer, strategy=None):
-        if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, 'apply_gradients'):
-            raise TypeError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
+        if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "apply_gradients"):
+            raise TypeError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         self._optimizer = optimizer
         self._strategy = strategy
 

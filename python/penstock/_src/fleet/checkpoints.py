@@ -12,9 +12,9 @@ from penstock._src.base.file_writing import SavedFolder, alone_in, begin_list, d
 from penstock._src.fleet.fs import LocalFS
 from penstock._src.io import var_files
 
-_PREFIX = '__paddle_fleet_checkpoint__'
-_PARAMS = '_paddle_fleet_param__'
-_STATUS = 'fleet_train_status'
+_PREFIX = "__paddle_fleet_checkpoint__"
+_PARAMS = "_paddle_fleet_param__"
+_STATUS = "fleet_train_status"
 
 
 class TrainStatus:
@@ -48,8 +48,16 @@ class TrainStatus:
 class Checkpoints:
     """The checkpoint methods of the collective fleet."""
 
-    def save_check_point(self, executor, path, train_status, main_program=None, fs=None, local_cache_path='.cache',
-                         remain_all_checkpoint=True):
+    def save_check_point(
+        self,
+        executor,
+        path,
+        train_status,
+        main_program=None,
+        fs=None,
+        local_cache_path=".cache",
+        remain_all_checkpoint=True,
+    ):
         """Writes parameters, optimizer state and the status as the next checkpoint in a folder.
 
         The checkpoint is on the disk when the call returns: a crash of the process or of the machine leaves the
@@ -70,27 +78,31 @@ class Checkpoints:
         if not fs.stat(path):
             fs.mkdir(path)
         program = self._transpiled_program if main_program is None else main_program
-        with alone_in(path):    # ranks that save to one folder
+        with alone_in(path):  # ranks that save to one folder
             last = _last_number(path, fs)
-            real = os.path.join(path, '%s.%d' % (_PREFIX, last + 1))
-            partial = real + '.tmp'
-            fs.delete(partial)    # of a save that was interrupted
+            real = os.path.join(path, f"{_PREFIX}.{last + 1}")
+            partial = real + ".tmp"
+            fs.delete(partial)  # of a save that was interrupted
             begin_list(partial)
             self.save_persistables(executor, partial, program, _PARAMS)
-            status = {'epoch_no': train_status._epoch_no, 'rank': self.worker_index()}
+            status = {"epoch_no": train_status._epoch_no, "rank": self.worker_index()}
             save_files(partial, [(_STATUS, [json.dumps(status).encode()])])
-            if last >= 0 and _same_of_other_rank(os.path.join(path, '%s.%d' % (_PREFIX, last)), partial, status):
+            if last >= 0 and _same_of_other_rank(os.path.join(path, f"{_PREFIX}.{last}"), partial, status):
                 fs.delete(partial)
-                warnings.warn('fleet.save_check_point: another rank has saved the same checkpoint in %s; one rank is '
-                              'enough: call it if fleet.is_first_worker()' % path, stacklevel=stack_level())
+                warnings.warn(
+                    f"fleet.save_check_point: another rank has saved the same checkpoint in {path}; one rank is "
+                    "enough: call it if fleet.is_first_worker()",
+                    stacklevel=stack_level(),
+                )
                 return
             fs.mv(partial, real)
             sync_folder(path)
             if not remain_all_checkpoint:
                 self.clean_redundant_check_points(path, fs)
 
-    def load_check_point(self, executor, path, trainer_id, main_program=None, fs=None, local_cache_path='.cache',
-                         ignore_empty=True):
+    def load_check_point(
+        self, executor, path, trainer_id, main_program=None, fs=None, local_cache_path=".cache", ignore_empty=True
+    ):
         """Loads the newest checkpoint of a folder. If it is damaged, gives a warning and loads the one before it.
 
         Args:
@@ -113,7 +125,7 @@ class Checkpoints:
         program = self._transpiled_program if main_program is None else main_program
         tried, failure = set(), None
         while True:
-            rest = [pair for pair in _numbered(path, fs) if pair not in tried]    # again: ranks may save meanwhile
+            rest = [pair for pair in _numbered(path, fs) if pair not in tried]  # again: ranks may save meanwhile
             if not rest:
                 break
             number, name = max(rest)
@@ -122,19 +134,21 @@ class Checkpoints:
             try:
                 status = _status_of(folder)
                 var_files.load_persistables(executor, folder, program, _PARAMS)
-                return TrainStatus(status['epoch_no'])
+                return TrainStatus(status["epoch_no"])
             except (OSError, ValueError) as error:
                 if not os.path.isdir(folder):
-                    continue    # deleted by a rank that has saved a newer one
+                    continue  # deleted by a rank that has saved a newer one
                 if not _may_be_damaged(error, folder):
                     raise
                 failure = failure or error
-                warnings.warn('fleet.load_check_point: checkpoint %s is damaged, so an earlier one is loaded: %s' %
-                              (folder, error), stacklevel=stack_level())
+                warnings.warn(
+                    f"fleet.load_check_point: checkpoint {folder} is damaged, so an earlier one is loaded: {error}",
+                    stacklevel=stack_level(),
+                )
         if failure is not None:
             raise failure
         if not ignore_empty:
-            raise ValueError('%s contains no checkpoint' % path)
+            raise ValueError(f"{path} contains no checkpoint")
         return None
 
     def _get_last_checkpoint_no(self, root_path, fs=None):
@@ -150,15 +164,16 @@ class Checkpoints:
             checkpoint_num (int): the number of checkpoints to keep, at least 1.
         """
         fs = _local(fs)
-        for _, name in sorted(_numbered(root_path, fs))[:-max(checkpoint_num, 1)]:
+        for _, name in sorted(_numbered(root_path, fs))[: -max(checkpoint_num, 1)]:
             fs.rmr(os.path.join(root_path, name))
 
 
 def _local(fs):
     fs = LocalFS() if fs is None else fs
     if fs.need_upload_download():
-        raise NotImplementedError('checkpoints on %s are not built; mount the file system and use LocalFS()' %
-                                  type(fs).__name__)
+        raise NotImplementedError(
+            f"checkpoints on {type(fs).__name__} are not built; mount the file system and use LocalFS()"
+        )
     return fs
 
 
@@ -167,31 +182,34 @@ def _status_of(folder):
     path = os.path.join(folder, _STATUS)
     try:
         status = json.loads(SavedFolder(folder).read(_STATUS))
-        return {'epoch_no': operator.index(status['epoch_no']), 'rank': status.get('rank')}
+        return {"epoch_no": operator.index(status["epoch_no"]), "rank": status.get("rank")}
     except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise data_error('E-checkpoint-status', '%s is not the status of a checkpoint: %s' % (path, error)) from None
+        raise data_error("E-checkpoint-status", f"{path} is not the status of a checkpoint: {error}") from None
 
 
 def _may_be_damaged(error, folder):
     """Returns whether an error is due to the files of a checkpoint; otherwise it is due to the program."""
     if isinstance(error, (OSError, DataError)) or not digests_of(folder):
         return not isinstance(error, (PermissionError, ProgramError))
-    return False    # the files have the right digests
+    return False  # the files have the right digests
 
 
 def _same_of_other_rank(folder, partial, status):
     """Returns whether another rank has saved the same epoch and the same values in `folder`."""
     try:
         there = _status_of(folder)
-        return (there['epoch_no'] == status['epoch_no'] and there['rank'] not in (None, status['rank']) and
-                digests_of(folder).get(_PARAMS) == digests_of(partial)[_PARAMS])
+        return (
+            there["epoch_no"] == status["epoch_no"]
+            and there["rank"] not in (None, status["rank"])
+            and digests_of(folder).get(_PARAMS) == digests_of(partial)[_PARAMS]
+        )
     except (OSError, DataError):
         return False
 
 
 def _numbered(path, fs):
     """Returns [(number, name)] of the checkpoints in a folder."""
-    parts = [(name.partition('.'), name) for name in fs.list_dirs(path)]
+    parts = [(name.partition("."), name) for name in fs.list_dirs(path)]
     return [(int(number), name) for (prefix, _, number), name in parts if prefix == _PREFIX and number.isdigit()]
 
 

@@ -1,14 +1,14 @@
 """The fleet for jobs of equal ranks, based on the transpiler's collective modes.
 
-    from penstock.fluid.incubate.fleet.base import role_maker
-    from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+from penstock.fluid.incubate.fleet.base import role_maker
+from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
 
-    fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
-    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
-    optimizer.minimize(loss)
-    exe.run(fleet.startup_program)
-    for batch in my_batches():
-        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
+optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
+optimizer.minimize(loss)
+exe.run(fleet.startup_program)
+for batch in my_batches():
+    exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
 """
 
 import warnings
@@ -67,7 +67,7 @@ class Collective(Checkpoints, Fleet):
 
     def init_worker(self):
         """Only gives a warning: ranks have no pservers."""
-        _of_servers('init_worker')
+        _of_servers("init_worker")
 
     def run_worker(self, main_programs=None, scopes=None):
         """Only gives a warning: ranks have no pservers.
@@ -76,7 +76,7 @@ class Collective(Checkpoints, Fleet):
             main_programs (object | None): ignored; accepted for compatibility with Fluid.
             scopes (object | None): ignored; accepted for compatibility with Fluid.
         """
-        _of_servers('run_worker')
+        _of_servers("run_worker")
 
     def init_server(self, model_dir=None):
         """Only gives a warning: ranks have no pservers.
@@ -84,15 +84,15 @@ class Collective(Checkpoints, Fleet):
         Args:
             model_dir (str | None): ignored; accepted for compatibility with Fluid.
         """
-        _of_servers('init_server')
+        _of_servers("init_server")
 
     def run_server(self):
         """Only gives a warning: ranks have no pservers."""
-        _of_servers('run_server')
+        _of_servers("run_server")
 
     def stop_worker(self):
         """Only gives a warning: ranks have no pservers."""
-        _of_servers('stop_worker')
+        _of_servers("stop_worker")
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """Wraps an optimizer; its minimize() then also creates this rank's programs.
@@ -108,8 +108,9 @@ class Collective(Checkpoints, Fleet):
         self._optimizer = CollectiveOptimizer(optimizer, strategy)
         return self._optimizer
 
-    def save_inference_model(self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None,
-                             export_for_deployment=True):
+    def save_inference_model(
+        self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
+    ):
         """Saves the part of the program that computes the targets, and its parameters. One rank is enough.
 
         Args:
@@ -120,9 +121,10 @@ class Collective(Checkpoints, Fleet):
             main_program (Program): the program; None: the program before it was distributed.
             export_for_deployment (bool): False: save the whole program.
         """
-        program = self._program_to_save('save_inference_model', executor, main_program)
-        inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, program, None, None,
-                                             export_for_deployment)
+        program = self._program_to_save("save_inference_model", executor, main_program)
+        inference_model.save_inference_model(
+            dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
+        )
 
     def save_persistables(self, executor, dirname, main_program=None, filename=None):
         """Saves parameters, optimizer state and learning rates. One rank is enough.
@@ -133,20 +135,20 @@ class Collective(Checkpoints, Fleet):
             main_program (Program): the program; None: the program before it was distributed.
             filename (str): one file for all variables; None: a file per variable.
         """
-        program = self._program_to_save('save_persistables', executor, main_program)
+        program = self._program_to_save("save_persistables", executor, main_program)
         var_files.save_persistables(executor, dirname, program, filename)
 
     def _program_to_save(self, function, executor, program):
         if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
-            raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+            raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
         program = self._origin_program if program is None else program
         if isinstance(program, CompiledProgram) or not isinstance(program, Program):
-            raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+            raise TypeError(f"fleet.{function} takes a Program, not {type(program).__name__}")
         return program
 
 
 def _of_servers(function):
-    warnings.warn('fleet.%s does nothing: the job has no parameter servers' % function)
+    warnings.warn(f"fleet.{function} does nothing: the job has no parameter servers", stacklevel=2)
 
 
 fleet = Collective()
@@ -175,14 +177,25 @@ class DistributedStrategy(BuildStrategy):
         strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
     """
 
-    _OWN = ('use_local_sgd', 'use_dist_fc', 'dist_fc_config', 'mode', 'collective_mode', 'forward_recompute',
-            'recompute_checkpoints', 'use_amp', 'amp_loss_scaling', 'exec_strategy', '_ut4grad_allreduce')
+    _OWN = (
+        "use_local_sgd",
+        "use_dist_fc",
+        "dist_fc_config",
+        "mode",
+        "collective_mode",
+        "forward_recompute",
+        "recompute_checkpoints",
+        "use_amp",
+        "amp_loss_scaling",
+        "exec_strategy",
+        "_ut4grad_allreduce",
+    )
 
     def __init__(self):
         super().__init__()
         self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
         self.dist_fc_config = self.collective_mode = None
-        self.mode = 'nccl2'
+        self.mode = "nccl2"
         self.recompute_checkpoints = []
         self.amp_loss_scaling = 2**15
         self.exec_strategy = ExecutionStrategy()
@@ -218,7 +231,7 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
 
     def __init__(self, optimizer, strategy=None):
         if not isinstance(strategy, DistributedStrategy):
-            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+            raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
 
 
@@ -244,13 +257,14 @@ class CollectiveOptimizer(DistributedOptimizer):
     def __init__(self, optimizer, strategy=None):
         strategy = DistributedStrategy() if strategy is None else strategy
         if not isinstance(strategy, DistributedStrategy):
-            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+            raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
         # Between backward() and apply_gradients(): what backward() called, the startup program, the loss's name.
         self._begun = None
         if not isinstance(strategy.recompute_checkpoints, list):
-            raise ValueError('DistributedStrategy.recompute_checkpoints must be a list, not %r' %
-                             (strategy.recompute_checkpoints,))
+            raise ValueError(
+                f"DistributedStrategy.recompute_checkpoints must be a list, not {strategy.recompute_checkpoints!r}"
+            )
         self.print_config = False
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
@@ -272,8 +286,9 @@ class CollectiveOptimizer(DistributedOptimizer):
         _settle(self._strategy)
         startup = framework.default_startup_program() if startup_program is None else startup_program
         with framework.program_guard(loss.block.program, startup):
-            made = self._acting().minimize(loss, startup_program=startup, parameter_list=parameter_list,
-                                           no_grad_set=no_grad_set)
+            made = self._acting().minimize(
+                loss, startup_program=startup, parameter_list=parameter_list, no_grad_set=no_grad_set
+            )
         self._distribute(loss.block.program, startup, loss.name)
         return made
 
@@ -328,12 +343,12 @@ class CollectiveOptimizer(DistributedOptimizer):
             main._before_run = None
             self._distribute(main, startup, loss)
         else:
-            fleet._origin_program = main.clone(for_test=False)    # with the optimizer's state
+            fleet._origin_program = main.clone(for_test=False)  # with the optimizer's state
         self._begun = None
         return made
 
     def _averages_parameters(self):
-        return self._strategy.mode == 'collective' and self._strategy.collective_mode == 'local_sgd'
+        return self._strategy.mode == "collective" and self._strategy.collective_mode == "local_sgd"
 
     def _distribute(self, main, startup, loss):
         """Makes this rank's programs; `loss` is the loss's name."""
@@ -351,7 +366,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         if not strategy.forward_recompute:
             return self._optimizer
         if not strategy.recompute_checkpoints:
-            raise ValueError('DistributedStrategy: forward_recompute needs recompute_checkpoints')
+            raise ValueError("DistributedStrategy: forward_recompute needs recompute_checkpoints")
         recomputing = RecomputeOptimizer(self._optimizer)
         recomputing._set_checkpoints(strategy.recompute_checkpoints)
         return recomputing
@@ -361,7 +376,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         if ranks == 1:
             return main
         strategy, addresses = self._strategy, fleet.worker_endpoints()
-        if len({address.rpartition(':')[0] for address in addresses}) == 1:    # on one host, groups make no difference
+        if len({address.rpartition(":")[0] for address in addresses}) == 1:  # on one host, groups make no difference
             strategy.nccl_comm_num = 1
             strategy.use_hierarchical_allreduce = False
         config = DistributeTranspilerConfig()
@@ -370,36 +385,43 @@ class CollectiveOptimizer(DistributedOptimizer):
         config.use_hierarchical_allreduce = strategy.use_hierarchical_allreduce
         config.hierarchical_allreduce_inter_nranks = strategy.hierarchical_allreduce_inter_nranks
         rank = fleet.worker_index()
-        DistributeTranspiler(config).transpile(rank, program=main, trainers=','.join(addresses),
-                                               startup_program=startup, current_endpoint=addresses[rank])
-        if strategy.mode == 'collective':
+        DistributeTranspiler(config).transpile(
+            rank, program=main, trainers=",".join(addresses), startup_program=startup, current_endpoint=addresses[rank]
+        )
+        if strategy.mode == "collective":
             return main
         strategy.num_trainers, strategy.trainer_id, strategy.trainers_endpoints = ranks, rank, addresses
-        return CompiledProgram(main).with_data_parallel(loss_name=loss, build_strategy=strategy,
-                                                        exec_strategy=strategy.exec_strategy)
+        return CompiledProgram(main).with_data_parallel(
+            loss_name=loss, build_strategy=strategy, exec_strategy=strategy.exec_strategy
+        )
 
 
 def _in_mixed_precision(optimizer, strategy):
     if isinstance(optimizer, decorator.OptimizerWithMixedPrecision):
-        raise ValueError('DistributedStrategy.use_amp: the optimizer is in mixed precision already')
-    return decorator.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling,
-                              use_dynamic_loss_scaling=True)
+        raise ValueError("DistributedStrategy.use_amp: the optimizer is in mixed precision already")
+    return decorator.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling, use_dynamic_loss_scaling=True)
 
 
 def _require_update():
-    raise state_error('E-fleet-update', 'fleet: local SGD averages parameters after the update; call apply_gradients() '
-                      'of the same optimizer after backward()')
+    raise state_error(
+        "E-fleet-update",
+        "fleet: local SGD averages parameters after the update; call apply_gradients() "
+        "of the same optimizer after backward()",
+    )
 
 
 def _settle(strategy):
     """Combines equivalent settings, and raises for settings that are not built."""
     if strategy.use_dist_fc:
-        raise NotImplementedError('DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not '
-                                  'built')
+        raise NotImplementedError(
+            "DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built"
+        )
     if strategy.use_local_sgd:
-        strategy.mode, strategy.collective_mode = 'collective', 'local_sgd'
+        strategy.mode, strategy.collective_mode = "collective", "local_sgd"
     elif strategy._ut4grad_allreduce:
-        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
-    if strategy.collective_mode in ('local_sgd', 'grad_allreduce') and strategy.mode != 'collective':
-        raise ValueError("DistributedStrategy: collective_mode %r needs mode 'collective', not %r" %
-                         (strategy.collective_mode, strategy.mode))
+        strategy.mode, strategy.collective_mode = "collective", "grad_allreduce"
+    if strategy.collective_mode in ("local_sgd", "grad_allreduce") and strategy.mode != "collective":
+        raise ValueError(
+            f"DistributedStrategy: collective_mode {strategy.collective_mode!r} needs mode 'collective', not "
+            f"{strategy.mode!r}"
+        )

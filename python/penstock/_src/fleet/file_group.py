@@ -10,7 +10,7 @@ from penstock import _penstock
 _LOOK_S = 0.02
 _REPORT_S = 10
 
-_log = logging.getLogger('penstock.fluid.incubate.fleet.base._file_group')
+_log = logging.getLogger("penstock.fluid.incubate.fleet.base._file_group")
 
 
 class FileGroup:
@@ -32,26 +32,27 @@ class FileGroup:
     def all_gather(self, value, timeout=None):
         """Returns the values of all processes in the order of their ranks. A value must be representable in JSON."""
         self._round += 1
-        folder = os.path.join(self._folder, 'round%d' % self._round)
+        folder = os.path.join(self._folder, f"round{self._round}")
         os.makedirs(folder, exist_ok=True)
         own = os.path.join(folder, str(self._rank))
-        with open(own + '.partial', 'w') as file:
+        with open(own + ".partial", "w") as file:
             json.dump(value, file)
-        os.replace(own + '.partial', own)
-        return [self._await(folder, rank, self._timeout if timeout is None else timeout)
-                for rank in range(self._size)]
+        os.replace(own + ".partial", own)
+        return [self._await(folder, rank, self._timeout if timeout is None else timeout) for rank in range(self._size)]
 
     def _await(self, folder, rank, timeout):
         path, began, report = os.path.join(folder, str(rank)), time.monotonic(), _REPORT_S
         while not os.path.exists(path):
             waited = time.monotonic() - began
             if waited > timeout:
-                error = _penstock.PeerError('fleet: process %d of %d has not written %s within %g s   [E-fleet-files]' %
-                                            (rank, self._size, path, timeout))
-                error.id, error.details = 'E-fleet-files', []
+                error = _penstock.PeerError(
+                    f"fleet: process {rank} of {self._size} has not written {path} within {timeout:g} s   "
+                    "[E-fleet-files]"
+                )
+                error.id, error.details = "E-fleet-files", []
                 raise error
             if waited > report:
-                _log.warning('waiting %d s for process %d of %d, which is to write %s', waited, rank, self._size, path)
+                _log.warning("waiting %d s for process %d of %d, which is to write %s", waited, rank, self._size, path)
                 report *= 2
             time.sleep(_LOOK_S)
         with open(path) as file:

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-__all__ = ['FS', 'LocalFS', 'BDFS']
+__all__ = ["FS", "LocalFS", "BDFS"]
 
 
 class FS:
@@ -208,4 +208,4 @@ class BDFS(FS):
     """
 
     def __init__(self, hdfs_name=None, hdfs_ugi=None, time_out=20 * 60 * 1000, sleep_inter=1000):
-        raise NotImplementedError('BDFS needs a client that is not public; mount the file system, and use LocalFS()')
+        raise NotImplementedError("BDFS needs a client that is not public; mount the file system, and use LocalFS()")

@@ -1,7 +1,7 @@
 """HDFSClient: access to a Hadoop file system through its command-line client.
 
-    client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000', 'hadoop.job.ugi': 'user,password'})
-    client.download('/data/train', 'train')
+client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000', 'hadoop.job.ugi': 'user,password'})
+client.download('/data/train', 'train')
 """
 
 import logging
@@ -10,10 +10,10 @@ import subprocess
 
 from penstock._src.fleet.base import part_of
 
-__all__ = ['HDFSClient']
+__all__ = ["HDFSClient"]
 
-_log = logging.getLogger('penstock.fluid.incubate.fleet.utils.hdfs')
-_COLUMNS = 8    # columns of a line of `hadoop fs -ls`
+_log = logging.getLogger("penstock.fluid.incubate.fleet.utils.hdfs")
+_COLUMNS = 8  # columns of a line of `hadoop fs -ls`
 
 
 class HDFSClient:
@@ -29,8 +29,8 @@ class HDFSClient:
     """
 
     def __init__(self, hadoop_home, configs):
-        self.pre_commands = [os.path.join(hadoop_home, 'bin', 'hadoop'), 'fs']
-        self.pre_commands += ['-D%s=%s' % each for each in configs.items()]
+        self.pre_commands = [os.path.join(hadoop_home, "bin", "hadoop"), "fs"]
+        self.pre_commands += ["-D{}={}".format(*each) for each in configs.items()]
 
     def _run(self, *arguments, retry_times=0):
         """Runs a command; returns (whether it succeeded, its output)."""
@@ -38,7 +38,7 @@ class HDFSClient:
             try:
                 done = subprocess.run(self.pre_commands + list(arguments), capture_output=True, text=True)
             except OSError as error:
-                raise ValueError('HDFSClient: %s cannot be run: %s' % (self.pre_commands[0], error)) from None
+                raise ValueError(f"HDFSClient: {self.pre_commands[0]} cannot be run: {error}") from None
             if done.returncode == 0:
                 return True, done.stdout
         return False, done.stderr
@@ -47,7 +47,7 @@ class HDFSClient:
         """Runs a command; returns whether it succeeded, and logs a failure."""
         good, text = self._run(*arguments, retry_times=retry_times)
         if not good:
-            _log.error('hadoop fs %s: %s', ' '.join(arguments), text.strip())
+            _log.error("hadoop fs %s: %s", " ".join(arguments), text.strip())
         return good
 
     def cat(self, hdfs_path=None):
@@ -59,8 +59,8 @@ class HDFSClient:
         Returns:
             str: the text without leading and trailing whitespace; '' if the file does not exist.
         """
-        good, text = self._run('-cat', hdfs_path, retry_times=1)
-        return text.strip() if good else ''
+        good, text = self._run("-cat", hdfs_path, retry_times=1)
+        return text.strip() if good else ""
 
     def is_exist(self, hdfs_path=None):
         """Returns whether a file or folder exists.
@@ -71,7 +71,7 @@ class HDFSClient:
         Returns:
             bool: True if it does.
         """
-        return self._run('-test', '-e', hdfs_path, retry_times=1)[0]
+        return self._run("-test", "-e", hdfs_path, retry_times=1)[0]
 
     def is_dir(self, hdfs_path=None):
         """Returns whether a path is a folder.
@@ -82,7 +82,7 @@ class HDFSClient:
         Returns:
             bool: True if it is.
         """
-        return self._run('-test', '-d', hdfs_path, retry_times=1)[0]
+        return self._run("-test", "-d", hdfs_path, retry_times=1)[0]
 
     def is_file(self, hdfs_path=None):
         """Returns whether a path is a file.
@@ -106,7 +106,7 @@ class HDFSClient:
         """
         if not self.is_exist(hdfs_path):
             return True
-        return self._do(*(['-rm', '-r'] if self.is_dir(hdfs_path) else ['-rm']), hdfs_path)
+        return self._do(*(["-rm", "-r"] if self.is_dir(hdfs_path) else ["-rm"]), hdfs_path)
 
     def rename(self, hdfs_src_path, hdfs_dst_path, overwrite=False):
         """Renames a file or a folder.
@@ -121,10 +121,10 @@ class HDFSClient:
         """
         if self.is_exist(hdfs_dst_path):
             if not overwrite:
-                _log.error('hadoop fs -mv: %s is there', hdfs_dst_path)
+                _log.error("hadoop fs -mv: %s is there", hdfs_dst_path)
                 return False
             self.delete(hdfs_dst_path)
-        return self._do('-mv', hdfs_src_path, hdfs_dst_path, retry_times=1)
+        return self._do("-mv", hdfs_src_path, hdfs_dst_path, retry_times=1)
 
     @staticmethod
     def make_local_dirs(local_path):
@@ -144,13 +144,13 @@ class HDFSClient:
         Returns:
             bool: True if the command succeeded.
         """
-        return self._do('-mkdir', '-p', hdfs_path, retry_times=1)
+        return self._do("-mkdir", "-p", hdfs_path, retry_times=1)
 
     def _listed(self, command, hdfs_path):
         """Returns [(whether it is a folder, path)]."""
         good, text = self._run(command, hdfs_path, retry_times=1)
         rows = [line.split(None, _COLUMNS - 1) for line in text.splitlines()] if good else []
-        return [(row[0].startswith('d'), row[-1]) for row in rows if len(row) == _COLUMNS]
+        return [(row[0].startswith("d"), row[-1]) for row in rows if len(row) == _COLUMNS]
 
     def ls(self, hdfs_path):
         """Lists the contents of a folder.
@@ -161,7 +161,7 @@ class HDFSClient:
         Returns:
             list[str]: the paths.
         """
-        return [path for _, path in self._listed('-ls', hdfs_path)]
+        return [path for _, path in self._listed("-ls", hdfs_path)]
 
     def lsr(self, hdfs_path, excludes=()):
         """Lists all files in a folder and its subfolders.
@@ -173,7 +173,7 @@ class HDFSClient:
         Returns:
             list[str]: the paths.
         """
-        return [path for folder, path in self._listed('-lsr', hdfs_path) if not folder and path not in excludes]
+        return [path for folder, path in self._listed("-lsr", hdfs_path) if not folder and path not in excludes]
 
     @staticmethod
     def split_files(files, trainer_id, trainers):
@@ -204,7 +204,7 @@ class HDFSClient:
         """
         self.make_local_dirs(local_path)
         for path in self.ls(hdfs_path):
-            self._do('-get', path, local_path, retry_times=retry_times)
+            self._do("-get", path, local_path, retry_times=retry_times)
         return sorted(os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names)
 
     def upload(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
@@ -226,7 +226,7 @@ class HDFSClient:
         if overwrite and self.is_exist(hdfs_path):
             self.delete(hdfs_path)
             self.makedirs(hdfs_path)
-        return all([self._do('-put', file, hdfs_path, retry_times=retry_times) for file in files])
+        return all([self._do("-put", file, hdfs_path, retry_times=retry_times) for file in files])  # noqa: C419
 
     def upload_dir(self, dest_dir, local_dir, overwrite=False):
         """Copies a folder into another folder.
@@ -239,9 +239,9 @@ class HDFSClient:
         Returns:
             bool: True if the command succeeded.
         """
-        there = dest_dir.rstrip('/') + '/' + os.path.basename(local_dir.rstrip('/'))
+        there = dest_dir.rstrip("/") + "/" + os.path.basename(local_dir.rstrip("/"))
         if overwrite and self.is_exist(there):
             self.delete(there)
         if not self.is_exist(dest_dir):
             self.makedirs(dest_dir)
-        return self._do('-put', local_dir.rstrip('/'), dest_dir)
+        return self._do("-put", local_dir.rstrip("/"), dest_dir)

@@ -14,7 +14,7 @@ import threading
 
 from penstock._src.base.errors import program_error
 
-__all__ = ['KVHTTPServer', 'KVHandler', 'KVServer']
+__all__ = ["KVHTTPServer", "KVHandler", "KVServer"]
 
 _VALUE_BYTES_MAX = 1 << 20
 _VALUES_MAX = 1 << 16
@@ -28,7 +28,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         KVHTTPServer(0, KVHandler).server_close()
     """
 
-    timeout = 60    # of a connection that sends nothing
+    timeout = 60  # of a connection that sends nothing
 
     def do_GET(self):
         """Sends the value of a key; 404 if there is none."""
@@ -44,7 +44,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         key = self._key()
         if key is None:
             return
-        length = self.headers.get('Content-Length', '')
+        length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > _VALUE_BYTES_MAX:
             self.send_status_code(413 if length.isdigit() else 411)
             return
@@ -65,7 +65,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         self.send_status_code(200)
 
     def _key(self):
-        parts = self.path.split('/')
+        parts = self.path.split("/")
         if len(parts) == 3 and parts[1] and parts[2]:
             return parts[1:]
         self.send_status_code(400)
@@ -85,11 +85,11 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         Args:
             code (int): the status.
         """
-        self._send(code, b'')
+        self._send(code, b"")
 
     def _send(self, code, body):
         self.send_response(code)
-        self.send_header('Content-Length', str(len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
@@ -114,8 +114,8 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 
     def __init__(self, port, handler):
         if not isinstance(port, numbers.Integral):
-            raise program_error('E-argument-type', 'KVHTTPServer: port must be an int, not %r' % (port,))
-        super().__init__(('', port), handler)
+            raise program_error("E-argument-type", f"KVHTTPServer: port must be an int, not {port!r}")
+        super().__init__(("", port), handler)
         self.kv, self.kv_lock = {}, threading.Lock()
         self.delete_kv, self.delete_kv_lock = {}, threading.Lock()
 
@@ -170,4 +170,4 @@ class KVServer:
         """
         return all(self.http_server.get_deleted_size(scope) >= count for scope, count in self.size.items())
 
-    shoud_stop = should_stop    # Fluid's spelling
+    shoud_stop = should_stop  # Fluid's spelling

@@ -1,6 +1,6 @@
 """The implementations of Fleet."""
 
-__all__ = ['Mode']
+__all__ = ["Mode"]
 
 
 class Mode:
@@ -10,6 +10,7 @@ class Mode:
         from penstock.fluid.incubate.fleet.base.mode import Mode
         assert Mode.COLLECTIVE == 3
     """
-    TRANSPILER = 1    # DistributeTranspiler: pservers and trainers
-    PSLIB = 2         # a library that is not public; not supported
-    COLLECTIVE = 3    # equal ranks
+
+    TRANSPILER = 1  # DistributeTranspiler: pservers and trainers
+    PSLIB = 2  # a library that is not public; not supported
+    COLLECTIVE = 3  # equal ranks

@@ -32,8 +32,10 @@ class MPIRoleMaker(RoleMakerBase):
         try:
             from mpi4py import MPI
         except ImportError:
-            raise ImportError('%s needs mpi4py, which is not installed; PaddleCloudRoleMaker works under our launcher' %
-                              type(self).__name__) from None
+            raise ImportError(
+                f"{type(self).__name__} needs mpi4py, which is not installed; PaddleCloudRoleMaker works under our "
+                "launcher"
+            ) from None
         self.MPI = MPI
         self._comm = MPI.COMM_WORLD
         self._node_type_comm = self._ips = None
@@ -84,7 +86,7 @@ class MPIRoleMaker(RoleMakerBase):
         self._generated()
         self._comm.barrier()
 
-    def all_reduce_worker(self, input, output, mode='sum'):
+    def all_reduce_worker(self, input, output, mode="sum"):
         """Reduces numbers over all trainers. On a pserver it does nothing.
 
         Args:
@@ -95,9 +97,9 @@ class MPIRoleMaker(RoleMakerBase):
         Raises:
             ValueError: `mode` is something else.
         """
-        operations = {'sum': self.MPI.SUM, 'max': self.MPI.MAX, 'min': self.MPI.MIN}
+        operations = {"sum": self.MPI.SUM, "max": self.MPI.MAX, "min": self.MPI.MIN}
         if mode not in operations:
-            raise ValueError('fleet: mode must be one of sum, max, min, not %r' % (mode,))
+            raise ValueError(f"fleet: mode must be one of sum, max, min, not {mode!r}")
         if self.is_worker():
             self._node_type_comm.Allreduce(input, output, op=operations[mode])
 
@@ -141,7 +143,7 @@ class MPISymetricRoleMaker(MPIRoleMaker):
             return
         rank, size = self._get_rank(), self._get_size()
         if size % 2 != 0:
-            raise ValueError('MPISymetricRoleMaker: the number of processes must be even, not %d' % size)
+            raise ValueError(f"MPISymetricRoleMaker: the number of processes must be even, not {size}")
         hosts = self._get_ips()
         self._server_endpoints = self._with_ports(hosts[::2])
         self._worker_endpoints = hosts[1::2]
@@ -154,4 +156,4 @@ class MPISymetricRoleMaker(MPIRoleMaker):
     def _with_ports(self, hosts):
         """Returns addresses with ports that are equal in every process and different on one host."""
         first = self._PORTS[len(hosts) * 97 % (len(self._PORTS) - len(hosts))]
-        return ['%s:%d' % (host, first + hosts[:i].count(host)) for i, host in enumerate(hosts)]
+        return [f"{host}:{first + hosts[:i].count(host)}" for i, host in enumerate(hosts)]

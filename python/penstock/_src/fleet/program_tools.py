@@ -19,13 +19,20 @@ from penstock._src.ir.framework import Program, program_guard
 from penstock._src.ir.lod_tensor import create_lod_tensor
 from penstock._src.ir.types import CPUPlace, VarDesc
 
-__all__ = ['check_pruned_program_vars', 'check_saved_vars_try_dump', 'graphviz', 'load_program', 'parse_program',
-           'program_type_trans', 'save_program']
+__all__ = [
+    "check_pruned_program_vars",
+    "check_saved_vars_try_dump",
+    "graphviz",
+    "load_program",
+    "parse_program",
+    "program_type_trans",
+    "save_program",
+]
 
-logger = logging.getLogger('penstock.fluid.incubate.fleet.utils.utils')
-persistable_vars_out_fn, all_vars_out_fn, ops_out_fn = 'vars_persistable.log', 'vars_all.log', 'ops.log'
+logger = logging.getLogger("penstock.fluid.incubate.fleet.utils.utils")
+persistable_vars_out_fn, all_vars_out_fn, ops_out_fn = "vars_persistable.log", "vars_all.log", "ops.log"
 feed_fetch_type_list = [VarDesc.VarType.FEED_MINIBATCH, VarDesc.VarType.FETCH_LIST]
-not_expected_op_types = ['lookup_table']
+not_expected_op_types = ["lookup_table"]
 
 
 def load_program(model_filename, is_text=False):
@@ -56,7 +63,7 @@ def load_program_binary(model_filename):
     Returns:
         Program: the program.
     """
-    with open(model_filename, 'rb') as file:
+    with open(model_filename, "rb") as file:
         return Program.parse_from_string(file.read())
 
 
@@ -69,11 +76,11 @@ def load_program_text(model_filename):
     Returns:
         Program: the program.
     """
-    with open(model_filename, encoding='utf-8', errors='surrogateescape') as file:
+    with open(model_filename, encoding="utf-8", errors="surrogateescape") as file:
         return Program._of(ProgramDesc.parse_text(file.read()))
 
 
-def save_program(program, model_filename='__model__', is_text=False):
+def save_program(program, model_filename="__model__", is_text=False):
     """Writes a program to a file.
 
     Args:
@@ -86,7 +93,7 @@ def save_program(program, model_filename='__model__', is_text=False):
         utils.save_program(fluid.default_main_program(), 'main')
     """
     if is_text:
-        save_file(model_filename, program.desc.to_text().encode(errors='surrogateescape'))
+        save_file(model_filename, program.desc.to_text().encode(errors="surrogateescape"))
     else:
         save_file(model_filename, program.desc.serialize_to_string())
 
@@ -107,7 +114,7 @@ def program_type_trans(prog_dir, prog_fn, is_text):
         utils.save_program(fluid.default_main_program(), 'main')
         assert utils.program_type_trans('.', 'main', is_text=False) == 'main.pbtxt'
     """
-    made = prog_fn + ('.bin' if is_text else '.pbtxt')
+    made = prog_fn + (".bin" if is_text else ".pbtxt")
     save_program(load_program(os.path.join(prog_dir, prog_fn), is_text), os.path.join(prog_dir, made), not is_text)
     return made
 
@@ -132,17 +139,23 @@ def check_pruned_program_vars(train_prog, pruned_prog):
         if not is_persistable(var) or var.type in feed_fetch_type_list:
             continue
         if not train_prog.global_block().has_var(var.name):
-            logger.error('the training program has no variable %s', var.name)
+            logger.error("the training program has no variable %s", var.name)
             continue
         trained = train_prog.global_block().var(var.name)
         if (var.shape, var.dtype) != (trained.shape, trained.dtype):
-            logger.error('variable %s has shape %s and type %s in the pruned program, but %s and %s in the other one',
-                         var.name, var.shape, var.dtype, trained.shape, trained.dtype)
+            logger.error(
+                "variable %s has shape %s and type %s in the pruned program, but %s and %s in the other one",
+                var.name,
+                var.shape,
+                var.dtype,
+                trained.shape,
+                trained.dtype,
+            )
             agree = False
     return agree
 
 
-def graphviz(block, output_dir='', filename='debug'):
+def graphviz(block, output_dir="", filename="debug"):
     """Draws a block: a .dot file, and a .pdf if Graphviz is installed.
 
     Args:
@@ -154,10 +167,10 @@ def graphviz(block, output_dir='', filename='debug'):
         from penstock.fluid.incubate.fleet.utils import utils
         utils.graphviz(fluid.default_main_program().global_block())
     """
-    dot, pdf = (os.path.join(output_dir, filename + end) for end in ('.dot', '.pdf'))
+    dot, pdf = (os.path.join(output_dir, filename + end) for end in (".dot", ".pdf"))
     debugger.draw_block_graphviz(block, path=dot)
-    if shutil.which('dot'):
-        subprocess.run(['dot', '-Tpdf', dot, '-o', pdf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tpdf", dot, "-o", pdf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def append_save_op(block, var, path):
@@ -168,7 +181,7 @@ def append_save_op(block, var, path):
         var (Variable): the variable.
         path (str): the file.
     """
-    block.append_op(type='save', inputs={'X': [var]}, outputs={}, attrs={'file_path': path})
+    block.append_op(type="save", inputs={"X": [var]}, outputs={}, attrs={"file_path": path})
 
 
 def append_load_op(block, var, path):
@@ -179,7 +192,7 @@ def append_load_op(block, var, path):
         var (Variable): the variable.
         path (str): the file.
     """
-    block.append_op(type='load', inputs={}, outputs={'Out': [var]}, attrs={'file_path': path})
+    block.append_op(type="load", inputs={}, outputs={"Out": [var]}, attrs={"file_path": path})
 
 
 def save_var(np_array, var_name, shape_list, dtype, save_path):
@@ -234,8 +247,10 @@ def reader(batch_size, fn, dim):
     with open(fn) as file:
         for line in file:
             numbers = [float(word) for word in line.split()]
-            batches += [numpy.array(numbers[at:at + count]).reshape([batch_size] + extents)
-                        for at in range(0, len(numbers) - count + 1, count)]
+            batches += [
+                numpy.array(numbers[at : at + count]).reshape([batch_size] + extents)
+                for at in range(0, len(numbers) - count + 1, count)
+            ]
     return batches
 
 
@@ -259,8 +274,9 @@ def _feeds(config, block, batch_size):
     dims = [tuple(dim) if isinstance(dim, (list, tuple)) else (dim,) for dim in config.feeded_vars_dims]
     for var, dim in zip(variables, dims):
         if tuple(var.shape[1:]) != dim:
-            raise RuntimeError("feed variable '%s': the program declares the shape %s, feed_config %s" %
-                               (var.name, tuple(var.shape[1:]), dim))
+            raise RuntimeError(
+                f"feed variable '{var.name}': the program declares the shape {tuple(var.shape[1:])}, feed_config {dim}"
+            )
     if config.feeded_vars_filelist:
         feeder = DataFeeder(feed_list=variables, place=CPUPlace())
         return feeder.feed([feed_gen(batch_size, dims, config.feeded_vars_filelist)])
@@ -268,14 +284,14 @@ def _feeds(config, block, batch_size):
     for var, dim, dtype in zip(variables, dims, config.feeded_vars_types):
         array = numpy.random.random((batch_size,) + dim).astype(dtype)
         if var.lod_level > 1:
-            raise RuntimeError('feed variable %s has lod_level %d; at most 1 can be made up' %
-                               (var.name, var.lod_level))
+            raise RuntimeError(f"feed variable {var.name} has lod_level {var.lod_level}; at most 1 can be made up")
         feed[var.name] = create_lod_tensor(array, [[1] * batch_size], CPUPlace()) if var.lod_level else array
     return feed
 
 
-def try_load_model_vars(dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config,
-                        save_filename, saved_params):
+def try_load_model_vars(
+    dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config, save_filename, saved_params
+):
     """Loads a saved model into a scope of its own, checks the shapes of its variables, and runs it.
 
     Args:
@@ -298,28 +314,36 @@ def try_load_model_vars(dump_dir, dump_prog_fn, is_text_dump_program, batch_size
     with executor.scope_guard(Scope()):
         if is_text_dump_program:
             dump_prog_fn = program_type_trans(dump_dir, dump_prog_fn, is_text_dump_program)
-        program, feeds, fetches = load_inference_model(dump_dir, exe, model_filename=dump_prog_fn,
-                                                       params_filename=save_filename)
+        program, feeds, fetches = load_inference_model(
+            dump_dir, exe, model_filename=dump_prog_fn, params_filename=save_filename
+        )
         for var in saved_params:
             held = executor.global_scope().find_var(var.name)
             if held is None:
-                raise RuntimeError('the saved model has no variable %s' % var.name)
+                raise RuntimeError(f"the saved model has no variable {var.name}")
             shape = tuple(numpy.array(held.get_tensor()).shape)
             if shape != tuple(var.shape):
-                raise RuntimeError('Shape not matching: the program declares %s with shape %s, but the saved one has '
-                                   'shape %s' % (var.name, tuple(var.shape), shape))
+                raise RuntimeError(
+                    f"Shape not matching: the program declares {var.name} with shape {tuple(var.shape)}, but the "
+                    "saved one has "
+                    f"shape {shape}"
+                )
         block = program.global_block()
         names = fetch_config.fetch_vars_names
         fetches = fetches if names is None else [block.var(name) for name in names]
-        for kind, have, want in (('feed', feeds, feed_config.feeded_vars_names), ('fetch', fetches, names)):
+        for kind, have, want in (("feed", feeds, feed_config.feeded_vars_names), ("fetch", fetches, names)):
             if not have:
-                logger.warning('the program has no %s targets', kind)
-            elif want is not None and [getattr(one, 'name', one) for one in have] != list(want):
-                logger.warning('%s variables of the program %s differ from those of the config %s', kind, have, want)
-        results = exe.run(program, feed=_feeds(feed_config, block, batch_size), fetch_list=fetches,
-                          return_numpy=all(var.lod_level == 0 for var in fetches))
+                logger.warning("the program has no %s targets", kind)
+            elif want is not None and [getattr(one, "name", one) for one in have] != list(want):
+                logger.warning("%s variables of the program %s differ from those of the config %s", kind, have, want)
+        results = exe.run(
+            program,
+            feed=_feeds(feed_config, block, batch_size),
+            fetch_list=fetches,
+            return_numpy=all(var.lod_level == 0 for var in fetches),
+        )
     for var, value in zip(fetches, results):
-        logger.info('fetched %s: %s', var.name, value)
+        logger.info("fetched %s: %s", var.name, value)
     return results
 
 
@@ -333,8 +357,9 @@ def check_not_expected_ops(prog):
         logger.warning("the program has the op '%s'; was it pruned correctly?", kind)
 
 
-def check_saved_vars_try_dump(dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1,
-                              save_filename=None):
+def check_saved_vars_try_dump(
+    dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1, save_filename=None
+):
     """Loads a saved model, checks the shapes of its variables, and runs it.
 
     Args:
@@ -368,10 +393,11 @@ def check_saved_vars_try_dump(dump_dir, dump_prog_fn, is_text_dump_program, feed
     """
     program = load_program(os.path.join(dump_dir, dump_prog_fn), is_text_dump_program)
     saved = [var for var in program.list_vars() if is_persistable(var) and var.type not in feed_fetch_type_list]
-    logger.info('persistable variables: %s', [var.name for var in saved])
+    logger.info("persistable variables: %s", [var.name for var in saved])
     check_not_expected_ops(program)
-    return try_load_model_vars(dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config,
-                               save_filename, saved)
+    return try_load_model_vars(
+        dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config, save_filename, saved
+    )
 
 
 def parse_program(program, output_dir):
@@ -388,16 +414,25 @@ def parse_program(program, output_dir):
     """
     variables = list(program.list_vars())
     persistable = [_facts_of(var) for var in variables if is_persistable(var)]
-    ops = [{'type': op.type, 'input_arg_names': str(op.input_arg_names), 'output_arg_names': str(op.output_arg_names)}
-           for op in program.global_block().ops]
-    for name, title, rows in ((persistable_vars_out_fn, 'persistable vars', persistable),
-                              (all_vars_out_fn, 'all vars', [_facts_of(var) for var in variables]),
-                              (ops_out_fn, 'ops', ops)):
-        save_file(os.path.join(output_dir, name), ''.join('%s\n' % row for row in ['%s:' % title, *rows]).encode())
+    ops = [
+        {"type": op.type, "input_arg_names": str(op.input_arg_names), "output_arg_names": str(op.output_arg_names)}
+        for op in program.global_block().ops
+    ]
+    for name, title, rows in (
+        (persistable_vars_out_fn, "persistable vars", persistable),
+        (all_vars_out_fn, "all vars", [_facts_of(var) for var in variables]),
+        (ops_out_fn, "ops", ops),
+    ):
+        save_file(os.path.join(output_dir, name), "".join(f"{row}\n" for row in [f"{title}:", *rows]).encode())
 
 
 def _facts_of(var):
     if var.type in feed_fetch_type_list:
-        return {'name': var.name, 'type': str(var.type)}
-    return {'name': var.name, 'shape': str(var.shape), 'lod_level': var.lod_level, 'dtype': str(var.dtype),
-            'type': str(var.type)}
+        return {"name": var.name, "type": str(var.type)}
+    return {
+        "name": var.name,
+        "shape": str(var.shape),
+        "lod_level": var.lod_level,
+        "dtype": str(var.dtype),
+        "type": str(var.type),
+    }

@@ -1,20 +1,20 @@
 """The fleet for jobs with pservers, based on DistributeTranspiler.
 
-    from penstock.fluid.incubate.fleet.base import role_maker
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+from penstock.fluid.incubate.fleet.base import role_maker
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
 
-    fleet.init(role_maker.PaddleCloudRoleMaker())
-    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), StrategyFactory.create_async_strategy())
-    optimizer.minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()                    # returns when every trainer has stopped
-    else:
-        fleet.init_worker()
-        exe.run(fleet.startup_program)
-        for batch in batches():
-            exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
-        fleet.stop_worker()
+fleet.init(role_maker.PaddleCloudRoleMaker())
+optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), StrategyFactory.create_async_strategy())
+optimizer.minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()                    # returns when every trainer has stopped
+else:
+    fleet.init_worker()
+    exe.run(fleet.startup_program)
+    for batch in batches():
+        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+    fleet.stop_worker()
 """
 
 import os
@@ -27,8 +27,14 @@ from penstock._src.executor.executor import Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor
 from penstock._src.fleet.base import DistributedOptimizer, Fleet
 from penstock._src.fleet.mode import Mode
-from penstock._src.fleet.strategies import (AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy,
-                                            StrategyFactory, SyncStrategy)
+from penstock._src.fleet.strategies import (
+    AsyncStrategy,
+    DistributedStrategy,
+    GeoStrategy,
+    HalfAsyncStrategy,
+    StrategyFactory,
+    SyncStrategy,
+)
 from penstock._src.io import inference_model, pserver_values, var_files, var_records
 from penstock._src.ir.framework import Program, default_main_program, default_startup_program
 from penstock._src.optimizer.base import Optimizer
@@ -63,7 +69,7 @@ class DistributedTranspiler(Fleet):
 
     def _minimized(self):
         if self._transpiler is None:
-            raise ValueError('fleet.distributed_optimizer(...).minimize(loss) must be called first')
+            raise ValueError("fleet.distributed_optimizer(...).minimize(loss) must be called first")
         return self._transpiler
 
     def init_worker(self):
@@ -80,7 +86,7 @@ class DistributedTranspiler(Fleet):
         if self._communicator is None or not self._communicator.is_running():
             self._start_communicator()
         elif not self._started_by_run:
-            warnings.warn('fleet.init_worker: the communicator is already running')
+            warnings.warn("fleet.init_worker: the communicator is already running", stacklevel=2)
         self._started_by_run = False
         if self._transpile_config.get_trainer_runtime_config().mode != DistributedMode.SYNC:
             self._role()._meet_workers()
@@ -92,15 +98,18 @@ class DistributedTranspiler(Fleet):
             self._started_by_run = True
 
     def _start_communicator(self):
-        if len(self._transpiler._together) > 1:    # several programs run without a communicator
+        if len(self._transpiler._together) > 1:  # several programs run without a communicator
             return
         config = self._transpile_config.get_trainer_runtime_config()
         said = None
         if config.mode == DistributedMode.GEO:
-            said = {'push_vars': self.vars_info, 'trainers': self.worker_num(),
-                    'push_nums': self._transpile_config.get_program_config().geo_sgd_need_push_nums}
+            said = {
+                "push_vars": self.vars_info,
+                "trainers": self.worker_num(),
+                "push_nums": self._transpile_config.get_program_config().geo_sgd_need_push_nums,
+            }
         elif config.mode == DistributedMode.SYNC:
-            said = {'pserver_endpoints': self.server_endpoints(), 'trainer_id': self.worker_index()}
+            said = {"pserver_endpoints": self.server_endpoints(), "trainer_id": self.worker_index()}
         self._communicator = Communicator(self.main_program, config.mode, said, config.get_communicator_flags())
         self._communicator.start()
 
@@ -166,14 +175,15 @@ class DistributedTranspiler(Fleet):
             TypeError: `strategy` is not a strategy.
         """
         if not isinstance(optimizer, Optimizer):
-            raise ValueError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
+            raise ValueError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         if not self._is_initialized:
-            raise ValueError('fleet.init(role_maker) must be called before distributed_optimizer')
+            raise ValueError("fleet.init(role_maker) must be called before distributed_optimizer")
         self._optimizer = TranspilerOptimizer(optimizer, strategy)
         return self._optimizer
 
-    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
-                             export_for_deployment=True):
+    def save_inference_model(
+        self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
+    ):
         """Saves the part of the program that computes the targets, with the parameters that this trainer has, and
         whole tables, as the pservers have them.
 
@@ -185,18 +195,28 @@ class DistributedTranspiler(Fleet):
             main_program (Program): the program; None: the program before it was distributed.
             export_for_deployment (bool): False: save the whole program.
         """
-        _require_executor('save_inference_model', executor)
+        _require_executor("save_inference_model", executor)
         if main_program is not None:
-            _require_program('save_inference_model', main_program)
-            inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program, None,
-                                                 None, export_for_deployment)
+            _require_program("save_inference_model", main_program)
+            inference_model.save_inference_model(
+                dirname, feeded_var_names, target_vars, executor, main_program, None, None, export_for_deployment
+            )
             return
         self._minimized()
         with warnings.catch_warnings():
-            warnings.filterwarnings('ignore', 'save_inference_model: program_only')
-            inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, self._origin_program,
-                                                 None, None, export_for_deployment, True)
-        model = '__model__' if export_for_deployment else '__model__.main_program'
+            warnings.filterwarnings("ignore", "save_inference_model: program_only")
+            inference_model.save_inference_model(
+                dirname,
+                feeded_var_names,
+                target_vars,
+                executor,
+                self._origin_program,
+                None,
+                None,
+                export_for_deployment,
+                True,
+            )
+        model = "__model__" if export_for_deployment else "__model__.main_program"
         saved = Program.parse_from_string(var_records.read_file(os.path.join(dirname, model)))
         names = {var.name for var in saved.list_vars() if var_records.is_persistable(var)}
         var_files.save_vars(executor, dirname, saved, sorted(names))
@@ -214,14 +234,15 @@ class DistributedTranspiler(Fleet):
         Raises:
             ValueError: the program is not a trainer's.
         """
-        _require_executor('save_persistables', executor)
+        _require_executor("save_persistables", executor)
         if main_program is None:
             self._minimized()
             main_program = self.main_program
-        _require_program('save_persistables', main_program)
-        if not getattr(main_program, '_is_distributed', False):
-            raise ValueError("fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables "
-                             'saves it')
+        _require_program("save_persistables", main_program)
+        if not getattr(main_program, "_is_distributed", False):
+            raise ValueError(
+                "fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables saves it"
+            )
         var_files.save_persistables(executor, dirname, main_program)
 
     def _transpile(self, given):
@@ -233,11 +254,15 @@ class DistributedTranspiler(Fleet):
         geo = config.geo_sgd_mode
         transpiler = GeoSgdTranspiler(config) if geo else OriginTranspiler(config)
         transpiler._set_server_config(strategy.get_server_runtime_config())
-        here = {} if self.is_worker() else {'current_endpoint': self.server_endpoints()[self.server_index()]}
+        here = {} if self.is_worker() else {"current_endpoint": self.server_endpoints()[self.server_index()]}
         # A pserver transpiles as trainer 0: its programs do not depend on the trainer.
-        transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0,
-                             pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
-                             sync_mode=config.sync_mode, **here)
+        transpiler.transpile(
+            trainer_id=self.worker_index() if self.is_worker() else 0,
+            pservers=self.server_endpoints(to_string=True),
+            trainers=self.worker_num(),
+            sync_mode=config.sync_mode,
+            **here,
+        )
         self._transpiler, self._communicator = transpiler, None
         self.vars_info = transpiler._get_vars_info() if geo else None
         if self.is_worker():
@@ -245,7 +270,7 @@ class DistributedTranspiler(Fleet):
             self.startup_program = default_startup_program()
             self.startup_program._before_run = self._before_startup
         else:
-            self.main_program, self.startup_program = transpiler.get_pserver_programs(here['current_endpoint'])
+            self.main_program, self.startup_program = transpiler.get_pserver_programs(here["current_endpoint"])
 
 
 def _strategy_of(given):
@@ -266,12 +291,12 @@ def _strategy_of(given):
 
 def _require_executor(function, executor):
     if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
-        raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+        raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
 
 
 def _require_program(function, program):
     if isinstance(program, CompiledProgram) or not isinstance(program, Program):
-        raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+        raise TypeError(f"fleet.{function} takes a Program, not {type(program).__name__}")
 
 
 fleet = DistributedTranspiler()
@@ -302,8 +327,9 @@ class TranspilerOptimizer(DistributedOptimizer):
         if strategy is None:
             self._strategy = StrategyFactory.create_sync_strategy()
         elif not isinstance(strategy, (DistributedStrategy, DistributeTranspilerConfig)):
-            raise TypeError('strategy must be one of StrategyFactory, or a DistributeTranspilerConfig, not %r' %
-                            (strategy,))
+            raise TypeError(
+                f"strategy must be one of StrategyFactory, or a DistributeTranspilerConfig, not {strategy!r}"
+            )
 
     def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
@@ -323,12 +349,14 @@ class TranspilerOptimizer(DistributedOptimizer):
             penstock.ProgramError: an earlier call has transpiled the program (E-fleet-twice).
         """
         if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
-            raise TypeError('minimize takes one loss and one startup program')
+            raise TypeError("minimize takes one loss and one startup program")
         program = default_main_program()
-        if getattr(program, '_fleet_transpiled', False):
+        if getattr(program, "_fleet_transpiled", False):
             raise program_error(
-                'E-fleet-twice', 'fleet: an earlier minimize() has transpiled this program',
-                'let the other optimizers minimize first, without fleet, and only the last by distributed_optimizer()')
+                "E-fleet-twice",
+                "fleet: an earlier minimize() has transpiled this program",
+                "let the other optimizers minimize first, without fleet, and only the last by distributed_optimizer()",
+            )
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         fleet._transpile(self._strategy)
         program._fleet_transpiled = True

@@ -2,7 +2,9 @@
 
 
 def __getattr__(name):
-    if name.startswith('__'):
+    if name.startswith("__"):
         raise AttributeError(name)
-    raise ImportError('fleet.parameter_server.pslib needs pslib, a library of Baidu that is not public; '
-                      'fleet.parameter_server.distribute_transpiler has the same interface')
+    raise ImportError(
+        "fleet.parameter_server.pslib needs pslib, a library of Baidu that is not public; "
+        "fleet.parameter_server.distribute_transpiler has the same interface"
+    )

@@ -7,21 +7,23 @@ from penstock._src.base.errors import program_error
 from penstock._src.fleet.file_group import FileGroup
 from penstock._src.fleet.roles import Role, RoleMakerBase
 
-__all__ = ['UserDefinedRoleMaker', 'UserDefinedCollectiveRoleMaker', 'PaddleCloudRoleMaker', 'GeneralRoleMaker']
+__all__ = ["UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker", "PaddleCloudRoleMaker", "GeneralRoleMaker"]
 
 
 def _required(name, what):
     given = environment.text(name)
     if not given:
-        raise ValueError('fleet: the environment variable %s is not set; it states %s. The launcher sets it: '
-                         'python -m penstock.distributed.launch' % (name, what))
+        raise ValueError(
+            f"fleet: the environment variable {name} is not set; it states {what}. The launcher sets it: "
+            "python -m penstock.distributed.launch"
+        )
     return given
 
 
 def _number(name, what, below=None):
     text, number = _required(name, what), environment.value(name)
     if below is not None and number >= below:
-        raise ValueError('fleet: %s=%s is not a number below %d; it states %s' % (name, text, below, what))
+        raise ValueError(f"fleet: {name}={text} is not a number below {below}; it states {what}")
     return number
 
 
@@ -61,34 +63,36 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._role_is_generated = True
 
     def _read_rank(self):
-        role = environment.text('PADDLE_TRAINING_ROLE', 'TRAINER')
-        if role != 'TRAINER':
-            raise ValueError('fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE=%s' % role)
-        _required('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')
-        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        role = environment.text("PADDLE_TRAINING_ROLE", "TRAINER")
+        if role != "TRAINER":
+            raise ValueError(f"fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE={role}")
+        _required("PADDLE_TRAINER_ENDPOINTS", "the addresses of all trainers")
+        self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
         self._trainers_num = len(self._worker_endpoints)
         self._role = Role.WORKER
         self._current_id = 0
         if self._trainers_num > 1:
-            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            self._current_id = _number("PADDLE_TRAINER_ID", "which trainer this is", self._trainers_num)
 
     def _read_role(self):
-        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
-        if role not in ('TRAINER', 'PSERVER'):
-            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
-        _required('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers')
-        self._server_endpoints = environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
-        self._trainers_num = _number('PADDLE_TRAINERS_NUM', 'how many trainers there are')
-        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
-        if role == 'TRAINER':
+        role = _required("TRAINING_ROLE", "what this process is, TRAINER or PSERVER")
+        if role not in ("TRAINER", "PSERVER"):
+            raise ValueError(f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
+        _required("PADDLE_PSERVERS_IP_PORT_LIST", "the addresses of all parameter servers")
+        self._server_endpoints = environment.listed("PADDLE_PSERVERS_IP_PORT_LIST")
+        self._trainers_num = _number("PADDLE_TRAINERS_NUM", "how many trainers there are")
+        self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
+        if role == "TRAINER":
             self._role = Role.WORKER
-            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            self._current_id = _number("PADDLE_TRAINER_ID", "which trainer this is", self._trainers_num)
             return
         self._role = Role.SERVER
-        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
+        here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
         if here not in self._server_endpoints:
-            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
-                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+            raise ValueError(
+                f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
+                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}"
+            )
         self._current_id = self._server_endpoints.index(here)
 
 
@@ -118,17 +122,24 @@ class GeneralRoleMaker(RoleMakerBase):
 
     def __init__(self, **kwargs):
         super().__init__()
-        unknown = set(kwargs) - {'path', 'hdfs_name', 'hdfs_ugi', 'http_ip_port', 'init_timeout_seconds',
-                                 'run_timeout_seconds'}
+        unknown = set(kwargs) - {
+            "path",
+            "hdfs_name",
+            "hdfs_ugi",
+            "http_ip_port",
+            "init_timeout_seconds",
+            "run_timeout_seconds",
+        }
         if unknown:
-            raise TypeError('GeneralRoleMaker has no argument %s' % ', '.join(sorted(unknown)))
-        for name in ('hdfs_name', 'http_ip_port'):
+            raise TypeError(f"GeneralRoleMaker has no argument {', '.join(sorted(unknown))}")
+        for name in ("hdfs_name", "http_ip_port"):
             if kwargs.get(name):
-                raise NotImplementedError('GeneralRoleMaker: %s is not built; give path, a folder that all processes '
-                                          'of the job share' % name)
-        self._path = kwargs.get('path', '').rstrip('/')
-        self._init_timeout = kwargs.get('init_timeout_seconds', 3600)
-        self._run_timeout = kwargs.get('run_timeout_seconds', 9999999)
+                raise NotImplementedError(
+                    f"GeneralRoleMaker: {name} is not built; give path, a folder that all processes of the job share"
+                )
+        self._path = kwargs.get("path", "").rstrip("/")
+        self._init_timeout = kwargs.get("init_timeout_seconds", 3600)
+        self._run_timeout = kwargs.get("run_timeout_seconds", 9999999)
         self._group = None
 
     def generate_role(self):
@@ -139,45 +150,52 @@ class GeneralRoleMaker(RoleMakerBase):
         """
         if self._role_is_generated:
             return
-        for name, what in (('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers'),
-                           ('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')):
+        for name, what in (
+            ("PADDLE_PSERVERS_IP_PORT_LIST", "the addresses of all parameter servers"),
+            ("PADDLE_TRAINER_ENDPOINTS", "the addresses of all trainers"),
+        ):
             _required(name, what)
-        self._server_endpoints = environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
-        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        self._server_endpoints = environment.listed("PADDLE_PSERVERS_IP_PORT_LIST")
+        self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
         self._trainers_num = len(self._worker_endpoints)
-        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
-        if role == 'TRAINER':
+        role = _required("TRAINING_ROLE", "what this process is, TRAINER or PSERVER")
+        if role == "TRAINER":
             self._role = Role.WORKER
-            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            self._current_id = _number("PADDLE_TRAINER_ID", "which trainer this is", self._trainers_num)
             rank = self._current_id
-        elif role == 'PSERVER':
+        elif role == "PSERVER":
             self._role = Role.SERVER
             self._current_id = self._server_of_environment()
             rank = self._trainers_num + self._current_id
         else:
-            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
+            raise ValueError(f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
         self._role_is_generated = True
         if self._path:
-            job = '-'.join(filter(None, map(environment.text, ('SYS_JOB_ID', 'PENSTOCK_JOB_ID')))) or 'job'
+            job = "-".join(filter(None, map(environment.text, ("SYS_JOB_ID", "PENSTOCK_JOB_ID")))) or "job"
             size = self._trainers_num + len(self._server_endpoints)
             self._group = FileGroup(os.path.join(self._path, job), rank, size, self._run_timeout)
-            if environment.value('PADDLE_IS_BARRIER_ALL_ROLE', True):
+            if environment.value("PADDLE_IS_BARRIER_ALL_ROLE", True):
                 self._group.barrier(self._init_timeout)
 
     def _server_of_environment(self):
-        if environment.text('PADDLE_PSERVER_ID'):
-            return _number('PADDLE_PSERVER_ID', 'which server this is', len(self._server_endpoints))
-        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
+        if environment.text("PADDLE_PSERVER_ID"):
+            return _number("PADDLE_PSERVER_ID", "which server this is", len(self._server_endpoints))
+        here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
         if here not in self._server_endpoints:
-            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
-                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+            raise ValueError(
+                f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
+                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}"
+            )
         return self._server_endpoints.index(here)
 
     def _all(self):
         self._generated()
         if self._group is None:
-            raise program_error('E-fleet-path', 'fleet: pservers and trainers exchange data through files: '
-                                'GeneralRoleMaker(path=...) needs a folder that all of them share')
+            raise program_error(
+                "E-fleet-path",
+                "fleet: pservers and trainers exchange data through files: "
+                "GeneralRoleMaker(path=...) needs a folder that all of them share",
+            )
         return self._group
 
     def all_gather(self, input):
@@ -198,24 +216,26 @@ class GeneralRoleMaker(RoleMakerBase):
 
 def _checked_endpoints(name, endpoints):
     if not isinstance(endpoints, list):
-        raise TypeError('%s must be a list of addresses, not %r' % (name, endpoints))
+        raise TypeError(f"{name} must be a list of addresses, not {endpoints!r}")
     for each in endpoints:
         if not isinstance(each, str):
-            raise TypeError('%s must hold addresses such as "10.0.0.1:6174", not %r' % (name, each))
+            raise TypeError(f'{name} must hold addresses such as "10.0.0.1:6174", not {each!r}')
     if not endpoints:
-        raise ValueError('%s is empty' % name)
+        raise ValueError(f"{name} is empty")
     repeated = [each for i, each in enumerate(endpoints) if each in endpoints[:i]]
     if repeated:
-        raise ValueError('%s has %s twice' % (name, repeated[0]))
+        raise ValueError(f"{name} has {repeated[0]} twice")
     return endpoints
 
 
 def _checked_id(current_id, below, whose):
     if not isinstance(current_id, int) or isinstance(current_id, bool):
-        raise TypeError('current_id must be an int, not %r' % (current_id,))
+        raise TypeError(f"current_id must be an int, not {current_id!r}")
     if current_id < 0 or below is not None and current_id >= below:
-        raise ValueError('current_id is %d, but must be from 0%s' %
-                         (current_id, '' if below is None else ' to %d, the last of %s' % (below - 1, whose)))
+        raise ValueError(
+            f"current_id is {current_id}, but must be from "
+            f"0{('' if below is None else f' to {below - 1}, the last of {whose}')}"
+        )
     return current_id
 
 
@@ -239,18 +259,18 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
     def __init__(self, current_id=0, role=Role.WORKER, worker_num=0, server_endpoints=None):
         super().__init__()
-        self._server_endpoints = _checked_endpoints('server_endpoints', server_endpoints)
+        self._server_endpoints = _checked_endpoints("server_endpoints", server_endpoints)
         if role not in (Role.WORKER, Role.SERVER):
-            raise TypeError('role must be Role.WORKER or Role.SERVER, not %r' % (role,))
+            raise TypeError(f"role must be Role.WORKER or Role.SERVER, not {role!r}")
         self._role = role
         if not isinstance(worker_num, int) or isinstance(worker_num, bool):
-            raise TypeError('worker_num must be an int, not %r' % (worker_num,))
+            raise TypeError(f"worker_num must be an int, not {worker_num!r}")
         if worker_num <= 0:
-            raise ValueError('worker_num must be at least 1, not %d' % worker_num)
+            raise ValueError(f"worker_num must be at least 1, not {worker_num}")
         below = len(server_endpoints) if role == Role.SERVER else None
-        self._current_id = _checked_id(current_id, below, 'server_endpoints')
+        self._current_id = _checked_id(current_id, below, "server_endpoints")
         self._trainers_num = worker_num
-        self._worker_endpoints = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+        self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
 
     def generate_role(self):
         self._role_is_generated = True
@@ -274,8 +294,8 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
 
     def __init__(self, current_id=0, worker_endpoints=None):
         super().__init__()
-        self._worker_endpoints = _checked_endpoints('worker_endpoints', worker_endpoints)
-        self._current_id = _checked_id(current_id, len(worker_endpoints), 'worker_endpoints')
+        self._worker_endpoints = _checked_endpoints("worker_endpoints", worker_endpoints)
+        self._current_id = _checked_id(current_id, len(worker_endpoints), "worker_endpoints")
         self._role = Role.WORKER
         self._trainers_num = len(worker_endpoints)
 

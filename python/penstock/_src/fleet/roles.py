@@ -11,6 +11,7 @@ class Role:
         role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ['127.0.0.1:6174'])
         assert role.is_worker()
     """
+
     WORKER = 1
     SERVER = 2
 
@@ -41,7 +42,7 @@ class RoleMakerBase:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s does not define generate_role()' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define generate_role()")
 
     def _generated(self):
         if not self._role_is_generated:
@@ -136,8 +137,10 @@ class RoleMakerBase:
         Returns:
             str: the line.
         """
-        return 'role: {}, current_id: {}, worker_endpoints: {}, server_endpoints: {}'.format(
-            self._role, self._current_id, self._worker_endpoints, self._server_endpoints)
+        return (
+            f"role: {self._role}, current_id: {self._current_id}, worker_endpoints: {self._worker_endpoints}, "
+            f"server_endpoints: {self._server_endpoints}"
+        )
 
     def _all_workers(self):
         if self._workers is None:
@@ -158,7 +161,7 @@ class RoleMakerBase:
         """
         return self._all_workers().all_gather(input)
 
-    def all_reduce_worker(self, input, output, mode='sum'):
+    def all_reduce_worker(self, input, output, mode="sum"):
         """Reduces numbers over all trainers. On a server it does nothing.
 
         Args:
@@ -183,8 +186,9 @@ class RoleMakerBase:
         Raises:
             NotImplementedError: this role maker does not support the barrier; GeneralRoleMaker(path=...) does.
         """
-        raise NotImplementedError('%s has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
-                                  type(self).__name__)
+        raise NotImplementedError(
+            f"{type(self).__name__} has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one"
+        )
 
     def _exchange(self, parts):
         """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
@@ -202,7 +206,7 @@ class RoleMakerBase:
     def _barrier_all(self):
         self.barrier_all()
 
-    def _all_reduce(self, input, output, mode='sum'):
+    def _all_reduce(self, input, output, mode="sum"):
         self.all_reduce_worker(input, output, mode)
 
     def _finalize(self):

@@ -1,7 +1,7 @@
 """Strategies: how trainers and pservers work together, and the settings of each.
 
-    strategy = StrategyFactory.create_async_strategy()
-    fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
+strategy = StrategyFactory.create_async_strategy()
+fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
 import warnings
@@ -13,39 +13,44 @@ from penstock._src.transpile.config import DistributedMode, DistributeTranspiler
 from penstock._src.transpile.server_config import ServerRuntimeConfig
 
 __all__ = [
-    'TrainerRuntimeConfig', 'DistributedStrategy', 'SyncStrategy', 'AsyncStrategy', 'HalfAsyncStrategy', 'GeoStrategy',
-    'StrategyFactory'
+    "TrainerRuntimeConfig",
+    "DistributedStrategy",
+    "SyncStrategy",
+    "AsyncStrategy",
+    "HalfAsyncStrategy",
+    "GeoStrategy",
+    "StrategyFactory",
 ]
 
-_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
+_QUEUE, _MERGE = "communicator_send_queue_size", "communicator_max_merge_var_num"
 # The defaults of the communicator's settings, unless FLAGS_<name> is set; None: CPU_NUM.
 _SETTINGS = {
     _MERGE: None,
     _QUEUE: None,
-    'communicator_independent_recv_thread': '1',
-    'communicator_min_send_grad_num_before_recv': None,
-    'communicator_thread_pool_size': '5',
-    'communicator_send_wait_times': '5',
-    'communicator_is_sgd_optimizer': '1',
-    'rpc_deadline': '180000',
-    'rpc_retry_times': '3',
+    "communicator_independent_recv_thread": "1",
+    "communicator_min_send_grad_num_before_recv": None,
+    "communicator_thread_pool_size": "5",
+    "communicator_send_wait_times": "5",
+    "communicator_is_sgd_optimizer": "1",
+    "rpc_deadline": "180000",
+    "rpc_retry_times": "3",
 }
-_OF_STEPS = (_MERGE, 'communicator_send_wait_times', 'communicator_thread_pool_size', _QUEUE)
+_OF_STEPS = (_MERGE, "communicator_send_wait_times", "communicator_thread_pool_size", _QUEUE)
 _READ_IN = {
     DistributedMode.ASYNC: tuple(_SETTINGS),
     DistributedMode.SYNC: _OF_STEPS,
     DistributedMode.HALF_ASYNC: _OF_STEPS,
-    DistributedMode.GEO: ('communicator_thread_pool_size', 'communicator_send_wait_times'),
+    DistributedMode.GEO: ("communicator_thread_pool_size", "communicator_send_wait_times"),
 }
 
 
 def _cpu_num():
-    return str(environment.value('CPU_NUM', 1))
+    return str(environment.value("CPU_NUM", 1))
 
 
 def _setting(name, usual):
     """Returns FLAGS_<name> as a numeral."""
-    found = environment.value('FLAGS_' + name)
+    found = environment.value("FLAGS_" + name)
     if found is None:
         return _cpu_num() if usual is None else usual
     return str(int(found))
@@ -64,10 +69,7 @@ class TrainerRuntimeConfig:
 
     def __init__(self):
         self.mode = None
-        self.runtime_configs = {
-            name: _setting(name, usual)
-            for name, usual in _SETTINGS.items()
-        }
+        self.runtime_configs = {name: _setting(name, usual) for name, usual in _SETTINGS.items()}
 
     def get_communicator_flags(self):
         """Returns the settings that the mode reads.
@@ -83,12 +85,15 @@ class TrainerRuntimeConfig:
         """
         mode = DistributedMode.ASYNC if self.mode is None else self.mode
         if mode not in _READ_IN:
-            raise ValueError('TrainerRuntimeConfig.mode must be one of DistributedMode, not %r' % (mode,))
+            raise ValueError(f"TrainerRuntimeConfig.mode must be one of DistributedMode, not {mode!r}")
         if mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
             for name in (_MERGE, _QUEUE):
                 if str(self.runtime_configs[name]) != _cpu_num():
-                    warnings.warn('%s=%s has no effect if trainers take steps together: it is CPU_NUM=%s' %
-                                  (name, self.runtime_configs[name], _cpu_num()), stacklevel=stack_level())
+                    warnings.warn(
+                        f"{name}={self.runtime_configs[name]} has no effect if trainers take steps together: it is "
+                        f"CPU_NUM={_cpu_num()}",
+                        stacklevel=stack_level(),
+                    )
                     self.runtime_configs[name] = _cpu_num()
         return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
 
@@ -101,7 +106,7 @@ class TrainerRuntimeConfig:
         Returns:
             str: a line for each.
         """
-        return '\n'.join(['TrainerRuntimeConfig'] + ['  %-45s%s' % each for each in configs.items()])
+        return "\n".join(["TrainerRuntimeConfig"] + [f"  {name:<45}{value}" for name, value in configs.items()])
 
     def __repr__(self):
         return self.display(self.get_communicator_flags())
@@ -112,10 +117,10 @@ def _set_fields(config, kind, given):
     if isinstance(given, kind):
         return given
     if not isinstance(given, dict):
-        raise TypeError('a dict or a %s is required, not %r' % (kind.__name__, given))
+        raise TypeError(f"a dict or a {kind.__name__} is required, not {given!r}")
     for name, value in given.items():
         if not hasattr(config, name):
-            raise ValueError("%s doesn't have key: %s" % (kind.__name__, name))
+            raise ValueError(f"{kind.__name__} doesn't have key: {name}")
         setattr(config, name, value)
     return config
 
@@ -132,8 +137,8 @@ class DistributedStrategy:
     """
 
     _MODE = None
-    _PROGRAM = {}        # fields of the program configuration that define this strategy
-    _WAITS = False       # whether the threads of a trainer have common steps
+    _PROGRAM = {}  # fields of the program configuration that define this strategy
+    _WAITS = False  # whether the threads of a trainer have common steps
 
     def __init__(self):
         self._program_config = DistributeTranspilerConfig()
@@ -153,7 +158,7 @@ class DistributedStrategy:
 
     def _require_kind(self):
         if self._MODE is None:
-            raise NotImplementedError('DistributedStrategy is only the base class of strategies; use StrategyFactory')
+            raise NotImplementedError("DistributedStrategy is only the base class of strategies; use StrategyFactory")
 
     def set_debug_opt(self, opt_info):
         """Accepts the debug options of Fluid's trainers; they have no effect.
@@ -224,10 +229,10 @@ class DistributedStrategy:
             known = self._trainer_runtime_config.runtime_configs
             for name, value in config.items():
                 if name not in known:
-                    raise ValueError("TrainerRuntimeConfig doesn't have key: %s" % name)
+                    raise ValueError(f"TrainerRuntimeConfig doesn't have key: {name}")
                 known[name] = value
         else:
-            raise TypeError('a dict or a TrainerRuntimeConfig is required, not %r' % (config,))
+            raise TypeError(f"a dict or a TrainerRuntimeConfig is required, not {config!r}")
         self.check_trainer_runtime_config()
 
     def check_trainer_runtime_config(self):
@@ -322,8 +327,9 @@ class SyncStrategy(DistributedStrategy):
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import SyncStrategy
         assert SyncStrategy().get_program_config().completely_not_async
     """
+
     _MODE = DistributedMode.SYNC
-    _PROGRAM = {'half_async': True, 'completely_not_async': True}
+    _PROGRAM = {"half_async": True, "completely_not_async": True}
     _WAITS = True
 
 
@@ -334,6 +340,7 @@ class AsyncStrategy(DistributedStrategy):
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import AsyncStrategy
         assert AsyncStrategy().get_program_config().runtime_split_send_recv
     """
+
     _MODE = DistributedMode.ASYNC
 
 
@@ -344,8 +351,9 @@ class HalfAsyncStrategy(DistributedStrategy):
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import HalfAsyncStrategy
         assert HalfAsyncStrategy().get_program_config().half_async
     """
+
     _MODE = DistributedMode.HALF_ASYNC
-    _PROGRAM = {'half_async': True}
+    _PROGRAM = {"half_async": True}
     _WAITS = True
 
 
@@ -360,12 +368,13 @@ class GeoStrategy(DistributedStrategy):
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import GeoStrategy
         assert GeoStrategy(5).get_program_config().geo_sgd_need_push_nums == 5
     """
+
     _MODE = DistributedMode.GEO
-    _PROGRAM = {'geo_sgd_mode': True}
+    _PROGRAM = {"geo_sgd_mode": True}
 
     def __init__(self, update_frequency=100):
         super().__init__()
-        self.set_program_config({'geo_sgd_need_push_nums': update_frequency})
+        self.set_program_config({"geo_sgd_need_push_nums": update_frequency})
 
 
 class StrategyFactory:

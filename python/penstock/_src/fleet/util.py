@@ -8,9 +8,9 @@ import numpy
 from penstock._src.executor.executor import global_scope
 from penstock._src.fleet.pserver import fleet
 
-__all__ = ['FleetUtil']
+__all__ = ["FleetUtil"]
 
-_log = logging.getLogger('penstock.fluid.incubate.fleet.utils.fleet_util')
+_log = logging.getLogger("penstock.fluid.incubate.fleet.utils.fleet_util")
 
 
 class FleetUtil:
@@ -28,11 +28,11 @@ class FleetUtil:
         util = FleetUtil('transpiler')
     """
 
-    def __init__(self, mode='pslib'):
-        if mode == 'pslib':
+    def __init__(self, mode="pslib"):
+        if mode == "pslib":
             raise NotImplementedError("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
-        if mode != 'transpiler':
-            raise ValueError("FleetUtil: mode must be 'transpiler' or 'pslib', not %r" % (mode,))
+        if mode != "transpiler":
+            raise ValueError(f"FleetUtil: mode must be 'transpiler' or 'pslib', not {mode!r}")
 
     def rank0_print(self, s):
         """Prints on trainer 0 only.
@@ -62,7 +62,7 @@ class FleetUtil:
         if fleet.worker_index() == 0:
             _log.error(s)
 
-    def set_zero(self, var_name, scope=None, place=None, param_type='int64'):
+    def set_zero(self, var_name, scope=None, place=None, param_type="int64"):
         """Sets a variable to zeros, such as the counts of an AUC.
 
         Args:
@@ -74,8 +74,7 @@ class FleetUtil:
         tensor = (global_scope() if scope is None else scope).var(var_name).get_tensor()
         tensor.set(numpy.zeros(tensor.shape(), param_type), place)
 
-    def print_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3',
-                         print_prefix=''):
+    def print_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3", print_prefix=""):
         """Prints get_global_auc() on trainer 0.
 
         Args:
@@ -84,9 +83,9 @@ class FleetUtil:
             stat_neg (str): the variable of the counts of negative examples.
             print_prefix (str): precedes the value.
         """
-        self.rank0_print('%s global auc = %s' % (print_prefix, self.get_global_auc(scope, stat_pos, stat_neg)))
+        self.rank0_print(f"{print_prefix} global auc = {self.get_global_auc(scope, stat_pos, stat_neg)}")
 
-    def get_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3'):
+    def get_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3"):
         """Computes the AUC over all trainers' examples. All trainers must call it.
 
         Args:
@@ -99,7 +98,7 @@ class FleetUtil:
         """
         scope = global_scope() if scope is None else scope
         if scope.find_var(stat_pos) is None or scope.find_var(stat_neg) is None:
-            self.rank0_print('not found auc bucket')
+            self.rank0_print("not found auc bucket")
             return None
         positive, negative = (self._over_all(scope, name) for name in (stat_pos, stat_neg))
         # From the highest prediction down: each bucket adds a trapezoid under the curve.

@@ -2,7 +2,7 @@
 
 from penstock._src.fleet.mode import Mode
 
-__all__ = ['is_transpiler']
+__all__ = ["is_transpiler"]
 
 BUILD_MODE = Mode.TRANSPILER
 

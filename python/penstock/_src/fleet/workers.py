@@ -9,8 +9,8 @@ from penstock._src.base.call_site import call_site, stack_level
 from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor.process_end import watch_this_thread
 
-_TYPES = {'float32': 'f32', 'float64': 'f64', 'int32': 'i32', 'int64': 'i64'}
-_REDUCTIONS = ('sum', 'min', 'max')
+_TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
+_REDUCTIONS = ("sum", "min", "max")
 
 
 class Workers:
@@ -38,70 +38,76 @@ class Workers:
 
     def _require_addresses(self, function):
         if not self.know_each_other():
-            raise state_error('E-fleet-workers',
-                              'fleet: %s needs the addresses of all %d trainers; the launcher sets '
-                              'PADDLE_TRAINER_ENDPOINTS' % (function, self._count))
+            raise state_error(
+                "E-fleet-workers",
+                f"fleet: {function} needs the addresses of all {self._count} trainers; the launcher sets "
+                "PADDLE_TRAINER_ENDPOINTS",
+            )
 
     def barrier(self):
         """Waits until all trainers have called it. Gives a warning, as in Fluid, if they do not know each other."""
         if not self.know_each_other():
-            warnings.warn('fleet: the trainers do not wait for each other: PADDLE_TRAINER_ENDPOINTS is not set',
-                          stacklevel=stack_level())
+            warnings.warn(
+                "fleet: the trainers do not wait for each other: PADDLE_TRAINER_ENDPOINTS is not set",
+                stacklevel=stack_level(),
+            )
             return
         self._join()
         if self._count > 1:
-            _penstock.arrays_barrier(_label('barrier_worker')).wait()
+            _penstock.arrays_barrier(_label("barrier_worker")).wait()
 
-    def all_reduce(self, values, reduction='sum'):
+    def all_reduce(self, values, reduction="sum"):
         """Returns the elementwise sum, minimum or maximum over all trainers, as a new array."""
         if reduction not in _REDUCTIONS:
-            raise program_error('E-fleet-reduction', 'fleet: mode must be one of %s, not %r' %
-                                (', '.join(_REDUCTIONS), reduction))
-        array = numpy.array(values, order='C')
+            raise program_error(
+                "E-fleet-reduction", f"fleet: mode must be one of {', '.join(_REDUCTIONS)}, not {reduction!r}"
+            )
+        array = numpy.array(values, order="C")
         if array.dtype.name not in _TYPES:
-            array = array.astype('float64' if array.dtype.kind == 'f' else 'int64')
-        self._require_addresses('all_reduce_worker')
+            array = array.astype("float64" if array.dtype.kind == "f" else "int64")
+        self._require_addresses("all_reduce_worker")
         self._join()
         if self._count > 1 and array.size:
-            _penstock.arrays_all_reduce(array, _TYPES[array.dtype.name], reduction, _label('all_reduce_worker'),
-                                        0).wait()
+            _penstock.arrays_all_reduce(
+                array, _TYPES[array.dtype.name], reduction, _label("all_reduce_worker"), 0
+            ).wait()
         return array
 
     def all_gather(self, value):
         """Returns the numbers of all trainers, in their order."""
         kind = float if isinstance(value, (float, numpy.floating)) else int
-        row = numpy.zeros(self._count, 'float64' if kind is float else 'int64')
+        row = numpy.zeros(self._count, "float64" if kind is float else "int64")
         row[self._index] = value
         return [kind(each) for each in self.all_reduce(row)]
 
     def exchange(self, parts):
         """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
-        self._require_addresses('global_shuffle')
+        self._require_addresses("global_shuffle")
         self._join()
         if self._count == 1:
             return list(parts)
-        sizes = numpy.zeros((self._count, self._count), 'int64')
+        sizes = numpy.zeros((self._count, self._count), "int64")
         sizes[self._index] = [len(part) for part in parts]
         sizes = self.all_reduce(sizes)
-        received = [b''] * self._count
+        received = [b""] * self._count
         received[self._index] = parts[self._index]
         for step in range(1, self._count):
             to, source = (self._index + step) % self._count, (self._index - step) % self._count
-            incoming = numpy.empty(sizes[source][self._index], 'uint8')
-            _penstock.arrays_send_recv(numpy.frombuffer(parts[to], 'uint8'), to, incoming, source,
-                                       _label('global_shuffle')).wait()
+            incoming = numpy.empty(sizes[source][self._index], "uint8")
+            _penstock.arrays_send_recv(
+                numpy.frombuffer(parts[to], "uint8"), to, incoming, source, _label("global_shuffle")
+            ).wait()
             received[source] = incoming.tobytes()
         return received
 
 
 def _label(function):
-    return ', '.join(part for part in ('fleet.' + function, call_site()) if part)
+    return ", ".join(part for part in ("fleet." + function, call_site()) if part)
 
 
 def fill(output, values):
     """Writes the values to the caller's array or list, which must have the same length."""
     if len(output) != len(values):
-        raise program_error('E-fleet-output', 'fleet: output has %d elements, but input has %d' %
-                            (len(output), len(values)))
+        raise program_error("E-fleet-output", f"fleet: output has {len(output)} elements, but input has {len(values)}")
     for i, value in enumerate(values):
         output[i] = value

@@ -5,8 +5,19 @@ import numpy
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.arrays import exchange_shapes
 from penstock._src.hvd.compression import Compression
-from penstock._src.hvd.operations import (Adasum, Average, Call, Operation, check_mean, copied, factor_of, keep,
-                                          reduction_of, scale, type_of)
+from penstock._src.hvd.operations import (
+    Adasum,
+    Average,
+    Call,
+    Operation,
+    check_mean,
+    copied,
+    factor_of,
+    keep,
+    reduction_of,
+    scale,
+    type_of,
+)
 from penstock._src.hvd.process_sets import global_process_set
 
 
@@ -14,17 +25,21 @@ def _rows_to(call, array, splits):
     """Returns how many rows each rank receives from this one."""
     ranks, function = len(call.ring.ranks), call.function
     if array.ndim == 0:
-        raise program_error('E-hvd-array', 'hvd.%s cuts along the first axis, but this array has no axes' % function)
+        raise program_error("E-hvd-array", f"hvd.{function} cuts along the first axis, but this array has no axes")
     if splits is None:
         if array.shape[0] % ranks != 0:
-            raise program_error('E-hvd-splits', 'hvd.%s: %d rows cannot be divided evenly among %d ranks; give splits' %
-                                (function, array.shape[0], ranks))
+            raise program_error(
+                "E-hvd-splits",
+                f"hvd.{function}: {array.shape[0]} rows cannot be divided evenly among {ranks} ranks; give splits",
+            )
         return [array.shape[0] // ranks] * ranks
     given = numpy.asarray(splits)
-    if given.shape != (ranks,) or given.dtype.kind not in 'iu' or (given < 0).any() or given.sum() > array.shape[0]:
-        raise program_error('E-hvd-splits', 'hvd.%s: splits is %s; it must have an integer of at least 0 for each of '
-                            'the %d ranks, of which the sum is at most the number of rows, %d' %
-                            (function, given.tolist(), ranks, array.shape[0]))
+    if given.shape != (ranks,) or given.dtype.kind not in "iu" or (given < 0).any() or given.sum() > array.shape[0]:
+        raise program_error(
+            "E-hvd-splits",
+            f"hvd.{function}: splits is {given.tolist()}; it must have an integer of at least 0 for each of the "
+            f"{ranks} ranks, of which the sum is at most the number of rows, {array.shape[0]}",
+        )
     return [int(rows) for rows in given]
 
 
@@ -40,14 +55,14 @@ def _exchange(call, tensor, splits):
     begins, ends = numpy.cumsum([0] + sent), numpy.cumsum([0] + received)
 
     def bytes_of(whole, at, rank):
-        return whole[at[rank]:at[rank + 1]].reshape(-1).view('uint8')
+        return whole[at[rank] : at[rank + 1]].reshape(-1).view("uint8")
 
-    out[ends[me]:ends[me + 1]] = array[begins[me]:begins[me + 1]]
+    out[ends[me] : ends[me + 1]] = array[begins[me] : begins[me + 1]]
     pending = []
     for step in range(1, ranks):
         to, source = (me + step) % ranks, (me - step) % ranks
         pending.append(call.send_recv(bytes_of(array, begins, to), to, bytes_of(out, ends, source), source))
-    return Operation(call, pending, lambda: (out, numpy.array(received, 'int32')))
+    return Operation(call, pending, lambda: (out, numpy.array(received, "int32")))
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
@@ -67,7 +82,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         hvd.init()
         rows, counts = hvd.synchronize(hvd.alltoall_async(np.arange(2. * hvd.size())))
     """
-    return keep(_exchange(Call('alltoall_async', name, process_set), tensor, splits))
+    return keep(_exchange(Call("alltoall_async", name, process_set), tensor, splits))
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
@@ -92,7 +107,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
         hvd.init()
         rows = hvd.alltoall(np.arange(2. * hvd.size()))
     """
-    rows, counts = _exchange(Call('alltoall', name, process_set), tensor, splits).wait()
+    rows, counts = _exchange(Call("alltoall", name, process_set), tensor, splits).wait()
     return rows if splits is None else (rows, counts)
 
 
@@ -100,14 +115,15 @@ def scatter_reduced(call, tensor, op, prescale_factor, postscale_factor):
     """Starts a reducescatter of an array."""
     function, array = call.function, copied(tensor)
     op = reduction_of(function, None, op)
-    before = factor_of(function, 'prescale_factor', prescale_factor)
-    after = factor_of(function, 'postscale_factor', postscale_factor)
+    before = factor_of(function, "prescale_factor", prescale_factor)
+    after = factor_of(function, "postscale_factor", postscale_factor)
     check_mean(function, op, array)
     if op is Adasum:
-        raise program_error('E-hvd-op', 'hvd.%s: op is hvd.Adasum; a reducescatter knows Average, Sum, Min, Max and '
-                            'Product' % function)
+        raise program_error(
+            "E-hvd-op", f"hvd.{function}: op is hvd.Adasum; a reducescatter knows Average, Sum, Min, Max and Product"
+        )
     if array.ndim == 0:
-        raise program_error('E-hvd-array', 'hvd.%s cuts along the first axis, but this array has no axes' % function)
+        raise program_error("E-hvd-array", f"hvd.{function} cuts along the first axis, but this array has no axes")
     scale(array, before)
     # The first ranks get one row more if the rows cannot be divided evenly; the others exchange a row of zeros.
     ranks, me = len(call.ring.ranks), call.ring.position
@@ -127,8 +143,9 @@ def tensor_extents(tensor):
     return numpy.shape(tensor)[1:]
 
 
-def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                        postscale_factor=1.0):
+def reducescatter_async(
+    tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
+):
     """Starts a reducescatter.
 
     Args:
@@ -147,12 +164,19 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
         hvd.init()
         rows = hvd.synchronize(hvd.reducescatter_async(np.ones((4, 2)), op=hvd.Sum))
     """
-    call = Call('reducescatter_async', name, process_set)
+    call = Call("reducescatter_async", name, process_set)
     return keep(scatter_reduced(call, tensor, op, prescale_factor, postscale_factor))
 
 
-def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
-                  prescale_factor=1.0, postscale_factor=1.0):
+def reducescatter(
+    tensor,
+    name=None,
+    compression=Compression.none,
+    op=Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
     """Reduces an array over all ranks, element by element, and returns this rank's part of the rows.
 
     Args:
@@ -177,7 +201,8 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
         hvd.init()
         rows = hvd.reducescatter(np.ones((4, 2)), op=hvd.Sum)
     """
-    call = Call('reducescatter', name, process_set)
+    call = Call("reducescatter", name, process_set)
     exchanged, context = compression.compress(numpy.asarray(tensor))
     return compression.decompress(
-        scatter_reduced(call, exchanged, op, prescale_factor, postscale_factor).wait(), context)
+        scatter_reduced(call, exchanged, op, prescale_factor, postscale_factor).wait(), context
+    )

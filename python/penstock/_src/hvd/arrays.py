@@ -4,11 +4,24 @@ import numpy
 
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.compression import Compression
-from penstock._src.hvd.operations import (TYPES, Adasum, Call, Operation, check_mean, copied, factor_of, keep, kept,
-                                          own, reduction_of, scale, take)
+from penstock._src.hvd.operations import (
+    TYPES,
+    Adasum,
+    Call,
+    Operation,
+    check_mean,
+    copied,
+    factor_of,
+    keep,
+    kept,
+    own,
+    reduction_of,
+    scale,
+    take,
+)
 from penstock._src.hvd.process_sets import global_process_set
 
-_EXTENTS_MAX = 64    # of an array in numpy
+_EXTENTS_MAX = 64  # of an array in numpy
 
 
 def poll(handle):
@@ -30,7 +43,7 @@ def poll(handle):
         hvd.poll(handle)
         hvd.synchronize(handle)
     """
-    return kept('poll', handle).done()
+    return kept("poll", handle).done()
 
 
 def synchronize(handle):
@@ -52,25 +65,26 @@ def synchronize(handle):
         hvd.init()
         total = hvd.synchronize(hvd.allreduce_async(np.ones(2, 'float32'), op=hvd.Sum))
     """
-    return take('synchronize', handle).wait()
+    return take("synchronize", handle).wait()
 
 
 def _reduce(call, array, average, op, prescale_factor, postscale_factor):
     """Starts the reduction of `array` in place."""
     function = call.function
     op = reduction_of(function, average, op)
-    before = factor_of(function, 'prescale_factor', prescale_factor)
-    after = factor_of(function, 'postscale_factor', postscale_factor)
+    before = factor_of(function, "prescale_factor", prescale_factor)
+    after = factor_of(function, "postscale_factor", postscale_factor)
     check_mean(function, op, array)
     if op is Adasum and call.ring.number != 0:
-        raise NotImplementedError('hvd.%s: Adasum works on all ranks of the job only, not on a process set' % function)
+        raise NotImplementedError(f"hvd.{function}: Adasum works on all ranks of the job only, not on a process set")
     scale(array, before)
     pending = call.adasum(array) if op is Adasum else call.all_reduce(array, op)
     return Operation(call, [pending], lambda: scale(array, after))
 
 
-def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                    process_set=global_process_set):
+def allreduce_async(
+    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Starts an allreduce.
 
     Args:
@@ -91,12 +105,13 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
         handle = hvd.allreduce_async(np.ones(2, 'float32'))
         mean = hvd.synchronize(handle)
     """
-    call = Call('allreduce_async', name, process_set)
+    call = Call("allreduce_async", name, process_set)
     return keep(_reduce(call, copied(tensor), average, op, prescale_factor, postscale_factor))
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                     process_set=global_process_set):
+def allreduce_async_(
+    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Starts an allreduce in place. Do not use the array before `synchronize`.
 
     Args:
@@ -117,12 +132,20 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
         array = np.ones(2, 'float32')
         hvd.synchronize(hvd.allreduce_async_(array))
     """
-    call = Call('allreduce_async_', name, process_set)
-    return keep(_reduce(call, own('allreduce_async_', tensor), average, op, prescale_factor, postscale_factor))
+    call = Call("allreduce_async_", name, process_set)
+    return keep(_reduce(call, own("allreduce_async_", tensor), average, op, prescale_factor, postscale_factor))
 
 
-def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-              postscale_factor=1.0, process_set=global_process_set):
+def allreduce(
+    tensor,
+    average=None,
+    name=None,
+    compression=Compression.none,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces an array over all ranks, element by element.
 
     Cost per rank, for S bytes and P ranks: 2 S (P - 1) / P bytes read and written on one host, or sent over TCP; S log2
@@ -153,14 +176,15 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         hvd.init()
         mean = hvd.allreduce(np.full(2, hvd.rank(), 'float32'))
     """
-    call = Call('allreduce', name, process_set)
+    call = Call("allreduce", name, process_set)
     exchanged, context = compression.compress(numpy.asarray(tensor))
     reduced = _reduce(call, copied(exchanged), average, op, prescale_factor, postscale_factor).wait()
     return compression.decompress(reduced, context)
 
 
-def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-               process_set=global_process_set):
+def allreduce_(
+    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Reduces an array over all ranks in its own memory.
 
     Args:
@@ -180,18 +204,19 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
         hvd.init()
         array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
     """
-    call = Call('allreduce_', name, process_set)
-    return _reduce(call, own('allreduce_', tensor), average, op, prescale_factor, postscale_factor).wait()
+    call = Call("allreduce_", name, process_set)
+    return _reduce(call, own("allreduce_", tensor), average, op, prescale_factor, postscale_factor).wait()
 
 
 def gather(call, tensor):
     """Starts the allgather of an array, after an exchange of the shapes."""
     function, array = call.function, copied(tensor)
     if array.ndim == 0:
-        raise program_error('E-hvd-array', 'hvd.%s concatenates along the first axis, but this array has no axes' %
-                            function)
-    shapes = [tuple(row[:array.ndim]) for row in exchange_shapes(call, array)]
-    counts = [int(numpy.prod(shape, dtype='int64')) for shape in shapes]
+        raise program_error(
+            "E-hvd-array", f"hvd.{function} concatenates along the first axis, but this array has no axes"
+        )
+    shapes = [tuple(row[: array.ndim]) for row in exchange_shapes(call, array)]
+    counts = [int(numpy.prod(shape, dtype="int64")) for shape in shapes]
     out = numpy.empty((sum(shape[0] for shape in shapes),) + array.shape[1:], array.dtype)
     return Operation(call, [call.all_gather(array, out, counts)], lambda: out)
 
@@ -202,21 +227,22 @@ def exchange_shapes(call, array, more=()):
     Waits for all ranks. Types and all extents but the first must be equal.
     """
     ranks = call.ring.ranks
-    mine = numpy.full(2 + _EXTENTS_MAX + len(more), 0, 'int64')
-    mine[:2 + array.ndim] = (list(TYPES).index(array.dtype.name), array.ndim) + array.shape
-    mine[2 + _EXTENTS_MAX:] = more
-    everyone = numpy.empty((len(ranks), len(mine)), 'int64')
+    mine = numpy.full(2 + _EXTENTS_MAX + len(more), 0, "int64")
+    mine[: 2 + array.ndim] = (list(TYPES).index(array.dtype.name), array.ndim) + array.shape
+    mine[2 + _EXTENTS_MAX :] = more
+    everyone = numpy.empty((len(ranks), len(mine)), "int64")
     call.all_gather(mine, everyone, [len(mine)] * len(ranks)).wait()
     names, rows = list(TYPES), everyone.tolist()
-    said = [(row[0], row[2:2 + row[1]]) for row in rows]
+    said = [(row[0], row[2 : 2 + row[1]]) for row in rows]
     for rank, (kind, extents) in zip(ranks, said):
         if (kind, extents[1:]) != (said[0][0], said[0][1][1:]) or len(extents) != len(said[0][1]):
             raise program_error(
-                'E-hvd-allgather',
-                'hvd.%s: rank %d gathers %s%s, rank %d %s%s; only the first extents may differ (%s)' %
-                (call.function.replace('_async', ''), ranks[0], names[said[0][0]], said[0][1], rank, names[kind],
-                 extents, call.label))
-    return [extents + row[2 + _EXTENTS_MAX:] for row, (_, extents) in zip(rows, said)]
+                "E-hvd-allgather",
+                f"hvd.{call.function.replace('_async', '')}: rank {ranks[0]} gathers "
+                f"{names[said[0][0]]}{said[0][1]}, rank {rank} {names[kind]}{extents}; only the first extents may "
+                f"differ ({call.label})",
+            )
+    return [extents + row[2 + _EXTENTS_MAX :] for row, (_, extents) in zip(rows, said)]
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
@@ -235,7 +261,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
         hvd.init()
         rows = hvd.synchronize(hvd.allgather_async(np.ones((1, 2))))
     """
-    return keep(gather(Call('allgather_async', name, process_set), tensor))
+    return keep(gather(Call("allgather_async", name, process_set), tensor))
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
@@ -258,7 +284,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
         hvd.init()
         rows = hvd.allgather(np.full((1, 2), hvd.rank()))
     """
-    return gather(Call('allgather', name, process_set), tensor).wait()
+    return gather(Call("allgather", name, process_set), tensor).wait()
 
 
 def _give(call, array, root_rank):
@@ -284,7 +310,7 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
         hvd.init()
         array = hvd.synchronize(hvd.broadcast_async(np.ones(2), root_rank=0))
     """
-    return keep(_give(Call('broadcast_async', name, process_set), copied(tensor), root_rank))
+    return keep(_give(Call("broadcast_async", name, process_set), copied(tensor), root_rank))
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -305,7 +331,7 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
         array = np.ones(2)
         hvd.synchronize(hvd.broadcast_async_(array, root_rank=0))
     """
-    return keep(_give(Call('broadcast_async_', name, process_set), own('broadcast_async_', tensor), root_rank))
+    return keep(_give(Call("broadcast_async_", name, process_set), own("broadcast_async_", tensor), root_rank))
 
 
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
@@ -328,7 +354,7 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
         hvd.init()
         array = hvd.broadcast(np.ones(2), root_rank=0)
     """
-    return _give(Call('broadcast', name, process_set), copied(tensor), root_rank).wait()
+    return _give(Call("broadcast", name, process_set), copied(tensor), root_rank).wait()
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -348,7 +374,7 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
         hvd.init()
         array = hvd.broadcast_(np.ones(2), root_rank=0)
     """
-    return _give(Call('broadcast_', name, process_set), own('broadcast_', tensor), root_rank).wait()
+    return _give(Call("broadcast_", name, process_set), own("broadcast_", tensor), root_rank).wait()
 
 
 def barrier(process_set=global_process_set):
@@ -362,4 +388,4 @@ def barrier(process_set=global_process_set):
         hvd.init()
         hvd.barrier()
     """
-    Call('barrier', None, process_set).barrier().wait()
+    Call("barrier", None, process_set).barrier().wait()

@@ -9,7 +9,7 @@ from penstock._src.ir.types import is_compiled_with_cuda
 
 
 def _uses_mpi():
-    return environment.text('PENSTOCK_COLLECTIVE_BACKEND') == 'mpi'
+    return environment.text("PENSTOCK_COLLECTIVE_BACKEND") == "mpi"
 
 
 def mpi_built():
@@ -55,8 +55,11 @@ def mpi_threads_supported():
             print(error)
     """
     if not mpi_enabled():
-        raise program_error('E-hvd-mpi', 'hvd.mpi_threads_supported: the ranks do not use MPI; '
-                            'PENSTOCK_COLLECTIVE_BACKEND=mpi selects it in a build with MPI')
+        raise program_error(
+            "E-hvd-mpi",
+            "hvd.mpi_threads_supported: the ranks do not use MPI; "
+            "PENSTOCK_COLLECTIVE_BACKEND=mpi selects it in a build with MPI",
+        )
     return False
 
 
@@ -97,7 +100,7 @@ def nccl_built():
         hvd.nccl_built()
     """
     version = ctypes.c_int(0)
-    for name in ('libnccl.so.2', 'libnccl.so'):
+    for name in ("libnccl.so.2", "libnccl.so"):
         try:
             found = ctypes.CDLL(name)
             return version.value if found.ncclGetVersion(ctypes.byref(version)) == 0 else 0

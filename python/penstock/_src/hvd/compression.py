@@ -22,7 +22,7 @@ class _Fp16:
     @staticmethod
     def compress(array):
         array = numpy.asarray(array)
-        return (array.astype('float16'), array.dtype) if array.dtype.kind == 'f' else (array, None)
+        return (array.astype("float16"), array.dtype) if array.dtype.kind == "f" else (array, None)
 
     @staticmethod
     def decompress(array, context):

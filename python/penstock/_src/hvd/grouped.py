@@ -5,8 +5,20 @@ import numpy
 from penstock._src.hvd.alltoall import scatter_reduced
 from penstock._src.hvd.arrays import gather
 from penstock._src.hvd.compression import Compression
-from penstock._src.hvd.operations import (Adasum, Average, Call, Operation, check_mean, copied, factor_of, keep,
-                                          listed, own, reduction_of, scale)
+from penstock._src.hvd.operations import (
+    Adasum,
+    Average,
+    Call,
+    Operation,
+    check_mean,
+    copied,
+    factor_of,
+    keep,
+    listed,
+    own,
+    reduction_of,
+    scale,
+)
 from penstock._src.hvd.process_sets import global_process_set
 
 
@@ -27,37 +39,39 @@ def _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor):
     """Starts the reductions of arrays in place."""
     function = call.function
     op = reduction_of(function, average, op)
-    before = factor_of(function, 'prescale_factor', prescale_factor)
-    after = factor_of(function, 'postscale_factor', postscale_factor)
+    before = factor_of(function, "prescale_factor", prescale_factor)
+    after = factor_of(function, "postscale_factor", postscale_factor)
     if op is Adasum and call.ring.number != 0:
-        raise NotImplementedError('hvd.%s: Adasum works on all ranks of the job only, not on a process set' % function)
+        raise NotImplementedError(f"hvd.{function}: Adasum works on all ranks of the job only, not on a process set")
     for array in arrays:
         check_mean(function, op, array)
         scale(array, before)
-    if op is Adasum:    # the lengths of vectors count, so arrays cannot be joined
+    if op is Adasum:  # the lengths of vectors count, so arrays cannot be joined
         for array in arrays:
             call.adasum(array)
         return Operation(call, [], lambda: [scale(array, after) for array in arrays])
     by_type = {}
     for array in arrays:
         by_type.setdefault(array.dtype.name, []).append(array)
-    joined = [(group, numpy.concatenate([array.reshape(-1) for array in group]))
-              for _, group in sorted(by_type.items())]
+    joined = [
+        (group, numpy.concatenate([array.reshape(-1) for array in group])) for _, group in sorted(by_type.items())
+    ]
     pending = [call.all_reduce(flat, op) for _, flat in joined]
 
     def spread():
         for group, flat in joined:
             at = 0
             for array in group:
-                array[...] = scale(flat[at:at + array.size], after).reshape(array.shape)
+                array[...] = scale(flat[at : at + array.size], after).reshape(array.shape)
                 at += array.size
         return arrays
 
     return Operation(call, pending, spread)
 
 
-def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                            process_set=global_process_set):
+def grouped_allreduce_async(
+    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Starts an allreduce of several arrays.
 
     Args:
@@ -78,13 +92,21 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
         handle = hvd.grouped_allreduce_async([np.ones(2), np.ones(3)])
         two, three = hvd.synchronize(handle)
     """
-    call = Call('grouped_allreduce_async', name, process_set)
+    call = Call("grouped_allreduce_async", name, process_set)
     arrays = [copied(tensor) for tensor in listed(call.function, tensors)]
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
-def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-                      postscale_factor=1.0, process_set=global_process_set):
+def grouped_allreduce(
+    tensors,
+    average=None,
+    name=None,
+    compression=Compression.none,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces several arrays over all ranks; arrays of one type in one operation.
 
     Args:
@@ -108,15 +130,17 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
         hvd.init()
         two, three = hvd.grouped_allreduce([np.ones(2), np.ones(3)], op=hvd.Sum)
     """
-    call = Call('grouped_allreduce', name, process_set)
+    call = Call("grouped_allreduce", name, process_set)
     compressed = [compression.compress(numpy.asarray(tensor)) for tensor in listed(call.function, tensors)]
-    reduced = _reduce_all(call, [copied(array) for array, _ in compressed], average, op, prescale_factor,
-                          postscale_factor).wait()
+    reduced = _reduce_all(
+        call, [copied(array) for array, _ in compressed], average, op, prescale_factor, postscale_factor
+    ).wait()
     return [compression.decompress(array, context) for array, (_, context) in zip(reduced, compressed)]
 
 
-def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                             process_set=global_process_set):
+def grouped_allreduce_async_(
+    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Starts an allreduce of several arrays in place. Do not use the arrays before `synchronize`.
 
     Args:
@@ -137,13 +161,14 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
         arrays = [np.ones(2), np.ones(3)]
         hvd.synchronize(hvd.grouped_allreduce_async_(arrays))
     """
-    call = Call('grouped_allreduce_async_', name, process_set)
+    call = Call("grouped_allreduce_async_", name, process_set)
     arrays = [own(call.function, tensor) for tensor in listed(call.function, tensors)]
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
-def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                       process_set=global_process_set):
+def grouped_allreduce_(
+    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
+):
     """Reduces several arrays over all ranks in their own memory.
 
     Args:
@@ -163,7 +188,7 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
         hvd.init()
         hvd.grouped_allreduce_([np.ones(2), np.ones(3)], op=hvd.Sum)
     """
-    call = Call('grouped_allreduce_', name, process_set)
+    call = Call("grouped_allreduce_", name, process_set)
     arrays = [own(call.function, tensor) for tensor in listed(call.function, tensors)]
     return _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor).wait()
 
@@ -184,7 +209,7 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
         hvd.init()
         rows, more = hvd.synchronize(hvd.grouped_allgather_async([np.ones((1, 2)), np.ones((1, 3))]))
     """
-    call = Call('grouped_allgather_async', name, process_set)
+    call = Call("grouped_allgather_async", name, process_set)
     return keep(_Several([gather(call, tensor) for tensor in listed(call.function, tensors)]))
 
 
@@ -207,12 +232,13 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
         hvd.init()
         rows, more = hvd.grouped_allgather([np.ones((1, 2)), np.ones((1, 3))])
     """
-    call = Call('grouped_allgather', name, process_set)
+    call = Call("grouped_allgather", name, process_set)
     return _Several([gather(call, tensor) for tensor in listed(call.function, tensors)]).wait()
 
 
-def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                                postscale_factor=1.0):
+def grouped_reducescatter_async(
+    tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
+):
     """Starts a reducescatter of several arrays.
 
     Args:
@@ -231,13 +257,26 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
         hvd.init()
         rows, more = hvd.synchronize(hvd.grouped_reducescatter_async([np.ones((4, 2)), np.ones(8)]))
     """
-    call = Call('grouped_reducescatter_async', name, process_set)
-    return keep(_Several([scatter_reduced(call, tensor, op, prescale_factor, postscale_factor)
-                          for tensor in listed(call.function, tensors)]))
+    call = Call("grouped_reducescatter_async", name, process_set)
+    return keep(
+        _Several(
+            [
+                scatter_reduced(call, tensor, op, prescale_factor, postscale_factor)
+                for tensor in listed(call.function, tensors)
+            ]
+        )
+    )
 
 
-def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
-                          prescale_factor=1.0, postscale_factor=1.0):
+def grouped_reducescatter(
+    tensors,
+    name=None,
+    compression=Compression.none,
+    op=Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
     """Reduces several arrays over all ranks and returns this rank's part of the rows of each.
 
     Args:
@@ -260,8 +299,9 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
         hvd.init()
         rows, more = hvd.grouped_reducescatter([np.ones((4, 2)), np.ones(8)], op=hvd.Sum)
     """
-    call = Call('grouped_reducescatter', name, process_set)
+    call = Call("grouped_reducescatter", name, process_set)
     compressed = [compression.compress(numpy.asarray(tensor)) for tensor in listed(call.function, tensors)]
-    operations = _Several([scatter_reduced(call, array, op, prescale_factor, postscale_factor)
-                           for array, _ in compressed])
+    operations = _Several(
+        [scatter_reduced(call, array, op, prescale_factor, postscale_factor) for array, _ in compressed]
+    )
     return [compression.decompress(rows, context) for rows, (_, context) in zip(operations.wait(), compressed)]

@@ -6,7 +6,6 @@ from penstock._src.base.errors import state_error
 
 
 class Job:
-
     def __init__(self, addresses, rank):
         self.addresses = addresses
         self.rank = rank
@@ -16,7 +15,7 @@ class Job:
 
 
 def _host(address):
-    return address.rpartition(':')[0]
+    return address.rpartition(":")[0]
 
 
 _job = None
@@ -46,7 +45,7 @@ def the_job(asked):
     """Returns the job; raises an error that names the function `asked` if there is none."""
     if is_initialized():
         return _job
-    raise state_error('E-hvd-init', 'hvd.%s: this process has not joined a job; call hvd.init() first' % asked)
+    raise state_error("E-hvd-init", f"hvd.{asked}: this process has not joined a job; call hvd.init() first")
 
 
 def rank():
@@ -63,7 +62,7 @@ def rank():
         hvd.init()
         assert hvd.rank() < hvd.size()
     """
-    return the_job('rank').rank
+    return the_job("rank").rank
 
 
 def size():
@@ -80,7 +79,7 @@ def size():
         hvd.init()
         assert hvd.size() >= 1
     """
-    return len(the_job('size').addresses)
+    return len(the_job("size").addresses)
 
 
 def local_rank():
@@ -98,7 +97,7 @@ def local_rank():
         hvd.init()
         assert hvd.local_rank() < hvd.local_size()
     """
-    job = the_job('local_rank')
+    job = the_job("local_rank")
     return job.neighbours.index(job.rank)
 
 
@@ -116,7 +115,7 @@ def local_size():
         hvd.init()
         assert hvd.local_size() <= hvd.size()
     """
-    return len(the_job('local_size').neighbours)
+    return len(the_job("local_size").neighbours)
 
 
 def _hosts(job):
@@ -141,7 +140,7 @@ def cross_rank():
         hvd.init()
         assert hvd.cross_rank() < hvd.cross_size()
     """
-    job = the_job('cross_rank')
+    job = the_job("cross_rank")
     place = job.neighbours.index(job.rank)
     return [ranks for ranks in _hosts(job) if len(ranks) > place].index(job.neighbours)
 
@@ -160,7 +159,7 @@ def cross_size():
         hvd.init()
         assert hvd.cross_size() >= 1
     """
-    job = the_job('cross_size')
+    job = the_job("cross_size")
     place = job.neighbours.index(job.rank)
     return sum(len(ranks) > place for ranks in _hosts(job))
 
@@ -179,4 +178,4 @@ def is_homogeneous():
         hvd.init()
         hvd.is_homogeneous()
     """
-    return len({len(ranks) for ranks in _hosts(the_job('is_homogeneous'))}) == 1
+    return len({len(ranks) for ranks in _hosts(the_job("is_homogeneous"))}) == 1

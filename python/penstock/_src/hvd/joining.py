@@ -21,8 +21,15 @@ from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd.job import the_job
 
 _LOOK_EVERY_S = 0.2
-_DTYPES = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'i8': 'int8', 'u8': 'uint8', 'i32': 'int32',
-           'i64': 'int64'}
+_DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "u8": "uint8",
+    "i32": "int32",
+    "i64": "int64",
+}
 
 
 class _Begun:
@@ -30,7 +37,7 @@ class _Begun:
 
     def __init__(self, number, what):
         self.number, self.what = number, what
-        self.pending = None    # a weak reference, so that the arrays of an operation that has ended are freed
+        self.pending = None  # a weak reference, so that the arrays of an operation that has ended are freed
         self.ended = False
 
     def done(self):
@@ -45,9 +52,9 @@ class _Ranks:
 
     def __init__(self, process, rank=0, size=1):
         self.process, self.rank, self.size = process, rank, size
-        self.lock = threading.RLock()    # held while an operation gets its number and starts
-        self.count = 0                   # operations begun
-        self.round = 0                   # how often all ranks have joined
+        self.lock = threading.RLock()  # held while an operation gets its number and starts
+        self.count = 0  # operations begun
+        self.round = 0  # how often all ranks have joined
         self.others_joined = False
         self.begun = collections.deque()
         self.stop = threading.Event()
@@ -57,11 +64,11 @@ _ranks = _Ranks(None)
 
 
 def _key(round_, number):
-    return 'hvd/%d/operation/%d' % (round_, number)
+    return f"hvd/{round_}/operation/{number}"
 
 
 def _joined_counter(round_):
-    return 'hvd/%d/joined' % round_
+    return f"hvd/{round_}/joined"
 
 
 def open_job(rank, size):
@@ -69,7 +76,7 @@ def open_job(rank, size):
     global _ranks
     _ranks = _Ranks(os.getpid(), rank, size)
     if size > 1:
-        threading.Thread(target=_look_for_joins, args=(_ranks,), name='penstock.hvd', daemon=True).start()
+        threading.Thread(target=_look_for_joins, args=(_ranks,), name="penstock.hvd", daemon=True).start()
 
 
 def close_job():
@@ -80,8 +87,8 @@ def close_job():
     ranks.stop.set()
     if ranks.size > 1:
         try:
-            _say(ranks, {'kind': 'left', 'rank': ranks.rank})
-        except (RuntimeError, ConnectionError):    # the job is over
+            _say(ranks, {"kind": "left", "rank": ranks.rank})
+        except (RuntimeError, ConnectionError):  # the job is over
             pass
 
 
@@ -150,7 +157,7 @@ def _look_for_joins(ranks):
                 _refuse_program(ranks, running[0][2])
                 return
             last_running = running
-        except (RuntimeError, ConnectionError):    # the job is over; whoever waits for an operation gets the error
+        except (RuntimeError, ConnectionError):  # the job is over; whoever waits for an operation gets the error
             return
 
 
@@ -167,11 +174,12 @@ def _tell_all(ranks):
 
 
 def _refuse_program(ranks, text):
-    message = ('hvd.join: a rank has joined while rank %d runs a program (%s); only allreduce of arrays goes on '
-               "without it: give all ranks the same number of batches, or use Executor.batches with on_uneven='join'" %
-               (ranks.rank, text))
-    _say(ranks, {'kind': 'refused', 'why': message})
-    _penstock.arrays_end('E-hvd-join', message)
+    message = (
+        f"hvd.join: a rank has joined while rank {ranks.rank} runs a program ({text}); only allreduce of arrays goes "
+        "on without it: give all ranks the same number of batches, or use Executor.batches with on_uneven='join'"
+    )
+    _say(ranks, {"kind": "refused", "why": message})
+    _penstock.arrays_end("E-hvd-join", message)
 
 
 def join(device=-1):
@@ -198,29 +206,28 @@ def join(device=-1):
             hvd.allreduce(np.ones(2, 'float32'))
         last = hvd.join()
     """
-    job = the_job('join')
+    job = the_job("join")
     watch_this_thread()
     if len(job.addresses) == 1:
         return 0
     with _ranks.lock:
         number, round_ = _ranks.count, _ranks.round
     if _penstock.ranks_count(_joined_counter(round_), 1) == len(job.addresses):
-        _penstock.ranks_tell(_key(round_, number), json.dumps({'kind': 'end', 'last': job.rank}))
+        _penstock.ranks_tell(_key(round_, number), json.dumps({"kind": "end", "last": job.rank}))
     while True:
         what = json.loads(_ask(_key(round_, number)))
-        if what['kind'] == 'end':
+        if what["kind"] == "end":
             break
-        if what['kind'] == 'refused':
-            raise program_error('E-hvd-join', what['why'])
-        if what['kind'] == 'left':
-            raise program_error('E-hvd-join', 'hvd.join: rank %d has left the job without a call of join' %
-                                what['rank'])
+        if what["kind"] == "refused":
+            raise program_error("E-hvd-join", what["why"])
+        if what["kind"] == "left":
+            raise program_error("E-hvd-join", f"hvd.join: rank {what['rank']} has left the job without a call of join")
         _take_part(what, job.rank)
         number += 1
     with _ranks.lock:
         _ranks.count, _ranks.round, _ranks.others_joined = number, round_ + 1, False
         _ranks.begun.clear()
-    return what['last']
+    return what["last"]
 
 
 def _ask(key):
@@ -228,34 +235,36 @@ def _ask(key):
         try:
             return _penstock.ranks_ask(key)
         except _penstock.PeerError as error:
-            if error.id != 'E-rendezvous-timeout':    # the others may take long
+            if error.id != "E-rendezvous-timeout":  # the others may take long
                 raise
 
 
 def _neutral(how, dtype):
-    if how == 'product':
+    if how == "product":
         return 1
-    if how not in ('min', 'max'):
+    if how not in ("min", "max"):
         return 0
-    if dtype.kind == 'f':
-        return numpy.inf if how == 'min' else -numpy.inf
-    return numpy.iinfo(dtype).max if how == 'min' else numpy.iinfo(dtype).min
+    if dtype.kind == "f":
+        return numpy.inf if how == "min" else -numpy.inf
+    return numpy.iinfo(dtype).max if how == "min" else numpy.iinfo(dtype).min
 
 
 def _take_part(what, rank):
     """Runs an operation of the other ranks with neutral elements."""
-    kind, label, tag = what['kind'], what['label'], what['tag']
-    if kind == 'barrier':
+    kind, label, tag = what["kind"], what["label"], what["tag"]
+    if kind == "barrier":
         _penstock.arrays_barrier(label).wait()
         return
-    if kind not in ('all_reduce', 'adasum'):
-        message = ('hvd.join: rank %d has joined, but another rank starts %s, which needs the data of all ranks; only '
-                   'allreduce goes on without a rank' % (rank, label))
-        _penstock.arrays_end('E-hvd-join', message)
-        raise program_error('E-hvd-join', message)
-    dtype = numpy.dtype(_DTYPES[what['type']])
-    array = numpy.full(what['count'], _neutral(what.get('how'), dtype), dtype)
-    if kind == 'adasum':
-        _penstock.arrays_adasum(array, what['type'], label, tag)
+    if kind not in ("all_reduce", "adasum"):
+        message = (
+            f"hvd.join: rank {rank} has joined, but another rank starts {label}, which needs the data of all ranks; "
+            "only allreduce goes on without a rank"
+        )
+        _penstock.arrays_end("E-hvd-join", message)
+        raise program_error("E-hvd-join", message)
+    dtype = numpy.dtype(_DTYPES[what["type"]])
+    array = numpy.full(what["count"], _neutral(what.get("how"), dtype), dtype)
+    if kind == "adasum":
+        _penstock.arrays_adasum(array, what["type"], label, tag)
     else:
-        _penstock.arrays_all_reduce(array, what['type'], what['how'], label, tag).wait()
+        _penstock.arrays_all_reduce(array, what["type"], what["how"], label, tag).wait()

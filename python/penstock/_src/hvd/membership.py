@@ -4,7 +4,8 @@ import threading
 
 from penstock import _penstock
 from penstock._src.executor.process_end import watch_this_thread
-from penstock._src.hvd import joining, process_sets as _process_sets
+from penstock._src.hvd import joining
+from penstock._src.hvd import process_sets as _process_sets
 from penstock._src.hvd.job import Job, is_initialized, set_job, size
 
 _lock = threading.Lock()
@@ -37,14 +38,16 @@ def init(comm=None, process_sets=None):
         if is_initialized():
             return
         if comm:
-            raise NotImplementedError('hvd.init: comm=%r is not supported: the launcher decides which processes are '
-                                      'ranks; give process_sets for operations of some ranks' % (comm,))
-        addresses, rank = _penstock.job_of_environment() or (['localhost:0'], 0)
+            raise NotImplementedError(
+                f"hvd.init: comm={comm!r} is not supported: the launcher decides which processes are "
+                "ranks; give process_sets for operations of some ranks"
+            )
+        addresses, rank = _penstock.job_of_environment() or (["localhost:0"], 0)
         _penstock.arrays_join(addresses if len(addresses) > 1 else [], rank)
         set_job(Job(addresses, rank))
         joining.open_job(rank, len(addresses))
         _process_sets.global_process_set.ranks = list(range(len(addresses)))
-    for process_set in process_sets if process_sets and process_sets != 'dynamic' else ():
+    for process_set in process_sets if process_sets and process_sets != "dynamic" else ():
         _process_sets.add_process_set(process_set)
 
 

@@ -16,15 +16,15 @@ from penstock._src.base.errors import program_error
 from penstock._src.hvd.operations import Call
 from penstock._src.hvd.process_sets import global_process_set
 
-_SEQUENCES = {list: b'l', tuple: b't', set: b's', frozenset: b'z', collections.deque: b'q'}
-_MAPPINGS = {dict: b'd', collections.OrderedDict: b'o', argparse.Namespace: b'n', types.SimpleNamespace: b'p'}
+_SEQUENCES = {list: b"l", tuple: b"t", set: b"s", frozenset: b"z", collections.deque: b"q"}
+_MAPPINGS = {dict: b"d", collections.OrderedDict: b"o", argparse.Namespace: b"n", types.SimpleNamespace: b"p"}
 _SEQUENCE_OF = {letter: kind for kind, letter in _SEQUENCES.items()}
 _MAPPING_OF = {letter: kind for kind, letter in _MAPPINGS.items()}
 _DEPTH_MAX = 200
 
 
 def _count(out, letter, number):
-    out.write(letter + struct.pack('<q', number))
+    out.write(letter + struct.pack("<q", number))
 
 
 def _blob(out, letter, data):
@@ -39,24 +39,24 @@ class _Unsupported(Exception):
 def _write(out, value, depth=0):
     """Appends a value; raises _Unsupported with the type that cannot be sent."""
     if depth > _DEPTH_MAX:
-        raise _Unsupported('values nested more than %d deep' % _DEPTH_MAX)
+        raise _Unsupported(f"values nested more than {_DEPTH_MAX} deep")
     kind = type(value)
     if value is None or kind is bool:
-        out.write({None: b'N', True: b'T', False: b'F'}[value])
+        out.write({None: b"N", True: b"T", False: b"F"}[value])
     elif kind is int:
-        _blob(out, b'i', str(value).encode() if abs(value) < 10**4000 else _refused_int())
+        _blob(out, b"i", str(value).encode() if abs(value) < 10**4000 else _refused_int())
     elif kind is float:
-        out.write(b'f' + struct.pack('<d', value))
+        out.write(b"f" + struct.pack("<d", value))
     elif kind is complex:
-        out.write(b'c' + struct.pack('<dd', value.real, value.imag))
+        out.write(b"c" + struct.pack("<dd", value.real, value.imag))
     elif kind is str:
-        _blob(out, b'u', value.encode('utf-8', 'surrogatepass'))
+        _blob(out, b"u", value.encode("utf-8", "surrogatepass"))
     elif kind in (bytes, bytearray):
-        _blob(out, b'b' if kind is bytes else b'y', bytes(value))
+        _blob(out, b"b" if kind is bytes else b"y", bytes(value))
     elif kind is numpy.ndarray or isinstance(value, numpy.generic):
         _write_array(out, value)
     elif isinstance(value, numpy.dtype) and not value.hasobject:
-        _blob(out, b'D', value.str.encode())
+        _blob(out, b"D", value.str.encode())
     elif kind in _SEQUENCES:
         _count(out, _SEQUENCES[kind], len(value))
         for each in value:
@@ -68,53 +68,58 @@ def _write(out, value, depth=0):
             _write(out, key, depth + 1)
             _write(out, each, depth + 1)
     else:
-        raise _Unsupported('a %s.%s' % (kind.__module__, kind.__qualname__))
+        raise _Unsupported(f"a {kind.__module__}.{kind.__qualname__}")
 
 
 def _refused_int():
-    raise _Unsupported('an int of more than 4000 digits')
+    raise _Unsupported("an int of more than 4000 digits")
 
 
 def _write_array(out, value):
     array = numpy.asarray(value)
     if array.dtype.hasobject or array.dtype.fields is not None:
-        raise _Unsupported('an array of %s' % array.dtype)
-    _blob(out, b'a' if isinstance(value, numpy.ndarray) else b'g', array.dtype.str.encode())
-    _count(out, b'', array.ndim)
+        raise _Unsupported(f"an array of {array.dtype}")
+    _blob(out, b"a" if isinstance(value, numpy.ndarray) else b"g", array.dtype.str.encode())
+    _count(out, b"", array.ndim)
     for extent in array.shape:
-        _count(out, b'', extent)
+        _count(out, b"", extent)
     out.write(numpy.ascontiguousarray(array).tobytes())
 
 
 def _number(data):
-    return struct.unpack('<q', data.read(8))[0]
+    return struct.unpack("<q", data.read(8))[0]
 
 
 def _read(data):
     letter = data.read(1)
-    if letter in (b'N', b'T', b'F'):
-        return {b'N': None, b'T': True, b'F': False}[letter]
-    if letter == b'f':
-        return struct.unpack('<d', data.read(8))[0]
-    if letter == b'c':
-        return complex(*struct.unpack('<dd', data.read(16)))
+    if letter in (b"N", b"T", b"F"):
+        return {b"N": None, b"T": True, b"F": False}[letter]
+    if letter == b"f":
+        return struct.unpack("<d", data.read(8))[0]
+    if letter == b"c":
+        return complex(*struct.unpack("<dd", data.read(16)))
     if letter in _SEQUENCE_OF:
         return _SEQUENCE_OF[letter](_read(data) for _ in range(_number(data)))
     if letter in _MAPPING_OF:
         kind, pairs = _MAPPING_OF[letter], [(_read(data), _read(data)) for _ in range(_number(data))]
         return kind(pairs) if issubclass(kind, dict) else kind(**dict(pairs))
     text = data.read(_number(data))
-    if letter in (b'a', b'g'):
+    if letter in (b"a", b"g"):
         return _read_array(data, numpy.dtype(text.decode()), letter)
-    return {b'i': lambda: int(text), b'u': lambda: text.decode('utf-8', 'surrogatepass'), b'b': lambda: text,
-            b'y': lambda: bytearray(text), b'D': lambda: numpy.dtype(text.decode())}[letter]()
+    return {
+        b"i": lambda: int(text),
+        b"u": lambda: text.decode("utf-8", "surrogatepass"),
+        b"b": lambda: text,
+        b"y": lambda: bytearray(text),
+        b"D": lambda: numpy.dtype(text.decode()),
+    }[letter]()
 
 
 def _read_array(data, dtype, letter):
     shape = tuple(_number(data) for _ in range(_number(data)))
-    array = numpy.frombuffer(data.read(dtype.itemsize * int(numpy.prod(shape, dtype='int64'))), dtype)
+    array = numpy.frombuffer(data.read(dtype.itemsize * int(numpy.prod(shape, dtype="int64"))), dtype)
     array = array.reshape(shape).copy()
-    return array if letter == b'a' else array[()]
+    return array if letter == b"a" else array[()]
 
 
 def _encoded(value):
@@ -123,14 +128,16 @@ def _encoded(value):
     try:
         _write(out, value)
     except _Unsupported as error:
-        return b'', str(error)
-    return out.getvalue(), ''
+        return b"", str(error)
+    return out.getvalue(), ""
 
 
 def _refused(function, rank, what):
-    return program_error('E-hvd-object', 'hvd.%s: rank %d gives %s; ranks exchange None, bool, int, float, complex, '
-                         'str, bytes, lists, tuples, sets, dicts, namespaces and NumPy arrays of these' %
-                         (function, rank, what))
+    return program_error(
+        "E-hvd-object",
+        f"hvd.{function}: rank {rank} gives {what}; ranks exchange None, bool, int, float, complex, str, bytes, "
+        "lists, tuples, sets, dicts, namespaces and NumPy arrays of these",
+    )
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
@@ -154,13 +161,13 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
         hvd.init()
         epoch = hvd.broadcast_object({'epoch': 3}, root_rank=0)['epoch']
     """
-    call = Call('broadcast_object', name, process_set)
+    call = Call("broadcast_object", name, process_set)
     root = call.ring.position_of(call.function, root_rank)
     mine = call.ring.position == root
-    data, wrong = _encoded(obj) if mine else (b'', '')
-    size = numpy.array([-len(wrong.encode()) if wrong else len(data)], 'int64')
+    data, wrong = _encoded(obj) if mine else (b"", "")
+    size = numpy.array([-len(wrong.encode()) if wrong else len(data)], "int64")
     call.broadcast(size, root).wait()
-    content = numpy.frombuffer(bytearray(wrong.encode() or data) if mine else bytearray(abs(int(size[0]))), 'uint8')
+    content = numpy.frombuffer(bytearray(wrong.encode() or data) if mine else bytearray(abs(int(size[0]))), "uint8")
     call.broadcast(content, root).wait()
     if size[0] < 0:
         raise _refused(call.function, int(root_rank), content.tobytes().decode())
@@ -186,17 +193,17 @@ def allgather_object(obj, name=None, process_set=global_process_set):
         hvd.init()
         names = hvd.allgather_object('rank %d' % hvd.rank())
     """
-    call = Call('allgather_object', name, process_set)
+    call = Call("allgather_object", name, process_set)
     data, wrong = _encoded(obj)
     ranks = call.ring.ranks
-    sizes = numpy.empty(2 * len(ranks), 'int64')
-    mine = numpy.frombuffer(wrong.encode() or data, 'uint8')
-    call.all_gather(numpy.array([bool(wrong), len(mine)], 'int64'), sizes, [2] * len(ranks)).wait()
+    sizes = numpy.empty(2 * len(ranks), "int64")
+    mine = numpy.frombuffer(wrong.encode() or data, "uint8")
+    call.all_gather(numpy.array([bool(wrong), len(mine)], "int64"), sizes, [2] * len(ranks)).wait()
     counts = [int(count) for count in sizes[1::2]]
-    content = numpy.empty(sum(counts), 'uint8')
+    content = numpy.empty(sum(counts), "uint8")
     call.all_gather(mine, content, counts).wait()
     ends = numpy.cumsum([0] + counts)
-    parts = [content[ends[i]:ends[i + 1]].tobytes() for i in range(len(ranks))]
+    parts = [content[ends[i] : ends[i + 1]].tobytes() for i in range(len(ranks))]
     for rank, refused, part in zip(ranks, sizes[::2], parts):
         if refused:
             raise _refused(call.function, rank, part.decode())

@@ -15,23 +15,30 @@ from penstock._src.hvd import joining, timeline
 from penstock._src.hvd.process_sets import ring_of
 
 # The types that ranks exchange, by numpy's name; bools cannot be reduced.
-TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
-         'int64': 'i64', 'bool': 'bool'}
-_BY_DTYPE = {numpy.dtype(name): kind for name, kind in TYPES.items()}    # dtype.name takes microseconds
+TYPES = {
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "int8": "i8",
+    "uint8": "u8",
+    "int32": "i32",
+    "int64": "i64",
+    "bool": "bool",
+}
+_BY_DTYPE = {numpy.dtype(name): kind for name, kind in TYPES.items()}  # dtype.name takes microseconds
 
 
 class Reduction:
-
     def __init__(self, name):
         self.name = name
 
     def __repr__(self):
-        return 'hvd.%s' % self.name
+        return f"hvd.{self.name}"
 
 
-Average, Sum, Adasum = Reduction('Average'), Reduction('Sum'), Reduction('Adasum')
-Min, Max, Product = Reduction('Min'), Reduction('Max'), Reduction('Product')
-_NAMES = {Average: 'mean', Sum: 'sum', Min: 'min', Max: 'max', Product: 'product'}
+Average, Sum, Adasum = Reduction("Average"), Reduction("Sum"), Reduction("Adasum")
+Min, Max, Product = Reduction("Min"), Reduction("Max"), Reduction("Product")
+_NAMES = {Average: "mean", Sum: "sum", Min: "min", Max: "max", Product: "product"}
 
 
 class Call:
@@ -40,13 +47,13 @@ class Call:
     def __init__(self, function, name=None, process_set=None):
         watch_this_thread()
         if name is not None and not isinstance(name, str):
-            raise TypeError('hvd.%s: name must be a str, not %s' % (function, type(name).__name__))
+            raise TypeError(f"hvd.{function}: name must be a str, not {type(name).__name__}")
         self.function = function
         self.ring = ring_of(function, process_set)
-        self.name = name or 'hvd.%s' % function
-        self.label = ', '.join(part for part in (self.name, call_site()) if part)
+        self.name = name or f"hvd.{function}"
+        self.label = ", ".join(part for part in (self.name, call_site()) if part)
         # Names must be equal on all ranks.
-        self.tag = zlib.crc32(name.encode('utf-8', 'surrogateescape')) if name else 0
+        self.tag = zlib.crc32(name.encode("utf-8", "surrogateescape")) if name else 0
 
     def _start(self, kind, start, **more):
         if self.ring.number != 0:
@@ -57,37 +64,52 @@ class Call:
         """Starts the reduction of `array` in place."""
         kind = type_of(self.function, array, reduced=True)
         how = _NAMES[reduction]
-        return self._start('all_reduce', lambda: _penstock.arrays_all_reduce(
-            array, kind, how, self.label, self.tag, self.ring.number), type=kind, count=array.size, how=how)
+        return self._start(
+            "all_reduce",
+            lambda: _penstock.arrays_all_reduce(array, kind, how, self.label, self.tag, self.ring.number),
+            type=kind,
+            count=array.size,
+            how=how,
+        )
 
     def adasum(self, array):
         """Replaces `array` by its Adasum; returns None when that is done."""
         kind = type_of(self.function, array, reduced=True)
-        return joining.run(dict(kind='adasum', label=self.label, tag=self.tag, type=kind, count=array.size),
-                           lambda: _penstock.arrays_adasum(array, kind, self.label, self.tag))
+        return joining.run(
+            dict(kind="adasum", label=self.label, tag=self.tag, type=kind, count=array.size),
+            lambda: _penstock.arrays_adasum(array, kind, self.label, self.tag),
+        )
 
     def all_gather(self, array, out, counts):
         kind = type_of(self.function, array)
-        return self._start('all_gather', lambda: _penstock.arrays_all_gather(
-            array, out, kind, counts, self.label, self.tag, self.ring.number))
+        return self._start(
+            "all_gather",
+            lambda: _penstock.arrays_all_gather(array, out, kind, counts, self.label, self.tag, self.ring.number),
+        )
 
     def reduce_scatter(self, array, out, reduction):
         kind = type_of(self.function, array, reduced=True)
-        return self._start('reduce_scatter', lambda: _penstock.arrays_reduce_scatter(
-            array, out, kind, _NAMES[reduction], self.label, self.tag, self.ring.number))
+        return self._start(
+            "reduce_scatter",
+            lambda: _penstock.arrays_reduce_scatter(
+                array, out, kind, _NAMES[reduction], self.label, self.tag, self.ring.number
+            ),
+        )
 
     def broadcast(self, array, root):
         """Starts the broadcast of `array` in place; `root` is a position in the ring."""
         kind = type_of(self.function, array)
-        return self._start('broadcast', lambda: _penstock.arrays_broadcast(
-            array, kind, root, self.label, self.tag, self.ring.number))
+        return self._start(
+            "broadcast", lambda: _penstock.arrays_broadcast(array, kind, root, self.label, self.tag, self.ring.number)
+        )
 
     def send_recv(self, out, to, array, source):
-        return self._start('send_recv', lambda: _penstock.arrays_send_recv(
-            out, to, array, source, self.label, self.ring.number))
+        return self._start(
+            "send_recv", lambda: _penstock.arrays_send_recv(out, to, array, source, self.label, self.ring.number)
+        )
 
     def barrier(self):
-        return self._start('barrier', lambda: _penstock.arrays_barrier(self.label, self.ring.number))
+        return self._start("barrier", lambda: _penstock.arrays_barrier(self.label, self.ring.number))
 
 
 class Operation:
@@ -109,7 +131,7 @@ class Operation:
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
-_operations = {}    # by handle
+_operations = {}  # by handle
 
 
 def keep(operation):
@@ -138,63 +160,73 @@ def take(function, handle):
 
 
 def _unknown(function, handle):
-    return program_error('E-hvd-handle', 'hvd.%s: no operation has the handle %r; each is synchronized once' %
-                         (function, handle))
+    return program_error(
+        "E-hvd-handle", f"hvd.{function}: no operation has the handle {handle!r}; each is synchronized once"
+    )
 
 
 def type_of(function, array, reduced=False):
     """Returns the name of the array's element type in C++."""
     kind = _BY_DTYPE.get(array.dtype)
-    if kind is not None and not (reduced and kind == 'bool'):
+    if kind is not None and not (reduced and kind == "bool"):
         return kind
-    raise program_error('E-hvd-array', 'hvd.%s: ranks do not %s elements of %s; use %s' %
-                        (function, 'reduce' if reduced else 'exchange', array.dtype.name,
-                         ', '.join(each for each in TYPES if not (reduced and each == 'bool'))))
+    raise program_error(
+        "E-hvd-array",
+        f"hvd.{function}: ranks do not {'reduce' if reduced else 'exchange'} elements of {array.dtype.name}; use "
+        f"{', '.join(each for each in TYPES if not (reduced and each == 'bool'))}",
+    )
 
 
 def copied(array):
     """Returns a C-contiguous copy with native bytes."""
     array = numpy.asarray(array)
-    native = array.dtype if array.dtype.isnative else array.dtype.newbyteorder('=')
-    return numpy.array(array, dtype=native, order='C')
+    native = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+    return numpy.array(array, dtype=native, order="C")
 
 
 def own(function, array):
     """Returns the array; raises if other ranks cannot write its memory."""
     if not isinstance(array, numpy.ndarray):
-        raise TypeError('hvd.%s changes its argument, a numpy array, not %s' % (function, type(array).__name__))
+        raise TypeError(f"hvd.{function} changes its argument, a numpy array, not {type(array).__name__}")
     if array.flags.c_contiguous and array.flags.writeable and array.flags.aligned and array.dtype.isnative:
         return array
-    raise program_error('E-hvd-array', 'hvd.%s: an array that is changed in place must be C-contiguous, aligned, '
-                        'writeable and of native bytes; use hvd.%s' % (function, function.rstrip('_')))
+    raise program_error(
+        "E-hvd-array",
+        f"hvd.{function}: an array that is changed in place must be C-contiguous, aligned, writeable and of native "
+        f"bytes; use hvd.{function.rstrip('_')}",
+    )
 
 
 def listed(function, tensors):
     """Returns the arrays of a grouped operation as a list."""
     if isinstance(tensors, (list, tuple)) and tensors:
         return list(tensors)
-    raise program_error('E-hvd-array', 'hvd.%s takes a list of at least one array, not %s' %
-                        (function, 'an empty one' if isinstance(tensors, (list, tuple)) else type(tensors).__name__))
+    raise program_error(
+        "E-hvd-array",
+        f"hvd.{function} takes a list of at least one array, not "
+        f"{('an empty one' if isinstance(tensors, (list, tuple)) else type(tensors).__name__)}",
+    )
 
 
 def reduction_of(function, average, op):
     """Returns the Reduction that a caller's average and op name."""
     if average is not None and op is not None:
-        raise program_error('E-hvd-op', 'hvd.%s: average=%r and op=%r were both given; give op' %
-                            (function, average, op))
+        raise program_error("E-hvd-op", f"hvd.{function}: average={average!r} and op={op!r} were both given; give op")
     if average is not None:
         return Average if average else Sum
     op = Average if op is None else op
     if not isinstance(op, Reduction):
-        raise program_error('E-hvd-op', 'hvd.%s: op is %r; it must be hvd.Average, Sum, Adasum, Min, Max or Product' %
-                            (function, op))
+        raise program_error(
+            "E-hvd-op", f"hvd.{function}: op is {op!r}; it must be hvd.Average, Sum, Adasum, Min, Max or Product"
+        )
     return op
 
 
 def check_mean(function, op, array):
-    if op is Average and array.dtype.kind in 'iu' and array.dtype in _BY_DTYPE:    # others have no sum either
-        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s may not be one of them; use op=hvd.Sum' %
-                            (function, array.dtype.name))
+    if op is Average and array.dtype.kind in "iu" and array.dtype in _BY_DTYPE:  # others have no sum either
+        raise program_error(
+            "E-hvd-op", f"hvd.{function}: the mean of {array.dtype.name} may not be one of them; use op=hvd.Sum"
+        )
 
 
 def factor_of(function, name, value):
@@ -203,11 +235,11 @@ def factor_of(function, name, value):
         return value
     if isinstance(value, (int, float, numpy.integer, numpy.floating)) and not isinstance(value, bool):
         return float(value)
-    raise program_error('E-hvd-op', 'hvd.%s: %s is %r; it must be a number' % (function, name, value))
+    raise program_error("E-hvd-op", f"hvd.{function}: {name} is {value!r}; it must be a number")
 
 
 def scale(array, factor):
     """Multiplies the array by a factor, in its memory. Integers are truncated, as in Horovod."""
     if factor != 1.0:
-        numpy.multiply(array, factor, out=array, casting='unsafe')
+        numpy.multiply(array, factor, out=array, casting="unsafe")
     return array

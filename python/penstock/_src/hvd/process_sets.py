@@ -16,15 +16,15 @@ class Ring:
 
     def __init__(self, number, ranks, position):
         self.number = number
-        self.ranks = ranks          # of the job, in the order of the ring
-        self.position = position    # of this process in `ranks`
+        self.ranks = ranks  # of the job, in the order of the ring
+        self.position = position  # of this process in `ranks`
 
     def position_of(self, function, root_rank):
         """Returns the position of a rank of the job in this ring."""
         if not isinstance(root_rank, bool) and isinstance(root_rank, (int, numpy.integer)) and root_rank in self.ranks:
             return self.ranks.index(root_rank)
-        right = 'from 0 to %d' % (len(self.ranks) - 1) if self.number == 0 else 'one of the ranks %s' % self.ranks
-        raise program_error('E-hvd-root', 'hvd.%s: root_rank is %r; it must be %s' % (function, root_rank, right))
+        right = f"from 0 to {len(self.ranks) - 1}" if self.number == 0 else f"one of the ranks {self.ranks}"
+        raise program_error("E-hvd-root", f"hvd.{function}: root_rank is {root_rank!r}; it must be {right}")
 
 
 class ProcessSet:
@@ -52,11 +52,11 @@ class ProcessSet:
     mpi_comm = None
 
     def __init__(self, ranks_or_comm):
-        if isinstance(ranks_or_comm, (str, bytes)) or not hasattr(ranks_or_comm, '__iter__'):
-            raise _wrong('ProcessSet', 'it takes a list of ranks, not %s' % type(ranks_or_comm).__name__)
+        if isinstance(ranks_or_comm, (str, bytes)) or not hasattr(ranks_or_comm, "__iter__"):
+            raise _wrong("ProcessSet", f"it takes a list of ranks, not {type(ranks_or_comm).__name__}")
         ranks = list(ranks_or_comm)
         if any(isinstance(rank, bool) or not isinstance(rank, (int, numpy.integer)) for rank in ranks):
-            raise _wrong('ProcessSet', 'a rank is an integer, but the list is %r' % (ranks,))
+            raise _wrong("ProcessSet", f"a rank is an integer, but the list is {ranks!r}")
         self.ranks = sorted(int(rank) for rank in ranks)
 
     def size(self):
@@ -78,9 +78,9 @@ class ProcessSet:
         """
         if self.process_set_id is None:
             return None
-        ranks, mine = _ranks_of(self), the_job('ProcessSet.rank').rank
+        ranks, mine = _ranks_of(self), the_job("ProcessSet.rank").rank
         if mine not in ranks:
-            raise _wrong('ProcessSet.rank', 'rank %d is not in the set, which has the ranks %s' % (mine, ranks))
+            raise _wrong("ProcessSet.rank", f"rank {mine} is not in the set, which has the ranks {ranks}")
         return ranks.index(mine)
 
     def included(self):
@@ -94,26 +94,26 @@ class ProcessSet:
         """
         if self is global_process_set and not is_initialized():
             return None
-        return the_job('ProcessSet.included').rank in _ranks_of(self)
+        return the_job("ProcessSet.included").rank in _ranks_of(self)
 
     def __str__(self):
-        return 'ProcessSet(process_set_id=%s, ranks=%s, mpi_comm=None)' % (self.process_set_id, self.ranks)
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm=None)"
 
 
 global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 
 _ids = itertools.count(1)
-_sets = {}    # the sets that were added, by id
+_sets = {}  # the sets that were added, by id
 
 
 def _wrong(function, text):
-    return program_error('E-hvd-process-set', 'hvd.%s: %s' % (function, text))
+    return program_error("E-hvd-process-set", f"hvd.{function}: {text}")
 
 
 def _ranks_of(process_set):
     if process_set is global_process_set:
-        return list(range(len(the_job('global_process_set').addresses)))
+        return list(range(len(the_job("global_process_set").addresses)))
     return process_set.ranks
 
 
@@ -123,29 +123,36 @@ def ring_of(function, process_set):
     if process_set is None or process_set is global_process_set:
         return Ring(0, range(len(job.addresses)), job.rank)
     if not isinstance(process_set, ProcessSet):
-        raise TypeError('hvd.%s: process_set must be a ProcessSet, not %s' % (function, type(process_set).__name__))
+        raise TypeError(f"hvd.{function}: process_set must be a ProcessSet, not {type(process_set).__name__}")
     if _sets.get(process_set.process_set_id) is not process_set:
-        raise _wrong(function, 'the process set %s was not added to the job, or was removed; call add_process_set on '
-                     'all ranks' % (process_set.ranks,))
+        raise _wrong(
+            function,
+            f"the process set {process_set.ranks} was not added to the job, or was removed; call add_process_set on "
+            "all ranks",
+        )
     if job.rank not in process_set.ranks:
-        raise _wrong(function, 'rank %d is not in the process set, which has the ranks %s' %
-                     (job.rank, process_set.ranks))
+        raise _wrong(function, f"rank {job.rank} is not in the process set, which has the ranks {process_set.ranks}")
     return Ring(-process_set.process_set_id, process_set.ranks, process_set.ranks.index(job.rank))
 
 
 def _agree(function, job, ranks):
     """Raises on all ranks if they do not all give the same ranks."""
-    mine = numpy.zeros(1 + len(job.addresses), 'int64')
-    mine[0] = 1 if function == 'add_process_set' else 2
+    mine = numpy.zeros(1 + len(job.addresses), "int64")
+    mine[0] = 1 if function == "add_process_set" else 2
     mine[[1 + rank for rank in ranks]] = 1
-    everyone = numpy.empty((len(job.addresses), len(mine)), 'int64')
-    label = ', '.join(part for part in ('hvd.' + function, call_site()) if part)
-    joining.start(dict(kind='all_gather', label=label, tag=0), lambda: _penstock.arrays_all_gather(
-        mine, everyone, 'i64', [len(mine)] * len(job.addresses), label, 0)).wait()
+    everyone = numpy.empty((len(job.addresses), len(mine)), "int64")
+    label = ", ".join(part for part in ("hvd." + function, call_site()) if part)
+    joining.start(
+        dict(kind="all_gather", label=label, tag=0),
+        lambda: _penstock.arrays_all_gather(mine, everyone, "i64", [len(mine)] * len(job.addresses), label, 0),
+    ).wait()
     for rank, other in enumerate(everyone):
         if (other != everyone[0]).any():
-            raise _wrong(function, 'all ranks must call it with the same process set, but rank 0 gives the ranks %s '
-                         'and rank %d the ranks %s' % (_listed(everyone[0]), rank, _listed(other)))
+            raise _wrong(
+                function,
+                "all ranks must call it with the same process set, but rank 0 gives the ranks "
+                f"{_listed(everyone[0])} and rank {rank} the ranks {_listed(other)}",
+            )
 
 
 def _listed(row):
@@ -172,16 +179,15 @@ def add_process_set(process_set):
         assert first.size() == 1
         hvd.remove_process_set(first)
     """
-    job = the_job('add_process_set')
+    job = the_job("add_process_set")
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     ranks, count = process_set.ranks, len(job.addresses)
     if not ranks or len(set(ranks)) != len(ranks) or not 0 <= ranks[0] <= ranks[-1] < count:
-        raise _wrong('add_process_set', 'the ranks are %s; they must be different ones from 0 to %d' %
-                     (ranks, count - 1))
+        raise _wrong("add_process_set", f"the ranks are {ranks}; they must be different ones from 0 to {count - 1}")
     if any(known.ranks == ranks for known in _sets.values()):
-        raise _wrong('add_process_set', 'there is a process set of the ranks %s already' % (ranks,))
-    _agree('add_process_set', job, ranks)
+        raise _wrong("add_process_set", f"there is a process set of the ranks {ranks} already")
+    _agree("add_process_set", job, ranks)
     number = next(_ids)
     if job.rank in ranks:
         _penstock.arrays_make_ring(-number, ranks)
@@ -208,11 +214,11 @@ def remove_process_set(process_set):
         first = hvd.add_process_set([0])
         assert hvd.remove_process_set(first)
     """
-    job = the_job('remove_process_set')
+    job = the_job("remove_process_set")
     number = process_set.process_set_id
     if not number or _sets.get(number) is not process_set:
         return False
-    _agree('remove_process_set', job, process_set.ranks)
+    _agree("remove_process_set", job, process_set.ranks)
     if job.rank in process_set.ranks:
         _penstock.arrays_drop_ring(-number)
     del _sets[number]

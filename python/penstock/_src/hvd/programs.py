@@ -15,12 +15,21 @@ from penstock._src.ir.types import VarType
 from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
 from penstock._src.optimizer.base import Optimizer
 
-_REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}
+_REDUCTIONS = {Average: "mean", Sum: "sum", Adasum: "adasum"}
 
 
-def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, backward_passes_per_step=1,
-                         named_parameters=None, gradient_predivide_factor=1.0, num_groups=0, groups=None,
-                         sparse_as_dense=False, process_set=global_process_set):
+def DistributedOptimizer(
+    optimizer,
+    compression=Compression.none,
+    op=Average,
+    backward_passes_per_step=1,
+    named_parameters=None,
+    gradient_predivide_factor=1.0,
+    num_groups=0,
+    groups=None,
+    sparse_as_dense=False,
+    process_set=global_process_set,
+):
     """Wraps an optimizer so that `minimize` makes a program in which each rank trains on its part of the batch.
 
     Clipping, regularization and updates use the reduced gradient, so all ranks keep the same parameters. The startup
@@ -62,30 +71,39 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
         optimizer = hvd.DistributedOptimizer(fluid.optimizer.Momentum(hvd.scale_learning_rate(0.1), 0.9))
         optimizer.minimize(loss)
     """
-    job = the_job('DistributedOptimizer')
+    job = the_job("DistributedOptimizer")
     if not isinstance(optimizer, (Optimizer, OptimizerWithMixedPrecision)):
-        raise TypeError('hvd.DistributedOptimizer takes an optimizer, not %s' % type(optimizer).__name__)
+        raise TypeError(f"hvd.DistributedOptimizer takes an optimizer, not {type(optimizer).__name__}")
     if gradient_predivide_factor != 1.0:
-        raise NotImplementedError('hvd.DistributedOptimizer: gradient_predivide_factor=%r is not built; gradients are '
-                                  'divided once, after the sum' % (gradient_predivide_factor,))
+        raise NotImplementedError(
+            f"hvd.DistributedOptimizer: gradient_predivide_factor={gradient_predivide_factor!r} is not built; "
+            "gradients are "
+            "divided once, after the sum"
+        )
     if process_set is not global_process_set:
-        raise NotImplementedError('hvd.DistributedOptimizer: programs exchange gradients with all ranks of the job, '
-                                  'not with a process set; start a job of these ranks')
+        raise NotImplementedError(
+            "hvd.DistributedOptimizer: programs exchange gradients with all ranks of the job, "
+            "not with a process set; start a job of these ranks"
+        )
     if op not in _REDUCTIONS:
-        raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: op is %r; it must be hvd.Average, Sum or Adasum' %
-                            (op,))
+        raise program_error(
+            "E-hvd-op", f"hvd.DistributedOptimizer: op is {op!r}; it must be hvd.Average, Sum or Adasum"
+        )
     if compression not in (Compression.none, Compression.fp16):
-        raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: compression is %r; programs know '
-                            'hvd.Compression.none and hvd.Compression.fp16' % (compression,))
+        raise program_error(
+            "E-hvd-op",
+            f"hvd.DistributedOptimizer: compression is {compression!r}; programs know "
+            "hvd.Compression.none and hvd.Compression.fp16",
+        )
     runs = backward_passes_per_step
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs < 2**31:
-        raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: backward_passes_per_step is %r; it must be an '
-                            'integer from 1' % (runs,))
+        raise program_error(
+            "E-hvd-op", f"hvd.DistributedOptimizer: backward_passes_per_step is {runs!r}; it must be an integer from 1"
+        )
     return _DistributedOptimizer(optimizer, job, _REDUCTIONS[op], compression is Compression.fp16, runs)
 
 
 class _DistributedOptimizer:
-
     def __init__(self, optimizer, job, reduction, halved, runs):
         self._optimizer, self._job = optimizer, job
         self._reduction, self._halved, self._runs = reduction, halved, runs
@@ -104,9 +122,11 @@ class _DistributedOptimizer:
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the backward pass, as the optimizer does, and the exchange of its gradients between ranks."""
         if self._runs > 1:
-            raise program_error('E-parallel-accumulate', 'hvd.DistributedOptimizer: backward_passes_per_step=%d sums '
-                                'gradients before the update, which backward() does not know; call minimize()' %
-                                self._runs)
+            raise program_error(
+                "E-parallel-accumulate",
+                f"hvd.DistributedOptimizer: backward_passes_per_step={self._runs} sums gradients before the update, "
+                "which backward() does not know; call minimize()",
+            )
         startup = framework.default_startup_program() if startup_program is None else startup_program
         pairs = self._optimizer.backward(loss, startup, parameter_list, no_grad_set, callbacks)
         self._exchange(loss.block.program, startup)
@@ -115,8 +135,16 @@ class _DistributedOptimizer:
     def _exchange(self, main, startup):
         """Adds the exchange of all gradients that ranks do not exchange yet, and of initial values."""
         if len(self._job.addresses) > 1 or self._runs > 1:
-            ranked = _penstock.data_parallel(main.desc, self._job.addresses, self._job.rank, 1, self._reduction,
-                                             halved=self._halved, startup=startup.desc, runs_per_update=self._runs)
+            ranked = _penstock.data_parallel(
+                main.desc,
+                self._job.addresses,
+                self._job.rank,
+                1,
+                self._reduction,
+                halved=self._halved,
+                startup=startup.desc,
+                runs_per_update=self._runs,
+            )
             main._rebind(ranked[0])
             startup._rebind(ranked[1])
 
@@ -124,14 +152,15 @@ class _DistributedOptimizer:
 def _tensor(name):
     variable = global_scope().find_var(name)
     if variable is None or not variable.is_initialized():
-        raise state_error('E-hvd-value',
-                          'hvd: %s has no value in the global scope yet; run the start-up program first' % name)
+        raise state_error(
+            "E-hvd-value", f"hvd: {name} has no value in the global scope yet; run the start-up program first"
+        )
     return variable.get_tensor()
 
 
 def _give_variables(names, root_rank):
     """Broadcasts the root's values of variables of the global scope."""
-    rank = the_job('broadcast_parameters').rank
+    rank = the_job("broadcast_parameters").rank
     tensors = [(name, _tensor(name)) for name in names]
     arrays = [numpy.array(tensor) for _, tensor in tensors]
     handles = [broadcast_async_(array, root_rank, name) for (name, _), array in zip(tensors, arrays)]
@@ -163,7 +192,7 @@ def broadcast_parameters(params, root_rank):
         weights = {'w': np.ones(3, 'float32')}
         hvd.broadcast_parameters(weights, root_rank=0)
     """
-    the_job('broadcast_parameters')
+    the_job("broadcast_parameters")
     if isinstance(params, framework.Program):
         names = sorted(v.name for v in params.global_block().vars.values() if _is_state(v))
         _give_variables(names, root_rank)
@@ -171,7 +200,7 @@ def broadcast_parameters(params, root_rank):
     pairs = sorted(params.items()) if isinstance(params, dict) else list(params)
     for name, array in pairs:
         if not isinstance(array, numpy.ndarray):
-            raise TypeError('hvd.broadcast_parameters: %s must be a numpy array, not %s' % (name, type(array).__name__))
+            raise TypeError(f"hvd.broadcast_parameters: {name} must be a numpy array, not {type(array).__name__}")
     for handle in [broadcast_async_(array, root_rank, str(name)) for name, array in pairs]:
         synchronize(handle)
 
@@ -196,7 +225,7 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
         fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     """
-    the_job('broadcast_optimizer_state')
+    the_job("broadcast_optimizer_state")
     rates = [variable.name for variable in optimizer._learning_rate_map.values()]
     names = sorted({*optimizer.get_opti_var_name_list(), *rates})
     _give_variables([name for name in names if global_scope().find_var(name) is not None], root_rank)

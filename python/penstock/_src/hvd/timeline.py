@@ -10,7 +10,7 @@ from penstock._src.hvd.job import the_job
 _lock = threading.Lock()
 _file = None
 _path = None
-_rows = {}    # numbers of the rows, by the name of the operation
+_rows = {}  # numbers of the rows, by the name of the operation
 
 
 def start_timeline(file_path, mark_cycles=False):
@@ -36,13 +36,14 @@ def start_timeline(file_path, mark_cycles=False):
         hvd.stop_timeline()
     """
     global _file, _path
-    if the_job('start_timeline').rank != 0:
+    if the_job("start_timeline").rank != 0:
         return
     with _lock:
         if _file is not None:
-            raise state_error('E-hvd-timeline', 'hvd.start_timeline: %s is being recorded; call stop_timeline first' %
-                              _path)
-        _file, _path = open(file_path, 'w', encoding='utf-8'), file_path
+            raise state_error(
+                "E-hvd-timeline", f"hvd.start_timeline: {_path} is being recorded; call stop_timeline first"
+            )
+        _file, _path = open(file_path, "w", encoding="utf-8"), file_path
         _rows.clear()
         _file.write('[{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": "hvd"}}')
 
@@ -56,10 +57,10 @@ def stop_timeline():
         hvd.stop_timeline()
     """
     global _file
-    the_job('stop_timeline')
+    the_job("stop_timeline")
     with _lock:
         if _file is not None:
-            _file.write('\n]\n')
+            _file.write("\n]\n")
             _file.close()
             _file = None
 
@@ -80,10 +81,19 @@ def end(event):
             return
         if name not in _rows:
             _rows[name] = len(_rows)
-            _write({'name': 'thread_name', 'ph': 'M', 'pid': 0, 'tid': _rows[name], 'args': {'name': name}})
-        _write({'name': kind, 'cat': 'hvd', 'ph': 'X', 'ts': begun / 1000, 'dur': (now - begun) / 1000, 'pid': 0,
-                'tid': _rows[name]})
+            _write({"name": "thread_name", "ph": "M", "pid": 0, "tid": _rows[name], "args": {"name": name}})
+        _write(
+            {
+                "name": kind,
+                "cat": "hvd",
+                "ph": "X",
+                "ts": begun / 1000,
+                "dur": (now - begun) / 1000,
+                "pid": 0,
+                "tid": _rows[name],
+            }
+        )
 
 
 def _write(event):
-    _file.write(',\n' + json.dumps(event))
+    _file.write(",\n" + json.dumps(event))

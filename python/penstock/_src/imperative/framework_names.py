@@ -4,8 +4,8 @@ import functools
 
 from penstock._src.imperative import refused
 
-ParamBase = refused.class_of('fluid.framework.ParamBase')
-_dygraph_guard = refused.function_of('fluid.framework._dygraph_guard')
+ParamBase = refused.class_of("fluid.framework.ParamBase")
+_dygraph_guard = refused.function_of("fluid.framework._dygraph_guard")
 
 
 class ComplexVariable(metaclass=refused.Imperative):
@@ -25,7 +25,7 @@ class ComplexVariable(metaclass=refused.Imperative):
             print(error)
     """
 
-    _imperative_name = 'fluid.ComplexVariable'
+    _imperative_name = "fluid.ComplexVariable"
 
     def __init__(self, real, imag):
         raise refused.refusal(self._imperative_name)

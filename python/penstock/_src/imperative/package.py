@@ -22,7 +22,7 @@ def enable_dygraph(place=None):
         except NotImplementedError as error:
             print(error)
     """
-    raise refused.refusal('fluid.enable_dygraph')
+    raise refused.refusal("fluid.enable_dygraph")
 
 
 def disable_dygraph():
@@ -58,11 +58,11 @@ class ParallelEnv:
     """
 
     def __init__(self):
-        self._nranks = environment.value('PADDLE_TRAINERS_NUM', 1)
-        self._local_rank = environment.value('PADDLE_TRAINER_ID', 0)
-        self._dev_id = int(environment.text('FLAGS_selected_gpus', '0').split(',')[0])
-        self._trainer_endpoints = environment.text('PADDLE_TRAINER_ENDPOINTS').split(',')
-        self._current_endpoint = environment.text('PADDLE_CURRENT_ENDPOINT')
+        self._nranks = environment.value("PADDLE_TRAINERS_NUM", 1)
+        self._local_rank = environment.value("PADDLE_TRAINER_ID", 0)
+        self._dev_id = int(environment.text("FLAGS_selected_gpus", "0").split(",")[0])
+        self._trainer_endpoints = environment.text("PADDLE_TRAINER_ENDPOINTS").split(",")
+        self._current_endpoint = environment.text("PADDLE_CURRENT_ENDPOINT")
 
     @property
     def nranks(self):
@@ -92,13 +92,18 @@ class ParallelEnv:
 
 Env = ParallelEnv
 
-_MODES = dict(enable_dygraph=enable_dygraph, enable_imperative=enable_dygraph, disable_dygraph=disable_dygraph,
-              disable_imperative=disable_dygraph, enabled=enabled)
-refused.make_modules({'base': _MODES, 'parallel': dict(ParallelEnv=ParallelEnv, Env=ParallelEnv)})
+_MODES = dict(
+    enable_dygraph=enable_dygraph,
+    enable_imperative=enable_dygraph,
+    disable_dygraph=disable_dygraph,
+    disable_imperative=disable_dygraph,
+    enabled=enabled,
+)
+refused.make_modules({"base": _MODES, "parallel": dict(ParallelEnv=ParallelEnv, Env=ParallelEnv)})
 
 
 def __getattr__(name):
-    found = None if name.startswith('__') else refused.name_of_package(name)
+    found = None if name.startswith("__") else refused.name_of_package(name)
     if found is None:
-        raise AttributeError('penstock.fluid.dygraph has no %s' % name)
+        raise AttributeError(f"penstock.fluid.dygraph has no {name}")
     return found

@@ -45,7 +45,7 @@ class NativeConfig(PredictorConfig):
 
     def __init__(self):
         super().__init__()
-        self.model_dir, self.prog_file, self.param_file = '', '', ''
+        self.model_dir, self.prog_file, self.param_file = "", "", ""
         self.use_gpu, self.device, self.fraction_of_gpu_memory = False, 0, -1.0
         self.specify_input_name = False
 
@@ -74,20 +74,19 @@ def _flag(name, doc):
     def getter(self):
         return bool(self._flags.get(name, False))
 
-    getter.__doc__ = doc + '\n\n        Returns:\n            bool: whether it was set.\n        '
+    getter.__doc__ = doc + "\n\n        Returns:\n            bool: whether it was set.\n        "
     return getter
 
 
-_NO_EFFECT = '''Accepted, and has no effect.
+_NO_EFFECT = """Accepted, and has no effect.
 
         Args:
             x (bool): as in Fluid.
-        '''
+        """
 
 
 def _refused(method):
-    return NotImplementedError('AnalysisConfig.%s: programs run on CPUs as they were saved; leave the call out' %
-                               method)
+    return NotImplementedError(f"AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out")
 
 
 class AnalysisConfig(PredictorConfig):
@@ -112,10 +111,10 @@ class AnalysisConfig(PredictorConfig):
 
     def __init__(self, model_dir_or_prog_file=None, params_file=None):
         super().__init__()
-        self._flags = {'ir_optim': True, 'use_feed_fetch_ops': True}
+        self._flags = {"ir_optim": True, "use_feed_fetch_ops": True}
         self._buffers, self._pool_mb = None, 100
         self._pass_builder = CpuPassStrategy()
-        self._model_dir = self._prog_file = self._params_file = ''
+        self._model_dir = self._prog_file = self._params_file = ""
         if params_file is not None:
             self.set_model(model_dir_or_prog_file, params_file)
         elif model_dir_or_prog_file is not None:
@@ -210,14 +209,14 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: unless the fallback is set (E-no-cuda).
         """
-        devices.use_cpu_for('AnalysisConfig.enable_use_gpu')
-        self._flags['gpu'], self._device, self._pool_mb = True, device_id, memory_pool_init_size_mb
+        devices.use_cpu_for("AnalysisConfig.enable_use_gpu")
+        self._flags["gpu"], self._device, self._pool_mb = True, device_id, memory_pool_init_size_mb
 
     def disable_gpu(self):
         """Runs on the CPU, as always."""
-        self._flags['gpu'] = False
+        self._flags["gpu"] = False
 
-    use_gpu = _flag('gpu', 'Returns whether enable_use_gpu was called.')
+    use_gpu = _flag("gpu", "Returns whether enable_use_gpu was called.")
 
     def gpu_device_id(self):
         """Returns the number that was given to enable_use_gpu.
@@ -228,7 +227,7 @@ class AnalysisConfig(PredictorConfig):
         return self._device
 
     def _wants_gpu(self):
-        return False    # enable_use_gpu has checked it
+        return False  # enable_use_gpu has checked it
 
     def memory_pool_init_size_mb(self):
         """Returns the number that was given to enable_use_gpu.
@@ -256,7 +255,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise _refused('set_trt_dynamic_shape_info')
+        raise _refused("set_trt_dynamic_shape_info")
 
     def enable_lite_engine(self, *args, **kwargs):
         """Raises an error: there is no Paddle-Lite.
@@ -268,7 +267,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise _refused('enable_lite_engine')
+        raise _refused("enable_lite_engine")
 
     def quantizer_config(self):
         """Raises an error: programs are not quantized.
@@ -276,7 +275,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise _refused('quantizer_config')
+        raise _refused("quantizer_config")
 
     def enable_tensorrt_engine(self, *args, **kwargs):
         """Raises an error: there is no TensorRT.
@@ -288,7 +287,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise _refused('enable_tensorrt_engine')
+        raise _refused("enable_tensorrt_engine")
 
     def enable_quantizer(self):
         """Raises an error: programs are not quantized.
@@ -296,20 +295,26 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise _refused('enable_quantizer')
+        raise _refused("enable_quantizer")
 
     # Inputs and outputs.
-    switch_use_feed_fetch_ops = _set_flag('use_feed_fetch_ops', '''Accepted: run and zero_copy_run both work.
+    switch_use_feed_fetch_ops = _set_flag(
+        "use_feed_fetch_ops",
+        """Accepted: run and zero_copy_run both work.
 
         Args:
             x (bool): as in Fluid.
-        ''')
-    use_feed_fetch_ops_enabled = _flag('use_feed_fetch_ops', 'Returns what switch_use_feed_fetch_ops has set.')
-    switch_specify_input_names = _set_flag('specify_input_name', '''Decides whether `run` finds inputs by name.
+        """,
+    )
+    use_feed_fetch_ops_enabled = _flag("use_feed_fetch_ops", "Returns what switch_use_feed_fetch_ops has set.")
+    switch_specify_input_names = _set_flag(
+        "specify_input_name",
+        """Decides whether `run` finds inputs by name.
 
         Args:
             x (bool): by name; False: by position.
-        ''')
+        """,
+    )
 
     def specify_input_name(self):
         """Returns what switch_specify_input_names has set.
@@ -317,25 +322,25 @@ class AnalysisConfig(PredictorConfig):
         Returns:
             bool: False by default.
         """
-        return bool(self._flags.get('specify_input_name', False))
+        return bool(self._flags.get("specify_input_name", False))
 
     # Options of speed.
-    switch_ir_optim = _set_flag('ir_optim', _NO_EFFECT)
-    ir_optim = _flag('ir_optim', 'Returns what switch_ir_optim has set.')
-    switch_ir_debug = _set_flag('ir_debug', _NO_EFFECT)
-    enable_memory_optim = _set_flag('memory_optim', _NO_EFFECT)
-    enable_profile = _set_flag('profile', _NO_EFFECT)
-    enable_mkldnn = _set_flag('mkldnn', _NO_EFFECT)
-    mkldnn_enabled = _flag('mkldnn', 'Returns whether enable_mkldnn was called.')
-    disable_glog_info = _set_flag('no_glog', _NO_EFFECT)
-    glog_info_disabled = _flag('no_glog', 'Returns whether disable_glog_info was called.')
-    set_optim_cache_dir = _set_flag('cache_dir', _NO_EFFECT)
-    set_mkldnn_op = _set_flag('mkldnn_op', _NO_EFFECT)
-    set_mkldnn_cache_capacity = _set_flag('mkldnn_cache', _NO_EFFECT)
-    enable_cudnn = _set_flag('cudnn', _NO_EFFECT)
-    tensorrt_engine_enabled = _flag('tensorrt', 'Returns False: there is no TensorRT.')
-    lite_engine_enabled = _flag('lite', 'Returns False: there is no Paddle-Lite.')
-    mkldnn_quantizer_enabled = _flag('quantizer', 'Returns False: programs are not quantized.')
+    switch_ir_optim = _set_flag("ir_optim", _NO_EFFECT)
+    ir_optim = _flag("ir_optim", "Returns what switch_ir_optim has set.")
+    switch_ir_debug = _set_flag("ir_debug", _NO_EFFECT)
+    enable_memory_optim = _set_flag("memory_optim", _NO_EFFECT)
+    enable_profile = _set_flag("profile", _NO_EFFECT)
+    enable_mkldnn = _set_flag("mkldnn", _NO_EFFECT)
+    mkldnn_enabled = _flag("mkldnn", "Returns whether enable_mkldnn was called.")
+    disable_glog_info = _set_flag("no_glog", _NO_EFFECT)
+    glog_info_disabled = _flag("no_glog", "Returns whether disable_glog_info was called.")
+    set_optim_cache_dir = _set_flag("cache_dir", _NO_EFFECT)
+    set_mkldnn_op = _set_flag("mkldnn_op", _NO_EFFECT)
+    set_mkldnn_cache_capacity = _set_flag("mkldnn_cache", _NO_EFFECT)
+    enable_cudnn = _set_flag("cudnn", _NO_EFFECT)
+    tensorrt_engine_enabled = _flag("tensorrt", "Returns False: there is no TensorRT.")
+    lite_engine_enabled = _flag("lite", "Returns False: there is no Paddle-Lite.")
+    mkldnn_quantizer_enabled = _flag("quantizer", "Returns False: programs are not quantized.")
 
     def pass_builder(self):
         """Returns the list of passes, which has no effect.

@@ -32,16 +32,21 @@ class PaddlePlace(enum.IntEnum):
     GPU = 1
 
 
-_DTYPES = {PaddleDType.FLOAT32: 'float32', PaddleDType.INT64: 'int64', PaddleDType.INT32: 'int32',
-           PaddleDType.UINT8: 'uint8'}
+_DTYPES = {
+    PaddleDType.FLOAT32: "float32",
+    PaddleDType.INT64: "int64",
+    PaddleDType.INT32: "int32",
+    PaddleDType.UINT8: "uint8",
+}
 _KINDS = {name: kind for kind, name in _DTYPES.items()}
 
 
 def _kind_of(array, what):
     if array.dtype.name in _KINDS:
         return _KINDS[array.dtype.name]
-    raise program_error('E-predictor-type', '%s: elements of %s are not supported; use %s' %
-                        (what, array.dtype.name, ', '.join(_KINDS)))
+    raise program_error(
+        "E-predictor-type", f"{what}: elements of {array.dtype.name} are not supported; use {', '.join(_KINDS)}"
+    )
 
 
 def paddle_dtype_size(dtype):
@@ -71,7 +76,7 @@ class PaddleBuf:
     """
 
     def __init__(self, data=()):
-        self._bytes = b''
+        self._bytes = b""
         if isinstance(data, int):
             self.resize(data)
         else:
@@ -83,9 +88,14 @@ class PaddleBuf:
         Args:
             data (numpy.ndarray | list): elements; Python's floats become float32, its ints int64.
         """
-        array = data if isinstance(data, numpy.ndarray) else numpy.array(
-            data, 'float32' if any(isinstance(value, float) for value in data) or not len(data) else 'int64')
-        _kind_of(array, 'PaddleBuf')
+        array = (
+            data
+            if isinstance(data, numpy.ndarray)
+            else numpy.array(
+                data, "float32" if any(isinstance(value, float) for value in data) or not len(data) else "int64"
+            )
+        )
+        _kind_of(array, "PaddleBuf")
         self._bytes = numpy.ascontiguousarray(array).tobytes()
 
     def resize(self, length):
@@ -112,7 +122,7 @@ class PaddleBuf:
         """
         return len(self._bytes)
 
-    def tolist(self, dtype='float32'):
+    def tolist(self, dtype="float32"):
         """Returns the elements.
 
         Args:
@@ -132,7 +142,7 @@ class PaddleBuf:
         Returns:
             list[float]: numbers.
         """
-        return self.tolist('float32')
+        return self.tolist("float32")
 
     def int64_data(self):
         """Returns the elements as int64.
@@ -140,7 +150,7 @@ class PaddleBuf:
         Returns:
             list[int]: numbers.
         """
-        return self.tolist('int64')
+        return self.tolist("int64")
 
     def int32_data(self):
         """Returns the elements as int32.
@@ -148,7 +158,7 @@ class PaddleBuf:
         Returns:
             list[int]: numbers.
         """
-        return self.tolist('int32')
+        return self.tolist("int32")
 
 
 class PaddleTensor:
@@ -168,10 +178,10 @@ class PaddleTensor:
         assert tensor.shape == [2, 3] and tensor.as_ndarray().sum() == 6
     """
 
-    def __init__(self, data=None, name='', lod=None, copy=True):
+    def __init__(self, data=None, name="", lod=None, copy=True):
         self.name, self.lod = name, [list(level) for level in lod or []]
-        array = numpy.zeros(0, 'float32') if data is None else numpy.asarray(data)
-        self.dtype = _kind_of(array, 'PaddleTensor')
+        array = numpy.zeros(0, "float32") if data is None else numpy.asarray(data)
+        self.dtype = _kind_of(array, "PaddleTensor")
         self.shape, self.data = list(array.shape), PaddleBuf(array.reshape(-1))
 
     def as_ndarray(self):
@@ -184,10 +194,13 @@ class PaddleTensor:
             penstock.ProgramError: `shape`, `dtype` and `data` do not fit together (E-predictor-type).
         """
         dtype = numpy.dtype(_DTYPES[PaddleDType(self.dtype)])
-        if int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize != self.data.length():
-            raise program_error('E-predictor-type', 'PaddleTensor %s: shape %s of %s needs %d bytes, but data has %d' %
-                                (self.name, list(self.shape), dtype.name,
-                                 int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize, self.data.length()))
+        if int(numpy.prod(self.shape, dtype="int64")) * dtype.itemsize != self.data.length():
+            raise program_error(
+                "E-predictor-type",
+                f"PaddleTensor {self.name}: shape {list(self.shape)} of {dtype.name} needs "
+                f"{int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize} bytes, but data has "
+                f"{self.data.length()}",
+            )
         return self.data._as(dtype).reshape(self.shape).copy()
 
 
@@ -238,12 +251,15 @@ class ZeroCopyTensor:
             penstock.ProgramError: another element type, or more or fewer elements than `reshape` has declared
                 (E-predictor-type).
         """
-        array = numpy.array(data, order='C')
-        _kind_of(array, 'ZeroCopyTensor %s' % self._name)
+        array = numpy.array(data, order="C")
+        _kind_of(array, f"ZeroCopyTensor {self._name}")
         if self._shape is not None and array.shape != tuple(self._shape):
-            if array.size != int(numpy.prod(self._shape, dtype='int64')):
-                raise program_error('E-predictor-type', 'ZeroCopyTensor %s: an array of shape %s cannot have the shape '
-                                    '%s that reshape has set' % (self._name, list(array.shape), self._shape))
+            if array.size != int(numpy.prod(self._shape, dtype="int64")):
+                raise program_error(
+                    "E-predictor-type",
+                    f"ZeroCopyTensor {self._name}: an array of shape {list(array.shape)} cannot have the shape "
+                    f"{self._shape} that reshape has set",
+                )
             array = array.reshape(self._shape)
         self._array, self._shape = array, None
 
@@ -288,10 +304,13 @@ class ZeroCopyTensor:
         Returns:
             PaddleDType: such as FLOAT32.
         """
-        return _kind_of(self._value(), 'ZeroCopyTensor %s' % self._name)
+        return _kind_of(self._value(), f"ZeroCopyTensor {self._name}")
 
     def _value(self):
         if self._array is None:
-            raise state_error('E-predictor-input', 'predictor: %s has no value yet; inputs are set with copy_from_cpu, '
-                              'outputs exist after zero_copy_run' % self._name)
+            raise state_error(
+                "E-predictor-input",
+                f"predictor: {self._name} has no value yet; inputs are set with copy_from_cpu, "
+                "outputs exist after zero_copy_run",
+            )
         return self._array

@@ -86,7 +86,7 @@ class PaddlePassBuilder:
         Returns:
             str: a line for each pass.
         """
-        return '\n'.join(self._passes)
+        return "\n".join(self._passes)
 
 
 class PassStrategy(PaddlePassBuilder):

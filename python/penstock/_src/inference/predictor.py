@@ -23,7 +23,7 @@ from penstock._src.inference.paddle_tensor import PaddleTensor, ZeroCopyTensor
 from penstock._src.io import inference_model, var_files
 from penstock._src.ir.types import CPUPlace
 
-__all__ = ['AnalysisPredictor', 'NativePaddlePredictor', 'PaddlePredictor', 'create_paddle_predictor', 'get_version']
+__all__ = ["AnalysisPredictor", "NativePaddlePredictor", "PaddlePredictor", "create_paddle_predictor", "get_version"]
 
 
 def get_version():
@@ -35,7 +35,7 @@ def get_version():
     Example:
         print(fluid.core.get_version())
     """
-    return 'penstock %s' % _penstock.__version__
+    return f"penstock {_penstock.__version__}"
 
 
 class PaddlePredictor:
@@ -83,13 +83,19 @@ class PaddlePredictor:
         if self._config._names_inputs():
             given = {one.name: one for one in arrays}
         elif len(arrays) != len(self._feeds):
-            raise program_error('E-predictor-input', 'predictor: the model has %d inputs, %s, but run was given %d' %
-                                (len(self._feeds), ', '.join(self._feeds), len(arrays)))
+            raise program_error(
+                "E-predictor-input",
+                f"predictor: the model has {len(self._feeds)} inputs, {', '.join(self._feeds)}, but run was given "
+                f"{len(arrays)}",
+            )
         else:
             given = dict(zip(self._feeds, arrays))
         if sorted(given) != sorted(self._feeds):
-            raise program_error('E-predictor-input', 'predictor: the model has the inputs %s, but run was given %s' %
-                                (', '.join(self._feeds), ', '.join(sorted(map(str, given))) or 'none'))
+            raise program_error(
+                "E-predictor-input",
+                f"predictor: the model has the inputs {', '.join(self._feeds)}, but run was given "
+                f"{', '.join(sorted(map(str, given))) or 'none'}",
+            )
         values = self._run({name: (one.as_ndarray(), one.lod) for name, one in given.items()})
         return [PaddleTensor(array, var.name, lod) for var, (array, lod) in zip(self._fetches, values)]
 
@@ -111,8 +117,9 @@ class PaddlePredictor:
                 feed[name] = LoDTensor()
                 feed[name].set(array, CPUPlace())
                 feed[name].set_lod(lod)
-        made = self._executor.run(self._program, feed=feed, fetch_list=self._fetches, scope=self._scope,
-                                  return_numpy=False)
+        made = self._executor.run(
+            self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+        )
         return [(numpy.array(tensor), tensor.lod()) for tensor in made]
 
     def get_input_names(self):
@@ -152,7 +159,7 @@ class PaddlePredictor:
         Raises:
             penstock.ProgramError: there is no such input (E-predictor-input).
         """
-        return _named(self._inputs, name, 'input')
+        return _named(self._inputs, name, "input")
 
     def get_output_tensor(self, name):
         """Returns an output.
@@ -166,7 +173,7 @@ class PaddlePredictor:
         Raises:
             penstock.ProgramError: there is no such output (E-predictor-input).
         """
-        return _named(self._outputs, name, 'output')
+        return _named(self._outputs, name, "output")
 
     def clone(self):
         """Returns a predictor of the same model, with the same parameters and its own inputs.
@@ -207,10 +214,10 @@ class PaddlePredictor:
             dir (str): the folder.
         """
         os.makedirs(dir, exist_ok=True)
-        with open(os.path.join(dir, 'model'), 'wb') as file:
+        with open(os.path.join(dir, "model"), "wb") as file:
             file.write(self.get_serialized_program())
         with executor.scope_guard(self._scope):
-            var_files.save_persistables(self._executor, dir, self._program, 'params')
+            var_files.save_persistables(self._executor, dir, self._program, "params")
 
 
 class NativePaddlePredictor(PaddlePredictor):
@@ -252,35 +259,38 @@ class AnalysisPredictor(PaddlePredictor):
 def _named(tensors, name, kind):
     if name in tensors:
         return tensors[name]
-    raise program_error('E-predictor-input', 'predictor: the model has no %s %s; it has %s' %
-                        (kind, name, ', '.join(tensors)))
+    raise program_error("E-predictor-input", f"predictor: the model has no {kind} {name}; it has {', '.join(tensors)}")
 
 
 def _loaded(config):
     """Returns (scope, program, feed names, fetched variables)."""
     folder, program_file, params_file = config._where()
     scope, exe = Scope(), executor.Executor(CPUPlace())
-    buffers = getattr(config, '_buffers', None)
+    buffers = getattr(config, "_buffers", None)
     if buffers is None and not folder and not program_file:
-        raise program_error('E-predictor-model', 'create_paddle_predictor: the configuration names no model; set its '
-                            'folder, or the files of program and parameters')
+        raise program_error(
+            "E-predictor-model",
+            "create_paddle_predictor: the configuration names no model; set its "
+            "folder, or the files of program and parameters",
+        )
     with executor.scope_guard(scope):
         if buffers is not None:
             made = inference_model.load_inference_model(None, exe, *buffers)
         elif program_file:
-            base = folder or os.path.dirname(program_file) or '.'
-            if os.path.dirname(params_file or '') not in ('', os.path.dirname(program_file)):
+            base = folder or os.path.dirname(program_file) or "."
+            if os.path.dirname(params_file or "") not in ("", os.path.dirname(program_file)):
                 made = inference_model.load_inference_model(None, exe, _bytes_of(program_file), _bytes_of(params_file))
             else:
-                made = inference_model.load_inference_model(base, exe, os.path.basename(program_file),
-                                                            os.path.basename(params_file) if params_file else None)
+                made = inference_model.load_inference_model(
+                    base, exe, os.path.basename(program_file), os.path.basename(params_file) if params_file else None
+                )
         else:
             made = inference_model.load_inference_model(folder, exe)
     return (scope, *made)
 
 
 def _bytes_of(path):
-    with open(path, 'rb') as file:
+    with open(path, "rb") as file:
         return file.read()
 
 
@@ -308,8 +318,9 @@ def create_paddle_predictor(config):
         assert outputs[0].as_ndarray().shape == (3, 2)
     """
     if not isinstance(config, PredictorConfig):
-        raise TypeError('create_paddle_predictor takes an AnalysisConfig or a NativeConfig, not %s' %
-                        type(config).__name__)
+        raise TypeError(
+            f"create_paddle_predictor takes an AnalysisConfig or a NativeConfig, not {type(config).__name__}"
+        )
     if config._wants_gpu():
-        devices.use_cpu_for('create_paddle_predictor with use_gpu')
+        devices.use_cpu_for("create_paddle_predictor with use_gpu")
     return (AnalysisPredictor if isinstance(config, AnalysisConfig) else NativePaddlePredictor)(config)

@@ -20,14 +20,14 @@ from penstock._src.ir.variable import Variable
 def _feed_names(feeded_var_names):
     names = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names or [])
     if not all(isinstance(name, str) for name in names):
-        raise ValueError('feeded_var_names must be names, not %r' % (feeded_var_names,))
+        raise ValueError(f"feeded_var_names must be names, not {feeded_var_names!r}")
     return names
 
 
 def _targets(target_vars, required):
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if (required and not targets) or not all(isinstance(target, Variable) for target in targets):
-        raise ValueError('target_vars must be Variables, at least one, not %r' % (target_vars,))
+        raise ValueError(f"target_vars must be Variables, at least one, not {target_vars!r}")
     return targets
 
 
@@ -35,11 +35,20 @@ def _require_needed(program, feeds):
     read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
     for i, name in enumerate(feeds):
         if name not in read:
-            raise ValueError('feeded_var_names[%d]: %s is not needed for the targets' % (i, name))
+            raise ValueError(f"feeded_var_names[{i}]: {name} is not needed for the targets")
 
 
-def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
-                         params_filename=None, export_for_deployment=True, program_only=False):
+def save_inference_model(
+    dirname,
+    feeded_var_names,
+    target_vars,
+    executor,
+    main_program=None,
+    model_filename=None,
+    params_filename=None,
+    export_for_deployment=True,
+    program_only=False,
+):
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
     The saved program of a trainer runs without pservers, because it looks up rows in the saved tables: the trainer
@@ -76,39 +85,43 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     program = program_or_default(main_program).clone()
     if export_for_deployment:
         note_tables(program)
-        look_up_at_hand(program, by_id=True)    # before pruning, which removes tables that no op names
+        look_up_at_hand(program, by_id=True)  # before pruning, which removes tables that no op names
     block = program.global_block()
     # Each target passes through a scale op with factor 1, so that its name and the op that computes it survive pruning.
     with framework.program_guard(program):
         ends = [
-            layers.scale(block.var(target.name), 1.0, name='save_infer_model/scale_%d' % i)
+            layers.scale(block.var(target.name), 1.0, name=f"save_infer_model/scale_{i}")
             for i, target in enumerate(targets)
         ]
-    if any(op.type == 'auc' for op in block.ops):
-        warnings.warn('save_inference_model: the program has an op auc; set its statistics to 0 before saving, unless '
-                      'the saved program is to continue counting', stacklevel=stack_level())
-    model = os.path.basename(model_filename) if model_filename else '__model__'
+    if any(op.type == "auc" for op in block.ops):
+        warnings.warn(
+            "save_inference_model: the program has an op auc; set its statistics to 0 before saving, unless "
+            "the saved program is to continue counting",
+            stacklevel=stack_level(),
+        )
+    model = os.path.basename(model_filename) if model_filename else "__model__"
     if export_for_deployment:
         for i in reversed(range(len(block.ops))):
-            if block.ops[i].type in ('feed', 'fetch'):
+            if block.ops[i].type in ("feed", "fetch"):
                 block._remove_op(i)
         program = program._prune(ends, feeds).clone(for_test=True)
         _require_needed(program, feeds)
         prepend_feed_ops(program, feeds)
         append_fetch_ops(program, [end.name for end in ends])
     else:
-        model += '.main_program'
+        model += ".main_program"
     files = [(model, [program.desc.serialize_to_string()])]
     if program_only:
-        warnings.warn('save_inference_model: program_only leaves out the parameters', stacklevel=stack_level())
+        warnings.warn("save_inference_model: program_only leaves out the parameters", stacklevel=stack_level())
         save_files(dirname, files)
     else:
-        save_persistables_but(executor, dirname, program, lambda var: False,
-                              params_filename and os.path.basename(params_filename), files)
+        save_persistables_but(
+            executor, dirname, program, lambda var: False, params_filename and os.path.basename(params_filename), files
+        )
     return [end.name for end in ends]
 
 
-def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='feed'):
+def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name="feed"):
     """Adds a feed op for each name at the beginning of a program.
 
     Args:
@@ -129,11 +142,11 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='fee
     holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
     for i, name in enumerate(feed_target_names):
         if not block.has_var(name):
-            raise ValueError('feeded_var_names[%d]: %s is not needed for the targets' % (i, name))
-        block._prepend_op('feed', {'X': holder}, {'Out': block.var(name)}, {'col': i})
+            raise ValueError(f"feeded_var_names[{i}]: {name} is not needed for the targets")
+        block._prepend_op("feed", {"X": holder}, {"Out": block.var(name)}, {"col": i})
 
 
-def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='fetch'):
+def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name="fetch"):
     """Adds a fetch op for each name at the end of a program.
 
     Args:
@@ -148,7 +161,7 @@ def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='f
     block = inference_program.global_block()
     holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
     for i, name in enumerate(fetch_target_names):
-        block.append_op('fetch', {'X': name}, {'Out': holder}, {'col': i})
+        block.append_op("fetch", {"X": name}, {"Out": holder}, {"col": i})
 
 
 def warn_of_unknown_ops(program, origin):
@@ -160,8 +173,7 @@ def warn_of_unknown_ops(program, origin):
     """
     unknown = _penstock.unknown_ops(program.desc)
     if unknown:
-        warnings.warn('%s has ops that are not known and cannot run: %s' % (origin, unknown),
-                      stacklevel=stack_level())
+        warnings.warn(f"{origin} has ops that are not known and cannot run: {unknown}", stacklevel=stack_level())
 
 
 def _program_bytes(path):
@@ -170,11 +182,10 @@ def _program_bytes(path):
     try:
         return read_saved(path)
     except DataError as error:
-        if error.id != 'E-save-mixed':
+        if error.id != "E-save-mixed":
             raise
-    warnings.warn('%s has been changed since the model was saved; it is loaded as it is' % path,
-                  stacklevel=stack_level())
-    with open(path, 'rb') as file:
+    warnings.warn(f"{path} has been changed since the model was saved; it is loaded as it is", stacklevel=stack_level())
+    with open(path, "rb") as file:
         return file.read()
 
 
@@ -210,22 +221,22 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """
     if dirname is None:
         if not isinstance(model_filename, bytes) or not isinstance(params_filename, bytes):
-            raise ValueError('without dirname, model_filename and params_filename must be the bytes of the two files')
+            raise ValueError("without dirname, model_filename and params_filename must be the bytes of the two files")
         model = model_filename
     elif not os.path.isdir(dirname):
-        raise ValueError('%s is not a folder' % dirname)
+        raise ValueError(f"{dirname} is not a folder")
     else:
-        name = os.path.basename(model_filename) if model_filename else '__model__'
+        name = os.path.basename(model_filename) if model_filename else "__model__"
         model = _program_bytes(os.path.join(dirname, name))
         params_filename = params_filename and os.path.basename(params_filename)
     program = Program.parse_from_string(model)
-    warn_of_unknown_ops(program, dirname or 'the program')
+    warn_of_unknown_ops(program, dirname or "the program")
     load_persistables(executor, dirname, program, params_filename)
     block = program.global_block()
     if pserver_endpoints:
         for op in block.ops:
-            if op.has_attr('epmap'):
-                op._set_attr('epmap', list(pserver_endpoints))
-    feeds = [(op.attr('col'), op.output('Out')[0]) for op in block.ops if op.type == 'feed']
-    fetches = [(op.attr('col'), op.input('X')[0]) for op in block.ops if op.type == 'fetch']
+            if op.has_attr("epmap"):
+                op._set_attr("epmap", list(pserver_endpoints))
+    feeds = [(op.attr("col"), op.output("Out")[0]) for op in block.ops if op.type == "feed"]
+    fetches = [(op.attr("col"), op.input("X")[0]) for op in block.ops if op.type == "fetch"]
     return [program, [name for _, name in sorted(feeds)], [block.var(name) for _, name in sorted(fetches)]]

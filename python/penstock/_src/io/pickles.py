@@ -7,8 +7,8 @@ import re
 import numpy
 
 # The name in older versions of numpy, so that every numpy can read the file.
-_RECONSTRUCT = b'cnumpy.core.multiarray\n_reconstruct\n'
-_RECONSTRUCT_NOW = b'cnumpy._core.multiarray\n_reconstruct\n'
+_RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
+_RECONSTRUCT_NOW = b"cnumpy._core.multiarray\n_reconstruct\n"
 
 
 def dumps(arrays):
@@ -21,11 +21,11 @@ def loads(data, where):
     """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
     error that names `where` for anything else."""
     try:
-        return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
+        return _value(_Reader(io.BytesIO(data), encoding="latin1").load())
     except _Refused as error:
-        raise ValueError('%s holds %s; only numpy arrays in dicts are read' % (where, error)) from None
-    except Exception as error:    # damaged bytes may cause any error, including a huge allocation
-        raise ValueError('%s is not a pickle of numpy arrays: %s' % (where, error)) from None
+        raise ValueError(f"{where} holds {error}; only numpy arrays in dicts are read") from None
+    except Exception as error:  # damaged bytes may cause any error, including a huge allocation
+        raise ValueError(f"{where} is not a pickle of numpy arrays: {error}") from None
 
 
 class _Refused(Exception):
@@ -35,7 +35,7 @@ class _Refused(Exception):
 class _Array:
     """Replaces numpy arrays while a pickle is read, so that numpy never receives a state from the file."""
 
-    def __init__(self, dtype=None, shape=None, data=b'', fortran=False):
+    def __init__(self, dtype=None, shape=None, data=b"", fortran=False):
         self.dtype, self.shape, self.data, self.fortran = dtype, shape, data, fortran
 
     def __setstate__(self, state):
@@ -43,23 +43,22 @@ class _Array:
 
     def array(self):
         if not isinstance(self.dtype, _DType) or not isinstance(self.data, (bytes, bytearray, str)):
-            raise _Refused('an array of Python objects')
-        data = self.data.encode('latin1') if isinstance(self.data, str) else self.data
+            raise _Refused("an array of Python objects")
+        data = self.data.encode("latin1") if isinstance(self.data, str) else self.data
         flat = numpy.frombuffer(data, self.dtype.dtype()).copy()
-        return flat.reshape(self.shape, order='F' if self.fortran else 'C')
+        return flat.reshape(self.shape, order="F" if self.fortran else "C")
 
 
 class _DType:
-
     def __init__(self, text, *flags):
-        self.text, self.order = text, '|'
+        self.text, self.order = text, "|"
 
     def __setstate__(self, state):
         self.order = state[1]
 
     def dtype(self):
-        if not isinstance(self.text, str) or not re.fullmatch('[biuf][0-9]{1,2}', self.text):
-            raise _Refused('an array of %s' % ('Python objects' if self.text == 'O8' else self.text))
+        if not isinstance(self.text, str) or not re.fullmatch("[biuf][0-9]{1,2}", self.text):
+            raise _Refused(f"an array of {'Python objects' if self.text == 'O8' else self.text}")
         return numpy.dtype(self.text).newbyteorder(self.order)
 
 
@@ -68,13 +67,13 @@ def _reconstruct(kind, shape, typecode):
 
 
 def _from_buffer(data, dtype, shape, order):
-    return _Array(dtype, shape, bytes(data), order == 'F')
+    return _Array(dtype, shape, bytes(data), order == "F")
 
 
 class _Scalar(_Array):
     """A number of numpy's."""
 
-    def __init__(self, dtype, data=b''):
+    def __init__(self, dtype, data=b""):
         super().__init__(dtype, (), data)
 
     def array(self):
@@ -82,26 +81,26 @@ class _Scalar(_Array):
 
 
 def _encode(text, encoding):
-    return text.encode('latin1')
+    return text.encode("latin1")
 
 
 def _no_bytes():
     """The function that old protocols call for b''."""
-    return b''
+    return b""
 
 
 _ADMITTED = {
-    ('numpy', 'ndarray'): _Array,
-    ('numpy', 'dtype'): _DType,
-    ('_codecs', 'encode'): _encode,
-    ('builtins', 'bytes'): _no_bytes,
-    ('__builtin__', 'bytes'): _no_bytes,
-    ('collections', 'OrderedDict'): dict,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _DType,
+    ("_codecs", "encode"): _encode,
+    ("builtins", "bytes"): _no_bytes,
+    ("__builtin__", "bytes"): _no_bytes,
+    ("collections", "OrderedDict"): dict,
 }
-for _core in ('numpy.core', 'numpy._core'):
-    _ADMITTED[_core + '.multiarray', '_reconstruct'] = _reconstruct
-    _ADMITTED[_core + '.multiarray', 'scalar'] = _Scalar
-    _ADMITTED[_core + '.numeric', '_frombuffer'] = _from_buffer
+for _core in ("numpy.core", "numpy._core"):
+    _ADMITTED[_core + ".multiarray", "_reconstruct"] = _reconstruct
+    _ADMITTED[_core + ".multiarray", "scalar"] = _Scalar
+    _ADMITTED[_core + ".numeric", "_frombuffer"] = _from_buffer
 
 
 class _Reader(pickle._Unpickler):
@@ -109,7 +108,7 @@ class _Reader(pickle._Unpickler):
 
     def find_class(self, module, name):
         if (module, name) not in _ADMITTED:
-            raise _Refused('%s.%s' % (module, name))
+            raise _Refused(f"{module}.{name}")
         return _ADMITTED[module, name]
 
 
@@ -122,4 +121,4 @@ def _value(value):
         return type(value)(_value(one) for one in value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value
-    raise _Refused('a %s' % type(value).__name__.lstrip('_'))
+    raise _Refused(f"a {type(value).__name__.lstrip('_')}")

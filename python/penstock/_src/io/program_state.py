@@ -15,12 +15,18 @@ from penstock._src.io import pickles, pserver_values
 from penstock._src.io.pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved
 from penstock._src.io.var_files import held_value, load_vars, program_or_default, require_same, state_of_pservers
-from penstock._src.io.var_records import (file_of, is_belong_to_optimizer, is_parameter, is_persistable, parse,
-                                          read_combined)
+from penstock._src.io.var_records import (
+    file_of,
+    is_belong_to_optimizer,
+    is_parameter,
+    is_persistable,
+    parse,
+    read_combined,
+)
 from penstock._src.ir.types import CPUPlace
 from penstock._src.ir.variable import Variable
 
-_SUFFIXES = ('.pdparams', '.pdopt', '.pdmodel')
+_SUFFIXES = (".pdparams", ".pdopt", ".pdmodel")
 
 
 def get_program_parameter(program):
@@ -76,7 +82,7 @@ def get_parameter_value(para, executor):
         assert fluid.io.get_parameter_value(w, exe).shape == (2, 3)
     """
     if not is_parameter(para):
-        raise ValueError('%r is no parameter' % (para,))
+        raise ValueError(f"{para!r} is no parameter")
     return _array_of(para, remote_lookups(para.block.program, global_scope()))
 
 
@@ -115,10 +121,13 @@ def _array_of(var, remote):
 def _arrays(program, predicate):
     remote = remote_lookups(program, global_scope())
     chosen = [var for var in program.list_vars() if predicate(var)]
-    current = current_values(Executor(CPUPlace()), global_scope(),
-                             [var.name for var in chosen if var.name not in remote])
-    return {var.name: numpy.array(current[var.name].get_tensor()) if var.name in current else _array_of(var, remote)
-            for var in chosen}
+    current = current_values(
+        Executor(CPUPlace()), global_scope(), [var.name for var in chosen if var.name not in remote]
+    )
+    return {
+        var.name: numpy.array(current[var.name].get_tensor()) if var.name in current else _array_of(var, remote)
+        for var in chosen
+    }
 
 
 def save(program, model_path):
@@ -139,7 +148,7 @@ def save(program, model_path):
         fluid.save(fluid.default_main_program(), 'model/step_1')
     """
     if not os.path.basename(model_path):
-        raise ValueError('model_path is %r; it must be dirname/filename' % model_path)
+        raise ValueError(f"model_path is {model_path!r}; it must be dirname/filename")
     program_or_default(program)
     folder, name = os.path.split(model_path)
     save_files(folder or os.curdir, _files_of(program, folder or os.curdir, name), name + DIGESTS_SUFFIX)
@@ -147,16 +156,19 @@ def save(program, model_path):
 
 def _files_of(program, folder, name):
     """Yields (file, parts) of fluid.save."""
-    yield name + '.pdparams', [pickles.dumps(_arrays(program, is_parameter))]
+    yield name + ".pdparams", [pickles.dumps(_arrays(program, is_parameter))]
     with state_of_pservers(Executor(CPUPlace()), folder, program) as (names, files):
         arrays = _arrays(program, lambda var: is_belong_to_optimizer(var) and var.name not in names)
         for there, parts in files:
-            arrays[there] = numpy.array(parse(there, b''.join(parts), 0)[0].get_tensor())
+            arrays[there] = numpy.array(parse(there, b"".join(parts), 0)[0].get_tensor())
         if left := sorted(set(names) - set(arrays)):
-            warnings.warn('fluid.save does not save the optimizer state of tables with is_distributed (%s), which '
-                          'fluid.io.save_persistables saves' % ', '.join(left), stacklevel=stack_level())
-    yield name + '.pdopt', [pickles.dumps(arrays)]
-    yield name + '.pdmodel', [program.desc.serialize_to_string()]
+            warnings.warn(
+                f"fluid.save does not save the optimizer state of tables with is_distributed ({', '.join(left)}), "
+                "which fluid.io.save_persistables saves",
+                stacklevel=stack_level(),
+            )
+    yield name + ".pdopt", [pickles.dumps(arrays)]
+    yield name + ".pdmodel", [program.desc.serialize_to_string()]
 
 
 def load(program, model_path, executor=None, var_list=None):
@@ -181,21 +193,21 @@ def load(program, model_path, executor=None, var_list=None):
     """
     program_or_default(program)
     prefix = _prefix(model_path)
-    if not os.path.exists(prefix + '.pdparams'):
+    if not os.path.exists(prefix + ".pdparams"):
         _load_vars_of(program, model_path, executor, var_list)
         return
     if pserver_values.is_pserver(program):
         arrays = load_program_state(model_path)
         for one in pserver_values.programs_in(program, arrays.__contains__):
-            pserver_values.set_from(one, pserver_values.from_arrays(arrays, prefix + '.pdopt'))
+            pserver_values.set_from(one, pserver_values.from_arrays(arrays, prefix + ".pdopt"))
             pserver_values.set_tables(one, arrays)
         return
-    tables = getattr(program, '_distributed_lookup_tables', ())
-    there = _set_all(program, lambda var: is_parameter(var) and var.name not in tables, prefix + '.pdparams')
+    tables = getattr(program, "_distributed_lookup_tables", ())
+    there = _set_all(program, lambda var: is_parameter(var) and var.name not in tables, prefix + ".pdparams")
     if any(map(is_belong_to_optimizer, program.list_vars())):
-        there |= _set_all(program, is_belong_to_optimizer, prefix + '.pdopt')
-    elif state_on_pservers(program) and os.path.isfile(prefix + '.pdopt'):
-        there |= set(_read_arrays(prefix + '.pdopt'))
+        there |= _set_all(program, is_belong_to_optimizer, prefix + ".pdopt")
+    elif state_on_pservers(program) and os.path.isfile(prefix + ".pdopt"):
+        there |= set(_read_arrays(prefix + ".pdopt"))
     warn_of_what_pservers_load(program, prefix, there.__contains__)
 
 
@@ -204,15 +216,18 @@ def _load_vars_of(program, path, executor, var_list):
         for one in pserver_values.programs_in(program, pserver_values.is_in_folder(path)):
             pserver_values.load_folder(one, path)
     elif os.path.isdir(path):
-        tables = getattr(program, '_distributed_lookup_tables', ())
-        there = [var for var in program.list_vars() if is_persistable(var) and var.name not in tables
-                 and is_saved(path, var.name)]
+        tables = getattr(program, "_distributed_lookup_tables", ())
+        there = [
+            var
+            for var in program.list_vars()
+            if is_persistable(var) and var.name not in tables and is_saved(path, var.name)
+        ]
         load_vars(executor, path, program, there)
         warn_of_what_pservers_load(program, path, lambda name: is_saved(path, name))
     elif not os.path.isfile(path):
-        raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (_prefix(path), path))
+        raise ValueError(f"there is neither {_prefix(path)}.pdparams nor a file or folder {path}")
     elif var_list is None:
-        raise ValueError('var_list is required for one file that save_vars wrote: it names the variables in the file')
+        raise ValueError("var_list is required for one file that save_vars wrote: it names the variables in the file")
     else:
         folder, name = os.path.split(path)
         load_vars(executor, folder, program, var_list, filename=name)
@@ -223,7 +238,7 @@ def _read_arrays(path):
     saved = SavedFolder(folder or os.curdir, os.path.splitext(name)[0] + DIGESTS_SUFFIX)
     arrays = pickles.loads(saved.read(name), path)
     if not isinstance(arrays, dict):
-        raise ValueError('%s holds a %s, not a dict of arrays' % (path, type(arrays).__name__))
+        raise ValueError(f"{path} holds a {type(arrays).__name__}, not a dict of arrays")
     return arrays
 
 
@@ -233,7 +248,7 @@ def _set_all(program, predicate, path):
     chosen = [var for var in program.list_vars() if predicate(var)]
     for var in chosen:
         if var.name not in arrays:
-            raise ValueError('%s is not in %s' % (var.name, path))
+            raise ValueError(f"{var.name} is not in {path}")
     for var in chosen:
         _set(var, arrays[var.name], path)
     return set(arrays)
@@ -241,10 +256,10 @@ def _set_all(program, predicate, path):
 
 def _set(var, array, there):
     if not isinstance(array, numpy.ndarray):
-        raise ValueError('%s of %s is a %s, not an array' % (var.name, there, type(array).__name__))
+        raise ValueError(f"{var.name} of {there} is a {type(array).__name__}, not an array")
     require_same(var.name, var, array.shape, array.dtype.name, there)
     held = global_scope().var(var.name)
-    if held._has_no_rows():    # a table whose rows are on pservers
+    if held._has_no_rows():  # a table whose rows are on pservers
         whole = Scope().var(var.name)
         whole.get_tensor().set(array, None)
         held._assign(whole)
@@ -273,33 +288,34 @@ def load_program_state(model_path, var_list=None):
         assert fluid.load_program_state('model/step_1')['w'].shape == (2, 3)
     """
     prefix = _prefix(model_path)
-    if os.path.exists(prefix + '.pdparams'):
-        state = _read_arrays(prefix + '.pdparams')
-        if os.path.exists(prefix + '.pdopt'):
-            state.update(_read_arrays(prefix + '.pdopt'))
+    if os.path.exists(prefix + ".pdparams"):
+        state = _read_arrays(prefix + ".pdparams")
+        if os.path.exists(prefix + ".pdopt"):
+            state.update(_read_arrays(prefix + ".pdopt"))
         return state
     names = None if var_list is None else sorted(var.name if isinstance(var, Variable) else var for var in var_list)
     if os.path.isfile(model_path):
         if names is None:
-            raise ValueError('%s is one file: give var_list, the variables in it' % model_path)
+            raise ValueError(f"{model_path} is one file: give var_list, the variables in it")
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names
         tables = os.path.join(model_path, TABLES_FOLDER)
         if any(name.startswith(TABLES_FOLDER + os.sep) for name in names):
-            raise ValueError('%s holds rows of tables: give var_list without the tables; fluid.io.load_persistables '
-                             'reads all' % tables)
+            raise ValueError(
+                f"{tables} holds rows of tables: give var_list without the tables; fluid.io.load_persistables reads all"
+            )
         saved = SavedFolder(model_path)
         values = [parse(file_of(model_path, name), saved.read(name), 0)[0] for name in names]
     else:
-        raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (prefix, model_path))
+        raise ValueError(f"there is neither {prefix}.pdparams nor a file or folder {model_path}")
     return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}
 
 
 def _files_below(folder):
     """Returns the names of the variables in the files of a folder; names may contain slashes. Skips a saved model."""
     found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
-    return sorted(name for name in found if name != '__model__' and not is_list(name) and not is_partial(name))
+    return sorted(name for name in found if name != "__model__" and not is_list(name) and not is_partial(name))
 
 
 def _known_to(program, arrays):
@@ -307,15 +323,16 @@ def _known_to(program, arrays):
     if pserver_values.is_pserver(program):
         known = set()
         for one in (program, *program._served_with):
-            pserver_values.set_from(one, pserver_values.from_arrays(arrays, 'state_dict'),
-                                    may_lack=pserver_values.ALL_KINDS)
+            pserver_values.set_from(
+                one, pserver_values.from_arrays(arrays, "state_dict"), may_lack=pserver_values.ALL_KINDS
+            )
             known.update(held.whole for held in pserver_values.held_by(one))
             known.update(pserver_values.set_tables(one, arrays))
         return known
     known = {var.name: var for var in get_program_persistable_vars(program)}
     for name, array in arrays.items():
         if name in known:
-            _set(known[name], array, 'state_dict')
+            _set(known[name], array, "state_dict")
     return known
 
 
@@ -338,5 +355,6 @@ def set_program_state(program, state_dict):
     known = _known_to(program_or_default(program), state_dict)
     unused = [name for name in state_dict if name not in known]
     if unused:
-        warnings.warn('state_dict holds variables that the program does not have: %s' % ' '.join(unused),
-                      stacklevel=stack_level())
+        warnings.warn(
+            f"state_dict holds variables that the program does not have: {' '.join(unused)}", stacklevel=stack_level()
+        )

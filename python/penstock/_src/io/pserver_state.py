@@ -20,22 +20,26 @@ from penstock._src.ir.framework import Program
 
 def state_on_pservers(program):
     """Returns the names of the optimizer state and learning-rate steps that pservers keep for a trainer's program."""
-    source, _ = program.__dict__.get('_transpile_source', (None, None))
-    if source is None or not getattr(program, '_is_distributed', False):
+    source, _ = program.__dict__.get("_transpile_source", (None, None))
+    if source is None or not getattr(program, "_is_distributed", False):
         return []
     main = Program._of(source)
-    changed, here = ({name for block in one.blocks for op in block.ops for name in op.output_arg_names}
-                     for one in (main, program))
-    only_there = {var.name for var in main.list_vars() if var_records.is_persistable(var)
-                  and not var_records.is_parameter(var) and var.name in changed - here}
+    changed, here = (
+        {name for block in one.blocks for op in block.ops for name in op.output_arg_names} for one in (main, program)
+    )
+    only_there = {
+        var.name
+        for var in main.list_vars()
+        if var_records.is_persistable(var) and not var_records.is_parameter(var) and var.name in changed - here
+    }
     return sorted(only_there.union(_steps_of_all(program)))
 
 
 def constants_on_pservers(program):
     """Returns {constant: the smallest parameter whose update reads it} of the constants, such as a learning rate, that
     a trainer's program does not have."""
-    source, _ = program.__dict__.get('_transpile_source', (None, None))
-    if source is None or not getattr(program, '_is_distributed', False):
+    source, _ = program.__dict__.get("_transpile_source", (None, None))
+    if source is None or not getattr(program, "_is_distributed", False):
         return {}
     main, known = Program._of(source), {var.name for var in program.list_vars()}
     changed = {name for block in main.blocks for op in block.ops for name in op.output_arg_names}
@@ -45,18 +49,22 @@ def constants_on_pservers(program):
         for name in set(op.input_arg_names) - known - changed:
             if var_records.is_persistable(main.global_block().var(name)):
                 constants.setdefault(name, set()).update(op.output_arg_names)
-    return {name: next(var.name for var in params if var.name in written) for name, written in constants.items()
-            if any(var.name in written for var in params)}
+    return {
+        name: next(var.name for var in params if var.name in written)
+        for name, written in constants.items()
+        if any(var.name in written for var in params)
+    }
 
 
 def _steps_of_all(program):
     """Returns {counter of a schedule: what a step adds to it}. Trainers that do not wait for each other report each of
     their steps; the pservers count those of all."""
-    source, _ = program.__dict__.get('_transpile_source', (None, None))
+    source, _ = program.__dict__.get("_transpile_source", (None, None))
     ops = program.global_block().ops
-    reports = any(op.type == 'send' and op.has_attr('use_send_handler') and not op.attr('use_send_handler')
-                  for op in ops)
-    if source is None or not reports or not any(op.type == 'recv' for op in ops):    # geo-SGD receives by itself
+    reports = any(
+        op.type == "send" and op.has_attr("use_send_handler") and not op.attr("use_send_handler") for op in ops
+    )
+    if source is None or not reports or not any(op.type == "recv" for op in ops):  # geo-SGD receives by itself
         return {}
     main = Program._of(source)
     steps = {var.name: step_of(main, var.name) for var in main.list_vars() if var_records.is_persistable(var)}
@@ -71,15 +79,18 @@ def warn_of_what_pservers_load(program, there, has):
         there (str): where they are from.
         has (callable): takes a name and returns whether its value is there.
     """
-    tables = [name for name in getattr(program, '_distributed_lookup_tables', ()) if has(name)]
+    tables = [name for name in getattr(program, "_distributed_lookup_tables", ()) if has(name)]
     states = [name for name in state_on_pservers(program) if has(name)]
-    parts = ['table ' + name for name in tables]
+    parts = ["table " + name for name in tables]
     if states:
-        parts.append('optimizer state (%s)' % (', '.join(states[:3]) + (', ...' if len(states) > 3 else '')))
+        parts.append(f"optimizer state ({', '.join(states[:3]) + (', ...' if len(states) > 3 else '')})")
     if parts:
-        warnings.warn('%s holds %s, which a trainer cannot load: unless the pservers load it too, by '
-                      'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it '
-                      'starts afresh' % (there, ' and '.join(parts)), stacklevel=stack_level())
+        warnings.warn(
+            f"{there} holds {' and '.join(parts)}, which a trainer cannot load: unless the pservers load it too, by "
+            "fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it starts "
+            "afresh",
+            stacklevel=stack_level(),
+        )
 
 
 @contextlib.contextmanager
@@ -110,9 +121,13 @@ def saved_state(executor, dirname, program, names, constants):
     folder = _written_by_pservers(executor, dirname, program, slices)
     if not os.path.isdir(folder):
         if names:
-            warnings.warn('save_persistables: the pservers have saved their optimizer state to their own disks, in %s '
-                          'of their working folders; before they load it, collect their files in %s' %
-                          (os.path.relpath(folder), os.path.join(dirname, STATE_FOLDER)), stacklevel=stack_level())
+            warnings.warn(
+                "save_persistables: the pservers have saved their optimizer state to their own disks, in "
+                f"{os.path.relpath(folder)} "
+                "of their working folders; before they load it, collect their files in "
+                f"{os.path.join(dirname, STATE_FOLDER)}",
+                stacklevel=stack_level(),
+            )
         yield (), ()
         return
     try:
@@ -129,14 +144,14 @@ def _written_by_pservers(executor, dirname, program, slices):
         _make_write(executor, program, slices, folder)
         return folder
     except _penstock.ProgramError as error:
-        if error.id != 'E-server-save-path':
+        if error.id != "E-server-save-path":
             raise
-    _remove(folder, slices)    # a pserver with another working folder may have written
+    _remove(folder, slices)  # a pserver with another working folder may have written
     # Equal in all saves of the job: pservers remember the names of the files that they have written.
     servers = sorted({one.endpoint for parts in slices.values() for one in parts})
-    apart = '%s-%s' % (STATE_FOLDER, hashlib.blake2b(','.join(servers).encode(), digest_size=8).hexdigest())
+    apart = f"{STATE_FOLDER}-{hashlib.blake2b(','.join(servers).encode(), digest_size=8).hexdigest()}"
     _make_write(executor, program, slices, apart)
-    return os.path.join(environment.text('PENSTOCK_CHECKPOINT_DIR') or os.curdir, apart)
+    return os.path.join(environment.text("PENSTOCK_CHECKPOINT_DIR") or os.curdir, apart)
 
 
 def _files_of(folder, slices, names, steps):
@@ -147,7 +162,7 @@ def _files_of(folder, slices, names, steps):
             if name not in left:
                 continue
             left.remove(name)
-            if name in steps:    # a counter of pservers has the number of the next step
+            if name in steps:  # a counter of pservers has the number of the next step
                 value = value - value.dtype.type(steps[name])
             yield name, [_bytes_of(value)]
 
@@ -156,8 +171,9 @@ def _make_write(executor, program, slices, folder):
     notice = Program()
     notice.desc.take_job(program.desc)
     for one in (each for parts in slices.values() for each in parts):
-        notice.global_block().append_op('checkpoint_notify', attrs={
-            'epmap': [one.endpoint], 'dir': folder, 'lookup_table': one.slice.name})
+        notice.global_block().append_op(
+            "checkpoint_notify", attrs={"epmap": [one.endpoint], "dir": folder, "lookup_table": one.slice.name}
+        )
     executor.run(notice)
 
 
@@ -172,18 +188,20 @@ def _joined(folder, parts, whole_names):
             sliced = one.is_slice and value.shape == one.slice.shape
             name = one.origin.name if own == one.slice.name else names[at] if len(file) == len(names) else own
             values.setdefault(name, []).append((sliced, value))
-    return {name: numpy.concatenate([value for _, value in found]) if found[0][0] else found[0][1]
-            for name, found in values.items()}
+    return {
+        name: numpy.concatenate([value for _, value in found]) if found[0][0] else found[0][1]
+        for name, found in values.items()
+    }
 
 
 def _slice_file(folder, one):
-    return os.path.join(folder, one.slice.name + '_0')
+    return os.path.join(folder, one.slice.name + "_0")
 
 
 def _bytes_of(array):
     scope = Scope()
-    scope.var('value').get_tensor().set(numpy.ascontiguousarray(array), None)
-    return scope.find_var('value')._to_file_bytes()
+    scope.var("value").get_tensor().set(numpy.ascontiguousarray(array), None)
+    return scope.find_var("value")._to_file_bytes()
 
 
 def _remove(folder, slices):

@@ -18,23 +18,24 @@ from penstock._src.io.table_files import Shard, is_saved, read_named, shard_file
 from penstock._src.ir.types import VarType, dtype_name
 
 # Folder inside the folder of a save, in which pservers write their slices.
-STATE_FOLDER = '__pserver_state__'
+STATE_FOLDER = "__pserver_state__"
 
 # What a pserver's variable holds: `shape` elements of the variable `whole`, after `offset`. whole_shape: None if it
 # holds all of it. kind: 'parameter'; 'state' of an update or a schedule; 'table state' of the update of a table sharded
 # by id; 'counter', one trainer's part of the steps that the counter `whole` has finished; 'constant', which the program
 # only reads.
-Held = collections.namedtuple('Held', 'name whole whole_shape offset shape kind')
+Held = collections.namedtuple("Held", "name whole whole_shape offset shape kind")
 
-ALL_KINDS = ('parameter', 'state', 'table state', 'counter', 'constant')
-MODEL_KINDS = ALL_KINDS[:-1]    # what training changes
-_OPTIONAL = ('constant', 'table state')
+ALL_KINDS = ("parameter", "state", "table state", "counter", "constant")
+MODEL_KINDS = ALL_KINDS[:-1]  # what training changes
+_OPTIONAL = ("constant", "table state")
 
 
 def is_pserver(program):
     """Returns whether it is what DistributeTranspiler.get_pserver_program() returns."""
-    return (getattr(program, '_parameters_on_pservers', None) is not None
-            and any(op.type == 'listen_and_serv' for op in program.global_block().ops))
+    return getattr(program, "_parameters_on_pservers", None) is not None and any(
+        op.type == "listen_and_serv" for op in program.global_block().ops
+    )
 
 
 def programs_in(program, has_value):
@@ -45,8 +46,13 @@ def programs_in(program, has_value):
         program (Program): a pserver's program.
         has_value (callable): takes the name of a whole variable.
     """
-    return [program] + [one for one in program._served_with if any(
-        map(has_value, [*one._sharded_tables, *(held.whole for held in held_by(one) if held.kind == 'parameter')]))]
+    return [program] + [
+        one
+        for one in program._served_with
+        if any(
+            map(has_value, [*one._sharded_tables, *(held.whole for held in held_by(one) if held.kind == "parameter")])
+        )
+    ]
 
 
 def is_in_folder(dirname):
@@ -58,8 +64,10 @@ def held_by(program):
     """Returns the Held of each variable that a pserver's program keeps between steps, without tables sharded by id."""
     overview, endpoint = program._parameters_on_pservers, program._ps_endpoint
     slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
-    found = {name: Held(name, one.origin.name, one.origin.shape, one.offset, one.slice.shape, 'parameter')
-             for name, one in slices.items()}
+    found = {
+        name: Held(name, one.origin.name, one.origin.shape, one.offset, one.slice.shape, "parameter")
+        for name, one in slices.items()
+    }
     serve = _serve_of(program)
     arriving = set(serve.input_arg_names)
     first_updates = {}
@@ -71,10 +79,10 @@ def held_by(program):
             if name in found:
                 continue
             if name in counters:
-                found[name] = Held(name, counters[name], None, None, (1,), 'counter')
+                found[name] = Held(name, counters[name], None, None, (1,), "counter")
                 continue
-            if kind == 'state' and by_id:
-                kind = 'table state'
+            if kind == "state" and by_id:
+                kind = "table state"
             shape = tuple(program.global_block().var(name).shape)
             one = params[0] if params and params[0].is_slice and shape == params[0].slice.shape else None
             found[name] = Held(name, wholes.get(name, name), one and one.origin.shape, one and one.offset, shape, kind)
@@ -83,18 +91,22 @@ def held_by(program):
 
 def _counters_of(program, serve):
     """Returns {counter of a trainer's steps: the counter of one machine} of a schedule that counts all trainers'."""
-    number = serve.attr('lr_decay_block_id') if serve.has_attr('lr_decay_block_id') else -1
+    number = serve.attr("lr_decay_block_id") if serve.has_attr("lr_decay_block_id") else -1
     if number < 1:
         return {}
-    return {name: op.output_arg_names[0] for op in program.blocks[number].ops if op.type == 'sum'
-            and step_of(program._source_main, op.output_arg_names[0]) is not None for name in op.input_arg_names}
+    return {
+        name: op.output_arg_names[0]
+        for op in program.blocks[number].ops
+        if op.type == "sum" and step_of(program._source_main, op.output_arg_names[0]) is not None
+        for name in op.input_arg_names
+    }
 
 
 def step_of(main, name):
     """Returns what a program of one machine adds to a counter in each step; None if it is no counter."""
     for op in main.global_block().ops:
         if op.input_arg_names == [name] == op.output_arg_names:
-            return next((op.attr(attr) for attr in ('step', 'bias') if op.has_attr(attr)), None)
+            return next((op.attr(attr) for attr in ("step", "bias") if op.has_attr(attr)), None)
     return None
 
 
@@ -107,7 +119,7 @@ def _kept(program, block, arriving):
                 continue
             var = program.global_block().var(name)
             if var.persistable and var.type == VarType.LOD_TENSOR:
-                yield name, 'state' if name in op.output_arg_names else 'constant'
+                yield name, "state" if name in op.output_arg_names else "constant"
         written.update(op.output_arg_names)
 
 
@@ -151,18 +163,19 @@ def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL)
         if held.kind not in kinds or (names is not None and held.whole not in names):
             continue
         if variable is None or not variable.is_initialized():
-            if held.kind == 'constant':
+            if held.kind == "constant":
                 continue
-            raise RuntimeError('variable %s has no value yet; run the startup program of the pserver first' % held.name)
-        if held.whole != whole[0]:    # slices of one parameter are adjacent
+            raise RuntimeError(f"variable {held.name} has no value yet; run the startup program of the pserver first")
+        if held.whole != whole[0]:  # slices of one parameter are adjacent
             whole = held.whole, value_of(held.whole)
         if whole[1] is None:
             lacking.append(held.whole)
             if held.kind not in may_lack:
-                raise ValueError('there is no value of %s, of which pserver %s holds %s' %
-                                 (held.whole, program._ps_endpoint, held.name))
+                raise ValueError(
+                    f"there is no value of {held.whole}, of which pserver {program._ps_endpoint} holds {held.name}"
+                )
             continue
-        if held.kind == 'counter':
+        if held.kind == "counter":
             _set_counter(program, held, variable, *whole[1])
         else:
             _set(held, variable, *whole[1], program._ps_endpoint)
@@ -172,7 +185,7 @@ def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL)
 def _set_counter(program, held, variable, value, there):
     """One machine's counter has the number of its last step. The trainers' counters add up to that of the next one."""
     if value.size != 1:
-        raise ValueError('%s holds %s of shape %s, not a counter' % (there, held.whole, list(value.shape)))
+        raise ValueError(f"{there} holds {held.whole} of shape {list(value.shape)}, not a counter")
     first = next(one for one, whole in _counters_of(program, _serve_of(program)).items() if whole == held.whole)
     total = numpy.array(value).reshape(1) + type(value.flat[0])(step_of(program._source_main, held.whole))
     tensor = variable.get_tensor()
@@ -180,7 +193,7 @@ def _set_counter(program, held, variable, value, there):
 
 
 def _serve_of(program):
-    return next(op for op in program.global_block().ops if op.type == 'listen_and_serv')
+    return next(op for op in program.global_block().ops if op.type == "listen_and_serv")
 
 
 def _set(held, variable, value, there, endpoint):
@@ -188,18 +201,20 @@ def _set(held, variable, value, there, endpoint):
     expected = tuple(tensor.shape() if held.whole_shape is None else held.whole_shape)
     dtype = dtype_name(tensor._dtype())
     if tuple(value.shape) != expected or value.dtype.name != dtype:
-        raise ValueError('%s holds %s : %s%s, but pserver %s has %s%s of it' %
-                         (there, held.whole, value.dtype.name, list(value.shape), endpoint, dtype, list(expected)))
+        raise ValueError(
+            f"{there} holds {held.whole} : {value.dtype.name}{list(value.shape)}, but pserver {endpoint} has "
+            f"{dtype}{list(expected)} of it"
+        )
     if held.whole_shape is not None:
         begin = held.offset
-        value = value.reshape(-1)[begin:begin + int(numpy.prod(held.shape))].reshape(held.shape)
+        value = value.reshape(-1)[begin : begin + int(numpy.prod(held.shape))].reshape(held.shape)
     tensor.set(numpy.ascontiguousarray(value), None)
 
 
 def from_folder(dirname):
     """Returns a `value_of` for set_from: the files of a folder, one for each whole variable."""
     if not os.path.isdir(dirname):
-        raise ValueError('there is no folder %s' % dirname)
+        raise ValueError(f"there is no folder {dirname}")
     saved = SavedFolder(dirname)
 
     def value_of(name):
@@ -209,6 +224,7 @@ def from_folder(dirname):
         except FileNotFoundError:
             return None
         return numpy.array(var_records.parse(path, data, 0)[0].get_tensor()), path
+
     return value_of
 
 
@@ -235,19 +251,23 @@ def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
         strictly (bool): True: optimizer state that is not in the folder is an error; False: a warning.
     """
     value_of, own = from_folder(dirname), _collected_slices(program, dirname)
-    optional = () if strictly and not own else ('state', 'counter')
+    optional = () if strictly and not own else ("state", "counter")
     lacking = set_from(program, value_of, kinds, may_lack=_OPTIONAL + optional)
     for held in held_by(program):
         if held.name in own and held.kind in kinds:
             value, path = own[held.name]
-            _set(held._replace(whole_shape=None), global_scope().find_var(held.name), value, path,
-                 program._ps_endpoint)
-    afresh = {held.whole for held in held_by(program) if held.kind not in ('parameter', 'constant', 'table state')
-              and held.whole in lacking and held.name not in own}
+            _set(held._replace(whole_shape=None), global_scope().find_var(held.name), value, path, program._ps_endpoint)
+    afresh = {
+        held.whole
+        for held in held_by(program)
+        if held.kind not in ("parameter", "constant", "table state") and held.whole in lacking and held.name not in own
+    }
     afresh.update(load_tables(program, dirname, kinds))
-    if afresh and 'state' in kinds:
-        warnings.warn('%s has no value of %s: this optimizer state starts afresh' %
-                      (dirname, ', '.join(sorted(afresh))), stacklevel=stack_level())
+    if afresh and "state" in kinds:
+        warnings.warn(
+            f"{dirname} has no value of {', '.join(sorted(afresh))}: this optimizer state starts afresh",
+            stacklevel=stack_level(),
+        )
 
 
 def _collected_slices(program, dirname):
@@ -258,11 +278,13 @@ def _collected_slices(program, dirname):
         return {}
     values = {}
     for one in program._parameters_on_pservers.get_distributed_vars_by_ep(program._ps_endpoint):
-        path = var_records.file_of(folder, one.slice.name + '_0')
+        path = var_records.file_of(folder, one.slice.name + "_0")
         if not os.path.isfile(path):
-            raise ValueError('%s has no file of %s, which pserver %s holds: collect the files of all pservers there, '
-                             'and load them on as many pservers as have written them' %
-                             (folder, one.slice.name, program._ps_endpoint))
+            raise ValueError(
+                f"{folder} has no file of {one.slice.name}, which pserver {program._ps_endpoint} holds: collect the "
+                "files of all pservers there, "
+                "and load them on as many pservers as have written them"
+            )
         values.update({name: (value, path) for name, value in read_named(path).items()})
     return values
 
@@ -270,11 +292,19 @@ def _collected_slices(program, dirname):
 def _rows_of_state(program, table=None):
     """Returns the optimizer state that has rows like a table sharded by id: of all such tables, or of one."""
     block, tables = program.global_block(), set(program._sharded_tables if table is None else [table])
-    return sorted({name for each in program.blocks[1:] for op in each.ops
-                   for name in set(op.input_arg_names).intersection(op.output_arg_names)
-                   if tables.intersection(op.output_arg_names)
-                   and name not in program._sharded_tables and block.has_var(name)
-                   and block.var(name).persistable and block.var(name).type == VarType.SELECTED_ROWS})
+    return sorted(
+        {
+            name
+            for each in program.blocks[1:]
+            for op in each.ops
+            for name in set(op.input_arg_names).intersection(op.output_arg_names)
+            if tables.intersection(op.output_arg_names)
+            and name not in program._sharded_tables
+            and block.has_var(name)
+            and block.var(name).persistable
+            and block.var(name).type == VarType.SELECTED_ROWS
+        }
+    )
 
 
 def load_tables(program, dirname, kinds, tables=None):
@@ -290,17 +320,23 @@ def load_tables(program, dirname, kinds, tables=None):
     Returns:
         list[str]: the states for which the folder has no rows.
     """
-    servers, saved, afresh = getattr(program, '_pservers', ()), SavedFolder(dirname), []
-    for table in getattr(program, '_sharded_tables', ()) if tables is None else sorted(tables):
+    servers, saved, afresh = getattr(program, "_pservers", ()), SavedFolder(dirname), []
+    for table in getattr(program, "_sharded_tables", ()) if tables is None else sorted(tables):
         paths = shard_files(dirname, table)
         if paths:
             own = [paths[servers.index(program._ps_endpoint)]] if len(paths) == len(servers) else paths
             afresh += _set_shards(program, [Shard(path, table, saved) for path in own], table, kinds)
             continue
-        states = _rows_of_state(program, table) if 'state' in kinds else []
+        states = _rows_of_state(program, table) if "state" in kinds else []
         wholes = {name: var_records.file_of(dirname, name) for name in [table, *states]}
-        set_tables(program, {name: numpy.array(var_records.read_single(path).get_tensor())
-                             for name, path in wholes.items() if os.path.isfile(path)})
+        set_tables(
+            program,
+            {
+                name: numpy.array(var_records.read_single(path).get_tensor())
+                for name, path in wholes.items()
+                if os.path.isfile(path)
+            },
+        )
         afresh += [name for name in states if not os.path.isfile(wholes[name])]
     return afresh
 
@@ -315,7 +351,7 @@ def _set_shards(program, shards, table, kinds):
     """Sets this pserver's rows of a table and of its states, and the scalars of these kinds. Returns the states that
     the shards do not have."""
     number, servers = program._pservers.index(program._ps_endpoint), len(program._pservers)
-    states = _rows_of_state(program, table) if 'state' in kinds else []
+    states = _rows_of_state(program, table) if "state" in kinds else []
     ids = numpy.concatenate([shard.ids for shard in shards])
     have = [name for name in states if all(name in shard.columns for shard in shards)]
     for name in [table, *have]:
@@ -332,12 +368,13 @@ def _set_shards(program, shards, table, kinds):
 def set_tables(program, arrays):
     """Sets this pserver's rows of tables sharded by id, and of their state, from whole variables by name. Returns the
     names of the tables."""
-    servers = getattr(program, '_pservers', ())
-    found = [table for table in getattr(program, '_sharded_tables', ()) if table in arrays]
+    servers = getattr(program, "_pservers", ())
+    found = [table for table in getattr(program, "_sharded_tables", ()) if table in arrays]
     for table in found:
         for name in [table, *(name for name in _rows_of_state(program, table) if name in arrays)]:
-            _set_rows(name, servers.index(program._ps_endpoint), len(servers), numpy.arange(len(arrays[name])),
-                      arrays[name])
+            _set_rows(
+                name, servers.index(program._ps_endpoint), len(servers), numpy.arange(len(arrays[name])), arrays[name]
+            )
     return found
 
 

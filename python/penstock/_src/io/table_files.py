@@ -17,9 +17,9 @@ from penstock._src.base.file_writing import SavedFolder
 from penstock._src.io import var_records
 from penstock._src.ir.types import VarType
 
-TABLES_FOLDER = '__lookup_table__'
-_STATE = '.state'
-_CHECKSUM = 'crc32c'
+TABLES_FOLDER = "__lookup_table__"
+_STATE = ".state"
+_CHECKSUM = "crc32c"
 
 
 class Shard:
@@ -35,7 +35,7 @@ class Shard:
         record = _rows_in(path, _read(path, saved))
         rows = record.get_selected_rows()
         self.path = path
-        self.ids = numpy.array(rows.rows(), 'int64')
+        self.ids = numpy.array(rows.rows(), "int64")
         values = numpy.array(rows.get_tensor())
         self.columns, self.scalars = {table: values}, {}
         if not os.path.isfile(path + _STATE):
@@ -43,9 +43,11 @@ class Shard:
         kept = _named_in(path + _STATE, _read(path + _STATE, saved))
         ids, checksum = kept.pop(table, None), kept.pop(_CHECKSUM, None)
         if not (numpy.array_equal(ids, self.ids) and checksum == [record._rows_crc32c()]):
-            raise data_error('E-save-mixed', '%s is not of the same save as %s: the job ended while it saved' %
-                             (path + _STATE, path),
-                             'load another save; or delete the file, and the optimizer starts afresh')
+            raise data_error(
+                "E-save-mixed",
+                f"{path + _STATE} is not of the same save as {path}: the job ended while it saved",
+                "load another save; or delete the file, and the optimizer starts afresh",
+            )
         for name, value in kept.items():
             rowwise = value.shape == (len(self.ids),) + values.shape[1:]
             (self.columns if rowwise else self.scalars)[name] = value
@@ -81,7 +83,7 @@ def shard_files(dirname, table):
     """Returns the paths of a table's shards, in the order of the pservers."""
     paths = []
     while True:
-        path = var_records.file_of(os.path.join(dirname, TABLES_FOLDER), '%s_%d' % (table, len(paths)))
+        path = var_records.file_of(os.path.join(dirname, TABLES_FOLDER), f"{table}_{len(paths)}")
         if not os.path.isfile(path):
             return paths
         paths.append(path)
@@ -131,7 +133,7 @@ def shards_with(dirname, name):
         return [Shard(path, name, saved) for path in paths]
     folder = os.path.join(dirname, TABLES_FOLDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if not file.endswith('_0' + _STATE):
+        if not file.endswith("_0" + _STATE):
             continue
         names = list(read_named(os.path.join(folder, file)))
         if name in names[2:]:

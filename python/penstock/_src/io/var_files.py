@@ -16,8 +16,16 @@ from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
 from penstock._src.io import pserver_state, pserver_values
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files, shards_with
-from penstock._src.io.var_records import (NEVER_SAVED, file_of, is_parameter, is_persistable, parse, read_combined,
-                                          read_saved, records_in)
+from penstock._src.io.var_records import (
+    NEVER_SAVED,
+    file_of,
+    is_parameter,
+    is_persistable,
+    parse,
+    read_combined,
+    read_saved,
+    records_in,
+)
 from penstock._src.ir import framework
 from penstock._src.ir.framework import Program
 from penstock._src.ir.types import VarType, dtype_name
@@ -29,7 +37,7 @@ def program_or_default(main_program):
     if isinstance(program, CompiledProgram):
         program = program._program
     if not isinstance(program, Program):
-        raise TypeError('program must be a Program, not %s' % type(program).__name__)
+        raise TypeError(f"program must be a Program, not {type(program).__name__}")
     return program
 
 
@@ -38,7 +46,7 @@ def _chosen(main_program, vars, predicate):
     program = program_or_default(main_program)
     if vars is None:
         if predicate is None:
-            raise ValueError('vars and predicate are both None; give one of them')
+            raise ValueError("vars and predicate are both None; give one of them")
         vars = [var for var in program.list_vars() if predicate(var)]
     vars = [var if isinstance(var, Variable) else program.global_block().var(var) for var in vars]
     return sorted({var.name: var for var in vars if var.type not in NEVER_SAVED}.values(), key=lambda var: var.name)
@@ -48,7 +56,7 @@ def held_value(var):
     """Returns the value of a variable in the global scope. Raises an error with its name if it has no value yet."""
     held = global_scope().find_var(var.name)
     if held is None or not held.is_initialized():
-        raise RuntimeError('variable %s has no value to save; run the startup program first' % var.name)
+        raise RuntimeError(f"variable {var.name} has no value to save; run the startup program first")
     return held
 
 
@@ -92,16 +100,16 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
     """save_vars(), and the files `also` of the same folder, (name, parts), and those of the names `there`, which are in
     place: all of them are one save."""
     if dirname is None and filename is not None:
-        raise ValueError('file %s has no folder: give dirname, or omit filename too to get bytes' % filename)
+        raise ValueError(f"file {filename} has no folder: give dirname, or omit filename too to get bytes")
     program = program_or_default(main_program)
     remote = remote_lookups(program, global_scope())
     chosen = _chosen(program, vars, predicate)
-    if not getattr(program, '_is_chief', True):
+    if not getattr(program, "_is_chief", True):
         chosen = [var for var in chosen if var.name not in remote]
     for var in chosen:
         if (dirname is None or filename is not None) and var.type == VarType.SELECTED_ROWS:
-            raise ValueError('%s is SelectedRows, which needs its own file: give dirname without filename' % var.name)
-        held_value(var)    # before anything is written
+            raise ValueError(f"{var.name} is SelectedRows, which needs its own file: give dirname without filename")
+        held_value(var)  # before anything is written
 
     current = current_values(executor, global_scope(), [var.name for var in chosen if var.name not in remote])
 
@@ -112,14 +120,16 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
         return current.get(var.name, held_value(var))._to_file_bytes()
 
     if not chosen:
-        warnings.warn('no variable in your model, please ensure there are any variables in your model to save')
+        warnings.warn(
+            "no variable in your model, please ensure there are any variables in your model to save", stacklevel=2
+        )
     if dirname is None:
-        return b''.join(map(record, chosen))
+        return b"".join(map(record, chosen))
     if filename is not None:
         save_files(dirname, itertools.chain(also, [(filename, map(record, chosen))]), there=there)
         return None
     for var in chosen:
-        file_of(dirname, var.name)    # before anything is written
+        file_of(dirname, var.name)  # before anything is written
     save_files(dirname, itertools.chain(also, ((var.name, [record(var)]) for var in chosen)), there=there)
     return None
 
@@ -162,18 +172,20 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
     for table in set(_tables_of(program)).intersection(names):
-        raise ValueError('table %s is on the pservers, and this program is a trainer\'s: load the table there, by '
-                         'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)' %
-                         table)
+        raise ValueError(
+            f"table {table} is on the pservers, and this program is a trainer's: load the table there, by "
+            "fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)"
+        )
     if dirname is None:
         if not isinstance(filename, bytes):
-            raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
-                            (filename,))
-        values = records_in(filename, 'the data in filename', names)
+            raise TypeError(
+                f"without dirname, filename must be the bytes of one file for all variables, not {filename!r}"
+            )
+        values = records_in(filename, "the data in filename", names)
     elif filename is not None:
         values = read_combined(os.path.join(dirname, filename), names)
     else:
-        paths = [file_of(dirname, name) for name in names]    # before anything is read
+        paths = [file_of(dirname, name) for name in names]  # before anything is read
         saved = SavedFolder(dirname)
         for var, path in zip(chosen, paths):
             may_be_sharded = var.type == VarType.LOD_TENSOR and not os.path.exists(path)
@@ -201,20 +213,25 @@ def _put_shards(var, shards):
     for shard in shards:
         ids, values = shard.ids, shard.columns.get(var.name)
         if values is None:
-            raise ValueError('%s has no value of %s, but %s has' % (shard.path, var.name, shards[0].path))
+            raise ValueError(f"{shard.path} has no value of {var.name}, but {shards[0].path} has")
         if not len(ids):
             continue
         require_same(var.name, var, (height,) + values.shape[1:], values.dtype.name, shard.path)
         if ids.min() < 0 or ids.max() >= height:
-            raise ValueError('%s holds row %d of table %s, which has %d rows here' %
-                             (shard.path, ids.max() if ids.max() >= height else ids.min(), var.name, height))
+            raise ValueError(
+                f"{shard.path} holds row {ids.max() if ids.max() >= height else ids.min()} of table {var.name}, "
+                f"which has {height} rows here"
+            )
         if whole is None:
             whole = numpy.zeros(var.shape, values.dtype)
         whole[ids] = values
         missing -= len(ids)
     if whole is None or missing > 0:
-        raise ValueError('%s and the files beside it hold only the rows of table %s that were trained; run the startup '
-                         'program first, which gives the other rows their values' % (shards[0].path, var.name))
+        raise ValueError(
+            f"{shards[0].path} and the files beside it hold only the rows of table {var.name} that were trained; run "
+            "the startup "
+            "program first, which gives the other rows their values"
+        )
     held.get_tensor().set(whole, None)
     held._note_changed(by_load=True)
 
@@ -222,11 +239,11 @@ def _put_shards(var, shards):
 def _load_on_pserver(program, dirname, vars, predicate, filename):
     """load_vars for a pserver's program, whose slices come from whole variables."""
     if vars is None and predicate is None:
-        raise ValueError('vars and predicate are both None; give one of them')
-    kinds = ('parameter',) if predicate is is_parameter else pserver_values.ALL_KINDS
+        raise ValueError("vars and predicate are both None; give one of them")
+    kinds = ("parameter",) if predicate is is_parameter else pserver_values.ALL_KINDS
     whole = vars is None and predicate in (is_parameter, is_persistable)
     if whole:
-        names, chosen, may_lack = None, predicate, ('constant', 'table state')
+        names, chosen, may_lack = None, predicate, ("constant", "table state")
     else:
         block = program.global_block()
         given = {var if isinstance(var, str) else var.name for var in vars or filter(predicate, block.vars.values())}
@@ -241,9 +258,8 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
             pserver_values.load_tables(program, dirname, pserver_values.MODEL_KINDS, tables)
         return
     if dirname is None and not isinstance(filename, bytes):
-        raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
-                        (filename,))
-    path = 'the data in filename' if dirname is None else os.path.join(dirname, filename)
+        raise TypeError(f"without dirname, filename must be the bytes of one file for all variables, not {filename!r}")
+    path = "the data in filename" if dirname is None else os.path.join(dirname, filename)
     data = filename if dirname is None else read_saved(path)
     value_of = pserver_values.from_one_file(data, path, program, chosen)
     pserver_values.set_from(program, value_of, kinds, names, may_lack)
@@ -254,16 +270,19 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
 def require_same(name, declared, shape, dtype, there):
     """Raises unless the value has the declared element type and the declared shape, which may have unknown extents."""
     fits = len(declared.shape) == len(shape) and all(
-        extent in (-1, found) for extent, found in zip(declared.shape, shape))
+        extent in (-1, found) for extent, found in zip(declared.shape, shape)
+    )
     if not fits or dtype_name(declared.dtype) != dtype:
-        raise ValueError('variable %s is declared %s%s, but %s holds %s%s' %
-                         (name, dtype_name(declared.dtype), list(declared.shape), there, dtype, list(shape)))
+        raise ValueError(
+            f"variable {name} is declared {dtype_name(declared.dtype)}{list(declared.shape)}, but {there} holds "
+            f"{dtype}{list(shape)}"
+        )
 
 
 def _put(var, value):
     if var.type != VarType.SELECTED_ROWS:
         tensor = value.get_tensor()
-        require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), 'the file')
+        require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), "the file")
     held = global_scope().var(var.name)
     # A script may reload a model that it has just saved. Such a load changes nothing, so a later step cannot undo it.
     held._note_changed(by_load=held._assign(value))
@@ -351,19 +370,26 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 
 def state_of_pservers(executor, dirname, program, filename=None):
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
-    distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
+    distributed = getattr(program, "_is_distributed", False) and program._is_chief and process_wire() != "fluid"
     if distributed and dirname is not None:
-        names, constants = (find(program) for find in (pserver_state.state_on_pservers,
-                                                       pserver_state.constants_on_pservers))
+        names, constants = (
+            find(program) for find in (pserver_state.state_on_pservers, pserver_state.constants_on_pservers)
+        )
         if filename is not None:
             if names:
-                warnings.warn('%s has no optimizer state, which the pservers have (%s, ...): save without filename' %
-                              (filename, names[0]), stacklevel=stack_level())
+                warnings.warn(
+                    f"{filename} has no optimizer state, which the pservers have ({names[0]}, ...): save without "
+                    "filename",
+                    stacklevel=stack_level(),
+                )
         elif (names or constants) and rpc_is_open():
             return pserver_state.saved_state(executor, dirname, program, names, constants)
         elif names:
-            warnings.warn('the optimizer state that pservers have is not saved, because this trainer is not connected '
-                          'to them: it has completed, or has not run its startup program', stacklevel=stack_level())
+            warnings.warn(
+                "the optimizer state that pservers have is not saved, because this trainer is not connected "
+                "to them: it has completed, or has not run its startup program",
+                stacklevel=stack_level(),
+            )
     return contextlib.nullcontext(((), ()))
 
 
@@ -373,18 +399,21 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
     program = program_or_default(main_program)
     tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
-        raise ValueError('pservers write table %s to their disks: give dirname' % tables[0])
+        raise ValueError(f"pservers write table {tables[0]} to their disks: give dirname")
     here, written = _but(_tables_of(program)), []
     if tables and program._is_chief:
         notice = Program()
         notice.desc.take_job(program.desc)
         for table in tables:
-            notice.global_block().append_op('checkpoint_notify', attrs={
-                'epmap': program._endpoints, 'dir': os.path.join(dirname, TABLES_FOLDER), 'lookup_table': table})
+            notice.global_block().append_op(
+                "checkpoint_notify",
+                attrs={"epmap": program._endpoints, "dir": os.path.join(dirname, TABLES_FOLDER), "lookup_table": table},
+            )
         with new_files(dirname, tables, len(program._endpoints)) as written:
             executor.run(notice)
-    return save_with(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also,
-                     written)
+    return save_with(
+        executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also, written
+    )
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
@@ -420,7 +449,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
 
 def _tables_of(program):
     """Returns the tables of a trainer's main program that are sharded by id and only on the pservers."""
-    return getattr(program, '_distributed_lookup_tables', [])
+    return getattr(program, "_distributed_lookup_tables", [])
 
 
 def _but(names):

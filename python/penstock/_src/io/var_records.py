@@ -67,16 +67,19 @@ def file_of(dirname, name):
     """
     inside = os.path.normpath(name) if name else os.curdir
     if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
-        raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
-                            (name, dirname))
+        raise program_error(
+            "E-file-outside", f"the file of variable {name!r} is outside {dirname}; rename the variable"
+        )
     if is_list(inside):
-        raise program_error('E-file-reserved', 'the file of variable %r would replace the list of digests in %s; '
-                            'rename the variable' % (name, dirname))
+        raise program_error(
+            "E-file-reserved",
+            f"the file of variable {name!r} would replace the list of digests in {dirname}; rename the variable",
+        )
     return os.path.join(dirname, name)
 
 
 def read_file(path):
-    with open(path, 'rb') as file:
+    with open(path, "rb") as file:
         return file.read()
 
 
@@ -104,10 +107,11 @@ def records_in(data, path, names):
     values, offset = [], 0
     for name in names:
         if offset >= len(data):
-            raise ValueError('%s ends before variable %s: it holds fewer than the %d requested variables' %
-                             (path, name, len(names)))
-        value, offset = parse('%s: %s' % (path, name), data, offset)
+            raise ValueError(
+                f"{path} ends before variable {name}: it holds fewer than the {len(names)} requested variables"
+            )
+        value, offset = parse(f"{path}: {name}", data, offset)
         values.append(value)
     if offset != len(data):
-        raise ValueError('%s holds more than the %d requested variables' % (path, len(names)))
+        raise ValueError(f"{path} holds more than the {len(names)} requested variables")
     return values

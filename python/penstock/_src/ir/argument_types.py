@@ -18,18 +18,20 @@ def require_types(layer, name, given, types):
 
     The argument `dtype` is an element type itself.
     """
-    if name == 'dtype':
+    if name == "dtype":
         if to_dtype(given) not in types:
-            raise TypeError('%s: dtype must be %s, not %s' % (layer, _either(types), dtype_name(given)))
+            raise TypeError(f"{layer}: dtype must be {_either(types)}, not {dtype_name(given)}")
         return
     for one in given if isinstance(given, (list, tuple)) else (given,):
         if isinstance(one, Variable) and one.type in _TYPED and one.dtype not in types:
-            raise TypeError('%s: the element type of %s must be %s, but that of %s is %s' %
-                            (layer, name, _either(types), one.name, dtype_name(one.dtype)))
+            raise TypeError(
+                f"{layer}: the element type of {name} must be {_either(types)}, but that of {one.name} is "
+                f"{dtype_name(one.dtype)}"
+            )
 
 
 def _either(types):
-    return ' or '.join(sorted(dtype_name(dtype) for dtype in types))
+    return " or ".join(sorted(dtype_name(dtype) for dtype in types))
 
 
 def types_of(text):

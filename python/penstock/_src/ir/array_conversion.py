@@ -12,7 +12,7 @@ from penstock._src.ir.types import dtype_name, to_dtype
 _EXACT_FLOAT_MAX = 2**53
 
 
-def converted(value, var, what='feed'):
+def converted(value, var, what="feed"):
     """Returns a value as an array of a variable's element type.
 
     Integers and fractions keep their values; only a float that becomes a shorter float is rounded.
@@ -35,49 +35,48 @@ def converted(value, var, what='feed'):
     return to_array(value, dtype, var.name, what)
 
 
-def to_array(value, dtype, name, what='feed'):
+def to_array(value, dtype, name, what="feed"):
     """The same as converted() for a variable of this name and element type."""
     array = given_array(value, name, what)
     if array.dtype == dtype_name(dtype):
         return array
-    if array.dtype.kind not in 'biufO':
-        raise program_error('E-feed-type', '%s: %s takes numbers, not elements of type %s' % (what, name, array.dtype))
+    if array.dtype.kind not in "biufO":
+        raise program_error("E-feed-type", f"{what}: {name} takes numbers, not elements of type {array.dtype}")
     dtype = to_dtype(dtype)
-    may_be_rounded = array.dtype.kind == 'f' and not isinstance(value, numpy.ndarray) and dtype_name(dtype)[0] in 'iu'
+    may_be_rounded = array.dtype.kind == "f" and not isinstance(value, numpy.ndarray) and dtype_name(dtype)[0] in "iu"
     if may_be_rounded and array.size and not numpy.abs(array).max() < _EXACT_FLOAT_MAX:
-        array = numpy.asarray(value, object)    # a list of integers and fractions
-    if array.dtype.kind == 'O':
+        array = numpy.asarray(value, object)  # a list of integers and fractions
+    if array.dtype.kind == "O":
         return _from_objects(array, dtype, name, what)
     if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder('='))
+        array = array.astype(array.dtype.newbyteorder("="))
     return _penstock.convert_array(array, int(dtype), what, name)
 
 
-def given_array(value, name, what='feed'):
+def given_array(value, name, what="feed"):
     """Returns a value as an array of its own element type. Raises ProgramError if it is masked or ragged."""
     if type(value) is numpy.ndarray:
         return value
     if isinstance(value, numpy.ndarray):
-        _penstock.require_unmasked(value, '%s: %s' % (what, name))
+        _penstock.require_unmasked(value, f"{what}: {name}")
         return numpy.asarray(value)
     if isinstance(value, (list, tuple)):
         require_unmasked_parts(value, name, what)
     try:
         return numpy.asarray(value)
     except ValueError as error:
-        raise program_error('E-feed-type', '%s: the lists of %s differ in length or depth: %s' %
-                            (what, name, error)) from None
+        raise program_error("E-feed-type", f"{what}: the lists of {name} differ in length or depth: {error}") from None
 
 
-def require_unmasked_parts(values, name, what='feed'):
+def require_unmasked_parts(values, name, what="feed"):
     """Raises ProgramError if an array in a list is masked. numpy.array drops the masks of the arrays in a list."""
     kinds = set(map(type, values))
     if not any(issubclass(kind, (numpy.ma.MaskedArray, list, tuple)) for kind in kinds):
         return
     for i, one in enumerate(values):
-        place = '%s[%d]' % (name, i)
+        place = f"{name}[{i}]"
         if isinstance(one, numpy.ma.MaskedArray):
-            _penstock.require_unmasked(one, '%s: %s' % (what, place))
+            _penstock.require_unmasked(one, f"{what}: {place}")
         elif isinstance(one, (list, tuple)):
             require_unmasked_parts(one, place, what)
 
@@ -86,11 +85,11 @@ def _from_objects(array, dtype, name, what):
     """Converts an array of Python objects, one by one."""
     out = numpy.empty(array.shape, dtype_name(dtype))
     for index in numpy.ndindex(array.shape):
-        element = '%s%s' % (name, list(index) if index else '')
+        element = f"{name}{list(index) if index else ''}"
         one = numpy.asarray(array[index]) if isinstance(array[index], numbers.Real) else None
         if one is None:
-            raise program_error('E-feed-type', '%s: %s is %.60r, which is no number' % (what, element, array[index]))
-        if one.dtype.kind == 'O':    # an integer beyond 64 bits, or a Fraction
+            raise program_error("E-feed-type", f"{what}: {element} is {array[index]!r:.60}, which is no number")
+        if one.dtype.kind == "O":  # an integer beyond 64 bits, or a Fraction
             one = _nearest_float(array[index], dtype, element, what)
         out[index] = to_array(one, dtype, element, what)
     return out
@@ -98,12 +97,11 @@ def _from_objects(array, dtype, name, what):
 
 def _nearest_float(number, dtype, element, what):
     rounded = None
-    if dtype_name(dtype).startswith('float'):
+    if dtype_name(dtype).startswith("float"):
         try:
             rounded = float(number)
         except OverflowError:
             pass
     if rounded is None or (isinstance(number, numbers.Integral) and rounded != number):
-        raise program_error('E-feed-value', '%s: %s = %s has no equal in %s' %
-                            (what, element, number, dtype_name(dtype)))
+        raise program_error("E-feed-value", f"{what}: {element} = {number} has no equal in {dtype_name(dtype)}")
     return numpy.asarray(rounded)

@@ -13,29 +13,46 @@ from penstock._src.ir.variable import Parameter, Variable
 
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
 # Ops of Fluid that have no kernel, and therefore no device.
-_WITHOUT_DEVICE = frozenset([
-    'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify',
-    'conditional_block', 'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv',
-    'rnn_memory_helper_grad', 'send', 'while'
-])
+_WITHOUT_DEVICE = frozenset(
+    [
+        "c_comm_init",
+        "c_gen_nccl_id",
+        "c_sync_calc_stream",
+        "c_sync_comm_stream",
+        "checkpoint_notify",
+        "conditional_block",
+        "feed",
+        "fetch",
+        "gen_nccl_id",
+        "listen_and_serv",
+        "recurrent",
+        "recv",
+        "rnn_memory_helper_grad",
+        "send",
+        "while",
+    ]
+)
 
 
 def _device_of(device, type, attrs):
     """Returns the device of an op inside device_guard, with Fluid's warnings if it differs from the requested one."""
     if type in _WITHOUT_DEVICE:
-        warnings.warn('The Op(%s) is not support to set device.' % type)
-        return ''
-    force_cpu = attrs.get('force_cpu')
-    if force_cpu or type == 'less_than' and force_cpu is not None:
-        warnings.warn("force_cpu of %s and device_guard: 'device_guard' has higher priority when they are used at the "
-                      'same time.' % type)
+        warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=2)
+        return ""
+    force_cpu = attrs.get("force_cpu")
+    if force_cpu or type == "less_than" and force_cpu is not None:
+        warnings.warn(
+            f"force_cpu of {type} and device_guard: 'device_guard' has higher priority when they are used at the "
+            "same time.",
+            stacklevel=2,
+        )
     return device
 
 
 class _Vars:
     """Block.vars: the block's own variables by name, in their order; a read-only view."""
 
-    __slots__ = ('_block',)
+    __slots__ = ("_block",)
 
     def __init__(self, block):
         self._block = block
@@ -136,9 +153,9 @@ class Block:
             TypeError: `name` is not a str.
         """
         if not isinstance(name, str):
-            raise TypeError('a variable is looked up by its name, not by %s' % type(name).__name__)
+            raise TypeError(f"a variable is looked up by its name, not by {type(name).__name__}")
         if not self._desc.has_var(self.idx, name):
-            raise ValueError('var %s is not in this block' % name)
+            raise ValueError(f"var {name} is not in this block")
         return self._var_handle(name)
 
     def has_var(self, name):
@@ -159,7 +176,7 @@ class Block:
     def _var_recursive(self, name):
         var = self._find_var_recursive(name)
         if var is None:
-            raise ValueError('Var %s is not found recursively' % name)
+            raise ValueError(f"Var {name} is not found recursively")
         return var
 
     def _var_handle(self, name):
@@ -185,9 +202,23 @@ class Block:
         """
         return (var for var in self.vars.values() if isinstance(var, Parameter))
 
-    def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
-                   stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
-                   initializer=None, belong_to_optimizer=False, **unknown):
+    def create_var(
+        self,
+        name=None,
+        shape=None,
+        dtype=None,
+        type=VarType.LOD_TENSOR,
+        lod_level=None,
+        persistable=None,
+        stop_gradient=False,
+        is_data=False,
+        need_check_feed=False,
+        error_clip=None,
+        capacity=None,
+        initializer=None,
+        belong_to_optimizer=False,
+        **unknown,
+    ):
         """Declares a variable, or returns the existing one of that name if the two declarations agree.
 
         Args:
@@ -214,11 +245,13 @@ class Block:
         """
         for keyword in unknown:
             known = inspect.signature(self.create_var).parameters
-            warnings.warn('create_var has no argument %s, which is ignored%s' % (keyword, suggestion(keyword, known)),
-                          stacklevel=stack_level())
+            warnings.warn(
+                f"create_var has no argument {keyword}, which is ignored{suggestion(keyword, known)}",
+                stacklevel=stack_level(),
+            )
         desc = self._desc
         if name is None:
-            name = unique_name.generator('_generated_var')
+            name = unique_name.generator("_generated_var")
         require_name(name)
         if dtype is not None:
             dtype = int(to_dtype(dtype))
@@ -228,8 +261,18 @@ class Block:
             var = self._var_handle(name)
             self._require_same(var, type, shape, dtype, lod_level, persistable)
         else:
-            desc.create_var(self.idx, name, int(type), dtype, shape, lod_level, bool(persistable), stop_gradient,
-                            is_data, need_check_feed)
+            desc.create_var(
+                self.idx,
+                name,
+                int(type),
+                dtype,
+                shape,
+                lod_level,
+                bool(persistable),
+                stop_gradient,
+                is_data,
+                need_check_feed,
+            )
             self._var_handles.pop(name, None)
             var = self._var_handles[name] = Variable(self, name)
         if error_clip is not None:
@@ -244,8 +287,16 @@ class Block:
         if var.type in (VarType.STEP_SCOPES, VarType.RAW):
             return self.create_var(name=var.name, type=var.type, persistable=var.persistable)
         lod_level = var.lod_level if var.type != VarType.SELECTED_ROWS else None
-        return self.create_var(name=var.name, type=var.type, shape=var.shape, dtype=var.dtype, lod_level=lod_level,
-                               persistable=persistable, is_data=var.is_data, need_check_feed=var.need_check_feed)
+        return self.create_var(
+            name=var.name,
+            type=var.type,
+            shape=var.shape,
+            dtype=var.dtype,
+            lod_level=lod_level,
+            persistable=persistable,
+            is_data=var.is_data,
+            need_check_feed=var.need_check_feed,
+        )
 
     def _create_temporary(self, name, dtype, stop_gradient):
         """Does the work of create_var without its checks, for a newly generated name."""
@@ -255,16 +306,36 @@ class Block:
 
     def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
         """Raises if a second declaration contradicts the first."""
-        for what, asked, there in (('type', kind, var.type), ('shape', shape, list(var.shape)),
-                                   ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
-                                   ('persistable', persistable, var.persistable)):
+        for what, asked, there in (
+            ("type", kind, var.type),
+            ("shape", shape, list(var.shape)),
+            ("data type", dtype, int(var.dtype)),
+            ("lod_level", lod_level, var.lod_level),
+            ("persistable", persistable, var.persistable),
+        ):
             if asked is not None and asked != there:
-                raise ValueError('variable %s already exists with the %s %s; it cannot also have the %s %s' %
-                                 (var.name, what, there, what, asked))
+                raise ValueError(
+                    f"variable {var.name} already exists with the {what} {there}; it cannot also have the {what} "
+                    f"{asked}"
+                )
 
-    def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,
-                         optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
-                         is_distributed=False, lod_level=0, persistable=True, need_clip=True):
+    def create_parameter(
+        self,
+        shape,
+        dtype,
+        name=None,
+        type=VarType.LOD_TENSOR,
+        initializer=None,
+        trainable=True,
+        optimize_attr=None,
+        regularizer=None,
+        do_model_average=None,
+        stop_gradient=False,
+        is_distributed=False,
+        lod_level=0,
+        persistable=True,
+        need_clip=True,
+    ):
         """Declares a parameter in block 0.
 
         Args:
@@ -290,22 +361,30 @@ class Block:
             ValueError: an extent is not above 0, or a variable of this name contradicts the arguments.
         """
         if shape is None or dtype is None:
-            raise ValueError('parameter %s needs a shape and an element type' % name)
+            raise ValueError(f"parameter {name} needs a shape and an element type")
         if name is None:
-            name = unique_name.generator('_generated_var')
+            name = unique_name.generator("_generated_var")
         require_name(name)
         shape = checked_shape(name, shape)
         if not shape or min(shape) <= 0:
-            raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
-                             (name, tuple(shape)))
+            raise ValueError(f"extents of parameter {name} must be above 0, but its shape is {tuple(shape)}")
         top = self.program.global_block()
         desc = self._desc
         dtype = int(to_dtype(dtype))
         known = desc.has_var(0, name)
         if known:
             self._require_same(top._var_handle(name), type, shape, dtype, None, None)
-        desc.create_parameter(name, int(type), dtype, shape, lod_level, trainable, is_distributed, stop_gradient,
-                              1.0 if optimize_attr is None else optimize_attr['learning_rate'])
+        desc.create_parameter(
+            name,
+            int(type),
+            dtype,
+            shape,
+            lod_level,
+            trainable,
+            is_distributed,
+            stop_gradient,
+            1.0 if optimize_attr is None else optimize_attr["learning_rate"],
+        )
         param = top._var_handles.get(name)
         if not isinstance(param, Parameter):
             param = top._var_handles[name] = Parameter(top, name)
@@ -350,7 +429,7 @@ class Block:
 
     def _insert(self, position, type, inputs, outputs, attrs):
         if type is None:
-            raise ValueError('append_op: type must be the name of an op, not None')
+            raise ValueError("append_op: type must be the name of an op, not None")
         context = self.program._op_context
         context.location = call_site()
         device = context.device
@@ -374,7 +453,7 @@ class Block:
 
     def _rename_var(self, name, new_name):
         if not self._desc.rename_var(self.idx, name, new_name):
-            raise ValueError('var %s is not in this block' % name)
+            raise ValueError(f"var {name} is not in this block")
         self._var_handles.pop(name, None)
         return self._var_handle(new_name)
 
@@ -388,6 +467,6 @@ class Block:
         Returns:
             str: one line each.
         """
-        return '\n'.join([var.to_string() for var in self.vars.values()] + [str(op) for op in self.ops])
+        return "\n".join([var.to_string() for var in self.vars.values()] + [str(op) for op in self.ops])
 
     __str__ = to_string

@@ -4,19 +4,20 @@ from penstock._penstock import LoDTensor, ProgramError
 from penstock._src.imperative import refused
 from penstock._src.ir.registry import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX
 
-__all__ = ['EnforceNotMet', 'kEmptyVarName', 'kGradVarSuffix']
+__all__ = ["EnforceNotMet", "kEmptyVarName", "kGradVarSuffix"]
 
-EnforceNotMet = ProgramError    # Fluid's names
+EnforceNotMet = ProgramError  # Fluid's names
 # Of imperative mode; static scripts name them in isinstance().
 VarBase, Layer, Tracer, BackwardStrategy, ParallelStrategy, NCCLParallelContext = (
-    refused.class_of('fluid.core.' + _name) for _name in
-    ('VarBase', 'Layer', 'Tracer', 'BackwardStrategy', 'ParallelStrategy', 'NCCLParallelContext'))
+    refused.class_of("fluid.core." + _name)
+    for _name in ("VarBase", "Layer", "Tracer", "BackwardStrategy", "ParallelStrategy", "NCCLParallelContext")
+)
 Tensor = LoDTensor
 
 
 def __unittest_throw_exception__():
     """Raises EnforceNotMet, for tests of callers."""
-    raise ProgramError('this is a test exception')
+    raise ProgramError("this is a test exception")
 
 
 def _set_eager_deletion_mode(threshold, fraction, fast):

@@ -10,8 +10,20 @@ from penstock._penstock import ProgramDesc
 from penstock._src.ir.var_desc import VarDesc, View, text, texts
 
 # In the order of the wire form's numbers.
-ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 'BOOLEANS', 'BLOCK', 'LONG', 'BLOCKS',
-              'LONGS')
+ATTR_KINDS = (
+    "INT",
+    "FLOAT",
+    "STRING",
+    "INTS",
+    "FLOATS",
+    "STRINGS",
+    "BOOLEAN",
+    "BOOLEANS",
+    "BLOCK",
+    "LONG",
+    "BLOCKS",
+    "LONGS",
+)
 
 
 class AttrType(str, enum.Enum):
@@ -21,18 +33,19 @@ class AttrType(str, enum.Enum):
         op = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0).block.ops[-1]
         assert op.desc.attr_type('scale') == fluid.core.AttrType.FLOAT
     """
-    INT = 'INT'
-    INTS = 'INTS'
-    LONG = 'LONG'
-    LONGS = 'LONGS'
-    FLOAT = 'FLOAT'
-    FLOATS = 'FLOATS'
-    STRING = 'STRING'
-    STRINGS = 'STRINGS'
-    BOOL = 'BOOLEAN'
-    BOOLS = 'BOOLEANS'
-    BLOCK = 'BLOCK'
-    BLOCKS = 'BLOCKS'
+
+    INT = "INT"
+    INTS = "INTS"
+    LONG = "LONG"
+    LONGS = "LONGS"
+    FLOAT = "FLOAT"
+    FLOATS = "FLOATS"
+    STRING = "STRING"
+    STRINGS = "STRINGS"
+    BOOL = "BOOLEAN"
+    BOOLS = "BOOLEANS"
+    BLOCK = "BLOCK"
+    BLOCKS = "BLOCKS"
 
 
 class BlockDesc(View):
@@ -94,7 +107,7 @@ class BlockDesc(View):
         """
         ops = self._program.ops(self.id)
         if not 0 <= index < len(ops):
-            raise IndexError('there is no op %d in block %d, which has %d ops' % (index, self.id, len(ops)))
+            raise IndexError(f"there is no op {index} in block {self.id}, which has {len(ops)} ops")
         return OpDesc(self._program, self.id, ops[index])
 
     def append_op(self):
@@ -184,7 +197,7 @@ class BlockDesc(View):
 
     def _rename_var(self, name, new_name):
         if not self._program.rename_var(self.id, text(name), text(new_name)):
-            raise ValueError('var %s is not in this block' % text(name))
+            raise ValueError(f"var {text(name)} is not in this block")
 
     def _remove_var(self, name):
         self._program.remove_var(self.id, text(name))
@@ -209,7 +222,7 @@ class OpDesc(View):
     __slots__ = ()
 
     def __init__(self, program=None, *at):
-        if program is None:    # an op without a program, which another one may copy
+        if program is None:  # an op without a program, which another one may copy
             program = ProgramDesc()
             at = (0, _penstock.insert_empty_op(program, 0, -1))
         super().__init__(program, *at)
@@ -373,7 +386,7 @@ class OpDesc(View):
         """
         kind = self._program.op_attr_kind(*self._at, name)
         if kind is None:
-            raise ValueError('op %s has no attribute %s' % (self.type(), name))
+            raise ValueError(f"op {self.type()} has no attribute {name}")
         return AttrType(ATTR_KINDS[kind])
 
     def attr(self, name):
@@ -474,8 +487,9 @@ def value_of_attr(program, kind, value):
 
 def grad_op_descs(op, no_grad_names, grad_blocks):
     """Returns the gradient ops of an op, in a new program, and {gradient: forward variable}."""
-    program, forward_of = _penstock.grad_ops_of(op._program, *op._at, sorted(texts(no_grad_names)),
-                                                grad_blocks[0].id if grad_blocks else -1)
+    program, forward_of = _penstock.grad_ops_of(
+        op._program, *op._at, sorted(texts(no_grad_names)), grad_blocks[0].id if grad_blocks else -1
+    )
     return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
 
 
@@ -492,5 +506,5 @@ def block_at(program, index):
         IndexError: the block does not exist.
     """
     if not 0 <= index < program.num_blocks():
-        raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))
+        raise IndexError(f"there is no block {index}; the program has {program.num_blocks()}")
     return BlockDesc(program, index)

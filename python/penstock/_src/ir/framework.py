@@ -18,15 +18,22 @@ from penstock._src.ir.types import VarType, op_proto_and_checker_maker, to_dtype
 from penstock._src.ir.variable import GRAD_SUFFIX, Variable
 
 __all__ = [
-    'Program', 'default_main_program', 'default_startup_program', 'device_guard', 'in_dygraph_mode',
-    'load_op_library', 'name_scope', 'program_guard', 'require_version',
+    "Program",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "in_dygraph_mode",
+    "load_op_library",
+    "name_scope",
+    "program_guard",
+    "require_version",
 ]
 
 FLUID_VERSION = 1008005
 # Fluid's constants for names.
-GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, '@EMPTY@', '@TEMP@', '@ZERO'
+GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, "@EMPTY@", "@TEMP@", "@ZERO"
 _name_scopes = NameScopes()
-_device = ''    # device of the ops that are created, set by device_guard
+_device = ""  # device of the ops that are created, set by device_guard
 
 
 OpRole = op_proto_and_checker_maker.OpRole
@@ -77,9 +84,10 @@ def load_op_library(lib_filename):
         except NotImplementedError as error:
             print(error)
     """
-    raise NotImplementedError("load_op_library: %s is linked against Fluid's own C++ classes, which are not here; add "
-                              'the operator to operators/ in C++, or call a Python function by fluid.layers.py_func' %
-                              (lib_filename,))
+    raise NotImplementedError(
+        f"load_op_library: {lib_filename} is linked against Fluid's own C++ classes, which are not here; add "
+        "the operator to operators/ in C++, or call a Python function by fluid.layers.py_func"
+    )
 
 
 def api_version():
@@ -91,7 +99,7 @@ def api_version():
     Example:
         assert fluid.framework.api_version() == ['1', '8', '5', '0']
     """
-    return ['1', '8', '5', '0']
+    return ["1", "8", "5", "0"]
 
 
 def require_version(min_version, max_version=None):
@@ -111,20 +119,22 @@ def require_version(min_version, max_version=None):
     bounds = [min_version, max_version or min_version]
     for bound in bounds:
         if not isinstance(bound, str):
-            raise TypeError('a version is a string such as \'1.8.0\', not %r' % (bound,))
-        parts = bound.split('.')
+            raise TypeError(f"a version is a string such as '1.8.0', not {bound!r}")
+        parts = bound.split(".")
         if len(parts) > 4 or not all(part.isdigit() for part in parts):
-            raise ValueError('a version is one to four numbers between dots, not %r' % bound)
+            raise ValueError(f"a version is one to four numbers between dots, not {bound!r}")
 
     def number(version):
-        return ([int(part) for part in version.split('.')] + [0, 0, 0])[:4]
+        return ([int(part) for part in version.split(".")] + [0, 0, 0])[:4]
 
-    ours = '.'.join(api_version())
+    ours = ".".join(api_version())
     if not any(number(ours)):
-        warnings.warn('the version is unknown, so no version is too old', stacklevel=stack_level())
+        warnings.warn("the version is unknown, so no version is too old", stacklevel=stack_level())
     elif number(ours) < number(min_version) or (max_version and number(ours) > number(max_version)):
-        raise Exception('Fluid %s%s is required, but this is the API of Fluid %s' %
-                        (min_version, ' to ' + max_version if max_version else ' or later', ours))
+        raise Exception(
+            f"Fluid {min_version}{' to ' + max_version if max_version else ' or later'} is required, but this is "
+            f"the API of Fluid {ours}"
+        )
 
 
 class Program:
@@ -140,10 +150,10 @@ class Program:
         assert [op.type for op in main.global_block().ops] == ['mul', 'elementwise_add']
     """
 
-    _before_run = None    # Executor.run calls it first
-    _then = ()    # programs that Executor.run runs after it: startup programs of other programs of a job
-    _served_with = ()    # a pserver's programs that Executor.run serves with it
-    _serves = None    # ({pserver: the transpiler whose program has served them all}, its transpiler, its pserver)
+    _before_run = None  # Executor.run calls it first
+    _then = ()  # programs that Executor.run runs after it: startup programs of other programs of a job
+    _served_with = ()  # a pserver's programs that Executor.run serves with it
+    _serves = None  # ({pserver: the transpiler whose program has served them all}, its transpiler, its pserver)
 
     def __init__(self):
         self._adopt(ProgramDesc())
@@ -168,9 +178,11 @@ class Program:
         """Makes this program, and all its handles, refer to `desc`."""
         self.desc.assign(desc)
         for block in self._blocks.values():
-            block._var_handles = {
-                name: handle for name, handle in block._var_handles.items() if self.desc.has_var(block.idx, name)
-            } if block.idx < self.desc.num_blocks() else {}
+            block._var_handles = (
+                {name: handle for name, handle in block._var_handles.items() if self.desc.has_var(block.idx, name)}
+                if block.idx < self.desc.num_blocks()
+                else {}
+            )
 
     def _sync_with_cpp(self):
         """Does nothing: Python and C++ share the program."""
@@ -201,7 +213,7 @@ class Program:
         block = self._blocks.get(index)
         if block is None:
             if not 0 <= index < self.desc.num_blocks():
-                raise IndexError('there is no block %d; the program has %d' % (index, self.desc.num_blocks()))
+                raise IndexError(f"there is no block {index}; the program has {self.desc.num_blocks()}")
             block = self._blocks[index] = Block(self, index)
         return block
 
@@ -274,7 +286,7 @@ class Program:
     @random_seed.setter
     def random_seed(self, seed):
         if not isinstance(seed, int):
-            raise ValueError('Program.random_seed must be an integer, not %r' % (seed,))
+            raise ValueError(f"Program.random_seed must be an integer, not {seed!r}")
         self.desc.random_seed = seed
 
     def global_seed(self, seed=0):
@@ -313,7 +325,7 @@ class Program:
 
     @_op_role_var.setter
     def _op_role_var(self, names):
-        self._op_context.role_var = [getattr(name, 'name', name) for name in names]
+        self._op_context.role_var = [getattr(name, "name", name) for name in names]
 
     op_role_var = _op_role_var
 
@@ -348,7 +360,7 @@ class Program:
         """
         program = Program._of(self.desc.clone_for_test() if for_test else self.desc.copy())
         program._copy_parameter_attrs_from(self)
-        for name in ('_trainer_id', '_then', '_served_with', '_serves'):
+        for name in ("_trainer_id", "_then", "_served_with", "_serves"):
             if name in self.__dict__:
                 setattr(program, name, self.__dict__[name])
         return program
@@ -361,26 +373,33 @@ class Program:
         feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
         for name in feeds:
             if not isinstance(name, str):
-                raise ValueError('_prune_with_input: a fed variable is named by a str, not %r' % (name,))
-        targets = _targets_of('_prune_with_input', targets)
-        return self._prune([target for target in targets
-                            if isinstance(target, Operator) or getattr(target, 'name', target) not in feeds], feeds)
+                raise ValueError(f"_prune_with_input: a fed variable is named by a str, not {name!r}")
+        targets = _targets_of("_prune_with_input", targets)
+        return self._prune(
+            [
+                target
+                for target in targets
+                if isinstance(target, Operator) or getattr(target, "name", target) not in feeds
+            ],
+            feeds,
+        )
 
     def _copy_param_info_from(self, other):
         """Copies learning rate, regularizer and so on of `other`'s parameters to parameters with the same names."""
         if not isinstance(other, Program):
-            raise TypeError('_copy_param_info_from takes a Program, not %r' % (other,))
+            raise TypeError(f"_copy_param_info_from takes a Program, not {other!r}")
         self._copy_parameter_attrs_from(other)
 
     _copy_dist_param_info_from = _copy_param_info_from
 
     def _prune(self, targets, feeds=(), ops=()):
         """Returns the part that the targets, each a Variable, an Operator or a name, and the ops need."""
-        targets = _targets_of('_prune', targets)
+        targets = _targets_of("_prune", targets)
         ops = [target for target in targets if isinstance(target, Operator)] + list(ops)
-        names = [getattr(target, 'name', target) for target in targets if not isinstance(target, Operator)]
-        program = Program._of(self.desc.prune([getattr(feed, 'name', feed) for feed in feeds], names,
-                                              [op._id for op in ops]))
+        names = [getattr(target, "name", target) for target in targets if not isinstance(target, Operator)]
+        program = Program._of(
+            self.desc.prune([getattr(feed, "name", feed) for feed in feeds], names, [op._id for op in ops])
+        )
         program._copy_parameter_attrs_from(self)
         return program
 
@@ -390,15 +409,15 @@ class Program:
         block = program.global_block()
         kinds = [op.type for op in block.ops]
         if prune_read_op:
-            if 'read' in kinds:
-                for _ in range(kinds.index('read') + 1):
+            if "read" in kinds:
+                for _ in range(kinds.index("read") + 1):
                     block._remove_op(0)
             for var in [var for var in block.vars.values() if var.type == VarType.READER]:
                 block._remove_var(var.name)
         for block in program.blocks:
             for op in block.ops:
-                if op.has_attr('is_test'):
-                    op._set_attr('is_test', True)
+                if op.has_attr("is_test"):
+                    op._set_attr("is_test", True)
         return program
 
     @staticmethod
@@ -432,7 +451,7 @@ class Program:
         return self.to_string()
 
     def __repr__(self):
-        return '<Program of %d blocks, %d ops>' % (self.num_blocks, self.desc.op_count(0))
+        return f"<Program of {self.num_blocks} blocks, {self.desc.op_count(0)} ops>"
 
 
 class IrGraph(GraphView):
@@ -473,7 +492,7 @@ def _targets_of(function, targets):
     targets = targets if isinstance(targets, (list, tuple)) else [targets]
     for target in targets:
         if not isinstance(target, (Variable, Operator, str)):
-            raise ValueError('%s: a target is a Variable, an Operator or a name, not %r' % (function, target))
+            raise ValueError(f"{function}: a target is a Variable, an Operator or a name, not {target!r}")
     return list(targets)
 
 
@@ -497,7 +516,7 @@ def name_scope(prefix=None):
         assert fluid.default_main_program().global_block().ops[0].attr('op_namescope') == '/encoder/'
     """
     if not prefix:
-        raise ValueError('a name scope needs a name')
+        raise ValueError("a name scope needs a name")
     _name_scopes.enter(prefix)
     _enter_scope()
     try:
@@ -525,10 +544,10 @@ def device_guard(device=None):
             one = fluid.layers.fill_constant([1], 'float32', 1.0)
         assert fluid.default_main_program().global_block().ops[-1].attr('op_device') == 'cpu'
     """
-    if device not in ('cpu', 'gpu', '', None):
-        raise ValueError("device_guard: the device must be 'cpu', 'gpu' or None, not %r" % (device,))
+    if device not in ("cpu", "gpu", "", None):
+        raise ValueError(f"device_guard: the device must be 'cpu', 'gpu' or None, not {device!r}")
     outer = _device
-    _switch_device(device or '')
+    _switch_device(device or "")
     try:
         yield
     finally:
@@ -584,8 +603,7 @@ def default_startup_program():
 
 def _require_program(function, program):
     if not isinstance(program, Program):
-        raise TypeError('%s takes a Program, not %s' %
-                        (function, 'None' if program is None else type(program).__name__))
+        raise TypeError(f"{function} takes a Program, not {'None' if program is None else type(program).__name__}")
 
 
 def switch_main_program(program):
@@ -605,7 +623,7 @@ def switch_main_program(program):
         fluid.framework.switch_main_program(old)
     """
     global _main_program
-    _require_program('switch_main_program', program)
+    _require_program("switch_main_program", program)
     old, _main_program = _main_program, program
     _enter_scope()
     return old
@@ -628,7 +646,7 @@ def switch_startup_program(program):
         fluid.framework.switch_startup_program(old)
     """
     global _startup_program
-    _require_program('switch_startup_program', program)
+    _require_program("switch_startup_program", program)
     old, _startup_program = _startup_program, program
     _enter_scope()
     return old
@@ -659,9 +677,9 @@ def program_guard(main_program, startup_program=None):
         with fluid.program_guard(main, startup):
             y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
     """
-    _require_program('program_guard', main_program)
+    _require_program("program_guard", main_program)
     if startup_program is not None:
-        _require_program('program_guard', startup_program)
+        _require_program("program_guard", startup_program)
     old_main = switch_main_program(main_program)
     old_startup = None if startup_program is None else switch_startup_program(startup_program)
     try:

@@ -2,7 +2,7 @@
 
 from penstock._src.ir.descs import AttrType
 
-__all__ = ['OpDesc', 'OpProto']
+__all__ = ["OpDesc", "OpProto"]
 
 for _kind in AttrType:
     globals()[_kind.name] = _kind
@@ -28,21 +28,23 @@ class _Message:
     _FIELDS, _REQUIRED = {}, ()
 
     def __init__(self, **fields):
-        values = {name: _Repeated(default) if isinstance(default, type) else [] if default == [] else default
-                  for name, default in self._FIELDS.items()}
-        object.__setattr__(self, '_values', values)
-        object.__setattr__(self, '_set', set())
+        values = {
+            name: _Repeated(default) if isinstance(default, type) else [] if default == [] else default
+            for name, default in self._FIELDS.items()
+        }
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_set", set())
         for name, value in fields.items():
             setattr(self, name, value)
 
     def __getattr__(self, name):
-        if name.startswith('_') or name not in self._values:
-            raise AttributeError('%s has no field %s' % (type(self).__name__, name))
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"{type(self).__name__} has no field {name}")
         return self._values[name]
 
     def __setattr__(self, name, value):
         if name not in self._values or isinstance(self._values[name], list):
-            raise AttributeError('%s has no field %s that can be set' % (type(self).__name__, name))
+            raise AttributeError(f"{type(self).__name__} has no field {name} that can be set")
         self._values[name] = value
         self._set.add(name)
 
@@ -70,17 +72,17 @@ class _Message:
         return type(self) is type(other) and self._values == other._values
 
     def __repr__(self):
-        return '%s(%s)' % (type(self).__name__, ', '.join('%s=%r' % pair for pair in self._values.items()))
+        return f"{type(self).__name__}({', '.join('{}={!r}'.format(*pair) for pair in self._values.items())})"
 
 
 class _SlotProto(_Message):
-    _FIELDS = {'name': '', 'comment': '', 'duplicable': False, 'intermediate': False, 'dispensable': False}
-    _REQUIRED = ('name', 'comment')
+    _FIELDS = {"name": "", "comment": "", "duplicable": False, "intermediate": False, "dispensable": False}
+    _REQUIRED = ("name", "comment")
 
 
 class _AttrProto(_Message):
-    _FIELDS = {'name': '', 'type': AttrType.INT, 'comment': '', 'generated': False}
-    _REQUIRED = ('name', 'type', 'comment')
+    _FIELDS = {"name": "", "type": AttrType.INT, "comment": "", "generated": False}
+    _REQUIRED = ("name", "type", "comment")
 
 
 class OpProto(_Message):
@@ -94,19 +96,33 @@ class OpProto(_Message):
     """
 
     Var, Attr = _SlotProto, _AttrProto
-    _FIELDS = {'type': '', 'inputs': _SlotProto, 'outputs': _SlotProto, 'attrs': _AttrProto, 'comment': ''}
-    _REQUIRED = ('type', 'comment')
+    _FIELDS = {"type": "", "inputs": _SlotProto, "outputs": _SlotProto, "attrs": _AttrProto, "comment": ""}
+    _REQUIRED = ("type", "comment")
 
 
 class _Slot(_Message):
-    _FIELDS = {'parameter': '', 'arguments': []}
-    _REQUIRED = ('parameter',)
+    _FIELDS = {"parameter": "", "arguments": []}
+    _REQUIRED = ("parameter",)
 
 
 class _Attr(_Message):
-    _FIELDS = {'name': '', 'type': AttrType.INT, 'i': 0, 'f': 0.0, 's': '', 'ints': [], 'floats': [], 'strings': [],
-               'b': False, 'bools': [], 'block_idx': 0, 'l': 0, 'blocks_idx': [], 'longs': []}
-    _REQUIRED = ('name', 'type')
+    _FIELDS = {
+        "name": "",
+        "type": AttrType.INT,
+        "i": 0,
+        "f": 0.0,
+        "s": "",
+        "ints": [],
+        "floats": [],
+        "strings": [],
+        "b": False,
+        "bools": [],
+        "block_idx": 0,
+        "l": 0,
+        "blocks_idx": [],
+        "longs": [],
+    }
+    _REQUIRED = ("name", "type")
 
 
 class OpDesc(_Message):
@@ -121,5 +137,5 @@ class OpDesc(_Message):
     """
 
     Var, Attr = _Slot, _Attr
-    _FIELDS = {'type': '', 'inputs': _Slot, 'outputs': _Slot, 'attrs': _Attr, 'is_target': False}
-    _REQUIRED = ('type',)
+    _FIELDS = {"type": "", "inputs": _Slot, "outputs": _Slot, "attrs": _Attr, "is_target": False}
+    _REQUIRED = ("type",)

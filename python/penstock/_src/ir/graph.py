@@ -8,7 +8,7 @@ from penstock._penstock import ProgramDesc
 from penstock._src.ir.descs import OpDesc
 from penstock._src.ir.var_desc import VarDesc
 
-CONTROL_VAR = '__control_var'    # prefix of the names of variables that only order ops
+CONTROL_VAR = "__control_var"  # prefix of the names of variables that only order ops
 _made_names = itertools.count()
 
 
@@ -22,7 +22,7 @@ def generate_control_dev_var_name():
         name = fluid.framework.generate_control_dev_var_name()
         assert name.startswith('__control_var@') and name != fluid.framework.generate_control_dev_var_name()
     """
-    return '%s@%d' % (CONTROL_VAR, next(_made_names))
+    return f"{CONTROL_VAR}@{next(_made_names)}"
 
 
 class Node:
@@ -93,7 +93,7 @@ class Node:
         self.outputs = [one for one in self.outputs if node not in (one, one.id())]
 
     def __repr__(self):
-        return '<Node %d %s>' % (self._id, self._name)
+        return f"<Node {self._id} {self._name}>"
 
 
 class Graph:
@@ -114,7 +114,7 @@ class Graph:
 
     def __init__(self, program):
         if not isinstance(program, ProgramDesc):
-            raise TypeError('Graph takes a ProgramDesc, not %r' % (program,))
+            raise TypeError(f"Graph takes a ProgramDesc, not {program!r}")
         self._program, self._attrs, self._nodes, self._made = program.copy(), {}, {}, 0
         block, values = self._program.block(0), {}
 
@@ -198,7 +198,7 @@ class Graph:
             ValueError: the attribute does not exist.
         """
         if name not in self._attrs:
-            raise ValueError('the graph has no attribute %s' % name)
+            raise ValueError(f"the graph has no attribute {name}")
         return self._attrs[name]
 
     get_bool = get_int = get_float = get_double = get_string = get_marked_nodes = get
@@ -211,13 +211,13 @@ class Graph:
     def create_var_node(self, desc):
         """Creates a node for a VarDesc."""
         if not isinstance(desc, VarDesc):
-            raise TypeError('create_var_node takes a VarDesc, not %r' % (desc,))
+            raise TypeError(f"create_var_node takes a VarDesc, not {desc!r}")
         return self._add(Node.Type.Variable, desc.name(), desc)
 
     def create_op_node(self, desc):
         """Creates a node for an OpDesc."""
         if not isinstance(desc, OpDesc):
-            raise TypeError('create_op_node takes an OpDesc, not %r' % (desc,))
+            raise TypeError(f"create_op_node takes an OpDesc, not {desc!r}")
         return self._add(Node.Type.Operation, desc.type(), desc)
 
     def create_control_dep_var(self):
@@ -244,5 +244,5 @@ class Graph:
             ValueError: the node does not exist.
         """
         if number not in self._nodes:
-            raise ValueError('the graph has no node %d' % number)
+            raise ValueError(f"the graph has no node {number}")
         return self._nodes[number]

@@ -36,7 +36,7 @@ class IrNode:
 
     def __init__(self, node):
         if not isinstance(node, Node):
-            raise TypeError('%s takes a core.Node, not %r' % (type(self).__name__, node))
+            raise TypeError(f"{type(self).__name__} takes a core.Node, not {node!r}")
         self.node = node
 
     def __eq__(self, other):
@@ -180,7 +180,7 @@ class IrNode:
 
     def _desc(self, kind):
         if self.node._desc is None:
-            raise ValueError('%s has no %s' % (self.name(), kind))
+            raise ValueError(f"{self.name()} has no {kind}")
         return self.node._desc
 
 
@@ -203,7 +203,7 @@ class IrVarNode(IrNode):
     def __init__(self, node):
         super().__init__(node)
         if not node.is_var():
-            raise TypeError('IrVarNode takes the node of a variable, not %r' % (node,))
+            raise TypeError(f"IrVarNode takes the node of a variable, not {node!r}")
 
     def set_shape(self, shape):
         """Changes the shape of the variable.
@@ -211,7 +211,7 @@ class IrVarNode(IrNode):
         Args:
             shape (list[int]): the shape.
         """
-        self._desc('VarDesc').set_shape(shape)
+        self._desc("VarDesc").set_shape(shape)
 
     def persistable(self):
         """Tells whether the variable keeps its value between runs.
@@ -219,7 +219,7 @@ class IrVarNode(IrNode):
         Returns:
             bool: True if it does.
         """
-        return self._desc('VarDesc').persistable()
+        return self._desc("VarDesc").persistable()
 
     def type(self):
         """Returns the kind of the variable.
@@ -227,7 +227,7 @@ class IrVarNode(IrNode):
         Returns:
             VarType: such as LOD_TENSOR.
         """
-        return self._desc('VarDesc').type()
+        return self._desc("VarDesc").type()
 
     def dtype(self):
         """Returns the type of its elements.
@@ -235,7 +235,7 @@ class IrVarNode(IrNode):
         Returns:
             VarType: such as FP32.
         """
-        return self._desc('VarDesc').dtype()
+        return self._desc("VarDesc").dtype()
 
     def shape(self):
         """Returns its shape.
@@ -243,7 +243,7 @@ class IrVarNode(IrNode):
         Returns:
             list[int]: -1: known at run time.
         """
-        return self._desc('VarDesc').shape()
+        return self._desc("VarDesc").shape()
 
 
 class IrOpNode(IrNode):
@@ -265,7 +265,7 @@ class IrOpNode(IrNode):
     def __init__(self, node):
         super().__init__(node)
         if not node.is_op():
-            raise TypeError('IrOpNode takes the node of an op, not %r' % (node,))
+            raise TypeError(f"IrOpNode takes the node of an op, not {node!r}")
 
     def rename_input(self, old_input_name, new_input_name):
         """Makes the op read another variable, without a change of edges.
@@ -274,7 +274,7 @@ class IrOpNode(IrNode):
             old_input_name (str): the variable that it read.
             new_input_name (str): the other one.
         """
-        self._desc('OpDesc')._rename_input(old_input_name, new_input_name)
+        self._desc("OpDesc")._rename_input(old_input_name, new_input_name)
 
     def rename_output(self, old_output_name, new_output_name):
         """Makes the op write another variable, without a change of edges.
@@ -283,7 +283,7 @@ class IrOpNode(IrNode):
             old_output_name (str): the variable that it wrote.
             new_output_name (str): the other one.
         """
-        self._desc('OpDesc')._rename_output(old_output_name, new_output_name)
+        self._desc("OpDesc")._rename_output(old_output_name, new_output_name)
 
     def input(self, name):
         """Returns the variables of an input.
@@ -294,7 +294,7 @@ class IrOpNode(IrNode):
         Returns:
             list[str]: their names.
         """
-        return self._desc('OpDesc').input(name)
+        return self._desc("OpDesc").input(name)
 
     def output(self, name):
         """Returns the variables of an output.
@@ -305,7 +305,7 @@ class IrOpNode(IrNode):
         Returns:
             list[str]: their names.
         """
-        return self._desc('OpDesc').output(name)
+        return self._desc("OpDesc").output(name)
 
     def set_type(self, new_type):
         """Changes the type of the op; name() stays.
@@ -313,7 +313,7 @@ class IrOpNode(IrNode):
         Args:
             new_type (str): the type.
         """
-        self._desc('OpDesc').set_type(new_type)
+        self._desc("OpDesc").set_type(new_type)
 
     def set_attr(self, name, val):
         """Sets an attribute.
@@ -322,7 +322,7 @@ class IrOpNode(IrNode):
             name (str): its name.
             val (bool | int | float | str | list | Block): its value.
         """
-        set_attr(self._desc('OpDesc'), name, val)
+        set_attr(self._desc("OpDesc"), name, val)
 
     def input_arg_names(self):
         """Returns the variables that the op reads.
@@ -330,7 +330,7 @@ class IrOpNode(IrNode):
         Returns:
             list[str]: their names.
         """
-        return self._desc('OpDesc').input_arg_names()
+        return self._desc("OpDesc").input_arg_names()
 
     def output_arg_names(self):
         """Returns the variables that the op writes.
@@ -338,4 +338,4 @@ class IrOpNode(IrNode):
         Returns:
             list[str]: their names.
         """
-        return self._desc('OpDesc').output_arg_names()
+        return self._desc("OpDesc").output_arg_names()

@@ -19,7 +19,7 @@ def topology_sort(graph):
     """
     ops, before = _sorted(graph)
     if len(ops) < len(before):
-        raise ValueError('the graph has a circle')
+        raise ValueError("the graph has a circle")
     return ops
 
 
@@ -82,10 +82,17 @@ def program_of(graph):
     program = graph._program.copy()
     block = program.block(0)
     block._remove_op(0, block.op_size())
-    inner = {name for index in range(1, program.num_blocks()) for op in _ops(program.block(index))
-             for name in op.input_arg_names() + op.output_arg_names()}
-    descs = {node.name(): node.var() for node in sorted(graph.nodes(), key=lambda node: node.id())
-             if node.is_var() and node.var() is not None}
+    inner = {
+        name
+        for index in range(1, program.num_blocks())
+        for op in _ops(program.block(index))
+        for name in op.input_arg_names() + op.output_arg_names()
+    }
+    descs = {
+        node.name(): node.var()
+        for node in sorted(graph.nodes(), key=lambda node: node.id())
+        if node.is_var() and node.var() is not None
+    }
     for var in block.all_vars():
         if var.name() not in descs and var.name() not in inner:
             block._remove_var(var.name())

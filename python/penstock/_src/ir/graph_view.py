@@ -18,7 +18,7 @@ class GraphView:
 
     def __init__(self, graph, for_test=False):
         if not isinstance(graph, Graph):
-            raise TypeError('IrGraph takes a core.Graph, not %r; core.Graph(program.desc) makes one' % (graph,))
+            raise TypeError(f"IrGraph takes a core.Graph, not {graph!r}; core.Graph(program.desc) makes one")
         self.graph = graph
         self._for_test = for_test
 
@@ -162,7 +162,7 @@ class GraphView:
         there = self.graph.nodes()
         for node in nodes:
             if node.node not in there:
-                raise ValueError('the graph has no node %r' % node)
+                raise ValueError(f"the graph has no node {node!r}")
 
     def link_to(self, node_in, node_out):
         """Adds an edge.
@@ -275,8 +275,10 @@ class GraphView:
         Returns:
             dict[IrOpNode, set[IrOpNode]]: all ops.
         """
-        return {IrOpNode(op): {IrOpNode(maker) for maker in makers}
-                for op, makers in graph_order.build_adjacency_list(self.graph).items()}
+        return {
+            IrOpNode(op): {IrOpNode(maker) for maker in makers}
+            for op, makers in graph_order.build_adjacency_list(self.graph).items()
+        }
 
     def draw(self, save_path, name, marked_nodes=None, remove_ctr_var=True):
         """Writes the graph in Graphviz's language, as `name`.dot, and draws it as `name`.pdf if the command `dot` is
@@ -298,4 +300,4 @@ class GraphView:
                 if target in drawn:
                     drawing.add_edge(source, drawn[target])
         os.makedirs(save_path, exist_ok=True)
-        drawing(os.path.join(save_path, name + '.dot'))
+        drawing(os.path.join(save_path, name + ".dot"))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import webbrowser
 
-__all__ = ['Edge', 'Graph', 'GraphPreviewGenerator', 'Node', 'Rank', 'crepr']
+__all__ = ["Edge", "Graph", "GraphPreviewGenerator", "Node", "Rank", "crepr"]
 
 
 def crepr(v):
@@ -27,7 +27,7 @@ def crepr(v):
 
 
 def _attributes(attrs):
-    return ', '.join('%s=%s' % (key, crepr(value)) for key, value in attrs.items())
+    return ", ".join(f"{key}={crepr(value)}" for key, value in attrs.items())
 
 
 class Rank:
@@ -51,7 +51,7 @@ class Rank:
         self.nodes = []
 
     def __str__(self):
-        return '{rank=%s; %s}' % (self.kind, ', '.join(node.name for node in self.nodes)) if self.nodes else ''
+        return f"{{rank={self.kind}; {', '.join(node.name for node in self.nodes)}}}" if self.nodes else ""
 
 
 class Node:
@@ -68,13 +68,13 @@ class Node:
         assert str(node) == 'op_0 [label="relu", shape="box"];'
     """
 
-    def __init__(self, label, prefix, description='', **attrs):
+    def __init__(self, label, prefix, description="", **attrs):
         self.label, self.name, self.description, self.attrs = label, prefix, description, attrs
 
     def __str__(self):
-        html = self.label.startswith('<') and self.label.endswith('>')
-        label = 'label=' + (self.label if html else crepr(self.label))
-        return '%s [%s];' % (self.name, ', '.join(filter(None, (label, _attributes(self.attrs)))))
+        html = self.label.startswith("<") and self.label.endswith(">")
+        label = "label=" + (self.label if html else crepr(self.label))
+        return f"{self.name} [{', '.join(filter(None, (label, _attributes(self.attrs))))}];"
 
 
 class Edge:
@@ -94,8 +94,8 @@ class Edge:
         self.source, self.target, self.attrs = source, target, attrs
 
     def __str__(self):
-        look = ' [%s]' % _attributes(self.attrs) if self.attrs else ''
-        return '%s -> %s%s;' % (self.source.name, self.target.name, look)
+        look = f" [{_attributes(self.attrs)}]" if self.attrs else ""
+        return f"{self.source.name} -> {self.target.name}{look};"
 
 
 class Graph:
@@ -134,11 +134,11 @@ class Graph:
         Returns:
             str: its name, for the argument `rank` of node().
         """
-        name = 'rankgroup-%d' % len(self.rank_groups)
+        name = f"rankgroup-{len(self.rank_groups)}"
         self.rank_groups[name] = Rank(kind, name, priority)
         return name
 
-    def node(self, label, prefix, description='', **attrs):
+    def node(self, label, prefix, description="", **attrs):
         """Adds a node.
 
         Args:
@@ -153,10 +153,10 @@ class Graph:
         Raises:
             ValueError: there is no such group.
         """
-        rank = attrs.pop('rank', None)
+        rank = attrs.pop("rank", None)
         if rank is not None and rank not in self.rank_groups:
-            raise ValueError('the graph has no rank group %s' % rank)
-        node = Node(label, '%s_%d' % (prefix, self._made[prefix]), description, **attrs)
+            raise ValueError(f"the graph has no rank group {rank}")
+        node = Node(label, f"{prefix}_{self._made[prefix]}", description, **attrs)
         self._made[prefix] += 1
         self.nodes.append(node)
         if rank is not None:
@@ -189,10 +189,10 @@ class Graph:
         Raises:
             subprocess.CalledProcessError: `dot` cannot draw it.
         """
-        pathlib.Path(dot_path).write_text(str(self), encoding='utf-8')
-        drawing = os.path.splitext(dot_path)[0] + '.pdf'
-        if shutil.which('dot'):
-            subprocess.run(['dot', '-Tpdf', dot_path, '-o', drawing], check=True)
+        pathlib.Path(dot_path).write_text(str(self), encoding="utf-8")
+        drawing = os.path.splitext(dot_path)[0] + ".pdf"
+        if shutil.which("dot"):
+            subprocess.run(["dot", "-Tpdf", dot_path, "-o", drawing], check=True)
         return drawing
 
     def show(self, dot_path):
@@ -206,15 +206,15 @@ class Graph:
         """
         drawing = self.compile(dot_path)
         if not os.path.exists(drawing):
-            raise RuntimeError('%s is written, but Graphviz, whose command dot draws it, is not installed' % dot_path)
+            raise RuntimeError(f"{dot_path} is written, but Graphviz, whose command dot draws it, is not installed")
         webbrowser.open(pathlib.Path(drawing).absolute().as_uri())
 
     def __str__(self):
         ranks = sorted(self.rank_groups.values(), key=lambda rank: rank.priority)
-        own = dict({'label': self.title}, **self.attrs)
-        lines = ['  %s=%s;' % (key, crepr(value)) for key, value in own.items()]
-        lines += ['  %s' % part for part in [*ranks, *self.nodes, *self.edges] if str(part)]
-        return '\n'.join(['digraph G {'] + lines + ['}', ''])
+        own = dict({"label": self.title}, **self.attrs)
+        lines = [f"  {key}={crepr(value)};" for key, value in own.items()]
+        lines += [f"  {part}" for part in [*ranks, *self.nodes, *self.edges] if str(part)]
+        return "\n".join(["digraph G {"] + lines + ["}", ""])
 
 
 class GraphPreviewGenerator:
@@ -235,9 +235,9 @@ class GraphPreviewGenerator:
     """
 
     def __init__(self, title):
-        self.graph = Graph(title, layout='dot', rankdir='TB')
+        self.graph = Graph(title, layout="dot", rankdir="TB")
 
-    def __call__(self, path='temp.dot', show=False):
+    def __call__(self, path="temp.dot", show=False):
         """Writes the graph to a file and draws it; see Graph.compile and Graph.show.
 
         Args:
@@ -260,8 +260,14 @@ class GraphPreviewGenerator:
         Returns:
             Node: its node.
         """
-        return self.graph.node('%s\n%s' % (name, data_type), 'param', name, shape='box', style='rounded,filled',
-                               fillcolor=_colour(highlight, 'lightblue'))
+        return self.graph.node(
+            f"{name}\n{data_type}",
+            "param",
+            name,
+            shape="box",
+            style="rounded,filled",
+            fillcolor=_colour(highlight, "lightblue"),
+        )
 
     def add_op(self, opType, **kwargs):
         """Adds an op.
@@ -273,9 +279,9 @@ class GraphPreviewGenerator:
         Returns:
             Node: its node.
         """
-        highlight = kwargs.pop('highlight', False)
-        look = dict({'shape': 'box', 'style': 'filled', 'fillcolor': _colour(highlight, 'lightgrey')}, **kwargs)
-        return self.graph.node(opType, 'op', opType, **look)
+        highlight = kwargs.pop("highlight", False)
+        look = dict({"shape": "box", "style": "filled", "fillcolor": _colour(highlight, "lightgrey")}, **kwargs)
+        return self.graph.node(opType, "op", opType, **look)
 
     def add_arg(self, name, highlight=False):
         """Adds a value that an op reads or writes.
@@ -287,7 +293,7 @@ class GraphPreviewGenerator:
         Returns:
             Node: its node.
         """
-        return self.graph.node(name, 'arg', name, shape='oval', style='filled', fillcolor=_colour(highlight, 'white'))
+        return self.graph.node(name, "arg", name, shape="oval", style="filled", fillcolor=_colour(highlight, "white"))
 
     def add_edge(self, source, target, **kwargs):
         """Adds an arrow.
@@ -300,8 +306,8 @@ class GraphPreviewGenerator:
         Returns:
             Edge: the arrow.
         """
-        return self.graph.edge(source, target, color=_colour(kwargs.pop('highlight', False), 'black'), **kwargs)
+        return self.graph.edge(source, target, color=_colour(kwargs.pop("highlight", False), "black"), **kwargs)
 
 
 def _colour(highlight, plain):
-    return 'orange' if highlight else plain
+    return "orange" if highlight else plain

@@ -14,9 +14,9 @@ class Function:
 
     def __init__(self, function):
         if not callable(function):
-            raise TypeError('func must be callable, not %r' % (function,))
+            raise TypeError(f"func must be callable, not {function!r}")
         self.function = function
-        self.name = getattr(function, '__name__', type(function).__name__)
+        self.name = getattr(function, "__name__", type(function).__name__)
         self.error = None
         self._takes_any = _takes_any(function)
         self.number = add_host_function(self)
@@ -24,7 +24,7 @@ class Function:
 
     @property
     def place(self):
-        return 'in the function of number %d:' % self.number
+        return f"in the function of number {self.number}:"
 
     def __call__(self, tensors):
         """C++ calls it with a list that has a LoDTensor or None for each variable, and accepts such a list as the
@@ -56,7 +56,7 @@ def count():
 
 def raise_from_function(error):
     """Raises `error` with the exception of the function that caused it, if there is one."""
-    if error.id != 'E-py-func-raised':
+    if error.id != "E-py-func-raised":
         return
     for function in _functions:
         if error.details[0] == function.place and function.error is not None:

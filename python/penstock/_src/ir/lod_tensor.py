@@ -6,7 +6,7 @@ from penstock._penstock import LoDTensor
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.array_conversion import to_array
 
-__all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
+__all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
 
 def create_lod_tensor(data, recursive_seq_lens, place):
@@ -35,17 +35,16 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     if isinstance(data, list):
         lengths = [len(sequence) for sequence in data]
         if [lengths] != list(map(list, recursive_seq_lens)):
-            raise ArgumentError('data and recursive_seq_lens do not match: %s, %s' % ([lengths], recursive_seq_lens))
+            raise ArgumentError(f"data and recursive_seq_lens do not match: {[lengths]}, {recursive_seq_lens}")
         numbers = [number for sequence in data for number in sequence]
-        data = to_array(numbers, 'int64', 'data', 'create_lod_tensor').reshape(-1, 1)
+        data = to_array(numbers, "int64", "data", "create_lod_tensor").reshape(-1, 1)
     if not isinstance(data, numpy.ndarray):
-        raise TypeError('create_lod_tensor: data must be an array, a LoDTensor or a list, not %s' % type(data).__name__)
+        raise TypeError(f"create_lod_tensor: data must be an array, a LoDTensor or a list, not {type(data).__name__}")
     tensor = LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)
     if not tensor.has_valid_recursive_sequence_lengths():
-        raise ArgumentError('the sequence lengths %s do not cover the %d rows of data' %
-                            (recursive_seq_lens, len(data)))
+        raise ArgumentError(f"the sequence lengths {recursive_seq_lens} do not cover the {len(data)} rows of data")
     return tensor
 
 
@@ -66,5 +65,5 @@ def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high
         t = fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), low=0, high=9)
     """
     rows = sum(recursive_seq_lens[-1])
-    data = numpy.random.randint(low, high + 1, [rows] + list(base_shape)).astype('int64')
+    data = numpy.random.randint(low, high + 1, [rows] + list(base_shape)).astype("int64")
     return create_lod_tensor(data, recursive_seq_lens, place)

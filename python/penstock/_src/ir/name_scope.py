@@ -14,9 +14,9 @@ class NameScope:
         assert (first.name(), second.name()) == ('block', 'block_1') and second.parent() is root
     """
 
-    def __init__(self, name='', parent=None):
+    def __init__(self, name="", parent=None):
         self._name, self._parent = name, parent
-        self._counts = {}    # {prefix: children that have it}
+        self._counts = {}  # {prefix: children that have it}
 
     def child(self, prefix):
         """Creates a name below this one: the prefix itself, or, if it was asked for before, with a number.
@@ -29,7 +29,7 @@ class NameScope:
         """
         count = self._counts.get(prefix, 0)
         self._counts[prefix] = count + 1
-        return NameScope('%s_%d' % (prefix, count) if count else prefix, self)
+        return NameScope(f"{prefix}_{count}" if count else prefix, self)
 
     def parent(self):
         """Returns the name above this one.

@@ -29,20 +29,20 @@ def _version(program):
 
 
 _METHODS = {
-    ProgramDesc: {'block': block_at, 'append_block': _append, '_version': _version},
+    ProgramDesc: {"block": block_at, "append_block": _append, "_version": _version},
     LoDTensor: {
-        '_to_dlpack': tensors.to_dlpack,
-        '_set_dims': tensors.set_dims,
-        '_get_dims': LoDTensor.shape,
-        '_alloc_float': tensors.alloc('float32'),
-        '_alloc_double': tensors.alloc('float64'),
-        '_alloc_int': tensors.alloc('int32'),
-        '_copy': tensors.copy,
-        '_mutable_data': tensors.mutable_data,
-        '__getitem__': tensors.part,
+        "_to_dlpack": tensors.to_dlpack,
+        "_set_dims": tensors.set_dims,
+        "_get_dims": LoDTensor.shape,
+        "_alloc_float": tensors.alloc("float32"),
+        "_alloc_double": tensors.alloc("float64"),
+        "_alloc_int": tensors.alloc("int32"),
+        "_copy": tensors.copy,
+        "_mutable_data": tensors.mutable_data,
+        "__getitem__": tensors.part,
     },
-    Scope: {'_remove_from_pool': tensors.remove_from_pool},
-    RuntimeVariable: {'get_fetch_list': RuntimeVariable.get_lod_tensor_array},
+    Scope: {"_remove_from_pool": tensors.remove_from_pool},
+    RuntimeVariable: {"get_fetch_list": RuntimeVariable.get_lod_tensor_array},
 }
 _DOCS = {
     LoDTensor: value_docs.LOD_TENSOR,

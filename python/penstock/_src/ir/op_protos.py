@@ -19,7 +19,7 @@ class SlotProto:
         self.comment = comment
 
     def __repr__(self):
-        return '<slot %s>' % self.name
+        return f"<slot {self.name}>"
 
 
 class AttrProto:
@@ -32,15 +32,19 @@ class AttrProto:
         self.generated = generated
 
     def __repr__(self):
-        return '<attribute %s>' % self.name
+        return f"<attribute {self.name}>"
 
 
 def _framework_attrs():
     maker = op_proto_and_checker_maker
-    kinds = {maker.kOpRoleAttrName(): 'INT', maker.kOpRoleVarAttrName(): 'STRINGS',
-             maker.kOpNameScopeAttrName(): 'STRING', maker.kOpCreationCallstackAttrName(): 'STRINGS',
-             maker.kOpDeviceAttrName(): 'STRING'}
-    return [AttrProto(name, ATTR_KINDS.index(kind), 'set by the framework', True) for name, kind in kinds.items()]
+    kinds = {
+        maker.kOpRoleAttrName(): "INT",
+        maker.kOpRoleVarAttrName(): "STRINGS",
+        maker.kOpNameScopeAttrName(): "STRING",
+        maker.kOpCreationCallstackAttrName(): "STRINGS",
+        maker.kOpDeviceAttrName(): "STRING",
+    }
+    return [AttrProto(name, ATTR_KINDS.index(kind), "set by the framework", True) for name, kind in kinds.items()]
 
 
 class OpProto:
@@ -60,16 +64,16 @@ class OpProto:
         return True
 
     def __repr__(self):
-        return '<OpProto %s>' % self.type
+        return f"<OpProto {self.type}>"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def proto_of(kind):
     """Returns the declaration of one op, always the same object."""
     return OpProto(kind)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def all_types():
     """Returns the types of all ops, sorted."""
     return tuple(_penstock.op_types())
@@ -90,7 +94,7 @@ class OpProtoHolder:
         Returns:
             OpProtoHolder: always the same object.
         """
-        if not hasattr(cls, '_instance'):
+        if not hasattr(cls, "_instance"):
             cls._instance = cls()
         return cls._instance
 
@@ -113,7 +117,7 @@ class OpProtoHolder:
             ValueError: the op is unknown.
         """
         if type not in all_types():
-            raise ValueError('Operator "%s" has not been registered.' % type)
+            raise ValueError(f'Operator "{type}" has not been registered.')
         return proto_of(type)
 
     @staticmethod

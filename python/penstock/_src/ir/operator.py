@@ -20,7 +20,7 @@ class Operator:
         assert op.type == 'mul' and op.input('X') == ['x']
     """
 
-    __slots__ = ('block', '_id', '_desc', '__weakref__')
+    __slots__ = ("block", "_id", "_desc", "__weakref__")
 
     @guarded
     def __init__(self, block, op_id):
@@ -105,8 +105,8 @@ class Operator:
         attrs = self._attrs()
         for name in attrs:
             kind = self.attr_type(name)
-            if kind in ('BLOCK', 'BLOCKS'):
-                attrs[name] = self._block_attr(name) if kind == 'BLOCK' else self._blocks_attr(name)
+            if kind in ("BLOCK", "BLOCKS"):
+                attrs[name] = self._block_attr(name) if kind == "BLOCK" else self._blocks_attr(name)
         return attrs
 
     def _attrs(self):
@@ -144,11 +144,11 @@ class Operator:
         """
         attrs = self._attrs()
         if name == _CALLSTACK and name not in attrs and self.location:
-            line, _, function = self.location.partition(' in ')
-            file, _, number = line.rpartition(':')
-            return ['  File "%s", line %s, in %s' % (file, number, function or '<module>')]
+            line, _, function = self.location.partition(" in ")
+            file, _, number = line.rpartition(":")
+            return ['  File "{}", line {}, in {}'.format(file, number, function or "<module>")]
         if name not in attrs:
-            raise ValueError('op %s has no attribute %s; it has %s' % (self.type, name, ', '.join(sorted(attrs))))
+            raise ValueError(f"op {self.type} has no attribute {name}; it has {', '.join(sorted(attrs))}")
         return value_of_attr(self._desc, self.attr_type(name), attrs[name])
 
     def attr_type(self, name):
@@ -162,7 +162,7 @@ class Operator:
         """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
         if kind is None:
-            return 'STRINGS' if name == _CALLSTACK and self.location else None
+            return "STRINGS" if name == _CALLSTACK and self.location else None
         return ATTR_KINDS[kind]
 
     def _block_attr_id(self, name):
@@ -204,4 +204,4 @@ class Operator:
         return self.to_string()
 
     def __repr__(self):
-        return '<Operator %s>' % self.type
+        return f"<Operator {self.type}>"

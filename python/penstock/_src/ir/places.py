@@ -37,10 +37,10 @@ def cuda_places(device_ids=None):
     Example:
         places = fluid.cuda_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
     """
-    devices.use_cpu_for('cuda_places')
+    devices.use_cpu_for("cuda_places")
     if device_ids is None:
-        selected = environment.text('FLAGS_selected_gpus')
-        device_ids = map(int, selected.split(',')) if selected else range(devices.gpu_count())
+        selected = environment.text("FLAGS_selected_gpus")
+        device_ids = map(int, selected.split(",")) if selected else range(devices.gpu_count())
     elif isinstance(device_ids, int):
         device_ids = [device_ids]
     return [CUDAPlace(number) for number in device_ids]
@@ -62,7 +62,7 @@ def cuda_pinned_places(device_count=None):
     Example:
         places = fluid.cuda_pinned_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
     """
-    devices.use_cpu_for('cuda_pinned_places')
+    devices.use_cpu_for("cuda_pinned_places")
     return [CUDAPinnedPlace()] * (device_count or count_of_environment())
 
 
@@ -72,4 +72,4 @@ def count_of_environment():
     Raises:
         ValueError: CPU_NUM is no positive integer.
     """
-    return environment.value('CPU_NUM', 1)
+    return environment.value("CPU_NUM", 1)

@@ -1,8 +1,13 @@
 """Programs as text, and searches for ops of a block, as Fluid's scripts use them."""
 
 __all__ = [
-    'block_to_code', 'delete_ops', 'find_op_by_input_arg', 'find_op_by_output_arg', 'op_to_code', 'program_to_code',
-    'variable_to_code'
+    "block_to_code",
+    "delete_ops",
+    "find_op_by_input_arg",
+    "find_op_by_output_arg",
+    "op_to_code",
+    "program_to_code",
+    "variable_to_code",
 ]
 
 
@@ -90,7 +95,7 @@ def op_to_code(op, skip_op_callstack=True):
         assert 'relu(X=x)' in fluid.transpiler.details.op_to_code(y.block.ops[0])
     """
     text = str(op).strip()
-    return text if skip_op_callstack or not op.location else '%s  # %s' % (text, op.location)
+    return text if skip_op_callstack or not op.location else f"{text}  # {op.location}"
 
 
 def block_to_code(block, block_idx, fout=None, skip_op_callstack=False):
@@ -105,12 +110,12 @@ def block_to_code(block, block_idx, fout=None, skip_op_callstack=False):
     Example:
         fluid.transpiler.details.block_to_code(fluid.Program().global_block(), 0)
     """
-    print('block %d {' % block_idx, file=fout)
+    print(f"block {block_idx} {{", file=fout)
     for var in block.vars.values():
-        print('  ' + variable_to_code(var), file=fout)
+        print("  " + variable_to_code(var), file=fout)
     for op in block.ops:
-        print('  ' + op_to_code(op, skip_op_callstack), file=fout)
-    print('}', file=fout)
+        print("  " + op_to_code(op, skip_op_callstack), file=fout)
+    print("}", file=fout)
 
 
 def program_to_code(prog, fout=None, skip_op_callstack=True):

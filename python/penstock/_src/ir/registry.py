@@ -6,9 +6,9 @@ from penstock import _penstock
 from penstock._src.base import flags
 from penstock._src.ir.descs import OpDesc, grad_op_descs
 from penstock._src.ir.op_protos import all_types, proto_of
-from penstock._src.ir.types import VAR_TYPES, _Place, CPUPlace
+from penstock._src.ir.types import VAR_TYPES, CPUPlace, _Place
 
-EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = '@EMPTY@', '@GRAD'
+EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = "@EMPTY@", "@GRAD"
 
 
 def get_all_op_protos():
@@ -78,7 +78,7 @@ def get_op_attrs_default_value(type):
     """
     type = type.decode() if isinstance(type, bytes) else type
     if type not in all_types():
-        raise ValueError('there is no op %s' % type)
+        raise ValueError(f"there is no op {type}")
     op = OpDesc()
     op.set_type(type)
     op.check_attrs()
@@ -117,8 +117,10 @@ def op_support_gpu(type):
 
 def _get_all_register_op_kernels():
     """Returns {op type: its kernels as text}, without ops that have no kernels."""
-    kernels = {kind: ['data_type[%s]:place[CPUPlace]' % VAR_TYPES[number].name for number in
-                      _penstock.op_kernel_types(kind)] for kind in all_types()}
+    kernels = {
+        kind: [f"data_type[{VAR_TYPES[number].name}]:place[CPUPlace]" for number in _penstock.op_kernel_types(kind)]
+        for kind in all_types()
+    }
     return {kind: texts for kind, texts in kernels.items() if texts}
 
 
@@ -149,8 +151,13 @@ def grad_var_suffix():
 class _Flags(MutableMapping):
     """Flags by name, which begins with FLAGS_. The initial values are Fluid's defaults."""
 
-    _defaults = {'FLAGS_use_mkldnn': False, 'FLAGS_use_system_allocator': False, 'FLAGS_cudnn_deterministic': False,
-                 'FLAGS_eager_delete_tensor_gb': 0.0, 'FLAGS_benchmark': False}
+    _defaults = {
+        "FLAGS_use_mkldnn": False,
+        "FLAGS_use_system_allocator": False,
+        "FLAGS_cudnn_deterministic": False,
+        "FLAGS_eager_delete_tensor_gb": 0.0,
+        "FLAGS_benchmark": False,
+    }
 
     def __getitem__(self, name):
         known = self._known()
@@ -159,14 +166,14 @@ class _Flags(MutableMapping):
         return known[name]
 
     def _known(self):
-        return {**self._defaults, **flags._remembered, **flags.get_flags('FLAGS_check_nan_inf')}
+        return {**self._defaults, **flags._remembered, **flags.get_flags("FLAGS_check_nan_inf")}
 
     def __setitem__(self, name, value):
         if self._known().get(name) != value:
             flags.set_flags({name: value})
 
     def __delitem__(self, name):
-        raise TypeError('a flag cannot be removed')
+        raise TypeError("a flag cannot be removed")
 
     def __iter__(self):
         return iter(self._known())
@@ -209,7 +216,7 @@ class Place:
             TypeError: `place` is not a place.
         """
         if not isinstance(place, _Place):
-            raise TypeError('set_place: the place must be one such as CPUPlace(), not %r' % (place,))
+            raise TypeError(f"set_place: the place must be one such as CPUPlace(), not {place!r}")
         self._place = place
 
     def is_cpu_place(self):
@@ -218,7 +225,7 @@ class Place:
         Returns:
             bool: whether it is.
         """
-        return type(self._place).__name__ == 'CPUPlace'
+        return type(self._place).__name__ == "CPUPlace"
 
     def is_gpu_place(self):
         """Returns whether it is a GPU.
@@ -226,7 +233,7 @@ class Place:
         Returns:
             bool: whether it is.
         """
-        return type(self._place).__name__ == 'CUDAPlace'
+        return type(self._place).__name__ == "CUDAPlace"
 
     def is_cuda_pinned_place(self):
         """Returns whether it is pinned memory.
@@ -234,7 +241,7 @@ class Place:
         Returns:
             bool: whether it is.
         """
-        return type(self._place).__name__ == 'CUDAPinnedPlace'
+        return type(self._place).__name__ == "CUDAPinnedPlace"
 
     def gpu_device_id(self):
         """Returns the number of the GPU.
@@ -242,16 +249,16 @@ class Place:
         Returns:
             int: its number; -1 if it is not a GPU.
         """
-        return getattr(self._place, 'device', -1)
+        return getattr(self._place, "device", -1)
 
     def _type(self):
         return self._place._type()
 
     def _equals(self, other):
-        return self._place == getattr(other, '_place', other)
+        return self._place == getattr(other, "_place", other)
 
     def __repr__(self):
-        return 'Place(%r)' % (self._place,)
+        return f"Place({self._place!r})"
 
 
 def _place_of(tensor):

@@ -11,7 +11,7 @@ from penstock._src.ir.types import dtype_name
 
 def set_dims(tensor, dims):
     """Sets the shape. The elements are kept if their number stays the same; otherwise they become zeros."""
-    held = tensor._view() if tensor._is_initialized() else numpy.zeros(0, 'float32')
+    held = tensor._view() if tensor._is_initialized() else numpy.zeros(0, "float32")
     tensor.set(held.reshape(dims).copy() if held.size == math.prod(dims) else numpy.zeros(dims, held.dtype))
 
 
@@ -83,9 +83,9 @@ def from_dlpack(dlpack):
         assert tensor.shape() == [2, 3]
         assert fluid.core.from_dlpack(tensor._to_dlpack()).shape() == [2, 3]
     """
-    if not hasattr(dlpack, '__dlpack__'):
-        if type(dlpack).__name__ != 'PyCapsule':
-            raise TypeError('from_dlpack takes a DLPack capsule or an object that offers one, not %r' % (dlpack,))
+    if not hasattr(dlpack, "__dlpack__"):
+        if type(dlpack).__name__ != "PyCapsule":
+            raise TypeError(f"from_dlpack takes a DLPack capsule or an object that offers one, not {dlpack!r}")
         dlpack = _OfCapsule(dlpack)
     tensor = LoDTensor()
     tensor.set(numpy.ascontiguousarray(numpy.from_dlpack(dlpack)))
@@ -98,7 +98,7 @@ _removed_scopes = weakref.WeakSet()
 def remove_from_pool(scope):
     """Removes all variables of a scope, as Fluid deletes a scope; a second call is an error."""
     if scope in _removed_scopes:
-        raise RuntimeError('Deleting a nonexistent scope is not allowed: this one has been removed')
+        raise RuntimeError("Deleting a nonexistent scope is not allowed: this one has been removed")
     for name in scope.local_var_names():
         scope.erase(name)
     _removed_scopes.add(scope)

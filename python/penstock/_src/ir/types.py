@@ -14,7 +14,8 @@ from penstock._src.base.errors import program_error
 
 class VarType(enum.IntEnum):
     """Element types, then kinds of variables, with the numbers that serialized programs use."""
-    __str__ = enum.Enum.__str__    # VarType.FP32 in every Python
+
+    __str__ = enum.Enum.__str__  # VarType.FP32 in every Python
     BOOL = 0
     INT16 = 1
     INT32 = 2
@@ -53,15 +54,15 @@ class VarDesc:
 VAR_TYPES = {int(member): member for member in VarType}
 
 _DTYPES = {
-    'bool': VarType.BOOL,
-    'int16': VarType.INT16,
-    'int32': VarType.INT32,
-    'int64': VarType.INT64,
-    'float16': VarType.FP16,
-    'float32': VarType.FP32,
-    'float64': VarType.FP64,
-    'uint8': VarType.UINT8,
-    'int8': VarType.INT8,
+    "bool": VarType.BOOL,
+    "int16": VarType.INT16,
+    "int32": VarType.INT32,
+    "int64": VarType.INT64,
+    "float16": VarType.FP16,
+    "float32": VarType.FP32,
+    "float64": VarType.FP64,
+    "uint8": VarType.UINT8,
+    "int8": VarType.INT8,
 }
 _NAMES = {member: name for name, member in _DTYPES.items()}
 
@@ -91,13 +92,13 @@ def to_dtype(dtype):
         found = VAR_TYPES.get(dtype)
     else:
         found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
-        if found is None and dtype is not None:    # which numpy takes for float64
+        if found is None and dtype is not None:  # which numpy takes for float64
             try:
                 found = _DTYPES.get(numpy.dtype(dtype).name)
-            except TypeError:    # numpy does not know the type either
+            except TypeError:  # numpy does not know the type either
                 found = None
     if found is None:
-        raise UnknownType('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
+        raise UnknownType(f"there is no element type for {dtype!r}; there are {', '.join(_DTYPES)}")
     return found
 
 
@@ -154,7 +155,7 @@ def to_extents(shape):
     try:
         return [operator.index(extent) for extent in shape]
     except TypeError:
-        raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
+        raise TypeError(f"a shape is a list of ints, not {shape!r}") from None
 
 
 def checked_shape(name, shape):
@@ -163,51 +164,52 @@ def checked_shape(name, shape):
     extents = to_extents(shape)
     for extent in extents:
         if extent < -1:
-            raise program_error('E-var-extent', '%s: the extent %d of %s must be a number of elements, or -1 if it is '
-                                'not known yet' % (name, extent, extents))
+            raise program_error(
+                "E-var-extent",
+                f"{name}: the extent {extent} of {extents} must be a number of elements, or -1 if it is not known yet",
+            )
     if 16 * math.prod(extent for extent in extents if extent > 0) >= 2**63:
-        raise program_error('E-var-extent', '%s: a tensor of shape %s is too large for any memory' % (name, extents))
+        raise program_error("E-var-extent", f"{name}: a tensor of shape {extents} is too large for any memory")
     return extents
 
 
 def require_name(name):
     """Raises unless a variable has a name."""
     if not name:
-        raise program_error('E-var-name', 'a variable must have a name')
+        raise program_error("E-var-name", "a variable must have a name")
 
 
 def require_numbers(kind, **values):
     """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
-            raise program_error('E-argument-type', '%s: %s must be a number, not %r' %
-                                (kind, name, value)) from None
+            raise program_error("E-argument-type", f"{kind}: {name} must be a number, not {value!r}") from None
 
 
 def float_attr(value):
     """Returns a number for an attribute of kind float. Ints stay ints: the op refuses those that it would round."""
     if isinstance(value, (str, bytes)):
-        raise TypeError('must be real number, not %s' % type(value).__name__)
+        raise TypeError(f"must be real number, not {type(value).__name__}")
     return value if isinstance(value, numbers.Integral) else float(value)
 
 
 def nearest_float32(number):
     """Returns the nearest float32 of a number, as a float; infinity for a number beyond its range."""
-    with numpy.errstate(over='ignore'):
+    with numpy.errstate(over="ignore"):
         return float(numpy.float32(number))
 
 
 def require_equal_in(dtype, value, what):
     """Raises if an element type does not hold a number: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
     kind = numpy.dtype(dtype_name(dtype))
-    if kind.kind == 'f':
-        with numpy.errstate(over='ignore'):
+    if kind.kind == "f":
+        with numpy.errstate(over="ignore"):
             held = kind.type(float(value)) if abs(value) <= sys.float_info.max or math.isnan(value) else math.inf
         fits = float(held) == value if isinstance(value, numbers.Integral) else math.isinf(held) == math.isinf(value)
     else:
-        fits = kind.kind not in 'iu' or (math.isfinite(value) and value == int(value))
+        fits = kind.kind not in "iu" or (math.isfinite(value) and value == int(value))
     if not fits:
-        raise program_error('E-attr-value', '%s: the value %r has no equal in %s' % (what, value, kind.name))
+        raise program_error("E-attr-value", f"{what}: the value {value!r} has no equal in {kind.name}")
 
 
 def require_finite(kind, **values):
@@ -215,7 +217,7 @@ def require_finite(kind, **values):
     require_numbers(kind, **values)
     for name, value in values.items():
         if not math.isfinite(value):
-            raise program_error('E-hyperparameter', '%s: %s must be finite, not %r' % (kind, name, value))
+            raise program_error("E-hyperparameter", f"{kind}: {name} must be finite, not {value!r}")
 
 
 def require_decays(kind, **values):
@@ -223,12 +225,10 @@ def require_decays(kind, **values):
     require_numbers(kind, **values)
     for name, value in values.items():
         if not 0 <= value < 1:
-            raise program_error('E-hyperparameter', '%s: %s must be at least 0 and below 1, not %r' %
-                                (kind, name, value))
+            raise program_error("E-hyperparameter", f"{kind}: {name} must be at least 0 and below 1, not {value!r}")
 
 
 class _Place:
-
     def __eq__(self, other):
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
@@ -237,13 +237,13 @@ class _Place:
 
     def _type(self):
         """Returns the number of this kind of place."""
-        return ('CPUPlace', 'CUDAPlace', 'CUDAPinnedPlace').index(type(self).__name__)
+        return ("CPUPlace", "CUDAPlace", "CUDAPinnedPlace").index(type(self).__name__)
 
     def _equals(self, other):
-        return self == getattr(other, '_place', other)
+        return self == getattr(other, "_place", other)
 
     def __repr__(self):
-        return type(self).__name__ + ('(%d)' % self.device if hasattr(self, 'device') else '')
+        return type(self).__name__ + (f"({self.device})" if hasattr(self, "device") else "")
 
 
 class CPUPlace(_Place):
@@ -253,11 +253,8 @@ class CPUPlace(_Place):
         exe = fluid.Executor(fluid.CPUPlace())
     """
 
-    pass
-
 
 class CUDAPlace(_Place):
-
     """A GPU.
 
     Args:
@@ -278,8 +275,6 @@ class CUDAPinnedPlace(_Place):
         place = fluid.CUDAPinnedPlace()
     """
 
-    pass
-
 
 def device_of(place, what):
     """Returns the place on which programs run if a script requests `place`; `what` names the caller in errors.
@@ -289,9 +284,9 @@ def device_of(place, what):
         NotImplementedError: `place` is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
     """
     if not isinstance(place, _Place):
-        raise TypeError('%s: the place must be one such as CPUPlace(), not %r' % (what, place))
+        raise TypeError(f"{what}: the place must be one such as CPUPlace(), not {place!r}")
     if not isinstance(place, CPUPlace):
-        devices.use_cpu_for('%s on %r' % (what, place))
+        devices.use_cpu_for(f"{what} on {place!r}")
     return CPUPlace()
 
 
@@ -307,6 +302,7 @@ class op_proto_and_checker_maker:
 
     class OpRole:
         """Bits of op_role."""
+
         Forward = 0
         Backward = 1
         Optimize = 2
@@ -322,7 +318,7 @@ class op_proto_and_checker_maker:
         Returns:
             str: 'op_role'.
         """
-        return 'op_role'
+        return "op_role"
 
     @staticmethod
     def kOpRoleVarAttrName():
@@ -331,7 +327,7 @@ class op_proto_and_checker_maker:
         Returns:
             str: 'op_role_var'.
         """
-        return 'op_role_var'
+        return "op_role_var"
 
     @staticmethod
     def kOpNameScopeAttrName():
@@ -340,7 +336,7 @@ class op_proto_and_checker_maker:
         Returns:
             str: 'op_namescope'.
         """
-        return 'op_namescope'
+        return "op_namescope"
 
     @staticmethod
     def kOpCreationCallstackAttrName():
@@ -349,7 +345,7 @@ class op_proto_and_checker_maker:
         Returns:
             str: 'op_callstack'.
         """
-        return 'op_callstack'
+        return "op_callstack"
 
     @staticmethod
     def kOpDeviceAttrName():
@@ -358,7 +354,7 @@ class op_proto_and_checker_maker:
         Returns:
             str: 'op_device'.
         """
-        return 'op_device'
+        return "op_device"
 
 
 def get_cuda_device_count():

@@ -1,11 +1,10 @@
-"""Unique names. The generator is C++ state, because append_backward, clips and optimizers use it too, in Fluid's order.
-"""
+"""Unique names. The generator is C++ state: append_backward, clips and optimizers use it too, in Fluid's order."""
 
 import contextlib
 
 from penstock._penstock import UniqueNames
 
-__all__ = ['generate', 'guard', 'switch']
+__all__ = ["generate", "guard", "switch"]
 
 UniqueNameGenerator = UniqueNames
 generator = UniqueNames()

@@ -17,7 +17,7 @@ def texts(names):
 class View:
     """Base of the descs. Views of the same object are equal."""
 
-    __slots__ = ('_program', '_at')
+    __slots__ = ("_program", "_at")
 
     def __init__(self, program, *at):
         self._program = program
@@ -30,7 +30,7 @@ class View:
         return hash((id(self._program), self._at))
 
     def __repr__(self):
-        return '<%s %s>' % (type(self).__name__, ', '.join(map(str, self._at)))
+        return f"<{type(self).__name__} {', '.join(map(str, self._at))}>"
 
 
 class VarDesc(View, types.VarDesc):
@@ -45,7 +45,7 @@ class VarDesc(View, types.VarDesc):
     def set_name(self, name):
         """Renames the variable, including its uses in the ops of its block."""
         if not self._program.rename_var(*self._at, text(name)):
-            raise ValueError('var %s is not in its block' % self.name())
+            raise ValueError(f"var {self.name()} is not in its block")
         self._at = (self._at[0], text(name))
 
     def shape(self):
@@ -99,8 +99,9 @@ class VarDesc(View, types.VarDesc):
         parts = self._program.var_reader(*self._at)
         if len(parts) != len(values):
             parts = [(int(VarType.FP32), [], 0)] * len(values)
-        changed = [tuple(value if at == index else old for at, old in enumerate(part))
-                   for part, value in zip(parts, values)]
+        changed = [
+            tuple(value if at == index else old for at, old in enumerate(part)) for part, value in zip(parts, values)
+        ]
         self._program.set_var_reader(*self._at, changed)
 
     def shapes(self):

@@ -6,7 +6,7 @@ from penstock._src.ir import var_desc
 from penstock._src.ir.types import VAR_TYPES, VarType, checked_shape, dtype_name, to_dtype
 from penstock._src.ir.variable_ops import VariableOperators
 
-GRAD_SUFFIX = '@GRAD'
+GRAD_SUFFIX = "@GRAD"
 
 
 def grad_var_name(var_name):
@@ -37,7 +37,7 @@ class Variable(VariableOperators):
         assert y.shape == (-1, 4)
     """
 
-    __slots__ = ('block', 'name', '_desc', 'error_clip', '_infos', '__weakref__')
+    __slots__ = ("block", "name", "_desc", "error_clip", "_infos", "__weakref__")
 
     def __init__(self, block, name):
         self.block = block
@@ -93,12 +93,12 @@ class Variable(VariableOperators):
 
     def _set_info(self, key, value):
         """Stores a value of the caller under a name; it is not part of the program."""
-        if not hasattr(self, '_infos'):
+        if not hasattr(self, "_infos"):
             self._infos = {}
         self._infos[key] = value
 
     def _get_info(self, key):
-        return getattr(self, '_infos', {}).get(key)
+        return getattr(self, "_infos", {}).get(key)
 
     @property
     def need_check_feed(self):
@@ -112,7 +112,7 @@ class Variable(VariableOperators):
 
     @stop_gradient.setter
     def stop_gradient(self, value):
-        self._set_fact('stop_gradient', bool(value))
+        self._set_fact("stop_gradient", bool(value))
 
     @property
     def is_data(self):
@@ -121,7 +121,7 @@ class Variable(VariableOperators):
 
     @is_data.setter
     def is_data(self, value):
-        self._set_fact('is_data', bool(value))
+        self._set_fact("is_data", bool(value))
 
     @property
     def grad_name(self):
@@ -155,14 +155,16 @@ class Variable(VariableOperators):
             str: one line.
         """
         kind = self.type
-        what = '%s%s' % (dtype_name(self.dtype), list(self.shape)) if kind == VarType.LOD_TENSOR else kind.name
-        return '%s %s : %s' % ('param' if isinstance(self, Parameter) else 'persist' if self.persistable else 'var',
-                               self.name, what)
+        what = f"{dtype_name(self.dtype)}{list(self.shape)}" if kind == VarType.LOD_TENSOR else kind.name
+        return (
+            f"{'param' if isinstance(self, Parameter) else 'persist' if self.persistable else 'var'} {self.name} : "
+            f"{what}"
+        )
 
     __str__ = to_string
 
     def __repr__(self):
-        return '<%s %s>' % (type(self).__name__, self.name)
+        return f"<{type(self).__name__} {self.name}>"
 
 
 class _OptimizeAttr(dict):
@@ -173,8 +175,8 @@ class _OptimizeAttr(dict):
         self._param = param
 
     def __setitem__(self, name, value):
-        if name != 'learning_rate':
-            raise KeyError('optimize_attr may hold learning_rate only, not %r' % (name,))
+        if name != "learning_rate":
+            raise KeyError(f"optimize_attr may hold learning_rate only, not {name!r}")
         rate = value if isinstance(value, Variable) else float(value)
         super().__setitem__(name, rate)
         self._param._set_learning_rate(rate)
@@ -201,7 +203,7 @@ class Parameter(Variable):
 
     @trainable.setter
     def trainable(self, value):
-        self._set_fact('trainable', bool(value))
+        self._set_fact("trainable", bool(value))
 
     @property
     def is_distributed(self):
@@ -210,7 +212,7 @@ class Parameter(Variable):
 
     @is_distributed.setter
     def is_distributed(self, value):
-        self._set_fact('is_distributed', bool(value))
+        self._set_fact("is_distributed", bool(value))
 
     @property
     def optimize_attr(self):
@@ -219,15 +221,15 @@ class Parameter(Variable):
 
     @optimize_attr.setter
     def optimize_attr(self, value):
-        self.optimize_attr['learning_rate'] = value['learning_rate']
+        self.optimize_attr["learning_rate"] = value["learning_rate"]
 
     def _set_learning_rate(self, value):
-        self._set_fact('learning_rate', 1.0 if isinstance(value, Variable) else value)
-        self._attrs['learning_rate'] = value
+        self._set_fact("learning_rate", 1.0 if isinstance(value, Variable) else value)
+        self._attrs["learning_rate"] = value
 
     def _learning_rate(self):
         """The factor as the caller gave it; the program holds it as a float32."""
-        held, given = self._facts().learning_rate, self._attrs.get('learning_rate')
+        held, given = self._facts().learning_rate, self._attrs.get("learning_rate")
         if isinstance(given, Variable):
             return given
         return given if given is not None and numpy.float32(given) == numpy.float32(held) else held
@@ -235,26 +237,26 @@ class Parameter(Variable):
     @property
     def regularizer(self):
         """Its WeightDecayRegularizer; None: the optimizer's."""
-        return self._attrs.get('regularizer')
+        return self._attrs.get("regularizer")
 
     @regularizer.setter
     def regularizer(self, value):
-        self._attrs['regularizer'] = value
+        self._attrs["regularizer"] = value
 
     @property
     def do_model_average(self):
         """Whether ModelAverage averages it."""
-        return self._attrs.get('do_model_average')
+        return self._attrs.get("do_model_average")
 
     @do_model_average.setter
     def do_model_average(self, value):
-        self._attrs['do_model_average'] = value
+        self._attrs["do_model_average"] = value
 
     @property
     def gradient_clip_attr(self):
         """How clip.set_gradient_clip clips its gradient, or None."""
-        return self._attrs.get('gradient_clip_attr')
+        return self._attrs.get("gradient_clip_attr")
 
     @gradient_clip_attr.setter
     def gradient_clip_attr(self, value):
-        self._attrs['gradient_clip_attr'] = value
+        self._attrs["gradient_clip_attr"] = value

@@ -5,7 +5,7 @@ import numbers
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType, dtype_name
 
-_FAR = 10000000    # a bound beyond the extent is clipped to the extent
+_FAR = 10000000  # a bound beyond the extent is clipped to the extent
 
 
 class VariableIndexing:
@@ -13,7 +13,7 @@ class VariableIndexing:
 
     __slots__ = ()
 
-    __iter__ = None    # otherwise x[0], x[1], ... would never end
+    __iter__ = None  # otherwise x[0], x[1], ... would never end
 
     def __getitem__(self, item):
         """Returns the part of the Variable that `item` selects.
@@ -39,7 +39,7 @@ class VariableIndexing:
 
 
 def _subscript(var, item):
-    cuts, numbered, turned = [], [], []    # cuts: axis, start, end, step
+    cuts, numbered, turned = [], [], []  # cuts: axis, start, end, step
     for axis, one in enumerate(item if isinstance(item, tuple) else (item,)):
         if not isinstance(one, slice):
             cuts.append((axis, _number(var, one), _number_after(var, one), 1))
@@ -52,13 +52,13 @@ def _subscript(var, item):
             cuts.append((axis,) + _bounds(var, one))
     last = max([cut[0] for cut in cuts] + turned, default=-1)
     if len(var.shape) <= last:
-        raise IndexError('%s has %d axes, but the subscript needs axis %d' % (var.name, len(var.shape), last))
+        raise IndexError(f"{var.name} has {len(var.shape)} axes, but the subscript needs axis {last}")
     out = _cut(var, cuts, numbered) if cuts else var
     if turned:
-        turned_round = var.block.create_var(name=unique_name.generate(var.name + '_slice_reverse'), dtype=var.dtype)
+        turned_round = var.block.create_var(name=unique_name.generate(var.name + "_slice_reverse"), dtype=var.dtype)
         # Axes that the slice has already removed are not counted.
         kept = [axis - sum(gone < axis for gone in numbered) for axis in turned]
-        var.block.append_op('reverse', {'X': out}, {'Out': turned_round}, {'axis': kept})
+        var.block.append_op("reverse", {"X": out}, {"Out": turned_round}, {"axis": kept})
         out = turned_round
     return out
 
@@ -67,17 +67,17 @@ def _cut(var, cuts, numbered):
     """Appends one op for all (axis, start, end, step) of `cuts`; the axes in `numbered` are removed."""
     axes, starts, ends, steps = map(list, zip(*cuts))
     strided = any(isinstance(step, VariableIndexing) or step != 1 for step in steps)
-    lists = [('starts', starts), ('ends', ends)] + ([('strides', steps)] if strided else [])
-    attrs = {'axes': axes, 'decrease_axis': numbered}
-    attrs['infer_flags'] = [-1 if any(isinstance(one, VariableIndexing) for one in cut) else 1 for cut in cuts]
-    inputs = {'Input': var}
+    lists = [("starts", starts), ("ends", ends)] + ([("strides", steps)] if strided else [])
+    attrs = {"axes": axes, "decrease_axis": numbered}
+    attrs["infer_flags"] = [-1 if any(isinstance(one, VariableIndexing) for one in cut) else 1 for cut in cuts]
+    inputs = {"Input": var}
     for name, numbers_ in lists:
         attrs[name] = [-1 if isinstance(one, VariableIndexing) else one for one in numbers_]
         if any(isinstance(one, VariableIndexing) for one in numbers_):
-            inputs[name.capitalize() + 'TensorList'] = [_tensor(var.block, one) for one in numbers_]
-    op = 'strided_slice' if strided else 'slice'
-    out = var.block.create_var(name=unique_name.generate('%s_%s' % (var.name, op)), dtype=var.dtype)
-    var.block.append_op(op, inputs, {'Out': out}, attrs)
+            inputs[name.capitalize() + "TensorList"] = [_tensor(var.block, one) for one in numbers_]
+    op = "strided_slice" if strided else "slice"
+    out = var.block.create_var(name=unique_name.generate(f"{var.name}_{op}"), dtype=var.dtype)
+    var.block.append_op(op, inputs, {"Out": out}, attrs)
     return out
 
 
@@ -92,12 +92,13 @@ def _bounds(var, part):
 def _number(var, one):
     if isinstance(one, VariableIndexing):
         if one.dtype not in (VarType.INT32, VarType.INT64):
-            raise TypeError('%s[%s]: a Variable in a subscript must be int32 or int64, not %s' %
-                            (var.name, one.name, dtype_name(one.dtype)))
+            raise TypeError(
+                f"{var.name}[{one.name}]: a Variable in a subscript must be int32 or int64, not {dtype_name(one.dtype)}"
+            )
         return one
     if isinstance(one, numbers.Integral) and not isinstance(one, bool):
         return int(one)
-    raise TypeError('%s[%r]: a subscript must be an int, a slice or a Variable of one element' % (var.name, one))
+    raise TypeError(f"{var.name}[{one!r}]: a subscript must be an int, a slice or a Variable of one element")
 
 
 def _number_after(var, one):
@@ -106,7 +107,7 @@ def _number_after(var, one):
         return _FAR if one == -1 else one + 1
     step = _constant(var.block, 1, one.dtype)
     end = var.block.create_var(dtype=one.dtype)
-    var.block.append_op('elementwise_add', {'X': one, 'Y': step}, {'Out': end}, {'axis': -1})
+    var.block.append_op("elementwise_add", {"X": one, "Y": step}, {"Out": end}, {"axis": -1})
     return end
 
 
@@ -117,13 +118,13 @@ def _tensor(block, one):
     return one
 
 
-def _constant(block, value, dtype='int32'):
+def _constant(block, value, dtype="int32"):
     out = block.create_var(dtype=dtype)
-    block.append_op('fill_constant', None, {'Out': out}, {
-        'shape': [1],
-        'dtype': int(out.dtype),
-        'value': float(value),
-        'force_cpu': True
-    })
+    block.append_op(
+        "fill_constant",
+        None,
+        {"Out": out},
+        {"shape": [1], "dtype": int(out.dtype), "value": float(value), "force_cpu": True},
+    )
     out.stop_gradient = True
     return out

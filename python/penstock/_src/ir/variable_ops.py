@@ -12,23 +12,23 @@ _EXACT = (*_INTEGERS, VarType.FP64)
 
 def _new_temporary(var, dtype):
     block = var.block.program.current_block()
-    return block, block.create_var(name=unique_name.generate('tmp'), dtype=dtype)
+    return block, block.create_var(name=unique_name.generate("tmp"), dtype=dtype)
 
 
 def _scaled(var, scale, bias):
     block, out = _new_temporary(var, var.dtype)
-    block.append_op('scale', {'X': var}, {'Out': out}, {'scale': scale, 'bias': bias})
+    block.append_op("scale", {"X": var}, {"Out": out}, {"scale": scale, "bias": bias})
     return out
 
 
 def _value_attrs(value):
     """Returns the attributes of a constant. For an int, str_value replaces `value`, a float32, which may round it."""
-    return {'value': nearest_float32(value), 'str_value': str(value)} if isinstance(value, int) else {'value': value}
+    return {"value": nearest_float32(value), "str_value": str(value)} if isinstance(value, int) else {"value": value}
 
 
 def _constant(var, value, shape):
     block, out = _new_temporary(var, var.dtype)
-    block.append_op('fill_constant', None, {'Out': out}, dict(_value_attrs(value), shape=shape, dtype=int(var.dtype)))
+    block.append_op("fill_constant", None, {"Out": out}, dict(_value_attrs(value), shape=shape, dtype=int(var.dtype)))
     out.stop_gradient = True
     return out
 
@@ -39,13 +39,18 @@ def _filled_like(var, value):
         return _constant(var, value, list(var.shape))
     block, out = _new_temporary(var, var.dtype)
     batch = var.shape.index(-1)
-    block.append_op('fill_constant_batch_size_like', {'Input': var}, {'Out': out}, {
-        **_value_attrs(value),
-        'shape': [1 if extent == -1 and i != batch else extent for i, extent in enumerate(var.shape)],
-        'input_dim_idx': batch,
-        'output_dim_idx': batch,
-        'dtype': int(var.dtype)
-    })
+    block.append_op(
+        "fill_constant_batch_size_like",
+        {"Input": var},
+        {"Out": out},
+        {
+            **_value_attrs(value),
+            "shape": [1 if extent == -1 and i != batch else extent for i, extent in enumerate(var.shape)],
+            "input_dim_idx": batch,
+            "output_dim_idx": batch,
+            "dtype": int(var.dtype),
+        },
+    )
     out.stop_gradient = True
     return out
 
@@ -65,8 +70,8 @@ def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=
     def method(self, other):
         if isinstance(other, numbers.Real):
             if self.dtype in _INTEGERS and float(other) % 1 != 0:
-                self = self.astype('float32')    # which can represent fractions
-            exact = op_type == 'elementwise_div' and self.dtype in _INTEGERS
+                self = self.astype("float32")  # which can represent fractions
+            exact = op_type == "elementwise_div" and self.dtype in _INTEGERS
             value = _exact_or_float(self.dtype, other)
             if scalar is not None and isinstance(other, scalars) and not exact and isinstance(value, float):
                 return scalar(self, value)
@@ -78,7 +83,7 @@ def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=
         left, right = (other, self) if reverse else (self, other)
         axis = 0 if right.shape and right.shape[0] == -1 else -1
         block, out = _new_temporary(self, VarType.BOOL if compares else self.dtype)
-        block.append_op(op_type, {'X': left, 'Y': right}, {'Out': out}, {'axis': axis})
+        block.append_op(op_type, {"X": left, "Y": right}, {"Out": out}, {"axis": axis})
         return out
 
     return method
@@ -89,26 +94,26 @@ class VariableOperators(VariableIndexing):
 
     __slots__ = ()
 
-    __add__ = _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a))
-    __radd__ = _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a), scalars=numbers.Real)
-    __sub__ = _binary('elementwise_sub', scalar=lambda x, a: _scaled(x, 1.0, -a))
-    __rsub__ = _binary('elementwise_sub', reverse=True, scalar=lambda x, a: _scaled(x, -1.0, a), scalars=numbers.Real)
-    __mul__ = _binary('elementwise_mul', scalar=lambda x, a: _scaled(x, a, 0.0))
-    __rmul__ = _binary('elementwise_mul', scalar=lambda x, a: _scaled(x, a, 0.0), scalars=numbers.Real)
-    __truediv__ = _binary('elementwise_div', scalar=lambda x, a: _scaled(x, 1.0 / a, 0.0))
-    __rtruediv__ = _binary('elementwise_div', reverse=True)
-    __pow__ = _binary('elementwise_pow')
-    __rpow__ = _binary('elementwise_pow', reverse=True)
-    __floordiv__ = _binary('elementwise_floordiv')
-    __mod__ = _binary('elementwise_mod')
-    __eq__ = _binary('equal', compares=True)
-    __ne__ = _binary('not_equal', compares=True)
-    __lt__ = _binary('less_than', compares=True)
-    __le__ = _binary('less_equal', compares=True)
-    __gt__ = _binary('greater_than', compares=True)
-    __ge__ = _binary('greater_equal', compares=True)
-    __hash__ = object.__hash__    # dicts and sets compare handles by identity
-    __array_ufunc__ = None    # so that numpy.float32(2) + x calls x's method
+    __add__ = _binary("elementwise_add", scalar=lambda x, a: _scaled(x, 1.0, a))
+    __radd__ = _binary("elementwise_add", scalar=lambda x, a: _scaled(x, 1.0, a), scalars=numbers.Real)
+    __sub__ = _binary("elementwise_sub", scalar=lambda x, a: _scaled(x, 1.0, -a))
+    __rsub__ = _binary("elementwise_sub", reverse=True, scalar=lambda x, a: _scaled(x, -1.0, a), scalars=numbers.Real)
+    __mul__ = _binary("elementwise_mul", scalar=lambda x, a: _scaled(x, a, 0.0))
+    __rmul__ = _binary("elementwise_mul", scalar=lambda x, a: _scaled(x, a, 0.0), scalars=numbers.Real)
+    __truediv__ = _binary("elementwise_div", scalar=lambda x, a: _scaled(x, 1.0 / a, 0.0))
+    __rtruediv__ = _binary("elementwise_div", reverse=True)
+    __pow__ = _binary("elementwise_pow")
+    __rpow__ = _binary("elementwise_pow", reverse=True)
+    __floordiv__ = _binary("elementwise_floordiv")
+    __mod__ = _binary("elementwise_mod")
+    __eq__ = _binary("equal", compares=True)
+    __ne__ = _binary("not_equal", compares=True)
+    __lt__ = _binary("less_than", compares=True)
+    __le__ = _binary("less_equal", compares=True)
+    __gt__ = _binary("greater_than", compares=True)
+    __ge__ = _binary("greater_equal", compares=True)
+    __hash__ = object.__hash__  # dicts and sets compare handles by identity
+    __array_ufunc__ = None  # so that numpy.float32(2) + x calls x's method
 
     def __neg__(self):
         return _scaled(self, -1.0, 0.0)
@@ -123,7 +128,7 @@ class VariableOperators(VariableIndexing):
             Variable: same shape, of type `dtype`.
         """
         block, out = _new_temporary(self, dtype)
-        block.append_op('cast', {'X': self}, {'Out': out}, {'in_dtype': int(self.dtype), 'out_dtype': int(out.dtype)})
+        block.append_op("cast", {"X": self}, {"Out": out}, {"in_dtype": int(self.dtype), "out_dtype": int(out.dtype)})
         return out
 
 

@@ -45,8 +45,11 @@ def explain_hang(recordings, now):
     roles = _read(recordings, None)
     culprit = _culprit(roles)
     if culprit is None:
-        waits = [f"{role.name} for {_list(role.waits_for or {'an answer'})}" for role in roles.values()
-                 if role.waits or role.waits_for]
+        waits = [
+            f"{role.name} for {_list(role.waits_for or {'an answer'})}"
+            for role in roles.values()
+            if role.waits or role.waits_for
+        ]
         return f"every role waits for another: {'; '.join(waits)}" if waits else ""
     role = roles.get(culprit)
     if role is None or (role.last is None and not role.state):
@@ -56,8 +59,12 @@ def explain_hang(recordings, now):
 
 def explain_failure(recordings, culprit, words):
     """Returns the sentence about a role that is known to have failed; `words` describe how it failed."""
-    left = [event.time for recording in recordings for event in recording.events
-            if event.kind == "peer left" and _names(recordings).get(event.peer, event.peer) == culprit]
+    left = [
+        event.time
+        for recording in recordings
+        for event in recording.events
+        if event.kind == "peer left" and _names(recordings).get(event.peer, event.peer) == culprit
+    ]
     # After the failure, the other roles react to it.
     roles = _read(recordings, min(left) if left else None)
     role = roles.get(culprit)
@@ -129,8 +136,11 @@ def _read(recordings, until):
     trainers = sorted(r.role for r in recordings if r.role.startswith("trainer"))
     roles = {}
     for recording in recordings:
-        events = [dataclasses.replace(event, peer=names.get(event.peer, event.peer)) for event in recording.events
-                  if until is None or event.time < until]
+        events = [
+            dataclasses.replace(event, peer=names.get(event.peer, event.peer))
+            for event in recording.events
+            if until is None or event.time < until
+        ]
         roles[recording.role] = _read_one(recording, events, trainers)
     return roles
 

@@ -65,7 +65,7 @@ class Channel:
         with self._lock:
             try:
                 while self._out and self._closed is None:
-                    del self._out[:self._socket.send(self._out)]
+                    del self._out[: self._socket.send(self._out)]
             except BlockingIOError:
                 pass
             except OSError as error:
@@ -87,7 +87,7 @@ class Channel:
         messages = []
         while len(messages) != limit and (end := self._in.find(b"\n")) >= 0:
             line = bytes(self._in[:end])
-            del self._in[:end + 1]
+            del self._in[: end + 1]
             messages.append(self._open(line))
         if not messages and len(self._in) > (LINE_MAX if self._key else LINE_MAX_BEFORE_PROOF):
             raise ChannelError("it sent a line that is too long")

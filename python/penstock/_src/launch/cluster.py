@@ -14,8 +14,7 @@ import socket
 import threading
 import time
 
-from penstock._src.launch.channel import (BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof,
-                                          wait_for)
+from penstock._src.launch.channel import BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof, wait_for
 from penstock._src.launch.logs import say
 from penstock._src.launch.messages import Facts, read_event, read_facts, read_member
 
@@ -170,8 +169,10 @@ class _Hub(_Joining):
             self._listener.listen(PENDING_MAX)
             self._listener.setblocking(False)
         except OSError as error:
-            raise JoinError(f"cannot listen for the other launchers on {host}:{port}: {error.strerror or error}; "
-                            "--control_port chooses another port") from error
+            raise JoinError(
+                f"cannot listen for the other launchers on {host}:{port}: {error.strerror or error}; "
+                "--control_port chooses another port"
+            ) from error
         self._pending = {}  # channel -> (peer's address, our nonce)
         self._proved = {}  # channel -> node
         self._joined = {}  # node -> (channel, member)
@@ -196,9 +197,14 @@ class _Hub(_Joining):
                 channel.close()
         members = (plan.own, *(self._joined[node][1] for node in range(1, len(plan.nodes))))
         facts = Facts(members, plan.job_id or new_nonce()[:8], plan.token or new_nonce())
-        for node, (channel, _) in self._joined.items():
-            channel.send({"members": [dataclasses.asdict(member) for member in members], "job_id": facts.job_id,
-                          **({} if plan.token else {"token": facts.token})})
+        for channel, _ in self._joined.values():
+            channel.send(
+                {
+                    "members": [dataclasses.asdict(member) for member in members],
+                    "job_id": facts.job_id,
+                    **({} if plan.token else {"token": facts.token}),
+                }
+            )
         return Cluster(plan.nodes, 0, {node: channel for node, (channel, _) in self._joined.items()}), facts
 
     def _accept(self):
@@ -275,7 +281,9 @@ class _Hub(_Joining):
             for what, ours, theirs in (
                 ("--cluster_node_ips", ",".join(plan.nodes), str(message.get("nodes", ""))),
                 ("--endpoints", ",".join(plan.own.endpoints), ",".join(member.endpoints)),
-            ) if ours != theirs]
+            )
+            if ours != theirs
+        ]
         theirs = str(message.get("job_id", ""))
         if theirs and plan.job_id and theirs != plan.job_id:
             differs.append(f"the job's id is {plan.job_id} on {self.name(0)} and {theirs} on {self.name(node)}")
@@ -301,8 +309,13 @@ class _Member(_Joining):
             channel = self._connect()
             nonces = self._prove(channel)
             channel.protect(self.plan.token, "member", nonces)
-            channel.send({"member": dataclasses.asdict(self.plan.own), "nodes": ",".join(self.plan.nodes),
-                          "job_id": self.plan.job_id})
+            channel.send(
+                {
+                    "member": dataclasses.asdict(self.plan.own),
+                    "nodes": ",".join(self.plan.nodes),
+                    "job_id": self.plan.job_id,
+                }
+            )
             job = self._next(channel, "all machines' launchers to join", skip_empty=True)
             facts = read_facts(job, self.plan.nodes, self.plan.token)
             return Cluster(self.plan.nodes, self.plan.rank, {0: channel}), facts
@@ -362,7 +375,9 @@ def join(plan, port, wait_s, stopped):
     stopped  returns whether a signal has requested this launcher's end
     """
     if not plan.token:
-        say("launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while it "
-            "starts")
+        say(
+            "launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while it "
+            "starts"
+        )
     side = _Hub if plan.rank == 0 else _Member
     return side(plan, port, wait_s, stopped).run()

@@ -1,6 +1,6 @@
 """Shell completion of the launcher's options, generated from its argument parser.
 
-    eval "$(python -m penstock.distributed.launch --completion bash)"
+eval "$(python -m penstock.distributed.launch --completion bash)"
 """
 
 import argparse
@@ -30,7 +30,10 @@ def completion_text(parser, shell):
             continue
         options += [name for name in action.option_strings if name.startswith("--")]
         if action.choices and action.option_strings:
-            choices.append('    %s) COMPREPLY=($(compgen -W "%s" -- "$word")); return ;;\n' %
-                           ("|".join(action.option_strings), " ".join(map(str, action.choices))))
+            choices.append(
+                '    {}) COMPREPLY=($(compgen -W "{}" -- "$word")); return ;;\n'.format(
+                    "|".join(action.option_strings), " ".join(map(str, action.choices))
+                )
+            )
     text = _BASH.replace("@CHOICES@", "".join(choices)).replace("@OPTIONS@", " ".join(sorted(options)))
     return ((_ZSH if shell == "zsh" else "") + text).replace("@NAME@", NAME)

@@ -52,8 +52,15 @@ class Recording:
 
     def write(self, path, now):
         """Writes JSON lines: the role, then its events, `ago_s` before `now`."""
-        lines = [{"role": self.role, "state": self.state, "address": self.address, "written": time.time(),
-                  "events": len(self.events)}]
+        lines = [
+            {
+                "role": self.role,
+                "state": self.state,
+                "address": self.address,
+                "written": time.time(),
+                "events": len(self.events),
+            }
+        ]
         for event in self.events:
             line = dataclasses.asdict(event)
             lines.append({"ago_s": round(now - line.pop("time"), 3), **line})
@@ -101,12 +108,13 @@ class Flight:
             stamp, time_ns, step, size_sent, names, kind = _EVENT.unpack_from(self._memory, at)
             if stamp != number + 1 or _EVENT.unpack_from(self._memory, at)[0] != stamp or kind >= len(kinds):
                 continue  # the event is being written
-            yield Event(time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF),
-                        size_sent)
+            yield Event(
+                time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF), size_sent
+            )
 
     def _name(self, offset):
         if not 0 < offset < _NAMES_BYTES - 2:
             return ""
-        size, = _NAME.unpack_from(self._memory, _NAMES_AT + offset)
+        (size,) = _NAME.unpack_from(self._memory, _NAMES_AT + offset)
         begin = _NAMES_AT + offset + 2
-        return self._memory[begin:begin + size].decode(errors="replace")
+        return self._memory[begin : begin + size].decode(errors="replace")

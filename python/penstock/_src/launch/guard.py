@@ -133,6 +133,9 @@ def run_guarded(body):
         return ended.si_status
     _end_groups(leaders())
     os.close(listen)
-    print(f"error: launch: the supervisor of the roles was killed by signal {ended.si_status}; all roles were ended   "
-          "[E-launch-killed]", file=sys.stderr)
+    print(
+        f"error: launch: the supervisor of the roles was killed by signal {ended.si_status}; all roles were ended   "
+        "[E-launch-killed]",
+        file=sys.stderr,
+    )
     return EXIT_SUPERVISOR_LOST

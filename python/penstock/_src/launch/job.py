@@ -1,7 +1,7 @@
 """A job: the roles of this machine with their addresses and environments.
 
-    plan = make_plan(options, os.environ)             # the settings of this machine's launcher
-    job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all machines' launchers
+plan = make_plan(options, os.environ)             # the settings of this machine's launcher
+job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all machines' launchers
 """
 
 import dataclasses
@@ -91,8 +91,10 @@ class Job:
     def describe_roles(self):
         """Returns the environment and command of each role of this machine in shell syntax, without the secret."""
         for role in self.roles:
-            settings = [f"{name}={shlex.quote('...' if name == 'PENSTOCK_JOB_TOKEN' else value)}"
-                        for name, value in sorted(role.environment.items())]
+            settings = [
+                f"{name}={shlex.quote('...' if name == 'PENSTOCK_JOB_TOKEN' else value)}"
+                for name, value in sorted(role.environment.items())
+            ]
             yield f"# {role.name}, log {os.path.join(self.log_dir, role.log_name)}"
             yield " ".join([*settings, *map(shlex.quote, self.command)])
 
@@ -166,7 +168,7 @@ def _given_pservers(options, given, topology):
 def _pserver_addresses(options, environment, topology):
     nodes, here = topology.nodes, topology.here
     given = split(options.endpoints)
-    if not given and options.use_paddlecloud:    # Fluid's cloud: one pserver on each of these machines
+    if not given and options.use_paddlecloud:  # Fluid's cloud: one pserver on each of these machines
         port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
         given = [f"{host}:{port}" for host in _environment.listed("PADDLE_PSERVERS", environment)]
     if given:
@@ -275,24 +277,41 @@ def _make_plan(options, environment):
     trainers = _trainer_addresses(options, environment, nodes, topology.here, local)
     token = _token(options, environment)
     if len(nodes) > 1 and not token and not topology.on_loopback():
-        raise JobError("a job of several machines needs one secret: give every launcher the same --token_file FILE or "
-                       "PENSTOCK_JOB_TOKEN")
+        raise JobError(
+            "a job of several machines needs one secret: give every launcher the same --token_file FILE or "
+            "PENSTOCK_JOB_TOKEN"
+        )
     script = ("-m", options.training_script) if options.module else (options.training_script,)
     command = (sys.executable, "-u", *script, *options.training_script_args)
-    return Plan(nodes=nodes, rank=topology.rank, control_port=topology.port or options.control_port,
-                own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
-                command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
-                job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment), token=token,
-                settings=_settings(options), cloud=options.use_paddlecloud,
-                cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
-                metrics=options.metrics, given=tuple(options.env))
+    return Plan(
+        nodes=nodes,
+        rank=topology.rank,
+        control_port=topology.port or options.control_port,
+        own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
+        command=command,
+        log_dir=options.log_dir,
+        gpus=tuple(gpus or ()),
+        job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment),
+        token=token,
+        settings=_settings(options),
+        cloud=options.use_paddlecloud,
+        cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
+        metrics=options.metrics,
+        given=tuple(options.env),
+    )
 
 
 def _torch_names(rank, ranks, local_rank, local, first):
     """Returns the variables from which scripts of other frameworks read their ranks."""
     host, _, port = first.rpartition(":")
-    return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local),
-            "MASTER_ADDR": host, "MASTER_PORT": port}
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(local),
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+    }
 
 
 def _team_size(plan, roles):
@@ -306,12 +325,16 @@ def _names_of_hosts_and_ports(pservers, trainers, local_trainers):
 
     They combine hosts with one port, so the port is set only if all pservers listen on the same port.
     """
-    names = {"PADDLE_PSERVERS": ",".join(map(_host, pservers)), "PADDLE_PSERVER_IPS": ",".join(map(_host, pservers)),
-             "PADDLE_TRAINER_IPS": ",".join(map(_host, trainers)), "DISTRIBUTED_TRAINER_ENDPOINTS": ",".join(trainers),
-             "TRAINER_PORTS_NUM": str(local_trainers)}
+    names = {
+        "PADDLE_PSERVERS": ",".join(map(_host, pservers)),
+        "PADDLE_PSERVER_IPS": ",".join(map(_host, pservers)),
+        "PADDLE_TRAINER_IPS": ",".join(map(_host, trainers)),
+        "DISTRIBUTED_TRAINER_ENDPOINTS": ",".join(trainers),
+        "TRAINER_PORTS_NUM": str(local_trainers),
+    }
     ports = {address.rpartition(":")[2] for address in pservers}
     if len(ports) == 1:
-        port, = ports
+        (port,) = ports
         names.update(PADDLE_PORT=port, PADDLE_PSERVER_PORT=port)
     return names
 
@@ -349,25 +372,62 @@ def make_job(plan, members, job_id="", token="", attempt=0):
     for address in own.pservers:
         i = pservers.index(address)
         host, _, port = address.rpartition(":")
-        roles.append(Role("pserver", i, f"serverlog.{i}", {
-            **common, **_team_size(plan, len(own.pservers)), "TRAINING_ROLE": "PSERVER",
-            "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i), "PADDLE_CURRENT_ENDPOINT": address,
-            "POD_IP": host, "PADDLE_CURRENT_IP": host, "PADDLE_PORT": port, "PADDLE_PSERVER_PORT": port,
-            **_given_for(plan, "pserver", i),
-        }, address))
-    first = sum(len(member.trainers) for member in members[:plan.rank])
+        roles.append(
+            Role(
+                "pserver",
+                i,
+                f"serverlog.{i}",
+                {
+                    **common,
+                    **_team_size(plan, len(own.pservers)),
+                    "TRAINING_ROLE": "PSERVER",
+                    "PADDLE_TRAINING_ROLE": "PSERVER",
+                    "PADDLE_PSERVER_ID": str(i),
+                    "PADDLE_CURRENT_ENDPOINT": address,
+                    "POD_IP": host,
+                    "PADDLE_CURRENT_IP": host,
+                    "PADDLE_PORT": port,
+                    "PADDLE_PSERVER_PORT": port,
+                    **_given_for(plan, "pserver", i),
+                },
+                address,
+            )
+        )
+    first = sum(len(member.trainers) for member in members[: plan.rank])
     for i, address in enumerate(own.trainers):
         rank = first + i
         extra = {"FLAGS_selected_gpus": plan.gpus[i]} if plan.gpus else {}
-        roles.append(Role("trainer", rank, f"workerlog.{rank}", {
-            **common, **extra, **_team_size(plan, len(own.trainers)), "TRAINING_ROLE": "TRAINER",
-            "PADDLE_TRAINING_ROLE": "TRAINER",
-            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
-            "POD_IP": _host(address), "PADDLE_CURRENT_IP": _host(address),
-            **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]), **_given_for(plan, "trainer", rank),
-        }))
+        roles.append(
+            Role(
+                "trainer",
+                rank,
+                f"workerlog.{rank}",
+                {
+                    **common,
+                    **extra,
+                    **_team_size(plan, len(own.trainers)),
+                    "TRAINING_ROLE": "TRAINER",
+                    "PADDLE_TRAINING_ROLE": "TRAINER",
+                    "PADDLE_TRAINER_ID": str(rank),
+                    "PADDLE_CURRENT_ENDPOINT": address,
+                    "POD_IP": _host(address),
+                    "PADDLE_CURRENT_IP": _host(address),
+                    **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]),
+                    **_given_for(plan, "trainer", rank),
+                },
+            )
+        )
     if plan.metrics is not None:
         for i, role in enumerate(roles):
             role.environment["PENSTOCK_METRICS"] = str(plan.metrics + i if plan.metrics else 0)
-    return Job(roles=tuple(roles), command=plan.command, log_dir=plan.log_dir, pservers=pservers, trainers=trainers,
-               nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers), attempt=attempt)
+    return Job(
+        roles=tuple(roles),
+        command=plan.command,
+        log_dir=plan.log_dir,
+        pservers=pservers,
+        trainers=trainers,
+        nodes=plan.nodes,
+        rank=plan.rank,
+        trainers_elsewhere=len(trainers) - len(own.trainers),
+        attempt=attempt,
+    )

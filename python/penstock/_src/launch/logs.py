@@ -25,7 +25,7 @@ def open_log(path, continues):
     if not stat.S_ISREG(found.st_mode):
         log.close()
         raise JobError(f"cannot write the log {path}: it is not a regular file   [E-launch-log]")
-    if found.st_nlink > 1:    # such as a backup of hard links: the other names keep their file
+    if found.st_nlink > 1:  # such as a backup of hard links: the other names keep their file
         log.close()
         remove(path)
         return open_log(path, continues=True) if not os.path.lexists(path) else _refuse_links(path)

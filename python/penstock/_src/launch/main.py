@@ -5,8 +5,8 @@ import os
 import sys
 
 from penstock._src.launch.cluster import JoinError, Stopped, join
-from penstock._src.launch.guard import run_guarded
 from penstock._src.launch.errors import JobError
+from penstock._src.launch.guard import run_guarded
 from penstock._src.launch.job import make_job, make_plan
 from penstock._src.launch.logs import say
 from penstock._src.launch.messages import Facts

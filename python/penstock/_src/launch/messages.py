@@ -38,8 +38,7 @@ def read_facts(message, nodes, token):
     members = message.get("members")
     if not isinstance(members, list) or len(members) != len(nodes):
         raise MessageError("it speaks another version of the launcher")
-    return Facts(tuple(map(read_member, members)), _word(message.get("job_id")),
-                 token or _word(message.get("token")))
+    return Facts(tuple(map(read_member, members)), _word(message.get("job_id")), token or _word(message.get("token")))
 
 
 def read_event(message, nodes):

@@ -91,49 +91,95 @@ def _add_machines(where):
     """Adds the options that state the machines of the job."""
     where.add_argument("--cluster_node_ips", metavar="LIST", help="addresses of the job's machines (default: this one)")
     where.add_argument("--node_ip", metavar="IP", help="this machine's address, one of --cluster_node_ips")
-    where.add_argument("--nnodes", type=_positive, metavar="N",
-                       help="number of machines; needs --master instead of --cluster_node_ips")
-    where.add_argument("--node_rank", type=_count, metavar="R",
-                       help="with --nnodes: the number of this machine, from 0")
-    where.add_argument("--master", metavar="HOST[:PORT]",
-                       help="with --nnodes: address of machine 0, and the port of its launcher (default: "
-                       "--control_port)")
-    where.add_argument("--scheduler", choices=("slurm", "mpi", "torch"),
-                       help="read the machines from the environment of the scheduler that started one launcher on "
-                       "each: slurm: srun (SLURM_JOB_NODELIST, SLURM_NODEID); mpi: mpirun (OMPI_COMM_WORLD_* or "
-                       "PMI_*, with --master); torch: WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT")
-    where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
-                       help="several machines: port on which the first machine's launcher listens for the others "
-                       "(default: %(default)s)")
-    where.add_argument("--join_s", type=_seconds, default=600.0, metavar="SECONDS",
-                       help="several machines: how long launchers wait for each other before they start any process "
-                       "(default: %(default)s)")
-    where.add_argument("--use_paddlecloud", action="store_true",
-                       help="read machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT")
+    where.add_argument(
+        "--nnodes", type=_positive, metavar="N", help="number of machines; needs --master instead of --cluster_node_ips"
+    )
+    where.add_argument(
+        "--node_rank", type=_count, metavar="R", help="with --nnodes: the number of this machine, from 0"
+    )
+    where.add_argument(
+        "--master",
+        metavar="HOST[:PORT]",
+        help="with --nnodes: address of machine 0, and the port of its launcher (default: --control_port)",
+    )
+    where.add_argument(
+        "--scheduler",
+        choices=("slurm", "mpi", "torch"),
+        help="read the machines from the environment of the scheduler that started one launcher on "
+        "each: slurm: srun (SLURM_JOB_NODELIST, SLURM_NODEID); mpi: mpirun (OMPI_COMM_WORLD_* or "
+        "PMI_*, with --master); torch: WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT",
+    )
+    where.add_argument(
+        "--control_port",
+        type=_port,
+        default=6069,
+        metavar="PORT",
+        help="several machines: port on which the first machine's launcher listens for the others "
+        "(default: %(default)s)",
+    )
+    where.add_argument(
+        "--join_s",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="several machines: how long launchers wait for each other before they start any process "
+        "(default: %(default)s)",
+    )
+    where.add_argument(
+        "--use_paddlecloud",
+        action="store_true",
+        help="read machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT",
+    )
 
 
 def _add_output(output):
-    output.add_argument("--log_dir", default="mylog", metavar="DIR",
-                        help="folder of the logs serverlog.N and workerlog.N and of each process's receipt; after a "
-                        "failure or a hang also of its last events (default: %(default)s)")
-    output.add_argument("--trace", metavar="DIR",
-                        help="record what each process does into the folder DIR, and at the job's end merge it into "
-                        "DIR/job.pftrace for https://ui.perfetto.dev, as `penstock trace DIR` does (PENSTOCK_TRACE)")
-    output.add_argument("--console", choices=("first", "all"), default="first",
-                        help="whose output the terminal shows: first: trainer 0's; all: that of all processes of "
-                        "this machine, each line with its process's name (default: %(default)s)")
-    output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
-                        help="print the job's processes and addresses (default: true)")
+    output.add_argument(
+        "--log_dir",
+        default="mylog",
+        metavar="DIR",
+        help="folder of the logs serverlog.N and workerlog.N and of each process's receipt; after a "
+        "failure or a hang also of its last events (default: %(default)s)",
+    )
+    output.add_argument(
+        "--trace",
+        metavar="DIR",
+        help="record what each process does into the folder DIR, and at the job's end merge it into "
+        "DIR/job.pftrace for https://ui.perfetto.dev, as `penstock trace DIR` does (PENSTOCK_TRACE)",
+    )
+    output.add_argument(
+        "--console",
+        choices=("first", "all"),
+        default="first",
+        help="whose output the terminal shows: first: trainer 0's; all: that of all processes of "
+        "this machine, each line with its process's name (default: %(default)s)",
+    )
+    output.add_argument(
+        "--print_config",
+        type=_truth,
+        default=True,
+        metavar="BOOL",
+        help="print the job's processes and addresses (default: true)",
+    )
     output.add_argument("--log_level", type=int, default=20, help="ignored; accepted for compatibility with Fluid")
-    output.add_argument("--quiet", action="store_true",
-                        help="print neither the processes' output nor the job's receipt")
-    output.add_argument("--dry_run", action="store_true",
-                        help="print each process's command and environment, and start nothing")
-    output.add_argument("--completion", choices=("bash", "zsh"), action=_Completion,
-                        help=f"print a script that completes the options of {NAME}, and exit")
-    output.add_argument("--progress", type=float, metavar="SECONDS",
-                        help="interval at which each trainer prints step, loss (if it is fetched), examples per "
-                        "second and time in communication; `penstock plot` draws these lines (PENSTOCK_PROGRESS)")
+    output.add_argument(
+        "--quiet", action="store_true", help="print neither the processes' output nor the job's receipt"
+    )
+    output.add_argument(
+        "--dry_run", action="store_true", help="print each process's command and environment, and start nothing"
+    )
+    output.add_argument(
+        "--completion",
+        choices=("bash", "zsh"),
+        action=_Completion,
+        help=f"print a script that completes the options of {NAME}, and exit",
+    )
+    output.add_argument(
+        "--progress",
+        type=float,
+        metavar="SECONDS",
+        help="interval at which each trainer prints step, loss (if it is fetched), examples per "
+        "second and time in communication; `penstock plot` draws these lines (PENSTOCK_PROGRESS)",
+    )
 
 
 def make_parser():
@@ -145,61 +191,113 @@ def make_parser():
         "to the script. Exit codes: 0 all processes succeeded, 1 a process failed, 2 bad input, 130 interrupted.",
     )
     counts = parser.add_argument_group("roles")
-    counts.add_argument("--worker_num", "--trainers", type=_positive, metavar="N",
-                        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; "
-                        "else 2 with pservers, 1 without)")
-    counts.add_argument("--server_num", "--pservers", type=_count, metavar="N",
-                        help="pservers on this machine (default: as many as --endpoints lists, else 0)")
+    counts.add_argument(
+        "--worker_num",
+        "--trainers",
+        type=_positive,
+        metavar="N",
+        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; "
+        "else 2 with pservers, 1 without)",
+    )
+    counts.add_argument(
+        "--server_num",
+        "--pservers",
+        type=_count,
+        metavar="N",
+        help="pservers on this machine (default: as many as --endpoints lists, else 0)",
+    )
     counts.add_argument("--gpus", type=_positive, metavar="K", help="one trainer for each of K GPUs")
     counts.add_argument("--selected_gpus", metavar="LIST", help="one trainer for each GPU of a list such as 0,1")
     where = parser.add_argument_group("addresses")
     where.add_argument("--endpoints", default="", metavar="LIST", help="addresses of the pservers: host:port,...")
-    where.add_argument("--start_port", type=_port, metavar="PORT",
-                       help="pservers listen on PORT, PORT+1, ... of their machine (default: free ports; with "
-                       "several machines 6170)")
-    where.add_argument("--started_port", type=_port, metavar="PORT",
-                       help="trainers have the ports PORT, PORT+1, ... (default: free ports; with several machines "
-                       "6070)")
+    where.add_argument(
+        "--start_port",
+        type=_port,
+        metavar="PORT",
+        help="pservers listen on PORT, PORT+1, ... of their machine (default: free ports; with several machines 6170)",
+    )
+    where.add_argument(
+        "--started_port",
+        type=_port,
+        metavar="PORT",
+        help="trainers have the ports PORT, PORT+1, ... (default: free ports; with several machines 6070)",
+    )
     _add_machines(where)
     watch = parser.add_argument_group("watching")
-    watch.add_argument("--max_restart", type=_count, default=0, metavar="N",
-                       help="restart the whole job after a failure, at most N times; processes find the number of "
-                       "the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)")
-    watch.add_argument("--start_s", type=_seconds, metavar="SECONDS",
-                       help="how long the processes, once started, wait for each other to connect; then all end with "
-                       "an error that names those that have not come. --join_s is about the launchers of several "
-                       "machines, before that; --grace_s about the time after a failure (PENSTOCK_START_S; default: "
-                       "FLAGS_rpc_deadline milliseconds, else 900)")
-    watch.add_argument("--hang_timeout", type=_seconds, default=0.0, metavar="SECONDS",
-                       help="end the job when no process of this machine has made progress in training for this "
-                       "long, and state what it waited for (default: 0, never)")
-    watch.add_argument("--metrics", type=_port_or_any, metavar="PORT",
-                       help="each process serves Prometheus's /metrics on 127.0.0.1: pservers, then trainers of this "
-                       "machine, on PORT, PORT+1, ...; 0: on free ports. `penstock top DIR` shows them "
-                       "(PENSTOCK_METRICS)")
+    watch.add_argument(
+        "--max_restart",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="restart the whole job after a failure, at most N times; processes find the number of "
+        "the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)",
+    )
+    watch.add_argument(
+        "--start_s",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long the processes, once started, wait for each other to connect; then all end with "
+        "an error that names those that have not come. --join_s is about the launchers of several "
+        "machines, before that; --grace_s about the time after a failure (PENSTOCK_START_S; default: "
+        "FLAGS_rpc_deadline milliseconds, else 900)",
+    )
+    watch.add_argument(
+        "--hang_timeout",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="end the job when no process of this machine has made progress in training for this "
+        "long, and state what it waited for (default: 0, never)",
+    )
+    watch.add_argument(
+        "--metrics",
+        type=_port_or_any,
+        metavar="PORT",
+        help="each process serves Prometheus's /metrics on 127.0.0.1: pservers, then trainers of this "
+        "machine, on PORT, PORT+1, ...; 0: on free ports. `penstock top DIR` shows them "
+        "(PENSTOCK_METRICS)",
+    )
     secret = parser.add_argument_group("the job")
-    secret.add_argument("--job_id", default="", metavar="NAME",
-                        help="its name (default: PENSTOCK_JOB_ID, else random; with several machines the first "
-                        "chooses)")
-    secret.add_argument("--token_file", metavar="FILE",
-                        help="file whose first line is the job's secret (default: PENSTOCK_JOB_TOKEN, else random); "
-                        "several machines need the same secret")
-    parser.add_argument("--wire", choices=("native", "fluid"),
-                        help="protocol of the processes: native, or that of Fluid 1.8.5, so that its trainers or "
-                        "pservers can take part; fluid has no token, no TLS and no exactly-once delivery "
-                        "(PENSTOCK_WIRE; default: native)")
+    secret.add_argument(
+        "--job_id",
+        default="",
+        metavar="NAME",
+        help="its name (default: PENSTOCK_JOB_ID, else random; with several machines the first chooses)",
+    )
+    secret.add_argument(
+        "--token_file",
+        metavar="FILE",
+        help="file whose first line is the job's secret (default: PENSTOCK_JOB_TOKEN, else random); "
+        "several machines need the same secret",
+    )
+    parser.add_argument(
+        "--wire",
+        choices=("native", "fluid"),
+        help="protocol of the processes: native, or that of Fluid 1.8.5, so that its trainers or "
+        "pservers can take part; fluid has no token, no TLS and no exactly-once delivery "
+        "(PENSTOCK_WIRE; default: native)",
+    )
     output = parser.add_argument_group("output")
     _add_output(output)
     add_safety_options(parser)
-    parser.add_argument("--grace_s", type=_seconds, metavar="SECONDS",
-                        help="after a failure, how long the other processes may take to end by themselves (default: "
-                        "15, or 5 if the failed process had not yet connected to any other, which then cannot notice "
-                        "its end)")
-    parser.add_argument("--env", type=_setting, action="append", default=[], metavar="[ROLE:]NAME=VALUE",
-                        help="set an environment variable for all processes, for pservers or trainers (pserver:, "
-                        "trainer:), or for one process (trainer.0:); may be given several times")
-    parser.add_argument("-m", "--module", action="store_true",
-                        help="the script is a module, run as python -m runs it")
+    parser.add_argument(
+        "--grace_s",
+        type=_seconds,
+        metavar="SECONDS",
+        help="after a failure, how long the other processes may take to end by themselves (default: "
+        "15, or 5 if the failed process had not yet connected to any other, which then cannot notice "
+        "its end)",
+    )
+    parser.add_argument(
+        "--env",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="[ROLE:]NAME=VALUE",
+        help="set an environment variable for all processes, for pservers or trainers (pserver:, "
+        "trainer:), or for one process (trainer.0:); may be given several times",
+    )
+    parser.add_argument("-m", "--module", action="store_true", help="the script is a module, run as python -m runs it")
     parser.add_argument("training_script", help="the Python file, or module, that every process runs")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its own arguments")
     return parser
@@ -223,7 +321,7 @@ def parse_options(argv):
     scripts_own = []
     if "--" in argv:  # some versions of argparse drop it, so it is removed first
         at = argv.index("--")
-        argv, scripts_own = argv[:at], argv[at + 1:]
+        argv, scripts_own = argv[:at], argv[at + 1 :]
     parser = make_parser()
     options = parser.parse_args(argv)
     ours, rest = _options_after_script(options.training_script_args)

@@ -6,8 +6,19 @@ Roles write receipt.<kind>.<number>.json into the log folder (executor/observe/r
 import json
 import os
 
-_COLUMNS = ("role", "steps", "seconds", "sent", "received", "exposed s", "waited most for", "resent", "repeats",
-            "compressed", "staleness")
+_COLUMNS = (
+    "role",
+    "steps",
+    "seconds",
+    "sent",
+    "received",
+    "exposed s",
+    "waited most for",
+    "resent",
+    "repeats",
+    "compressed",
+    "staleness",
+)
 
 
 def path_of(log_dir, role):
@@ -41,9 +52,19 @@ def _row(receipt, names):
     waited = "-"
     if most is not None and most["waits"] > 0:
         waited = f"{names.get(most['name'], most['name'])}: {most['waited_s']:.2f} s"
-    return (receipt["role"], str(receipt["steps"]), f"{receipt['seconds']:.1f}", _size(receipt["bytes_out"]),
-            _size(receipt["bytes_in"]), f"{receipt['exposed_s']:.2f}", waited, str(receipt["resent"]),
-            str(receipt["repeats"]), _compressed(receipt), _staleness(receipt["staleness"]))
+    return (
+        receipt["role"],
+        str(receipt["steps"]),
+        f"{receipt['seconds']:.1f}",
+        _size(receipt["bytes_out"]),
+        _size(receipt["bytes_in"]),
+        f"{receipt['exposed_s']:.2f}",
+        waited,
+        str(receipt["resent"]),
+        str(receipt["repeats"]),
+        _compressed(receipt),
+        _staleness(receipt["staleness"]),
+    )
 
 
 def _compressed(receipt):

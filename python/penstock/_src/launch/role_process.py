@@ -60,9 +60,15 @@ def start(role, job, registry):
             log.flush()
         log_begin = log.tell()
         popen = subprocess.Popen(
-            job.command, env={**_child_environment(role), **notes.environment(), **flight.environment()},
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            pass_fds=(notes.descriptor, flight.descriptor), preexec_fn=before_exec)
+            job.command,
+            env={**_child_environment(role), **notes.environment(), **flight.environment()},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(notes.descriptor, flight.descriptor),
+            preexec_fn=before_exec,
+        )
     notes.close_ours()
     flight.close_ours()
     try:

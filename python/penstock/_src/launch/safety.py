@@ -15,23 +15,39 @@ _VARIABLES = {
 
 def add_safety_options(parser):
     """Adds the options to an argparse.ArgumentParser."""
-    group = parser.add_argument_group("safety",
-                                      "each option can also be set by the environment variable in parentheses")
-    group.add_argument("--tls_cert", metavar="FILE",
-                       help="PEM file of the pservers' certificate, for the hosts of their addresses; with "
-                       "--tls_mutual also of the trainers' (PENSTOCK_TLS_CERT)")
+    group = parser.add_argument_group(
+        "safety", "each option can also be set by the environment variable in parentheses"
+    )
+    group.add_argument(
+        "--tls_cert",
+        metavar="FILE",
+        help="PEM file of the pservers' certificate, for the hosts of their addresses; with "
+        "--tls_mutual also of the trainers' (PENSTOCK_TLS_CERT)",
+    )
     group.add_argument("--tls_key", metavar="FILE", help="PEM file of the certificate's key (PENSTOCK_TLS_KEY)")
-    group.add_argument("--tls_ca", metavar="FILE",
-                       help="PEM file of the authorities that sign certificates; with it trainers use TLS "
-                       "(PENSTOCK_TLS_CA)")
-    group.add_argument("--tls_mutual", action="store_const", const="1",
-                       help="pservers check the trainers' certificates too (PENSTOCK_TLS_MUTUAL=1)")
-    group.add_argument("--transport", choices=["auto", "tcp"],
-                       help="auto (default): processes of one host and user use unix sockets and shared memory, "
-                       "others TCP; tcp: all use TCP (PENSTOCK_TRANSPORT)")
-    group.add_argument("--checkpoint_dir", metavar="DIR",
-                       help="the only folder in which pservers save tables (PENSTOCK_CHECKPOINT_DIR; default: the "
-                       "folder in which they are started)")
+    group.add_argument(
+        "--tls_ca",
+        metavar="FILE",
+        help="PEM file of the authorities that sign certificates; with it trainers use TLS (PENSTOCK_TLS_CA)",
+    )
+    group.add_argument(
+        "--tls_mutual",
+        action="store_const",
+        const="1",
+        help="pservers check the trainers' certificates too (PENSTOCK_TLS_MUTUAL=1)",
+    )
+    group.add_argument(
+        "--transport",
+        choices=["auto", "tcp"],
+        help="auto (default): processes of one host and user use unix sockets and shared memory, "
+        "others TCP; tcp: all use TCP (PENSTOCK_TRANSPORT)",
+    )
+    group.add_argument(
+        "--checkpoint_dir",
+        metavar="DIR",
+        help="the only folder in which pservers save tables (PENSTOCK_CHECKPOINT_DIR; default: the "
+        "folder in which they are started)",
+    )
 
 
 def safety_environment(options):

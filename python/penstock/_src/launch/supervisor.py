@@ -145,8 +145,9 @@ class _Supervisor:
 
     def _write_recordings(self):
         """Writes the recordings if any role has recorded something."""
-        recordings = [(process, recording) for process, recording in zip(self._processes, self._record())
-                      if recording.events]
+        recordings = [
+            (process, recording) for process, recording in zip(self._processes, self._record()) if recording.events
+        ]
         now = time.monotonic()
         for process, recording in recordings:
             try:
@@ -176,10 +177,17 @@ class _Supervisor:
         event = {"event": "end", "kind": process.role.kind, "failure": None}
         if process.failed:
             event["failure"] = {
-                "who": name_of(process), "kind": kind, "log": process.log_path,
+                "who": name_of(process),
+                "kind": kind,
+                "log": process.log_path,
                 "words": f"{process.outcome}, {after:.1f} s after it was started",
-                "lines": last_lines(process.log_path, LAST_LINES), "role": process.role.name,
-                "outcome": process.outcome, "note": told.note, "stopped": self._was_stopped(process), "met": met}
+                "lines": last_lines(process.log_path, LAST_LINES),
+                "role": process.role.name,
+                "outcome": process.outcome,
+                "note": told.note,
+                "stopped": self._was_stopped(process),
+                "met": met,
+            }
         self._tell(event)
         if not by_launcher and process.failed:
             self._hasten(met)
@@ -188,8 +196,9 @@ class _Supervisor:
     def _was_stopped(self, process):
         """Returns whether a signal had stopped the role shortly before the first failure."""
         state = next((one.state for one in self._record() if one.role == process.role.name), "")
-        return state == STOPPED or (process.stopped_at is not None and
-                                    time.monotonic() - process.stopped_at < STOPPED_FOR_S)
+        return state == STOPPED or (
+            process.stopped_at is not None and time.monotonic() - process.stopped_at < STOPPED_FOR_S
+        )
 
     def _end_servers_in_time(self):
         """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
@@ -294,8 +303,10 @@ class _Supervisor:
         elif failure.who:
             say(f"error: launch: {failure.who}{self._where(failure.node)} {failure.words}   [E-launch-role]")
         else:
-            say(f"error: launch: node {failure.node} ({self._job.nodes[failure.node]}) {failure.words}   "
-                "[E-launch-node]")
+            say(
+                f"error: launch: node {failure.node} ({self._job.nodes[failure.node]}) {failure.words}   "
+                "[E-launch-node]"
+            )
         if failure.lines:
             say(f"  last lines of {failure.log}{self._where(failure.node)}:")
             for line in failure.lines:
@@ -312,8 +323,10 @@ class _Supervisor:
             say(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}")
         sentence = cause.sentence or (self._explained if cause.failure.who == JOB else "")
         if not sentence and cause.role:
-            sentence = (explain_failure(self._record(), cause.role, cause.words) or
-                        f"{cause.role}{self._where(cause.failure.node)} {cause.words}")
+            sentence = (
+                explain_failure(self._record(), cause.role, cause.words)
+                or f"{cause.role}{self._where(cause.failure.node)} {cause.words}"
+            )
         if sentence:
             say(f"cause: {sentence}")
 

@@ -44,8 +44,9 @@ def _address_towards(host, port):
             probe.connect(address)  # a datagram socket, which sends nothing here
             return probe.getsockname()[0]
     except OSError as error:
-        raise JobError(f"this machine has no route to {host}: {error.strerror or error}; --node_ip names its "
-                       "address") from error
+        raise JobError(
+            f"this machine has no route to {host}: {error.strerror or error}; --node_ip names its address"
+        ) from error
 
 
 def _counted(options, count, rank, master):
@@ -83,8 +84,9 @@ def expand_nodelist(text):
 def _of_slurm(options, environment):
     hosts = expand_nodelist(environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST", ""))
     if not hosts:
-        raise JobError("--scheduler slurm needs SLURM_JOB_NODELIST: start the launchers with srun, one for each "
-                       "machine")
+        raise JobError(
+            "--scheduler slurm needs SLURM_JOB_NODELIST: start the launchers with srun, one for each machine"
+        )
     rank = _number(environment.get("SLURM_NODEID"), "SLURM_NODEID")
     if rank >= len(hosts):
         raise JobError(f"SLURM_NODEID is {rank}, but the list has {len(hosts)} hosts")
@@ -95,14 +97,16 @@ def _of_slurm(options, environment):
 def _of_mpi(options, environment):
     for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")):
         if size in environment:
-            return _counted(options, environment[size], environment.get(rank),
-                            options.master or environment.get("MASTER_ADDR", ""))
+            return _counted(
+                options, environment[size], environment.get(rank), options.master or environment.get("MASTER_ADDR", "")
+            )
     raise JobError("--scheduler mpi needs the variables of mpirun: start the launchers with it, one for each machine")
 
 
 def _of_torch(options, environment):
     master = options.master or ":".join(
-        environment[name] for name in ("MASTER_ADDR", "MASTER_PORT") if environment.get(name))
+        environment[name] for name in ("MASTER_ADDR", "MASTER_PORT") if environment.get(name)
+    )
     return _counted(options, environment.get("WORLD_SIZE"), environment.get("RANK"), master)
 
 
@@ -129,9 +133,16 @@ def _listed(options, environment):
 def find_topology(options, environment):
     """Returns the machines of the job; raises JobError if the settings are incomplete or contradict each other."""
     counted = options.nnodes is not None or options.node_rank is not None
-    ways = [name for name, given in (
-        ("--use_paddlecloud", options.use_paddlecloud), ("--cluster_node_ips", options.cluster_node_ips is not None),
-        ("--nnodes", counted), ("--scheduler", options.scheduler is not None)) if given]
+    ways = [
+        name
+        for name, given in (
+            ("--use_paddlecloud", options.use_paddlecloud),
+            ("--cluster_node_ips", options.cluster_node_ips is not None),
+            ("--nnodes", counted),
+            ("--scheduler", options.scheduler is not None),
+        )
+        if given
+    ]
     if len(ways) > 1:
         raise JobError(f"{ways[0]} and {ways[1]} both name the job's machines; give only one of them")
     if options.scheduler is not None:

@@ -21,8 +21,9 @@ def clear(folder):
 def merge(folder, rank):
     """Merges the traces; returns (lines to print, error or None). `rank`: of this machine."""
     if rank > 0:
-        return [f"trace: the traces of this machine are in {folder}; machine 0 merges those that it finds in its own "
-                "folder"], None
+        return [
+            f"trace: the traces of this machine are in {folder}; machine 0 merges those that it finds in its own folder"
+        ], None
     path = os.path.join(folder, MERGED)
     try:
         processes = _penstock.merge_traces(folder, path)
@@ -31,5 +32,7 @@ def merge(folder, rank):
     events = sum(count for _, _, count, _ in processes)
     lost = sum(count for _, _, _, count in processes)
     left_out = f" ({lost} were left out)" if lost else ""
-    return [f"trace: {events} events{left_out} of {len(processes)} processes are in {path}; open it at "
-            "https://ui.perfetto.dev"], None
+    return [
+        f"trace: {events} events{left_out} of {len(processes)} processes are in {path}; open it at "
+        "https://ui.perfetto.dev"
+    ], None

@@ -6,19 +6,30 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
 __all__ = [
-    'brelu', 'elu', 'hard_sigmoid', 'hard_swish', 'leaky_relu', 'maxout', 'mish', 'prelu', 'relu6', 'selu',
-    'soft_relu', 'stanh', 'swish',
+    "brelu",
+    "elu",
+    "hard_sigmoid",
+    "hard_swish",
+    "leaky_relu",
+    "maxout",
+    "mish",
+    "prelu",
+    "relu6",
+    "selu",
+    "soft_relu",
+    "stanh",
+    "swish",
 ]
 
 
 def _layer(op_type, x, attrs, name):
     helper = LayerHelper(op_type, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(op_type, {'X': x}, {'Out': out}, attrs)
+    helper.append_op(op_type, {"X": x}, {"Out": out}, attrs)
     return out
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def leaky_relu(x, alpha=0.02, name=None):
     """Computes x where it is positive and alpha * x elsewhere.
 
@@ -37,10 +48,10 @@ def leaky_relu(x, alpha=0.02, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.leaky_relu(x, alpha=0.1)
     """
-    return _layer('leaky_relu', x, {'alpha': alpha}, name)
+    return _layer("leaky_relu", x, {"alpha": alpha}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def elu(x, alpha=1.0, name=None):
     """Computes x where it is positive and alpha * (exp(x) - 1) elsewhere.
 
@@ -59,10 +70,10 @@ def elu(x, alpha=1.0, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.elu(x, alpha=0.2)
     """
-    return _layer('elu', x, {'alpha': alpha}, name)
+    return _layer("elu", x, {"alpha": alpha}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def relu6(x, threshold=6.0, name=None):
     """Clips x to [0, threshold].
 
@@ -81,10 +92,10 @@ def relu6(x, threshold=6.0, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.relu6(x)
     """
-    return _layer('relu6', x, {'threshold': threshold}, name)
+    return _layer("relu6", x, {"threshold": threshold}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
     """Computes scale_b * tanh(scale_a * x).
 
@@ -104,10 +115,10 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.stanh(x)
     """
-    return _layer('stanh', x, {'scale_a': scale_a, 'scale_b': scale_b}, name)
+    return _layer("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     """Computes slope * x + offset, clipped to [0, 1].
 
@@ -127,10 +138,10 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.hard_sigmoid(x)
     """
-    return _layer('hard_sigmoid', x, {'slope': slope, 'offset': offset}, name)
+    return _layer("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def swish(x, beta=1.0, name=None):
     """Computes x / (1 + exp(-beta * x)).
 
@@ -149,10 +160,10 @@ def swish(x, beta=1.0, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.swish(x)
     """
-    return _layer('swish', x, {'beta': beta}, name)
+    return _layer("swish", x, {"beta": beta}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     """Computes x * min(max(x + offset, 0), threshold) / scale.
 
@@ -173,10 +184,10 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.hard_swish(x)
     """
-    return _layer('hard_swish', x, {'threshold': threshold, 'scale': scale, 'offset': offset}, name)
+    return _layer("hard_swish", x, {"threshold": threshold, "scale": scale, "offset": offset}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """Clips each element to [t_min, t_max].
 
@@ -196,10 +207,10 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
     Example:
         y = fluid.layers.brelu(fluid.data('x', [None, 3]), t_min=1.0, t_max=20.0)
     """
-    return _layer('brelu', x, {'t_min': t_min, 't_max': t_max}, name)
+    return _layer("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def soft_relu(x, threshold=40.0, name=None):
     """Computes log(1 + exp(x)), after clipping x to [-threshold, threshold].
 
@@ -218,10 +229,10 @@ def soft_relu(x, threshold=40.0, name=None):
     Example:
         y = fluid.layers.soft_relu(fluid.data('x', [None, 3]), threshold=20.0)
     """
-    return _layer('soft_relu', x, {'threshold': threshold}, name)
+    return _layer("soft_relu", x, {"threshold": threshold}, name)
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def selu(x, scale=None, alpha=None, name=None):
     """Computes scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
 
@@ -244,11 +255,11 @@ def selu(x, scale=None, alpha=None, name=None):
     Reference:
         G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter: "Self-normalizing neural networks", NIPS 2017.
     """
-    attrs = {'scale': scale, 'alpha': alpha}
-    return _layer('selu', x, {attr: value for attr, value in attrs.items() if value is not None}, name)
+    attrs = {"scale": scale, "alpha": alpha}
+    return _layer("selu", x, {attr: value for attr, value in attrs.items() if value is not None}, name)
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def mish(x, threshold=20, name=None):
     """Computes x * tanh(log(1 + exp(x))).
 
@@ -272,11 +283,11 @@ def mish(x, threshold=20, name=None):
         D. Misra: "Mish: a self regularized non-monotonic activation function", BMVC 2020.
     """
     if not threshold > 0:
-        raise ValueError('mish: threshold must be above 0, not %r' % (threshold,))
-    return _layer('mish', x, {'threshold': float_attr(threshold)}, name)
+        raise ValueError(f"mish: threshold must be above 0, not {threshold!r}")
+    return _layer("mish", x, {"threshold": float_attr(threshold)}, name)
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def maxout(x, groups, name=None, axis=1):
     """Takes the maximum over groups of neighbouring channels.
 
@@ -298,11 +309,11 @@ def maxout(x, groups, name=None, axis=1):
         assert fluid.layers.maxout(x, groups=2).shape == (-1, 3, 4, 4)
     """
     if axis not in (1, -1, 3):
-        raise ValueError('axis must be 1, -1 or 3, not %r' % (axis,))
-    return _layer('maxout', x, {'groups': groups, 'axis': 3 if axis == -1 else axis}, name)
+        raise ValueError(f"axis must be 1, -1 or 3, not {axis!r}")
+    return _layer("maxout", x, {"groups": groups, "axis": 3 if axis == -1 else axis}, name)
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def prelu(x, mode, param_attr=None, name=None):
     """Computes x where it is positive, and x times a learned slope elsewhere.
 
@@ -327,13 +338,13 @@ def prelu(x, mode, param_attr=None, name=None):
     Reference:
         He et al., Delving Deep into Rectifiers, ICCV 2015.
     """
-    if mode not in ('all', 'channel', 'element'):
-        raise ValueError('prelu: mode must be all, channel or element, not %r' % (mode,))
-    helper = LayerHelper('prelu', param_attr=param_attr, name=name).takes(x=x)
-    if mode == 'channel' and len(x.shape) < 2:
-        raise ValueError('mode channel needs an x with channels; its shape is %s' % (x.shape,))
-    shape = {'all': [1], 'channel': [1, *x.shape[1:2], 1, 1], 'element': [1, *x.shape[1:]]}[mode]
-    slopes = helper.create_parameter(helper.param_attr, shape, 'float32', default_initializer=Constant(0.25))
+    if mode not in ("all", "channel", "element"):
+        raise ValueError(f"prelu: mode must be all, channel or element, not {mode!r}")
+    helper = LayerHelper("prelu", param_attr=param_attr, name=name).takes(x=x)
+    if mode == "channel" and len(x.shape) < 2:
+        raise ValueError(f"mode channel needs an x with channels; its shape is {x.shape}")
+    shape = {"all": [1], "channel": [1, *x.shape[1:2], 1, 1], "element": [1, *x.shape[1:]]}[mode]
+    slopes = helper.create_parameter(helper.param_attr, shape, "float32", default_initializer=Constant(0.25))
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('prelu', {'X': x, 'Alpha': slopes}, {'Out': out}, {'mode': mode})
+    helper.append_op("prelu", {"X": x, "Alpha": slopes}, {"Out": out}, {"mode": mode})
     return out

@@ -7,14 +7,35 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
-    'clip', 'clip_by_norm', 'elementwise_add', 'elementwise_div', 'elementwise_floordiv', 'elementwise_max',
-    'elementwise_min', 'elementwise_mod', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'logical_and',
-    'logical_not', 'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_all', 'reduce_any', 'reduce_max',
-    'reduce_mean', 'reduce_min', 'reduce_prod', 'reduce_sum', 'scale',
+    "clip",
+    "clip_by_norm",
+    "elementwise_add",
+    "elementwise_div",
+    "elementwise_floordiv",
+    "elementwise_max",
+    "elementwise_min",
+    "elementwise_mod",
+    "elementwise_mul",
+    "elementwise_pow",
+    "elementwise_sub",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "mean",
+    "pow",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "scale",
 ]
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def mean(x, name=None):
     """Computes the mean of all elements.
 
@@ -32,13 +53,13 @@ def mean(x, name=None):
         x = fluid.data('x', [None, 4])
         assert fluid.layers.mean(x).shape == (1,)
     """
-    helper = LayerHelper('mean', name=name).takes(x=x)
+    helper = LayerHelper("mean", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('mean', {'X': x}, {'Out': out})
+    helper.append_op("mean", {"X": x}, {"Out": out})
     return out
 
 
-@element_types(x='uint8 int8 int16 int32 int64 float16 float32 float64')
+@element_types(x="uint8 int8 int16 int32 int64 float16 float32 float64")
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     """Computes scale * x + bias, or scale * (x + bias).
 
@@ -60,19 +81,19 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.scale(x, scale=2.0, bias=1.0)
     """
-    helper = LayerHelper('scale', act=act, name=name).takes(x=x)
+    helper = LayerHelper("scale", act=act, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {'X': x}
-    attrs = {'bias': float_attr(bias), 'bias_after_scale': bias_after_scale}
+    inputs = {"X": x}
+    attrs = {"bias": float_attr(bias), "bias_after_scale": bias_after_scale}
     if isinstance(scale, Variable):
-        inputs['ScaleTensor'] = scale
+        inputs["ScaleTensor"] = scale
     else:
-        attrs['scale'] = float_attr(scale)
-    helper.append_op('scale', inputs, {'Out': out}, attrs)
+        attrs["scale"] = float_attr(scale)
+    helper.append_op("scale", inputs, {"Out": out}, attrs)
     return helper.append_activation(out)
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def clip(x, min, max, name=None):
     """Limits each element to [min, max].
 
@@ -92,10 +113,10 @@ def clip(x, min, max, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.clip(x, min=-1.0, max=1.0)
     """
-    return _clipping('clip', x, {'min': min, 'max': max}, name)
+    return _clipping("clip", x, {"min": min, "max": max}, name)
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def clip_by_norm(x, max_norm, name=None):
     """Scales x down so that its Euclidean norm is at most `max_norm`.
 
@@ -114,20 +135,20 @@ def clip_by_norm(x, max_norm, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.clip_by_norm(x, max_norm=1.0)
     """
-    return _clipping('clip_by_norm', x, {'max_norm': max_norm}, name)
+    return _clipping("clip_by_norm", x, {"max_norm": max_norm}, name)
 
 
 def _clipping(op_type, x, attrs, name):
     """Appends a clip op; the result has exactly the requested name."""
     helper = LayerHelper(op_type, name=name).takes(x=x)
     if name is None:
-        name = unique_name.generate(helper.name + '.tmp')
+        name = unique_name.generate(helper.name + ".tmp")
     out = helper.create_variable(name=name, type=x.type, dtype=x.dtype)
-    helper.append_op(op_type, {'X': x}, {'Out': out}, attrs)
+    helper.append_op(op_type, {"X": x}, {"Out": out}, attrs)
     return out
 
 
-@element_types(x='int32 int64 float32 float64', factor='float32')
+@element_types(x="int32 int64 float32 float64", factor="float32")
 def pow(x, factor=1.0, name=None):
     """Computes x ** factor, element by element.
 
@@ -146,14 +167,14 @@ def pow(x, factor=1.0, name=None):
         x = fluid.data('x', [None, 4])
         y = fluid.layers.pow(x, factor=3.0)
     """
-    helper = LayerHelper('pow', name=name).takes(x=x)
-    inputs, attrs = {'X': x}, {}
+    helper = LayerHelper("pow", name=name).takes(x=x)
+    inputs, attrs = {"X": x}, {}
     if isinstance(factor, Variable):
-        inputs['FactorTensor'] = factor
+        inputs["FactorTensor"] = factor
     else:
-        attrs['factor'] = factor
+        attrs["factor"] = factor
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('pow', inputs, {'Out': out}, attrs)
+    helper.append_op("pow", inputs, {"Out": out}, attrs)
     return out
 
 
@@ -179,33 +200,34 @@ Example:
 def _logical(op_type, inputs, out, name):
     helper = LayerHelper(op_type, name=name)
     if out is None:
-        out = helper.create_variable_for_type_inference('bool')
-    helper.append_op(op_type, inputs, {'Out': out})
+        out = helper.create_variable_for_type_inference("bool")
+    helper.append_op(op_type, inputs, {"Out": out})
     return out
 
 
 def _of_two(op_type, formula):
 
     def layer(x, y, out=None, name=None):
-        return _logical(op_type, {'X': x, 'Y': y}, out, name)
+        return _logical(op_type, {"X": x, "Y": y}, out, name)
 
     layer.__name__ = op_type
-    layer.__doc__ = _LOGICAL_DOC.format(op=op_type, formula=formula, arguments='x, x',
-                                        y='\n    y (Variable): same shape as `x`, bool.')
-    return element_types(x='bool', y='bool')(layer)
+    layer.__doc__ = _LOGICAL_DOC.format(
+        op=op_type, formula=formula, arguments="x, x", y="\n    y (Variable): same shape as `x`, bool."
+    )
+    return element_types(x="bool", y="bool")(layer)
 
 
-logical_and = _of_two('logical_and', 'x and y')
-logical_or = _of_two('logical_or', 'x or y')
-logical_xor = _of_two('logical_xor', 'x xor y')
+logical_and = _of_two("logical_and", "x and y")
+logical_or = _of_two("logical_or", "x or y")
+logical_xor = _of_two("logical_xor", "x xor y")
 
 
-@element_types(x='bool')
+@element_types(x="bool")
 def logical_not(x, out=None, name=None):
-    return _logical('logical_not', {'X': x}, out, name)
+    return _logical("logical_not", {"X": x}, out, name)
 
 
-logical_not.__doc__ = _LOGICAL_DOC.format(op='logical_not', formula='not x', arguments='x', y='')
+logical_not.__doc__ = _LOGICAL_DOC.format(op="logical_not", formula="not x", arguments="x", y="")
 
 
 _BINARY_DOC = """Computes {formula}, element by element, broadcasting `y` to the shape of `x`.
@@ -234,32 +256,33 @@ Example:
 """
 
 
-_NUMBERS = 'int32 int64 float16 float32 float64'
+_NUMBERS = "int32 int64 float16 float32 float64"
 
 
-def _elementwise(op_type, formula, types='float32, float64, int32 or int64'):
+def _elementwise(op_type, formula, types="float32, float64, int32 or int64"):
 
     def layer(x, y, axis=-1, act=None, name=None):
         helper = LayerHelper(op_type, act=act, name=name).takes(x=x)
         out = helper.create_variable_for_type_inference(x.dtype)
-        helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': out}, {'axis': axis, 'use_mkldnn': False})
+        helper.append_op(op_type, {"X": x, "Y": y}, {"Out": out}, {"axis": axis, "use_mkldnn": False})
         return helper.append_activation(out)
 
     layer.__name__ = op_type
-    layer.__doc__ = _BINARY_DOC.format(op=op_type, formula=formula, types=types,
-                                       dtype='float32' if 'float32' in types else 'int64')
+    layer.__doc__ = _BINARY_DOC.format(
+        op=op_type, formula=formula, types=types, dtype="float32" if "float32" in types else "int64"
+    )
     return element_types(x=_NUMBERS, y=_NUMBERS)(layer)
 
 
-elementwise_add = _elementwise('elementwise_add', 'x + y')
-elementwise_sub = _elementwise('elementwise_sub', 'x - y')
-elementwise_mul = _elementwise('elementwise_mul', 'x * y')
-elementwise_div = _elementwise('elementwise_div', 'x / y')
-elementwise_max = _elementwise('elementwise_max', 'the larger of x and y')
-elementwise_min = _elementwise('elementwise_min', 'the smaller of x and y')
-elementwise_pow = _elementwise('elementwise_pow', 'x ** y')
-elementwise_mod = _elementwise('elementwise_mod', 'the remainder of x / y', 'int32 or int64')
-elementwise_floordiv = _elementwise('elementwise_floordiv', 'x / y, rounded down', 'int32 or int64')
+elementwise_add = _elementwise("elementwise_add", "x + y")
+elementwise_sub = _elementwise("elementwise_sub", "x - y")
+elementwise_mul = _elementwise("elementwise_mul", "x * y")
+elementwise_div = _elementwise("elementwise_div", "x / y")
+elementwise_max = _elementwise("elementwise_max", "the larger of x and y")
+elementwise_min = _elementwise("elementwise_min", "the smaller of x and y")
+elementwise_pow = _elementwise("elementwise_pow", "x ** y")
+elementwise_mod = _elementwise("elementwise_mod", "the remainder of x / y", "int32 or int64")
+elementwise_floordiv = _elementwise("elementwise_floordiv", "x / y, rounded down", "int32 or int64")
 
 
 _REDUCE_DOC = """Computes {what} over the given axes, or over all axes.
@@ -283,30 +306,32 @@ Example:
 """
 
 
-def _reduce(op_type, what, types='float32 or float64; int32 and int64 where no gradient is needed'):
+def _reduce(op_type, what, types="float32 or float64; int32 and int64 where no gradient is needed"):
 
     def layer(input, dim=None, keep_dim=False, name=None):
         helper = LayerHelper(op_type, name=name).takes(input=input)
         out = helper.create_variable_for_type_inference(input.dtype)
         if dim is not None and not isinstance(dim, (list, tuple)):
             dim = [dim]
-        helper.append_op(op_type, {'X': input}, {'Out': out}, {
-            'dim': list(dim) if dim else [0],
-            'keep_dim': keep_dim,
-            'reduce_all': not dim
-        })
+        helper.append_op(
+            op_type,
+            {"X": input},
+            {"Out": out},
+            {"dim": list(dim) if dim else [0], "keep_dim": keep_dim, "reduce_all": not dim},
+        )
         return out
 
     layer.__name__ = op_type
-    layer.__doc__ = _REDUCE_DOC.format(op=op_type, what=what, types=types,
-                                       dtype='bool' if types == 'bool' else 'float32')
-    return element_types(input='bool' if types == 'bool' else 'int32 int64 float32 float64')(layer)
+    layer.__doc__ = _REDUCE_DOC.format(
+        op=op_type, what=what, types=types, dtype="bool" if types == "bool" else "float32"
+    )
+    return element_types(input="bool" if types == "bool" else "int32 int64 float32 float64")(layer)
 
 
-reduce_sum = _reduce('reduce_sum', 'the sum')
-reduce_mean = _reduce('reduce_mean', 'the mean')
-reduce_max = _reduce('reduce_max', 'the maximum')
-reduce_min = _reduce('reduce_min', 'the minimum')
-reduce_prod = _reduce('reduce_prod', 'the product')
-reduce_all = _reduce('reduce_all', 'whether all elements are true', 'bool')
-reduce_any = _reduce('reduce_any', 'whether any element is true', 'bool')
+reduce_sum = _reduce("reduce_sum", "the sum")
+reduce_mean = _reduce("reduce_mean", "the mean")
+reduce_max = _reduce("reduce_max", "the maximum")
+reduce_min = _reduce("reduce_min", "the minimum")
+reduce_prod = _reduce("reduce_prod", "the product")
+reduce_all = _reduce("reduce_all", "whether all elements are true", "bool")
+reduce_any = _reduce("reduce_any", "whether any element is true", "bool")

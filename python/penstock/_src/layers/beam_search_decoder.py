@@ -5,8 +5,14 @@ from collections import namedtuple
 import numpy
 
 from penstock._src.layers import nn, slicing, tensor, unary
-from penstock._src.layers.arithmetic import (elementwise_add, elementwise_floordiv, elementwise_mod, elementwise_mul,
-                                             logical_not, logical_or)
+from penstock._src.layers.arithmetic import (
+    elementwise_add,
+    elementwise_floordiv,
+    elementwise_mod,
+    elementwise_mul,
+    logical_not,
+    logical_or,
+)
 from penstock._src.layers.beam_search_ops import gather_tree
 from penstock._src.layers.control_flow import equal
 from penstock._src.layers.creation import zeros_like
@@ -15,7 +21,7 @@ from penstock._src.layers.helper import require_variables
 from penstock._src.layers.indexing import gather_nd
 from penstock._src.layers.nest import flatten, map_structure
 
-__all__ = ['BeamSearchDecoder']
+__all__ = ["BeamSearchDecoder"]
 
 
 def _tiled(x, times):
@@ -46,8 +52,9 @@ class BeamSearchDecoder(Decoder):
             output_fn=lambda out: fluid.layers.fc(out, 20, num_flatten_dims=2))
         sentences, states = fluid.layers.dynamic_decode(decoder, fluid.data('h', [None, 8]), max_step_num=10)
     """
-    OutputWrapper = namedtuple('OutputWrapper', ('scores', 'predicted_ids', 'parent_ids'))
-    StateWrapper = namedtuple('StateWrapper', ('cell_states', 'log_probs', 'finished', 'lengths'))
+
+    OutputWrapper = namedtuple("OutputWrapper", ("scores", "predicted_ids", "parent_ids"))
+    StateWrapper = namedtuple("StateWrapper", ("cell_states", "log_probs", "finished", "lengths"))
 
     def __init__(self, cell, start_token, end_token, beam_size, embedding_fn=None, output_fn=None):
         self.cell = cell
@@ -75,7 +82,7 @@ class BeamSearchDecoder(Decoder):
             rows = fluid.data('rows', [None, 7, 8])
             tiled = fluid.layers.BeamSearchDecoder.tile_beam_merge_with_batch(rows, beam_size=4)
         """
-        require_variables('BeamSearchDecoder.tile_beam_merge_with_batch', x=x)
+        require_variables("BeamSearchDecoder.tile_beam_merge_with_batch", x=x)
         x = _tiled(x, beam_size)
         x = nn.transpose(x, list(range(2, len(x.shape))) + [0, 1])
         x = nn.reshape(x, [0] * (len(x.shape) - 2) + [-1])
@@ -85,7 +92,7 @@ class BeamSearchDecoder(Decoder):
         return nn.reshape(x, (-1, self.beam_size) + tuple(x.shape[1:]))
 
     def _merge_batch_beams(self, x):
-        return nn.reshape(x, (-1, ) + tuple(x.shape[2:]))
+        return nn.reshape(x, (-1,) + tuple(x.shape[2:]))
 
     def _expand_to_beam_size(self, x):
         return _tiled(x, self.beam_size)
@@ -93,8 +100,9 @@ class BeamSearchDecoder(Decoder):
     def _mask_probs(self, probs, finished):
         """Masks scores so that finished branches can only continue with the end token, at no cost."""
         finished = tensor.cast(finished, probs.dtype)
-        ended = elementwise_mul(slicing.expand(nn.unsqueeze(finished, [2]), [1, 1, self.vocab_size]),
-                                self.noend_mask_tensor, axis=-1)
+        ended = elementwise_mul(
+            slicing.expand(nn.unsqueeze(finished, [2]), [1, 1, self.vocab_size]), self.noend_mask_tensor, axis=-1
+        )
         return ended - elementwise_mul(probs, finished - 1, axis=0)
 
     def _gather(self, x, indices, batch_size):
@@ -125,14 +133,14 @@ class BeamSearchDecoder(Decoder):
         self.kinf = 1e9
         state = flatten(initial_cell_states)[0]
         self.batch_size = slicing.shape(state)[0]
-        self.start_token_tensor = tensor.fill_constant([1], 'int64', self.start_token)
-        self.end_token_tensor = tensor.fill_constant([1], 'int64', self.end_token)
+        self.start_token_tensor = tensor.fill_constant([1], "int64", self.start_token)
+        self.end_token_tensor = tensor.fill_constant([1], "int64", self.end_token)
         cell_states = map_structure(self._expand_to_beam_size, initial_cell_states)
         tokens = nn.unsqueeze(slicing.expand(self.start_token_tensor, [self.batch_size]), [1])
         inputs = slicing.expand(tokens, [1, self.beam_size])
-        first = numpy.array([[0.0] + [-self.kinf] * (self.beam_size - 1)], 'float32')
+        first = numpy.array([[0.0] + [-self.kinf] * (self.beam_size - 1)], "float32")
         log_probs = slicing.expand(tensor.assign(first), [self.batch_size, 1])
-        finished = tensor.fill_constant_batch_size_like(state, [-1, self.beam_size], 'bool', False, force_cpu=True)
+        finished = tensor.fill_constant_batch_size_like(state, [-1, self.beam_size], "bool", False, force_cpu=True)
         lengths = zeros_like(inputs)
         if self.embedding_fn:
             inputs = self.embedding_fn(inputs)
@@ -140,8 +148,8 @@ class BeamSearchDecoder(Decoder):
 
     def _beam_search_step(self, time, logits, next_cell_states, beam_state):
         self.vocab_size = logits.shape[-1]
-        self.vocab_size_tensor = tensor.fill_constant([1], 'int64', self.vocab_size)
-        only_end = numpy.full(self.vocab_size, -self.kinf, 'float32')
+        self.vocab_size_tensor = tensor.fill_constant([1], "int64", self.vocab_size)
+        only_end = numpy.full(self.vocab_size, -self.kinf, "float32")
         only_end[self.end_token] = 0
         self.noend_mask_tensor = tensor.assign(only_end)
         step_log_probs = self._mask_probs(unary.log(nn.softmax(logits)), beam_state.finished)
@@ -150,15 +158,18 @@ class BeamSearchDecoder(Decoder):
         best_scores, best = nn.topk(scores, self.beam_size)
         beams = elementwise_floordiv(best, self.vocab_size_tensor)
         tokens = elementwise_mod(best, self.vocab_size_tensor)
-        next_log_probs = self._gather(nn.reshape(log_probs, [-1, self.beam_size * self.vocab_size]), best,
-                                      self.batch_size)
+        next_log_probs = self._gather(
+            nn.reshape(log_probs, [-1, self.beam_size * self.vocab_size]), best, self.batch_size
+        )
         next_cell_states = map_structure(lambda x: self._gather(x, beams, self.batch_size), next_cell_states)
         finished = self._gather(beam_state.finished, beams, self.batch_size)
         lengths = self._gather(beam_state.lengths, beams, self.batch_size)
         lengths = lengths + tensor.cast(logical_not(finished), beam_state.lengths.dtype)
         finished = logical_or(finished, equal(tokens, self.end_token_tensor))
-        return (self.OutputWrapper(best_scores, tokens, beams),
-                self.StateWrapper(next_cell_states, next_log_probs, finished, lengths))
+        return (
+            self.OutputWrapper(best_scores, tokens, beams),
+            self.StateWrapper(next_cell_states, next_log_probs, finished, lengths),
+        )
 
     def step(self, time, inputs, states, **kwargs):
         """Runs a step of the cell, and keeps the best continuations of each sequence's branches.

@@ -3,10 +3,10 @@
 from penstock._src.ir.argument_types import element_types
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['beam_search_decode', 'gather_tree']
+__all__ = ["beam_search_decode", "gather_tree"]
 
 
-@element_types(ids='int64', scores='float32 float64')
+@element_types(ids="int64", scores="float32 float64")
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     """Assembles the sentences from the tokens that the steps of `beam_search` selected.
 
@@ -32,19 +32,18 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
         scores = fluid.layers.array_write(fluid.data('scores', [None, 1], lod_level=2), step)
         sentences, of_sentences = fluid.layers.beam_search_decode(ids, scores, beam_size=4, end_id=1)
     """
-    helper = LayerHelper('beam_search_decode', name=name).takes(ids=ids, scores=scores)
+    helper = LayerHelper("beam_search_decode", name=name).takes(ids=ids, scores=scores)
     outputs = {
-        'SentenceIds': helper.create_variable_for_type_inference(ids.dtype),
-        'SentenceScores': helper.create_variable_for_type_inference(scores.dtype)
+        "SentenceIds": helper.create_variable_for_type_inference(ids.dtype),
+        "SentenceScores": helper.create_variable_for_type_inference(scores.dtype),
     }
-    helper.append_op('beam_search_decode', {'Ids': ids, 'Scores': scores}, outputs, {
-        'beam_size': beam_size,
-        'end_id': end_id
-    })
+    helper.append_op(
+        "beam_search_decode", {"Ids": ids, "Scores": scores}, outputs, {"beam_size": beam_size, "end_id": end_id}
+    )
     return tuple(outputs.values())
 
 
-@element_types(ids='int32 int64', parents='int32 int64')
+@element_types(ids="int32 int64", parents="int32 int64")
 def gather_tree(ids, parents):
     """Follows the branches of a beam search from the last step to the first one.
 
@@ -64,7 +63,7 @@ def gather_tree(ids, parents):
         parents = fluid.data('parents', [None, 2, 4], 'int64')
         sentences = fluid.layers.gather_tree(ids, parents)
     """
-    helper = LayerHelper('gather_tree').takes(ids=ids, parents=parents)
+    helper = LayerHelper("gather_tree").takes(ids=ids, parents=parents)
     out = helper.create_variable_for_type_inference(ids.dtype)
-    helper.append_op('gather_tree', {'Ids': ids, 'Parents': parents}, {'Out': out})
+    helper.append_op("gather_tree", {"Ids": ids, "Parents": parents}, {"Out": out})
     return out

@@ -10,12 +10,23 @@ from penstock._src.layers.control_flow_blocks import ConditionalBlock
 from penstock._src.layers.helper import LayerHelper, require_variables
 
 __all__ = [
-    'Print', 'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'is_empty', 'less_equal',
-    'less_than', 'not_equal', 'switch_case',
+    "Print",
+    "Switch",
+    "case",
+    "cond",
+    "equal",
+    "greater_equal",
+    "greater_than",
+    "increment",
+    "is_empty",
+    "less_equal",
+    "less_than",
+    "not_equal",
+    "switch_case",
 ]
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def increment(x, value=1.0, in_place=True):
     """Adds a number to a variable of one element.
 
@@ -34,21 +45,21 @@ def increment(x, value=1.0, in_place=True):
         counter = fluid.layers.fill_constant([1], 'int64', 0)
         fluid.layers.increment(counter)
     """
-    helper = LayerHelper('increment').takes(x=x)
+    helper = LayerHelper("increment").takes(x=x)
     out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float_attr(value)})
+    helper.append_op("increment", {"X": x}, {"Out": out}, {"step": float_attr(value)})
     return out
 
 
 def _compare(op_type, x, y, cond, attrs=None):
     helper = LayerHelper(op_type)
     if cond is None:
-        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
-    helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': cond}, attrs)
+        cond = helper.create_variable_for_type_inference("bool", stop_gradient=True)
+    helper.append_op(op_type, {"X": x, "Y": y}, {"Out": cond}, attrs)
     return cond
 
 
-@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64", y="int32 int64 float32 float64")
 def less_than(x, y, force_cpu=None, cond=None):
     """Tests whether x < y, element by element.
 
@@ -70,8 +81,8 @@ def less_than(x, y, force_cpu=None, cond=None):
         z = fluid.layers.less_than(x, y)
     """
     if force_cpu is not None and not isinstance(force_cpu, bool):
-        raise TypeError('less_than: force_cpu must be a bool, not %r' % (force_cpu,))
-    return _compare('less_than', x, y, cond, {'force_cpu': force_cpu})
+        raise TypeError(f"less_than: force_cpu must be a bool, not {force_cpu!r}")
+    return _compare("less_than", x, y, cond, {"force_cpu": force_cpu})
 
 
 _COMPARE_DOC = """Tests whether {formula}, element by element.
@@ -104,14 +115,14 @@ def _comparison(op_type, formula):
     return layer
 
 
-less_equal = _comparison('less_equal', 'x <= y')
-greater_than = _comparison('greater_than', 'x > y')
-greater_equal = _comparison('greater_equal', 'x >= y')
-equal = _comparison('equal', 'x == y')
-not_equal = _comparison('not_equal', 'x != y')
+less_equal = _comparison("less_equal", "x <= y")
+greater_than = _comparison("greater_than", "x > y")
+greater_equal = _comparison("greater_equal", "x >= y")
+equal = _comparison("equal", "x == y")
+not_equal = _comparison("not_equal", "x != y")
 
 
-@element_types(x='int32 int64 float32 float64', cond='bool')
+@element_types(x="int32 int64 float32 float64", cond="bool")
 def is_empty(x, cond=None):
     """Tests whether a variable has no elements.
 
@@ -129,16 +140,25 @@ def is_empty(x, cond=None):
         x = fluid.data('x', [None, 4])
         nothing = fluid.layers.is_empty(x)
     """
-    helper = LayerHelper('is_empty')
+    helper = LayerHelper("is_empty")
     if cond is None:
-        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
-    helper.append_op('is_empty', {'X': x}, {'Out': cond})
+        cond = helper.create_variable_for_type_inference("bool", stop_gradient=True)
+    helper.append_op("is_empty", {"X": x}, {"Out": cond})
     return cond
 
 
-@element_types(input='bool int32 int64 float32 float64')
-def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
-          print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
+@element_types(input="bool int32 int64 float32 float64")
+def Print(
+    input,
+    first_n=-1,
+    message=None,
+    summarize=20,
+    print_tensor_name=True,
+    print_tensor_type=True,
+    print_tensor_shape=True,
+    print_tensor_lod=True,
+    print_phase="both",
+):
     """Prints a variable to standard error when the op runs, and returns its value.
 
     Args:
@@ -162,20 +182,24 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
         x = fluid.layers.Print(x, message='x:')
     """
-    require_variables('Print', input=input)
-    helper = LayerHelper('print_' + input.name).takes(input=input)
+    require_variables("Print", input=input)
+    helper = LayerHelper("print_" + input.name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'print', {'In': input}, {'Out': out}, {
-            'first_n': first_n,
-            'summarize': summarize,
-            'message': message or '',
-            'print_tensor_name': print_tensor_name,
-            'print_tensor_type': print_tensor_type,
-            'print_tensor_shape': print_tensor_shape,
-            'print_tensor_lod': print_tensor_lod,
-            'print_phase': print_phase.upper()
-        })
+        "print",
+        {"In": input},
+        {"Out": out},
+        {
+            "first_n": first_n,
+            "summarize": summarize,
+            "message": message or "",
+            "print_tensor_name": print_tensor_name,
+            "print_tensor_type": print_tensor_type,
+            "print_tensor_shape": print_tensor_shape,
+            "print_tensor_lod": print_tensor_lod,
+            "print_phase": print_phase.upper(),
+        },
+    )
     return out
 
 
@@ -197,9 +221,9 @@ class Switch:
     """
 
     def __init__(self, name=None):
-        self.helper = LayerHelper('switch', name=name)
+        self.helper = LayerHelper("switch", name=name)
         self._inside = False
-        self._none_so_far = None    # whether no case has held yet
+        self._none_so_far = None  # whether no case has held yet
 
     def __enter__(self):
         self._inside = True
@@ -222,9 +246,9 @@ class Switch:
             ValueError: called outside `with Switch()`.
         """
         if not self._inside:
-            raise ValueError('a case of a Switch must be inside `with Switch() as switch:`')
+            raise ValueError("a case of a Switch must be inside `with Switch() as switch:`")
         if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
-            raise TypeError('the condition of a case must be a Variable of bool')
+            raise TypeError("the condition of a case must be a Variable of bool")
         none_before = self._none_so_far
         fails = arithmetic.logical_not(x=condition)
         if none_before is None:
@@ -243,7 +267,7 @@ class Switch:
             ValueError: there is no case before it.
         """
         if self._none_so_far is None:
-            raise ValueError('the default of a Switch must follow at least one case')
+            raise ValueError("the default of a Switch must follow at least one case")
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
@@ -270,21 +294,24 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
         size = fluid.layers.cond(x < zero, lambda: fluid.layers.scale(x, -1.0), lambda: fluid.layers.scale(x, 1.0))
     """
     if not isinstance(pred, Variable) or pred.dtype != VarType.BOOL:
-        raise TypeError('cond: pred must be a Variable of bool')
-    for what, function in (('true_fn', true_fn), ('false_fn', false_fn)):
+        raise TypeError("cond: pred must be a Variable of bool")
+    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is not None and not callable(function):
-            raise TypeError('cond: %s must be callable, not %s' % (what, type(function).__name__))
+            raise TypeError(f"cond: {what} must be callable, not {type(function).__name__}")
     if name is not None and not isinstance(name, str):
-        raise TypeError('cond: name must be a str, not %s' % type(name).__name__)
-    helper = LayerHelper('cond', name=name)
+        raise TypeError(f"cond: name must be a str, not {type(name).__name__}")
+    helper = LayerHelper("cond", name=name)
     if_true = _run_if(pred, true_fn, helper)
     if_false = None if false_fn is None else _run_if(arithmetic.logical_not(pred), false_fn, helper)
     if if_true is None and if_false is None:
         return None
     if _form(if_true) != _form(if_false):
-        raise ValueError('Incompatible return values of true_fn and false_fn in cond: true_fn returns %s and false_fn '
-                         '%s; they must return the same' % (_form(if_true), _form(if_false)))
-    mask = tensor.cast(pred, 'int32')
+        raise ValueError(
+            f"Incompatible return values of true_fn and false_fn in cond: true_fn returns {_form(if_true)} and "
+            "false_fn "
+            f"{_form(if_false)}; they must return the same"
+        )
+    mask = tensor.cast(pred, "int32")
     return _map(lambda when_true, when_false: select_input([when_false, when_true], mask), if_true, if_false)
 
 
@@ -299,7 +326,7 @@ def _run_if(pred, function, helper):
 
 def _to_block_around(helper, var):
     if not isinstance(var, Variable):
-        raise TypeError('a branch must return Variables, not %s' % type(var).__name__)
+        raise TypeError(f"a branch must return Variables, not {type(var).__name__}")
     program = helper.main_program
     around = program.block(program.current_block().parent_idx)
     outside = around.create_var(dtype=var.dtype, shape=list(var.shape), type=var.type)
@@ -309,12 +336,12 @@ def _to_block_around(helper, var):
 
 def _require_mask(layer, mask):
     if not isinstance(mask, Variable) or mask.dtype != VarType.INT32:
-        raise TypeError('%s: mask must be a Variable of int32, not %r' % (layer, mask))
+        raise TypeError(f"{layer}: mask must be a Variable of int32, not {mask!r}")
 
 
 def _require_list(layer, name, given):
     if not isinstance(given, (list, tuple)):
-        raise TypeError('%s: %s must be a list of Variables, not %r' % (layer, name, given))
+        raise TypeError(f"{layer}: {name} must be a list of Variables, not {given!r}")
 
 
 def select_output(input, outputs, mask):
@@ -332,10 +359,10 @@ def select_output(input, outputs, mask):
         TypeError: an argument has the wrong type.
     """
     if not isinstance(input, Variable):
-        raise TypeError('select_output: input must be a Variable, not %r' % (input,))
-    _require_mask('select_output', mask)
-    _require_list('select_output', 'outputs', outputs)
-    LayerHelper('select_output').append_op('select_output', {'X': input, 'Mask': mask}, {'Out': outputs})
+        raise TypeError(f"select_output: input must be a Variable, not {input!r}")
+    _require_mask("select_output", mask)
+    _require_list("select_output", "outputs", outputs)
+    LayerHelper("select_output").append_op("select_output", {"X": input, "Mask": mask}, {"Out": outputs})
     return outputs
 
 
@@ -352,12 +379,12 @@ def select_input(inputs, mask):
     Raises:
         TypeError: an argument has the wrong type.
     """
-    _require_list('select_input', 'inputs', inputs)
-    _require_mask('select_input', mask)
-    helper = LayerHelper('select_input')
+    _require_list("select_input", "inputs", inputs)
+    _require_mask("select_input", mask)
+    helper = LayerHelper("select_input")
     first = inputs[0]
     out = helper.create_variable(dtype=first.dtype, shape=list(first.shape), type=first.type)
-    helper.append_op('select_input', {'X': inputs, 'Mask': mask}, {'Out': out})
+    helper.append_op("select_input", {"X": inputs, "Mask": mask}, {"Out": out})
     return out
 
 
@@ -373,12 +400,12 @@ def _map(function, first, *others):
 def _form(results):
     """Describes results for errors: 'nothing', 'Variable', '[Variable, Variable]'."""
     if results is None:
-        return 'nothing'
+        return "nothing"
     if isinstance(results, (list, tuple)):
-        return '[%s]' % ', '.join(_form(each) for each in results)
+        return f"[{', '.join(_form(each) for each in results)}]"
     if isinstance(results, dict):
-        return '{%s}' % ', '.join('%s: %s' % (key, _form(results[key])) for key in sorted(results))
-    return 'Variable'
+        return f"{{{', '.join(f'{key}: {_form(results[key])}' for key in sorted(results))}}}"
+    return "Variable"
 
 
 def case(pred_fn_pairs, default=None, name=None):
@@ -402,14 +429,14 @@ def case(pred_fn_pairs, default=None, name=None):
                               default=lambda: fluid.layers.scale(x, 1.0))
     """
     if not isinstance(pred_fn_pairs, (list, tuple)):
-        raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))
+        raise TypeError(f"case: pred_fn_pairs must be a list, not {pred_fn_pairs!r}")
     pairs = list(pred_fn_pairs)
     if not pairs:
-        raise TypeError('case: pred_fn_pairs must hold a pair')
+        raise TypeError("case: pred_fn_pairs must hold a pair")
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError('case: each of pred_fn_pairs must be a tuple (predicate, function), not %r' % (pair,))
-        _require_function('case', pair[1])
+            raise TypeError(f"case: each of pred_fn_pairs must be a tuple (predicate, function), not {pair!r}")
+        _require_function("case", pair[1])
     if default is None:
         default = pairs.pop()[1]
     otherwise = default
@@ -440,12 +467,14 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
                                              2: lambda: fluid.layers.zeros([2], 'float32')})
     """
     if not isinstance(branch_index, Variable):
-        raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
+        raise TypeError(f"switch_case: branch_index must be a Variable, not {type(branch_index).__name__}")
     if branch_index.dtype not in (VarType.UINT8, VarType.INT32, VarType.INT64):
-        raise TypeError('switch_case: branch_index must be uint8, int32 or int64, but %s is %s' %
-                        (branch_index.name, branch_index.dtype.name))
+        raise TypeError(
+            f"switch_case: branch_index must be uint8, int32 or int64, but {branch_index.name} is "
+            f"{branch_index.dtype.name}"
+        )
     if branch_index.dtype != VarType.INT64:
-        branch_index = tensor.cast(branch_index, 'int64')
+        branch_index = tensor.cast(branch_index, "int64")
     branches = _branches(branch_fns)
     if default is None:
         default = branches.pop()[1]
@@ -458,26 +487,29 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
 def _branches(given):
     """Returns sorted (index, function) pairs of a dict, of a list of functions, or of a list of pairs."""
     if not isinstance(given, (dict, list, tuple)):
-        raise TypeError('switch_case: branch_fns must be a dict or a list, not %r' % (given,))
-    pairs = given.items() if isinstance(given, dict) else [
-        each if isinstance(each, tuple) and len(each) == 2 else (i, each) for i, each in enumerate(given)]
+        raise TypeError(f"switch_case: branch_fns must be a dict or a list, not {given!r}")
+    pairs = (
+        given.items()
+        if isinstance(given, dict)
+        else [each if isinstance(each, tuple) and len(each) == 2 else (i, each) for i, each in enumerate(given)]
+    )
     branches = {}
     for index, function in pairs:
         if not isinstance(index, int):
-            raise TypeError('switch_case: an index of branch_fns must be an int, not %r' % (index,))
+            raise TypeError(f"switch_case: an index of branch_fns must be an int, not {index!r}")
         if index in branches:
-            raise ValueError('switch_case: index %d occurs twice in branch_fns' % index)
-        _require_function('switch_case', function)
+            raise ValueError(f"switch_case: index {index} occurs twice in branch_fns")
+        _require_function("switch_case", function)
         branches[index] = function
     if not branches:
-        raise ValueError('switch_case: branch_fns is empty')
+        raise ValueError("switch_case: branch_fns is empty")
     return sorted(branches.items())
 
 
 def _require_function(layer, function):
     if not callable(function):
-        raise TypeError('%s: a branch must be a function, not %r' % (layer, function))
+        raise TypeError(f"{layer}: a branch must be a function, not {function!r}")
 
 
 def _index_var(index):
-    return tensor.fill_constant([1], to_dtype('int64'), index)
+    return tensor.fill_constant([1], to_dtype("int64"), index)

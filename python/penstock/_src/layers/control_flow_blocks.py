@@ -5,7 +5,7 @@ from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['BlockGuard', 'ConditionalBlock', 'ConditionalBlockGuard']
+__all__ = ["BlockGuard", "ConditionalBlock", "ConditionalBlockGuard"]
 
 
 def crossing_names(block, written=()):
@@ -71,7 +71,7 @@ class BlockGuard:
 
     def __init__(self, main_program):
         if not isinstance(main_program, Program):
-            raise TypeError('BlockGuard takes a Program, not %s' % type(main_program).__name__)
+            raise TypeError(f"BlockGuard takes a Program, not {type(main_program).__name__}")
         self.main_program = main_program
 
     def __enter__(self):
@@ -104,10 +104,10 @@ class ConditionalBlock:
     def __init__(self, inputs, is_scalar_condition=False, name=None):
         for each in inputs:
             if not isinstance(each, Variable):
-                raise TypeError('a condition must be a Variable, not %s' % type(each).__name__)
+                raise TypeError(f"a condition must be a Variable, not {type(each).__name__}")
         self.inputs = inputs
         self.is_scalar_condition = is_scalar_condition
-        self.helper = LayerHelper('conditional_block', name=name)
+        self.helper = LayerHelper("conditional_block", name=name)
 
     def block(self):
         """Returns a context manager; ops created inside it go into the block.
@@ -135,16 +135,11 @@ class ConditionalBlock:
         out = outer_vars(inside, writes)
         scope = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(
-            'conditional_block', {
-                'Cond': self.inputs,
-                'Input': outside
-            }, {
-                'Out': out,
-                'Scope': [scope]
-            }, {
-                'sub_block': inside,
-                'is_scalar_condition': self.is_scalar_condition
-            })
+            "conditional_block",
+            {"Cond": self.inputs, "Input": outside},
+            {"Out": out, "Scope": [scope]},
+            {"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
+        )
 
 
 class ConditionalBlockGuard(BlockGuard):
@@ -166,7 +161,7 @@ class ConditionalBlockGuard(BlockGuard):
 
     def __init__(self, block):
         if not isinstance(block, ConditionalBlock):
-            raise TypeError('ConditionalBlockGuard takes a ConditionalBlock, not %s' % type(block).__name__)
+            raise TypeError(f"ConditionalBlockGuard takes a ConditionalBlock, not {type(block).__name__}")
         super().__init__(block.helper.main_program)
         self.block = block
 

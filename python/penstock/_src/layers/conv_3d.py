@@ -4,32 +4,32 @@ from penstock._src.layers.conv import _require_bool
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.parameters.initializer import Normal
 
-__all__ = ['adaptive_pool2d', 'adaptive_pool3d', 'conv3d', 'conv3d_transpose', 'pool3d']
+__all__ = ["adaptive_pool2d", "adaptive_pool3d", "conv3d", "conv3d_transpose", "pool3d"]
 
 
 def _list_of(value, count, what):
     if isinstance(value, int):
         return [value] * count
     if not isinstance(value, (list, tuple)) or len(value) != count:
-        raise ValueError('%s takes one number or %d, not %r' % (what, count, value))
+        raise ValueError(f"{what} takes one number or {count}, not {value!r}")
     return list(value)
 
 
 def _require_volume_format(data_format):
-    if data_format not in ('NCDHW', 'NDHWC'):
-        raise ValueError('data_format must be NCDHW or NDHWC, not %r' % (data_format,))
+    if data_format not in ("NCDHW", "NDHWC"):
+        raise ValueError(f"data_format must be NCDHW or NDHWC, not {data_format!r}")
 
 
 def _channels(input, groups, data_format):
     """Returns (channels of the input, channels of a group); None means one group."""
     _require_volume_format(data_format)
     if len(input.shape) != 5:
-        raise ValueError('the input must be volumes of 5 axes, but its shape is %s' % (input.shape,))
-    channels = input.shape[1] if data_format == 'NCDHW' else input.shape[4]
+        raise ValueError(f"the input must be volumes of 5 axes, but its shape is {input.shape}")
+    channels = input.shape[1] if data_format == "NCDHW" else input.shape[4]
     if channels < 0:
-        raise ValueError('the number of channels of the input must be known, but its shape is %s' % (input.shape,))
+        raise ValueError(f"the number of channels of the input must be known, but its shape is {input.shape}")
     if groups is not None and (groups < 1 or channels % groups != 0):
-        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+        raise ValueError(f"the number of input channels ({channels}) must be divisible by groups ({groups})")
     return channels, channels // (groups or 1)
 
 
@@ -38,18 +38,18 @@ def _paddings(padding, data_format):
     5 axes."""
     if isinstance(padding, str):
         algorithm = padding.upper()
-        if algorithm not in ('SAME', 'VALID'):
-            raise ValueError('padding must be SAME, VALID or numbers, not %r' % padding)
+        if algorithm not in ("SAME", "VALID"):
+            raise ValueError(f"padding must be SAME, VALID or numbers, not {padding!r}")
         return [0] * 6, algorithm
     if isinstance(padding, (list, tuple)) and len(padding) == 5 and isinstance(padding[0], (list, tuple)):
-        first = 2 if data_format == 'NCDHW' else 1
-        pairs, others = padding[first:first + 3], [*padding[:first], *padding[first + 3:]]
+        first = 2 if data_format == "NCDHW" else 1
+        pairs, others = padding[first : first + 3], [*padding[:first], *padding[first + 3 :]]
         if any(extent for pair in others for extent in pair):
-            raise ValueError('padding %s: only the axes of the volume are padded' % (padding,))
+            raise ValueError(f"padding {padding}: only the axes of the volume are padded")
         padding = [extent for pair in pairs for extent in pair]
     if isinstance(padding, (list, tuple)) and len(padding) == 6:
-        return list(padding), 'EXPLICIT'
-    return [extent for one in _list_of(padding, 3, 'padding') for extent in (one, one)], 'EXPLICIT'
+        return list(padding), "EXPLICIT"
+    return [extent for one in _list_of(padding, 3, "padding") for extent in (one, one)], "EXPLICIT"
 
 
 def _shortened(paddings):
@@ -57,8 +57,21 @@ def _shortened(paddings):
     return paddings[::2] if paddings[::2] == paddings[1::2] else paddings
 
 
-def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
-           bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCDHW'):
+def conv3d(
+    input,
+    num_filters,
+    filter_size,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=None,
+    param_attr=None,
+    bias_attr=None,
+    use_cudnn=True,
+    act=None,
+    name=None,
+    data_format="NCDHW",
+):
     """Convolves volumes with learned filters, and adds a bias.
 
     Args:
@@ -90,40 +103,62 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         assert out.shape == (-1, 4, 8, 16, 16)
     """
     if param_attr is False:
-        raise ValueError('conv3d needs its filter: param_attr must not be False')
-    require_variables('conv3d', input=input)
+        raise ValueError("conv3d needs its filter: param_attr must not be False")
+    require_variables("conv3d", input=input)
     _require_bool(use_cudnn=use_cudnn)
     channels, group_channels = _channels(input, groups, data_format)
-    helper = LayerHelper('conv3d', input=input, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn,
-                         act=act, name=name)
-    filter_size = _list_of(filter_size, 3, 'filter_size')
+    helper = LayerHelper(
+        "conv3d", input=input, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name
+    )
+    filter_size = _list_of(filter_size, 3, "filter_size")
     paddings, algorithm = _paddings(padding, data_format)
-    std = (2.0 / (filter_size[0] * filter_size[1] * filter_size[2] * channels))**0.5
-    weight = helper.create_parameter(helper.param_attr, [num_filters, group_channels] + filter_size, input.dtype,
-                                     default_initializer=Normal(0.0, std, 0))
+    std = (2.0 / (filter_size[0] * filter_size[1] * filter_size[2] * channels)) ** 0.5
+    weight = helper.create_parameter(
+        helper.param_attr,
+        [num_filters, group_channels] + filter_size,
+        input.dtype,
+        default_initializer=Normal(0.0, std, 0),
+    )
     before_bias = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'conv3d', {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
-            'strides': _list_of(stride, 3, 'stride'),
-            'paddings': _shortened(paddings),
-            'dilations': _list_of(dilation, 3, 'dilation'),
-            'groups': groups or 1,
-            'use_cudnn': use_cudnn,
-            'use_mkldnn': False,
-            'padding_algorithm': algorithm,
-            'data_format': data_format
-        })
+        "conv3d",
+        {"Input": input, "Filter": weight},
+        {"Output": before_bias},
+        {
+            "strides": _list_of(stride, 3, "stride"),
+            "paddings": _shortened(paddings),
+            "dilations": _list_of(dilation, 3, "dilation"),
+            "groups": groups or 1,
+            "use_cudnn": use_cudnn,
+            "use_mkldnn": False,
+            "padding_algorithm": algorithm,
+            "data_format": data_format,
+        },
+    )
     return _biased(helper, before_bias, data_format)
 
 
 def _biased(helper, before_bias, data_format):
-    channel = 1 if data_format == 'NCDHW' else 4
+    channel = 1 if data_format == "NCDHW" else 4
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
 
 
-def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, padding=0, stride=1, dilation=1,
-                     groups=None, param_attr=None, bias_attr=None, use_cudnn=True, act=None, name=None,
-                     data_format='NCDHW'):
+def conv3d_transpose(
+    input,
+    num_filters,
+    output_size=None,
+    filter_size=None,
+    padding=0,
+    stride=1,
+    dilation=1,
+    groups=None,
+    param_attr=None,
+    bias_attr=None,
+    use_cudnn=True,
+    act=None,
+    name=None,
+    data_format="NCDHW",
+):
     """Computes the transpose of a convolution of volumes: each element adds its product with the filter to the result.
 
     Args:
@@ -156,41 +191,60 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         assert out.shape == (-1, 2, 8, 16, 16)
     """
     if param_attr is False:
-        raise ValueError('conv3d_transpose needs its filter: param_attr must not be False')
-    require_variables('conv3d_transpose', input=input)
+        raise ValueError("conv3d_transpose needs its filter: param_attr must not be False")
+    require_variables("conv3d_transpose", input=input)
     _require_bool(use_cudnn=use_cudnn)
     channels, _ = _channels(input, groups, data_format)
-    helper = LayerHelper('conv3d_transpose', param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
-                         name=name)
+    helper = LayerHelper(
+        "conv3d_transpose", param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name
+    )
     paddings, algorithm = _paddings(padding, data_format)
-    stride, dilation = _list_of(stride, 3, 'stride'), _list_of(dilation, 3, 'dilation')
-    output_size = [] if output_size is None else _list_of(output_size, 3, 'output_size')
+    stride, dilation = _list_of(stride, 3, "stride"), _list_of(dilation, 3, "dilation")
+    output_size = [] if output_size is None else _list_of(output_size, 3, "output_size")
     if filter_size is None:
         if not output_size:
-            raise ValueError('conv3d_transpose needs output_size or filter_size')
-        extents = input.shape[2:5] if data_format == 'NCDHW' else input.shape[1:4]
-        filter_size = [(output_size[i] - (extents[i] - 1) * stride[i] + sum(paddings[2 * i:2 * i + 2]) - 1) //
-                       dilation[i] + 1 for i in range(3)]
-    filter_size = _list_of(filter_size, 3, 'filter_size')
-    weight = helper.create_parameter(helper.param_attr, [channels, num_filters // (groups or 1)] + filter_size,
-                                     input.dtype)
+            raise ValueError("conv3d_transpose needs output_size or filter_size")
+        extents = input.shape[2:5] if data_format == "NCDHW" else input.shape[1:4]
+        filter_size = [
+            (output_size[i] - (extents[i] - 1) * stride[i] + sum(paddings[2 * i : 2 * i + 2]) - 1) // dilation[i] + 1
+            for i in range(3)
+        ]
+    filter_size = _list_of(filter_size, 3, "filter_size")
+    weight = helper.create_parameter(
+        helper.param_attr, [channels, num_filters // (groups or 1)] + filter_size, input.dtype
+    )
     before_bias = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'conv3d_transpose', {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
-            'output_size': output_size,
-            'strides': stride,
-            'paddings': _shortened(paddings),
-            'padding_algorithm': algorithm,
-            'dilations': dilation,
-            'groups': groups or 1,
-            'use_cudnn': use_cudnn,
-            'data_format': 'NCHW' if data_format == 'NCDHW' else 'NHWC'
-        })
+        "conv3d_transpose",
+        {"Input": input, "Filter": weight},
+        {"Output": before_bias},
+        {
+            "output_size": output_size,
+            "strides": stride,
+            "paddings": _shortened(paddings),
+            "padding_algorithm": algorithm,
+            "dilations": dilation,
+            "groups": groups or 1,
+            "use_cudnn": use_cudnn,
+            "data_format": "NCHW" if data_format == "NCDHW" else "NHWC",
+        },
+    )
     return _biased(helper, before_bias, data_format)
 
 
-def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
-           ceil_mode=False, name=None, exclusive=True, data_format='NCDHW'):
+def pool3d(
+    input,
+    pool_size=-1,
+    pool_type="max",
+    pool_stride=1,
+    pool_padding=0,
+    global_pooling=False,
+    use_cudnn=True,
+    ceil_mode=False,
+    name=None,
+    exclusive=True,
+    data_format="NCDHW",
+):
     """Takes the maximum or the mean of a window that slides over each channel of volumes.
 
     Args:
@@ -220,55 +274,59 @@ def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         out = fluid.layers.pool3d(video, pool_size=2, pool_type='avg', pool_stride=2)
         assert out.shape == (-1, 3, 4, 8, 8)
     """
-    if pool_type not in ('max', 'avg'):
-        raise ValueError('pool_type must be max or avg, not %r' % (pool_type,))
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"pool_type must be max or avg, not {pool_type!r}")
     if not global_pooling and pool_size == -1:
-        raise ValueError('pool_size must be given unless global_pooling is True')
+        raise ValueError("pool_size must be given unless global_pooling is True")
     _require_bool(use_cudnn=use_cudnn)
     _require_volume_format(data_format)
     paddings, algorithm = _paddings(pool_padding, data_format)
-    if algorithm == 'VALID' and ceil_mode:
+    if algorithm == "VALID" and ceil_mode:
         raise ValueError("ceil_mode contradicts padding 'VALID'; give one of them")
-    helper = LayerHelper('pool3d', name=name).takes(input=input)
+    helper = LayerHelper("pool3d", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'pool3d', {'X': input}, {'Out': out}, {
-            'pooling_type': pool_type,
-            'ksize': _list_of(pool_size, 3, 'pool_size'),
-            'global_pooling': global_pooling,
-            'strides': _list_of(pool_stride, 3, 'pool_stride'),
-            'paddings': _shortened(paddings),
-            'padding_algorithm': algorithm,
-            'use_cudnn': use_cudnn,
-            'ceil_mode': ceil_mode,
-            'use_mkldnn': False,
-            'exclusive': exclusive,
-            'data_format': data_format
-        })
+        "pool3d",
+        {"X": input},
+        {"Out": out},
+        {
+            "pooling_type": pool_type,
+            "ksize": _list_of(pool_size, 3, "pool_size"),
+            "global_pooling": global_pooling,
+            "strides": _list_of(pool_stride, 3, "pool_stride"),
+            "paddings": _shortened(paddings),
+            "padding_algorithm": algorithm,
+            "use_cudnn": use_cudnn,
+            "ceil_mode": ceil_mode,
+            "use_mkldnn": False,
+            "exclusive": exclusive,
+            "data_format": data_format,
+        },
+    )
     return out
 
 
 def _adaptive_pool(layer, axes, input, pool_size, pool_type, require_index, name):
     require_variables(layer, input=input)
     _require_bool(require_index=require_index)
-    if pool_type not in ('max', 'avg'):
-        raise ValueError('pool_type must be max or avg, not %r' % (pool_type,))
-    if pool_type == 'avg' and require_index:
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"pool_type must be max or avg, not {pool_type!r}")
+    if pool_type == "avg" and require_index:
         raise ValueError("require_index needs pool_type 'max'; a mean has no position")
-    op_type = 'max_pool%dd_with_index' % axes if pool_type == 'max' else 'pool%dd' % axes
+    op_type = f"max_pool{axes}d_with_index" if pool_type == "max" else f"pool{axes}d"
     helper = LayerHelper(op_type, name=name)
     out = helper.create_variable_for_type_inference(input.dtype)
-    outputs = {'Out': out}
-    attrs = {'ksize': _list_of(pool_size, axes, 'pool_size'), 'adaptive': True}
-    if pool_type == 'max':
-        outputs['Mask'] = helper.create_variable_for_type_inference(input.dtype)
+    outputs = {"Out": out}
+    attrs = {"ksize": _list_of(pool_size, axes, "pool_size"), "adaptive": True}
+    if pool_type == "max":
+        outputs["Mask"] = helper.create_variable_for_type_inference(input.dtype)
     else:
-        attrs['pooling_type'] = pool_type
-    helper.append_op(op_type, {'X': input}, outputs, attrs)
-    return (out, outputs['Mask']) if require_index else out
+        attrs["pooling_type"] = pool_type
+    helper.append_op(op_type, {"X": input}, outputs, attrs)
+    return (out, outputs["Mask"]) if require_index else out
 
 
-def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name=None):
+def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None):
     """Divides images into a given number of windows and takes the maximum or the mean of each.
 
     Args:
@@ -291,10 +349,10 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
         out, where = fluid.layers.adaptive_pool2d(image, [2, 4], require_index=True)
         assert out.shape == where.shape == (-1, 3, 2, 4)
     """
-    return _adaptive_pool('adaptive_pool2d', 2, input, pool_size, pool_type, require_index, name)
+    return _adaptive_pool("adaptive_pool2d", 2, input, pool_size, pool_type, require_index, name)
 
 
-def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name=None):
+def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):
     """Divides volumes into a given number of windows and takes the maximum or the mean of each.
 
     Args:
@@ -317,4 +375,4 @@ def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name
         out = fluid.layers.adaptive_pool3d(volume, 2, pool_type='avg')
         assert out.shape == (-1, 3, 2, 2, 2)
     """
-    return _adaptive_pool('adaptive_pool3d', 3, input, pool_size, pool_type, require_index, name)
+    return _adaptive_pool("adaptive_pool3d", 3, input, pool_size, pool_type, require_index, name)

@@ -6,12 +6,13 @@ from penstock._src.ir.argument_types import ArgumentError, element_types
 from penstock._src.ir.types import float_attr, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
-from penstock._src.layers.tensor import assign, fill_constant, range as range_layer
+from penstock._src.layers.tensor import assign, fill_constant
+from penstock._src.layers.tensor import range as range_layer
 
-__all__ = ['arange', 'full', 'full_like', 'linspace', 'ones_like', 'rank', 'size', 'zeros_like']
+__all__ = ["arange", "full", "full_like", "linspace", "ones_like", "rank", "size", "zeros_like"]
 
 
-@element_types(dtype='bool int32 int64 float16 float32 float64')
+@element_types(dtype="bool int32 int64 float16 float32 float64")
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Creates a tensor filled with one value.
 
@@ -35,9 +36,9 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
         x = fluid.layers.full([2, 3], 1.5)
     """
     if isinstance(shape, (list, tuple)) and not shape:
-        raise ArgumentError('full: shape must not be empty')
-    helper = LayerHelper('full', name=name)
-    dtype = 'float32' if dtype is None else dtype
+        raise ArgumentError("full: shape must not be empty")
+    helper = LayerHelper("full", name=name)
+    dtype = "float32" if dtype is None else dtype
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     out = fill_constant(shape=shape, dtype=dtype, value=fill_value, out=out)
@@ -45,7 +46,7 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
     return out
 
 
-@element_types(dtype='bool int32 int64 float16 float32 float64')
+@element_types(dtype="bool int32 int64 float16 float32 float64")
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Creates a tensor filled with one value in the shape of another tensor.
 
@@ -68,17 +69,17 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     Example:
         y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
     """
-    helper = LayerHelper('full_like', name=name).takes(input=input)
+    helper = LayerHelper("full_like", name=name).takes(input=input)
     dtype = input.dtype if dtype is None else to_dtype(dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    attrs = {'value': float_attr(fill_value), 'dtype': int(dtype)}
-    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, attrs)
+    attrs = {"value": float_attr(fill_value), "dtype": int(dtype)}
+    helper.append_op("fill_any_like", {"X": input}, {"Out": out}, attrs)
     out.stop_gradient = stop_gradient
     return out
 
 
-@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
+@element_types(x="bool int32 int64 float32 float64", out="bool int32 int64 float32 float64")
 def zeros_like(x, out=None):
     """Creates a tensor of zeros in the shape and type of another tensor.
 
@@ -95,15 +96,15 @@ def zeros_like(x, out=None):
     Example:
         zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper('zeros_like').takes(x=x)
+    helper = LayerHelper("zeros_like").takes(x=x)
     if out is None:
         out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('fill_zeros_like', {'X': x}, {'Out': out})
+    helper.append_op("fill_zeros_like", {"X": x}, {"Out": out})
     out.stop_gradient = True
     return out
 
 
-@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
+@element_types(x="bool int32 int64 float32 float64", out="bool int32 int64 float32 float64")
 def ones_like(x, out=None):
     """Creates a tensor of ones in the shape and type of another tensor.
 
@@ -120,10 +121,10 @@ def ones_like(x, out=None):
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
     """
-    helper = LayerHelper('ones_like').takes(x=x)
+    helper = LayerHelper("ones_like").takes(x=x)
     if out is None:
         out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('fill_any_like', {'X': x}, {'Out': out}, {'value': 1.0})
+    helper.append_op("fill_any_like", {"X": x}, {"Out": out}, {"value": 1.0})
     return out
 
 
@@ -146,10 +147,10 @@ def arange(start, end, step=1, dtype=None, name=None):
     Example:
         odd = fluid.layers.arange(1, 10, 2, 'int64')
     """
-    return range_layer(start, end, step, 'float32' if dtype is None else dtype)
+    return range_layer(start, end, step, "float32" if dtype is None else dtype)
 
 
-@element_types(start='float32 float64', stop='float32 float64', num='int32')
+@element_types(start="float32 float64", stop="float32 float64", num="int32")
 def linspace(start, stop, num, dtype):
     """Creates `num` evenly spaced numbers from start to stop, both included.
 
@@ -169,11 +170,11 @@ def linspace(start, stop, num, dtype):
     Example:
         x = fluid.layers.linspace(0.0, 1.0, 5, 'float32')   # 0, 0.25, 0.5, 0.75, 1
     """
-    helper = LayerHelper('linspace')
+    helper = LayerHelper("linspace")
     bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, stop)]
-    num = num if isinstance(num, Variable) else fill_constant([1], 'int32', num)
+    num = num if isinstance(num, Variable) else fill_constant([1], "int32", num)
     out = helper.create_variable_for_type_inference(bounds[0].dtype)
-    helper.append_op('linspace', {'Start': bounds[0], 'Stop': bounds[1], 'Num': num}, {'Out': out})
+    helper.append_op("linspace", {"Start": bounds[0], "Stop": bounds[1], "Num": num}, {"Out": out})
     return out
 
 
@@ -192,8 +193,8 @@ def rank(input):
     Example:
         two = fluid.layers.rank(fluid.data('x', [None, 3]))
     """
-    LayerHelper('rank').takes(input=input)
-    return assign(numpy.array(len(input.shape), 'int32'))
+    LayerHelper("rank").takes(input=input)
+    return assign(numpy.array(len(input.shape), "int32"))
 
 
 def size(input):
@@ -211,7 +212,7 @@ def size(input):
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper('size').takes(input=input)
-    out = helper.create_variable_for_type_inference('int64')
-    helper.append_op('size', {'Input': input}, {'Out': out})
+    helper = LayerHelper("size").takes(input=input)
+    out = helper.create_variable_for_type_inference("int64")
+    helper.append_op("size", {"Input": input}, {"Out": out})
     return out

@@ -6,7 +6,7 @@ from penstock._src.layers.control_flow import equal, less_equal
 from penstock._src.layers.nest import map_structure
 from penstock._src.layers.random import sampling_id
 
-__all__ = ['DecodeHelper', 'GreedyEmbeddingHelper', 'SampleEmbeddingHelper', 'TrainingHelper']
+__all__ = ["DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
 
 
 class DecodeHelper:
@@ -138,15 +138,15 @@ class TrainingHelper(DecodeHelper):
             finished, row, _ = fluid.layers.TrainingHelper(x, length).next_inputs(time, None, None, None)
         """
         if time.dtype != VarType.INT32:
-            time = tensor.cast(time, 'int32')
+            time = tensor.cast(time, "int32")
         if self.sequence_length.dtype != time.dtype:
             self.sequence_length = tensor.cast(self.sequence_length, time.dtype)
         after = time + 1
         finished = less_equal(self.sequence_length, after)
         axes = [0 if self.time_major else 1]
         rows = map_structure(
-            lambda x: nn.squeeze(slicing.slice(x, axes=axes, starts=[after], ends=[after + 1]), axes=axes),
-            self.inputs_)
+            lambda x: nn.squeeze(slicing.slice(x, axes=axes, starts=[after], ends=[after + 1]), axes=axes), self.inputs_
+        )
         return finished, rows, states
 
 
@@ -169,7 +169,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
     def __init__(self, embedding_fn, start_tokens, end_token):
         self.embedding_fn = embedding_fn
         self.start_tokens = start_tokens
-        self.end_token = tensor.fill_constant([1], 'int64', end_token)
+        self.end_token = tensor.fill_constant([1], "int64", end_token)
 
     def initialize(self):
         """Returns the embedding of the start tokens; no sequence is finished.
@@ -182,7 +182,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
             helper = fluid.layers.GreedyEmbeddingHelper(lambda ids: fluid.embedding(ids, [20, 8]), start, 1)
             first, finished = helper.initialize()
         """
-        finished = tensor.fill_constant_batch_size_like(self.start_tokens, [-1], 'bool', False, force_cpu=True)
+        finished = tensor.fill_constant_batch_size_like(self.start_tokens, [-1], "bool", False, force_cpu=True)
         return self.embedding_fn(self.start_tokens), finished
 
     def sample(self, time, outputs, states):
@@ -244,8 +244,9 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
     def __init__(self, embedding_fn, start_tokens, end_token, softmax_temperature=None, seed=None):
         super().__init__(embedding_fn, start_tokens, end_token)
-        self.softmax_temperature = (None if softmax_temperature is None else tensor.fill_constant(
-            [1], 'float32', softmax_temperature))
+        self.softmax_temperature = (
+            None if softmax_temperature is None else tensor.fill_constant([1], "float32", softmax_temperature)
+        )
         self.seed = seed
 
     def sample(self, time, outputs, states):

@@ -5,15 +5,21 @@ from collections import namedtuple
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarType
 from penstock._src.layers import tensor, tensor_array
-from penstock._src.layers.arithmetic import (elementwise_add, elementwise_mul, logical_and, logical_not, logical_or,
-                                             reduce_all)
+from penstock._src.layers.arithmetic import (
+    elementwise_add,
+    elementwise_mul,
+    logical_and,
+    logical_not,
+    logical_or,
+    reduce_all,
+)
 from penstock._src.layers.control_flow import increment, less_equal
 from penstock._src.layers.creation import zeros_like
 from penstock._src.layers.loops import While
 from penstock._src.layers.nest import flatten, map_structure
 from penstock._src.layers.rnn_cells import transposed
 
-__all__ = ['BasicDecoder', 'Decoder', 'dynamic_decode']
+__all__ = ["BasicDecoder", "Decoder", "dynamic_decode"]
 
 
 class Decoder:
@@ -51,7 +57,7 @@ class Decoder:
             decoder = fluid.layers.BeamSearchDecoder(cell, start_token=0, end_token=1, beam_size=2)
             inputs, states, finished = decoder.initialize(fluid.data('h', [None, 8]))
         """
-        raise NotImplementedError('%s does not define initialize(inits)' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define initialize(inits)")
 
     def step(self, time, inputs, states, **kwargs):
         """Runs a step; subclasses define it.
@@ -75,7 +81,7 @@ class Decoder:
             time = fluid.layers.fill_constant([1], 'int64', 0)
             output, state, inputs, finished = decoder.step(time, x[:, 0], h)
         """
-        raise NotImplementedError('%s does not define step(time, inputs, states)' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define step(time, inputs, states)")
 
     def finalize(self, outputs, final_states, sequence_lengths):
         """Changes the outputs of all steps at the end; subclasses may define it.
@@ -96,7 +102,7 @@ class Decoder:
                 def finalize(self, outputs, final_states, sequence_lengths):
                     return outputs.predicted_ids, final_states
         """
-        raise NotImplementedError('%s does not define finalize' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define finalize")
 
 
 class BasicDecoder(Decoder):
@@ -114,7 +120,8 @@ class BasicDecoder(Decoder):
                                             output_fn=lambda out: fluid.layers.fc(out, 20))
         (scores, tokens), last = fluid.layers.dynamic_decode(decoder, cell.get_initial_states(x))
     """
-    OutputWrapper = namedtuple('OutputWrapper', ('cell_outputs', 'sample_ids'))
+
+    OutputWrapper = namedtuple("OutputWrapper", ("cell_outputs", "sample_ids"))
 
     def __init__(self, cell, helper, output_fn=None):
         self.cell = cell
@@ -162,13 +169,22 @@ class BasicDecoder(Decoder):
             outputs = self.output_fn(outputs)
         samples = self.helper.sample(time=time, outputs=outputs, states=states)
         samples.stop_gradient = True
-        finished, next_inputs, next_states = self.helper.next_inputs(time=time, outputs=outputs, states=states,
-                                                                     sample_ids=samples)
+        finished, next_inputs, next_states = self.helper.next_inputs(
+            time=time, outputs=outputs, states=states, sample_ids=samples
+        )
         return self.OutputWrapper(outputs, samples), next_states, next_inputs, finished
 
 
-def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=False, impute_finished=False,
-                   is_test=False, return_length=False, **kwargs):
+def dynamic_decode(
+    decoder,
+    inits=None,
+    max_step_num=None,
+    output_time_major=False,
+    impute_finished=False,
+    is_test=False,
+    return_length=False,
+    **kwargs,
+):
     """Runs a decoder until all sequences are finished.
 
     Args:
@@ -194,8 +210,9 @@ def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=Fal
     run = _Decoding(decoder, inits, max_step_num, is_test)
     with run.loop.block():
         run.step(impute_finished, kwargs)
-    outputs = map_structure(lambda array: tensor_array.tensor_array_to_tensor(array, axis=0, use_stack=True)[0],
-                            run.output_arrays)
+    outputs = map_structure(
+        lambda array: tensor_array.tensor_array_to_tensor(array, axis=0, use_stack=True)[0], run.output_arrays
+    )
     states = run.last_states()
     try:
         outputs, states = decoder.finalize(outputs, states, run.lengths)
@@ -219,11 +236,11 @@ class _Decoding:
             # only.
             self.finished = tensor.assign(self.finished)
         self.finished.stop_gradient = True
-        self.at = tensor.fill_constant([1], 'int64', 0)
+        self.at = tensor.fill_constant([1], "int64", 0)
         self.goes_on = logical_not(reduce_all(self.finished))
-        self.last = None if max_step_num is None else tensor.fill_constant([1], 'int64', max_step_num)
+        self.last = None if max_step_num is None else tensor.fill_constant([1], "int64", max_step_num)
         self.loop = While(self.goes_on, is_test=is_test)
-        self.lengths = tensor.cast(zeros_like(self.finished), 'int64')
+        self.lengths = tensor.cast(zeros_like(self.finished), "int64")
         self.lengths.stop_gradient = True
         if not is_test:
             self.input_arrays = map_structure(self._first_of_array, self.inputs)
@@ -284,7 +301,7 @@ def _keep(state, new_state, finished):
     """Returns the old state for finished sequences, and the new one for the others."""
     dtype = state.dtype
     if dtype == VarType.BOOL:
-        state, new_state = tensor.cast(state, 'float32'), tensor.cast(new_state, 'float32')
+        state, new_state = tensor.cast(state, "float32"), tensor.cast(new_state, "float32")
     if finished.dtype != state.dtype:
         finished = tensor.cast(finished, state.dtype)
         finished.stop_gradient = True

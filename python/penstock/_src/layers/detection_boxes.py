@@ -3,7 +3,7 @@
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
-__all__ = ['box_clip', 'box_coder', 'box_decoder_and_assign', 'iou_similarity', 'polygon_box_transform', 'yolo_box']
+__all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
 
 def iou_similarity(x, y, box_normalized=True, name=None):
@@ -27,14 +27,15 @@ def iou_similarity(x, y, box_normalized=True, name=None):
         y = fluid.data('y', [7, 4])
         assert fluid.layers.iou_similarity(x, y).shape == (-1, 7)
     """
-    helper = LayerHelper('iou_similarity', name=name).takes(x=x, y=y)
+    helper = LayerHelper("iou_similarity", name=name).takes(x=x, y=y)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('iou_similarity', {'X': x, 'Y': y}, {'Out': out}, {'box_normalized': box_normalized})
+    helper.append_op("iou_similarity", {"X": x, "Y": y}, {"Out": out}, {"box_normalized": box_normalized})
     return out
 
 
-def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_size', box_normalized=True, name=None,
-              axis=0):
+def box_coder(
+    prior_box, prior_box_var, target_box, code_type="encode_center_size", box_normalized=True, name=None, axis=0
+):
     """Encodes boxes as offsets from prior boxes, or decodes such offsets to boxes.
 
     Args:
@@ -61,17 +62,17 @@ def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_siz
         distances = fluid.layers.box_coder(prior, [0.1, 0.1, 0.2, 0.2], boxes)
         assert distances.shape == (-1, 7, 4)
     """
-    helper = LayerHelper('box_coder', name=name).takes(prior_box=prior_box, target_box=target_box)
-    inputs = {'PriorBox': prior_box, 'TargetBox': target_box}
-    attrs = {'code_type': code_type, 'box_normalized': box_normalized, 'axis': axis}
+    helper = LayerHelper("box_coder", name=name).takes(prior_box=prior_box, target_box=target_box)
+    inputs = {"PriorBox": prior_box, "TargetBox": target_box}
+    attrs = {"code_type": code_type, "box_normalized": box_normalized, "axis": axis}
     if isinstance(prior_box_var, Variable):
-        inputs['PriorBoxVar'] = prior_box_var
+        inputs["PriorBoxVar"] = prior_box_var
     elif isinstance(prior_box_var, list):
-        attrs['variance'] = prior_box_var
+        attrs["variance"] = prior_box_var
     else:
-        raise TypeError('prior_box_var must be a Variable or a list, not %s' % describe(prior_box_var))
+        raise TypeError(f"prior_box_var must be a Variable or a list, not {describe(prior_box_var)}")
     out = helper.create_variable_for_type_inference(prior_box.dtype)
-    helper.append_op('box_coder', inputs, {'OutputBox': out}, attrs)
+    helper.append_op("box_coder", inputs, {"OutputBox": out}, attrs)
     return out
 
 
@@ -95,9 +96,9 @@ def box_clip(input, im_info, name=None):
         info = fluid.data('info', [None, 3])
         assert fluid.layers.box_clip(boxes, info).shape == (-1, 4)
     """
-    helper = LayerHelper('box_clip', name=name).takes(input=input, im_info=im_info)
+    helper = LayerHelper("box_clip", name=name).takes(input=input, im_info=im_info)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('box_clip', {'Input': input, 'ImInfo': im_info}, {'Output': out}, {})
+    helper.append_op("box_clip", {"Input": input, "ImInfo": im_info}, {"Output": out}, {})
     return out
 
 
@@ -118,9 +119,9 @@ def polygon_box_transform(input, name=None):
         x = fluid.data('x', [None, 8, 4, 4])
         assert fluid.layers.polygon_box_transform(x).shape == (-1, 8, 4, 4)
     """
-    helper = LayerHelper('polygon_box_transform', name=name).takes(input=input)
+    helper = LayerHelper("polygon_box_transform", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('polygon_box_transform', {'Input': input}, {'Output': out}, {})
+    helper.append_op("polygon_box_transform", {"Input": input}, {"Output": out}, {})
     return out
 
 
@@ -147,17 +148,18 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
         boxes, best = fluid.layers.box_decoder_and_assign(prior, var, target, score, 4.135)
         assert (boxes.shape, best.shape) == ((-1, 12), (-1, 4))
     """
-    helper = LayerHelper('box_decoder_and_assign', name=name)
+    helper = LayerHelper("box_decoder_and_assign", name=name)
     helper.takes(prior_box=prior_box, prior_box_var=prior_box_var, target_box=target_box, box_score=box_score)
     decoded = helper.create_variable_for_type_inference(prior_box.dtype)
     assigned = helper.create_variable_for_type_inference(prior_box.dtype)
-    inputs = {'PriorBox': prior_box, 'PriorBoxVar': prior_box_var, 'TargetBox': target_box, 'BoxScore': box_score}
-    helper.append_op('box_decoder_and_assign', inputs, {'DecodeBox': decoded, 'OutputAssignBox': assigned},
-                     {'box_clip': box_clip})
+    inputs = {"PriorBox": prior_box, "PriorBoxVar": prior_box_var, "TargetBox": target_box, "BoxScore": box_score}
+    helper.append_op(
+        "box_decoder_and_assign", inputs, {"DecodeBox": decoded, "OutputAssignBox": assigned}, {"box_clip": box_clip}
+    )
     return decoded, assigned
 
 
-def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.):
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0):
     """Computes boxes and scores from the output of a YOLOv3 head.
 
     Args:
@@ -187,21 +189,28 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    require_variables('yolo_box', x=x, img_size=img_size)
-    for key, value, kinds in (('anchors', anchors, (list, tuple)), ('class_num', class_num, int), ('conf_thresh',
-                                                                                                 conf_thresh, float)):
+    require_variables("yolo_box", x=x, img_size=img_size)
+    for key, value, kinds in (
+        ("anchors", anchors, (list, tuple)),
+        ("class_num", class_num, int),
+        ("conf_thresh", conf_thresh, float),
+    ):
         if not isinstance(value, kinds):
-            raise TypeError('yolo_box: %s has the wrong type: %s' % (key, describe(value)))
-    helper = LayerHelper('yolo_box', name=name)
+            raise TypeError(f"yolo_box: {key} has the wrong type: {describe(value)}")
+    helper = LayerHelper("yolo_box", name=name)
     boxes = helper.create_variable_for_type_inference(x.dtype)
     scores = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op(
-        'yolo_box', {'X': x, 'ImgSize': img_size}, {'Boxes': boxes, 'Scores': scores}, {
-            'anchors': list(anchors),
-            'class_num': class_num,
-            'conf_thresh': conf_thresh,
-            'downsample_ratio': downsample_ratio,
-            'clip_bbox': clip_bbox,
-            'scale_x_y': scale_x_y
-        })
+        "yolo_box",
+        {"X": x, "ImgSize": img_size},
+        {"Boxes": boxes, "Scores": scores},
+        {
+            "anchors": list(anchors),
+            "class_num": class_num,
+            "conf_thresh": conf_thresh,
+            "downsample_ratio": downsample_ratio,
+            "clip_bbox": clip_bbox,
+            "scale_x_y": scale_x_y,
+        },
+    )
     return boxes, scores

@@ -5,8 +5,18 @@ from penstock._src.layers.helper import LayerHelper
 __all__ = []
 
 
-def detection_map(detect_res, label, class_num, background_label=0, overlap_threshold=0.3, evaluate_difficult=True,
-                  has_state=None, input_states=None, out_states=None, ap_version='integral'):
+def detection_map(
+    detect_res,
+    label,
+    class_num,
+    background_label=0,
+    overlap_threshold=0.3,
+    evaluate_difficult=True,
+    has_state=None,
+    input_states=None,
+    out_states=None,
+    ap_version="integral",
+):
     """Computes the mean average precision of the boxes that a detector finds.
 
     Args:
@@ -35,25 +45,24 @@ def detection_map(detect_res, label, class_num, background_label=0, overlap_thre
         label = fluid.data('label', [None, 5], lod_level=1)
         assert fluid.layers.detection.detection_map(found, label, 3).shape == (1,)
     """
-    helper = LayerHelper('detection_map').takes(detect_res=detect_res, label=label)
-    out = helper.create_variable_for_type_inference('float32')
+    helper = LayerHelper("detection_map").takes(detect_res=detect_res, label=label)
+    out = helper.create_variable_for_type_inference("float32")
     if out_states is None:
-        out_states = [helper.create_variable_for_type_inference(dtype) for dtype in ('int32', 'float32', 'float32')]
-    inputs = {'Label': label, 'DetectRes': detect_res}
+        out_states = [helper.create_variable_for_type_inference(dtype) for dtype in ("int32", "float32", "float32")]
+    inputs = {"Label": label, "DetectRes": detect_res}
     if has_state is not None:
-        inputs['HasState'] = has_state
+        inputs["HasState"] = has_state
     if input_states is not None:
-        inputs.update(zip(('PosCount', 'TruePos', 'FalsePos'), input_states))
+        inputs.update(zip(("PosCount", "TruePos", "FalsePos"), input_states))
     helper.append_op(
-        'detection_map', inputs, {
-            'MAP': out,
-            'AccumPosCount': out_states[0],
-            'AccumTruePos': out_states[1],
-            'AccumFalsePos': out_states[2]
-        }, {
-            'overlap_threshold': overlap_threshold,
-            'evaluate_difficult': evaluate_difficult,
-            'ap_type': ap_version,
-            'class_num': class_num
-        })
+        "detection_map",
+        inputs,
+        {"MAP": out, "AccumPosCount": out_states[0], "AccumTruePos": out_states[1], "AccumFalsePos": out_states[2]},
+        {
+            "overlap_threshold": overlap_threshold,
+            "evaluate_difficult": evaluate_difficult,
+            "ap_type": ap_version,
+            "class_num": class_num,
+        },
+    )
     return out

@@ -7,7 +7,7 @@ from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.nn import flatten, reshape, transpose
 from penstock._src.layers.tensor import concat
 
-__all__ = ['anchor_generator', 'density_prior_box', 'multi_box_head', 'prior_box']
+__all__ = ["anchor_generator", "density_prior_box", "multi_box_head", "prior_box"]
 
 
 def _floats(value):
@@ -16,21 +16,33 @@ def _floats(value):
 
 def _two(value, what):
     if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise ValueError('%s must be a list of two numbers, not %r' % (what, value))
+        raise ValueError(f"{what} must be a list of two numbers, not {value!r}")
     return _floats(value)
 
 
 def _priors(op_type, boxes, inputs, attrs, name):
     helper = LayerHelper(op_type, name=name).takes(**{slot.lower(): var for slot, var in inputs.items()})
-    out = helper.create_variable_for_type_inference(inputs['Input'].dtype)
-    variances = helper.create_variable_for_type_inference(inputs['Input'].dtype)
-    helper.append_op(op_type, inputs, {boxes: out, 'Variances': variances}, attrs)
+    out = helper.create_variable_for_type_inference(inputs["Input"].dtype)
+    variances = helper.create_variable_for_type_inference(inputs["Input"].dtype)
+    helper.append_op(op_type, inputs, {boxes: out, "Variances": variances}, attrs)
     out.stop_gradient = variances.stop_gradient = True
     return out, variances
 
 
-def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], variance=[0.1, 0.1, 0.2, 0.2], flip=False,
-              clip=False, steps=[0.0, 0.0], offset=0.5, name=None, min_max_aspect_ratios_order=False):
+def prior_box(
+    input,
+    image,
+    min_sizes,
+    max_sizes=None,
+    aspect_ratios=[1.0],
+    variance=[0.1, 0.1, 0.2, 0.2],
+    flip=False,
+    clip=False,
+    steps=[0.0, 0.0],
+    offset=0.5,
+    name=None,
+    min_max_aspect_ratios_order=False,
+):
     """Computes prior boxes of the given sizes and aspect ratios around the centre of each cell of a feature map.
 
     Args:
@@ -66,25 +78,36 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
     Reference:
         Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
     """
-    steps = _two(steps, 'steps')
+    steps = _two(steps, "steps")
     attrs = {
-        'min_sizes': _floats(min_sizes),
-        'aspect_ratios': _floats(aspect_ratios),
-        'variances': variance,
-        'flip': flip,
-        'clip': clip,
-        'step_w': steps[0],
-        'step_h': steps[1],
-        'offset': offset,
-        'min_max_aspect_ratios_order': min_max_aspect_ratios_order
+        "min_sizes": _floats(min_sizes),
+        "aspect_ratios": _floats(aspect_ratios),
+        "variances": variance,
+        "flip": flip,
+        "clip": clip,
+        "step_w": steps[0],
+        "step_h": steps[1],
+        "offset": offset,
+        "min_max_aspect_ratios_order": min_max_aspect_ratios_order,
     }
     if max_sizes and _floats(max_sizes)[0] > 0:
-        attrs['max_sizes'] = _floats(max_sizes)
-    return _priors('prior_box', 'Boxes', {'Input': input, 'Image': image}, attrs, name)
+        attrs["max_sizes"] = _floats(max_sizes)
+    return _priors("prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
-def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_ratios=None, variance=[0.1, 0.1, 0.2, 0.2],
-                      clip=False, steps=[0.0, 0.0], offset=0.5, flatten_to_2d=False, name=None):
+def density_prior_box(
+    input,
+    image,
+    densities=None,
+    fixed_sizes=None,
+    fixed_ratios=None,
+    variance=[0.1, 0.1, 0.2, 0.2],
+    clip=False,
+    steps=[0.0, 0.0],
+    offset=0.5,
+    flatten_to_2d=False,
+    name=None,
+):
     """Computes prior boxes that are spread evenly around the centre of each cell of a feature map.
 
     Args:
@@ -116,25 +139,25 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
         assert boxes.shape == (80, 4)
     """
     if len(densities) != len(fixed_sizes):
-        raise ValueError('densities (%d) and fixed_sizes (%d) must have the same length' %
-                         (len(densities), len(fixed_sizes)))
-    steps = _two(steps, 'steps')
+        raise ValueError(f"densities ({len(densities)}) and fixed_sizes ({len(fixed_sizes)}) must have the same length")
+    steps = _two(steps, "steps")
     attrs = {
-        'variances': variance,
-        'clip': clip,
-        'step_w': steps[0],
-        'step_h': steps[1],
-        'offset': offset,
-        'densities': [int(density) for density in densities],
-        'fixed_sizes': _floats(fixed_sizes),
-        'fixed_ratios': _floats(fixed_ratios),
-        'flatten_to_2d': flatten_to_2d
+        "variances": variance,
+        "clip": clip,
+        "step_w": steps[0],
+        "step_h": steps[1],
+        "offset": offset,
+        "densities": [int(density) for density in densities],
+        "fixed_sizes": _floats(fixed_sizes),
+        "fixed_ratios": _floats(fixed_ratios),
+        "flatten_to_2d": flatten_to_2d,
     }
-    return _priors('density_prior_box', 'Boxes', {'Input': input, 'Image': image}, attrs, name)
+    return _priors("density_prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
-def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None,
-                     offset=0.5, name=None):
+def anchor_generator(
+    input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None, offset=0.5, name=None
+):
     """Computes anchors of the given sizes and aspect ratios around the centre of each cell of a feature map, in pixels.
 
     Args:
@@ -163,19 +186,38 @@ def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
     attrs = {
-        'anchor_sizes': _floats(anchor_sizes),
-        'aspect_ratios': _floats(aspect_ratios),
-        'variances': variance,
-        'stride': _two(stride, 'stride'),
-        'offset': offset
+        "anchor_sizes": _floats(anchor_sizes),
+        "aspect_ratios": _floats(aspect_ratios),
+        "variances": variance,
+        "stride": _two(stride, "stride"),
+        "offset": offset,
     }
-    return _priors('anchor_generator', 'Anchors', {'Input': input}, attrs, name)
+    return _priors("anchor_generator", "Anchors", {"Input": input}, attrs, name)
 
 
-def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_ratio=None, max_ratio=None,
-                   min_sizes=None, max_sizes=None, steps=None, step_w=None, step_h=None, offset=0.5,
-                   variance=[0.1, 0.1, 0.2, 0.2], flip=True, clip=False, kernel_size=1, pad=0, stride=1, name=None,
-                   min_max_aspect_ratios_order=False):
+def multi_box_head(
+    inputs,
+    image,
+    base_size,
+    num_classes,
+    aspect_ratios,
+    min_ratio=None,
+    max_ratio=None,
+    min_sizes=None,
+    max_sizes=None,
+    steps=None,
+    step_w=None,
+    step_h=None,
+    offset=0.5,
+    variance=[0.1, 0.1, 0.2, 0.2],
+    flip=True,
+    clip=False,
+    kernel_size=1,
+    pad=0,
+    stride=1,
+    name=None,
+    min_max_aspect_ratios_order=False,
+):
     """Predicts offsets and class scores for the prior boxes of several feature maps, with convolutions on each map.
 
     Args:
@@ -221,24 +263,36 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
         Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
     """
     if not isinstance(inputs, (list, tuple)):
-        raise ValueError('inputs must be a list of feature maps')
-    require_variables('multi_box_head', image=image)
+        raise ValueError("inputs must be a list of feature maps")
+    require_variables("multi_box_head", image=image)
     if len(inputs) > 2 and min_sizes is None and max_sizes is None:
         min_sizes, max_sizes = _sizes_by_ratio(base_size, min_ratio, max_ratio, len(inputs))
     if steps is not None:
         step_w = step_h = steps
-    lists = {'min_sizes': min_sizes, 'max_sizes': max_sizes}
-    optional = {'aspect_ratios': aspect_ratios, 'step_w': step_w, 'step_h': step_h}
+    lists = {"min_sizes": min_sizes, "max_sizes": max_sizes}
+    optional = {"aspect_ratios": aspect_ratios, "step_w": step_w, "step_h": step_h}
     lists.update((key, value) for key, value in optional.items() if value)
     for key, value in lists.items():
         if not isinstance(value, (list, tuple)) or len(value) != len(inputs):
-            raise ValueError('%s must have as many values as there are inputs (%d), not %r' % (key, len(inputs), value))
+            raise ValueError(f"{key} must have as many values as there are inputs ({len(inputs)}), not {value!r}")
     places, scores, boxes, variances = [], [], [], []
     for i, input in enumerate(inputs):
         step = [step_w[i] if step_w else 0.0, step_h[i] if step_w else 0.0]
         ratios = aspect_ratios[i] if aspect_ratios else []
-        box, var = prior_box(input, image, min_sizes[i], _floats(max_sizes[i]), ratios, variance, flip, clip, step,
-                             offset, None, min_max_aspect_ratios_order)
+        box, var = prior_box(
+            input,
+            image,
+            min_sizes[i],
+            _floats(max_sizes[i]),
+            ratios,
+            variance,
+            flip,
+            clip,
+            step,
+            offset,
+            None,
+            min_max_aspect_ratios_order,
+        )
         boxes.append(box)
         variances.append(var)
         for width, made in ((4, places), (num_classes, scores)):
@@ -249,8 +303,12 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
     else:
         boxes, variances = [flatten(one, axis=3) for one in boxes], [flatten(one, axis=3) for one in variances]
         box, var = concat(boxes), concat(variances)
-        joined = (reshape(concat(places, axis=1), [0, -1, 4]), reshape(concat(scores, axis=1), [0, -1, num_classes]),
-                  box, var)
+        joined = (
+            reshape(concat(places, axis=1), [0, -1, 4]),
+            reshape(concat(scores, axis=1), [0, -1, num_classes]),
+            box,
+            var,
+        )
     joined[2].stop_gradient = joined[3].stop_gradient = True
     return joined
 
@@ -260,5 +318,7 @@ def _sizes_by_ratio(base_size, min_ratio, max_ratio, maps):
     max_ratio for the others."""
     step = int(math.floor((max_ratio - min_ratio) / (maps - 2)))
     ratios = range(min_ratio, max_ratio + 1, step)
-    return ([base_size * .10] + [base_size * ratio / 100. for ratio in ratios],
-            [base_size * .20] + [base_size * (ratio + step) / 100. for ratio in ratios])
+    return (
+        [base_size * 0.10] + [base_size * ratio / 100.0 for ratio in ratios],
+        [base_size * 0.20] + [base_size * (ratio + step) / 100.0 for ratio in ratios],
+    )

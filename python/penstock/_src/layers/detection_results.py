@@ -7,24 +7,40 @@ from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.nn import softmax, transpose
 
 __all__ = [
-    'collect_fpn_proposals', 'detection_output', 'distribute_fpn_proposals', 'generate_proposals', 'locality_aware_nms',
-    'matrix_nms', 'multiclass_nms', 'retinanet_detection_output',
+    "collect_fpn_proposals",
+    "detection_output",
+    "distribute_fpn_proposals",
+    "generate_proposals",
+    "locality_aware_nms",
+    "matrix_nms",
+    "multiclass_nms",
+    "retinanet_detection_output",
 ]
 
 
 def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
     helper = LayerHelper(op_type, name=name).takes(bboxes=bboxes, scores=scores)
     out = helper.create_variable_for_type_inference(bboxes.dtype)
-    outputs = {'Out': out}
+    outputs = {"Out": out}
     if index:
-        outputs['Index'] = helper.create_variable_for_type_inference('int32')
-    helper.append_op(op_type, {'BBoxes': bboxes, 'Scores': scores}, outputs, attrs)
+        outputs["Index"] = helper.create_variable_for_type_inference("int32")
+    helper.append_op(op_type, {"BBoxes": bboxes, "Scores": scores}, outputs, attrs)
     out.stop_gradient = True
-    return (out, outputs['Index']) if index else out
+    return (out, outputs["Index"]) if index else out
 
 
-def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
-                   nms_eta=1., background_label=0, name=None):
+def multiclass_nms(
+    bboxes,
+    scores,
+    score_threshold,
+    nms_top_k,
+    keep_top_k,
+    nms_threshold=0.3,
+    normalized=True,
+    nms_eta=1.0,
+    background_label=0,
+    name=None,
+):
     """Selects the boxes of each image and class with high scores that do not overlap better boxes (non-maximum
     suppression).
 
@@ -56,26 +72,41 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         assert out.shape == (-1, 6)
     """
     return _suppress(
-        'multiclass_nms', bboxes, scores, {
-            'background_label': background_label,
-            'score_threshold': score_threshold,
-            'nms_top_k': nms_top_k,
-            'nms_threshold': nms_threshold,
-            'nms_eta': nms_eta,
-            'keep_top_k': keep_top_k,
-            'normalized': normalized
-        }, name)
+        "multiclass_nms",
+        bboxes,
+        scores,
+        {
+            "background_label": background_label,
+            "score_threshold": score_threshold,
+            "nms_top_k": nms_top_k,
+            "nms_threshold": nms_threshold,
+            "nms_eta": nms_eta,
+            "keep_top_k": keep_top_k,
+            "normalized": normalized,
+        },
+        name,
+    )
 
 
 def _require_kinds(layer, kind, **values):
     for name, value in values.items():
         if not isinstance(value, kind):
-            raise TypeError('%s: %s must be of type %s, not %r' % (layer, name, kind.__name__, value))
+            raise TypeError(f"{layer}: {name} must be of type {kind.__name__}, not {value!r}")
 
 
-@element_types(bboxes='float32 float64', scores='float32 float64')
-def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
-                       nms_eta=1., background_label=-1, name=None):
+@element_types(bboxes="float32 float64", scores="float32 float64")
+def locality_aware_nms(
+    bboxes,
+    scores,
+    score_threshold,
+    nms_top_k,
+    keep_top_k,
+    nms_threshold=0.3,
+    normalized=True,
+    nms_eta=1.0,
+    background_label=-1,
+    name=None,
+):
     """Merges overlapping neighbouring boxes by averaging, then applies multiclass_nms.
 
     Args:
@@ -107,28 +138,47 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
     Reference:
         Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017.
     """
-    require_variables('locality_aware_nms', bboxes=bboxes, scores=scores)
-    _require_kinds('locality_aware_nms', float, score_threshold=score_threshold, nms_threshold=nms_threshold,
-                   nms_eta=nms_eta)
-    _require_kinds('locality_aware_nms', int, nms_top_k=nms_top_k, keep_top_k=keep_top_k,
-                   background_label=background_label)
-    _require_kinds('locality_aware_nms', bool, normalized=normalized)
+    require_variables("locality_aware_nms", bboxes=bboxes, scores=scores)
+    _require_kinds(
+        "locality_aware_nms", float, score_threshold=score_threshold, nms_threshold=nms_threshold, nms_eta=nms_eta
+    )
+    _require_kinds(
+        "locality_aware_nms", int, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_label=background_label
+    )
+    _require_kinds("locality_aware_nms", bool, normalized=normalized)
     if len(scores.shape) != 3 or scores.shape[1] != 1:
-        raise ValueError('locality_aware_nms takes one class: scores must be [N, 1, M], not %s' % (scores.shape,))
+        raise ValueError(f"locality_aware_nms takes one class: scores must be [N, 1, M], not {scores.shape}")
     return _suppress(
-        'locality_aware_nms', bboxes, scores, {
-            'background_label': background_label,
-            'score_threshold': score_threshold,
-            'nms_top_k': nms_top_k,
-            'nms_threshold': nms_threshold,
-            'nms_eta': nms_eta,
-            'keep_top_k': keep_top_k,
-            'normalized': normalized
-        }, name)
+        "locality_aware_nms",
+        bboxes,
+        scores,
+        {
+            "background_label": background_label,
+            "score_threshold": score_threshold,
+            "nms_top_k": nms_top_k,
+            "nms_threshold": nms_threshold,
+            "nms_eta": nms_eta,
+            "keep_top_k": keep_top_k,
+            "normalized": normalized,
+        },
+        name,
+    )
 
 
-def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_top_k, use_gaussian=False,
-               gaussian_sigma=2., background_label=0, normalized=True, return_index=False, name=None):
+def matrix_nms(
+    bboxes,
+    scores,
+    score_threshold,
+    post_threshold,
+    nms_top_k,
+    keep_top_k,
+    use_gaussian=False,
+    gaussian_sigma=2.0,
+    background_label=0,
+    normalized=True,
+    return_index=False,
+    name=None,
+):
     """Lowers the score of each box according to its overlap with better boxes, and selects boxes with high scores
     (matrix NMS).
 
@@ -164,21 +214,38 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
         Wang, Zhang, Kong, Li, Shen: "SOLOv2: dynamic and fast instance segmentation", NeurIPS 2020.
     """
     out, index = _suppress(
-        'matrix_nms', bboxes, scores, {
-            'background_label': background_label,
-            'score_threshold': score_threshold,
-            'post_threshold': post_threshold,
-            'nms_top_k': nms_top_k,
-            'gaussian_sigma': float_attr(gaussian_sigma),
-            'use_gaussian': use_gaussian,
-            'keep_top_k': keep_top_k,
-            'normalized': normalized
-        }, name, index=True)
+        "matrix_nms",
+        bboxes,
+        scores,
+        {
+            "background_label": background_label,
+            "score_threshold": score_threshold,
+            "post_threshold": post_threshold,
+            "nms_top_k": nms_top_k,
+            "gaussian_sigma": float_attr(gaussian_sigma),
+            "use_gaussian": use_gaussian,
+            "keep_top_k": keep_top_k,
+            "normalized": normalized,
+        },
+        name,
+        index=True,
+    )
     return (out, index) if return_index else out
 
 
-def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, nms_threshold=0.3, nms_top_k=400,
-                     keep_top_k=200, score_threshold=0.01, nms_eta=1.0, return_index=False):
+def detection_output(
+    loc,
+    scores,
+    prior_box,
+    prior_box_var,
+    background_label=0,
+    nms_threshold=0.3,
+    nms_top_k=400,
+    keep_top_k=200,
+    score_threshold=0.01,
+    nms_eta=1.0,
+    return_index=False,
+):
     """Computes the boxes that an SSD head detects: decodes the boxes, then applies softmax and non-maximum suppression.
 
     Args:
@@ -207,26 +274,38 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
         prior, var = fluid.data('prior', [20, 4]), fluid.data('var', [20, 4])
         assert fluid.layers.detection_output(loc, scores, prior, var).shape == (-1, 6)
     """
-    LayerHelper('detection_output')
-    boxes = box_coder(prior_box, prior_box_var, loc, code_type='decode_center_size')
+    LayerHelper("detection_output")
+    boxes = box_coder(prior_box, prior_box_var, loc, code_type="decode_center_size")
     scores = transpose(softmax(scores), perm=[0, 2, 1])
     scores.stop_gradient = True
     attrs = {
-        'background_label': 0,
-        'nms_threshold': nms_threshold,
-        'nms_top_k': nms_top_k,
-        'keep_top_k': keep_top_k,
-        'score_threshold': score_threshold,
-        'nms_eta': 1.0
+        "background_label": 0,
+        "nms_threshold": nms_threshold,
+        "nms_top_k": nms_top_k,
+        "keep_top_k": keep_top_k,
+        "score_threshold": score_threshold,
+        "nms_eta": 1.0,
     }
-    found = _suppress('multiclass_nms2' if return_index else 'multiclass_nms', boxes, scores, attrs, index=return_index)
+    found = _suppress("multiclass_nms2" if return_index else "multiclass_nms", boxes, scores, attrs, index=return_index)
     if return_index:
         found[1].stop_gradient = True
     return found
 
 
-def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms_top_n=6000, post_nms_top_n=1000,
-                       nms_thresh=0.5, min_size=0.1, eta=1.0, name=None, return_rois_num=False):
+def generate_proposals(
+    scores,
+    bbox_deltas,
+    im_info,
+    anchors,
+    variances,
+    pre_nms_top_n=6000,
+    post_nms_top_n=1000,
+    nms_thresh=0.5,
+    min_size=0.1,
+    eta=1.0,
+    name=None,
+    return_rois_num=False,
+):
     """Proposes regions of images that may contain objects: decodes anchors and applies non-maximum suppression.
 
     Args:
@@ -262,24 +341,28 @@ def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
     inputs = {
-        'Scores': scores,
-        'BboxDeltas': bbox_deltas,
-        'ImInfo': im_info,
-        'Anchors': anchors,
-        'Variances': variances
+        "Scores": scores,
+        "BboxDeltas": bbox_deltas,
+        "ImInfo": im_info,
+        "Anchors": anchors,
+        "Variances": variances,
     }
-    helper = LayerHelper('generate_proposals', name=name).takes(scores=scores, bbox_deltas=bbox_deltas)
+    helper = LayerHelper("generate_proposals", name=name).takes(scores=scores, bbox_deltas=bbox_deltas)
     rois = helper.create_variable_for_type_inference(bbox_deltas.dtype)
     probabilities = helper.create_variable_for_type_inference(scores.dtype)
-    ends = helper.create_variable_for_type_inference('int32')
+    ends = helper.create_variable_for_type_inference("int32")
     helper.append_op(
-        'generate_proposals', inputs, {'RpnRois': rois, 'RpnRoiProbs': probabilities, 'RpnRoisLod': ends}, {
-            'pre_nms_topN': pre_nms_top_n,
-            'post_nms_topN': post_nms_top_n,
-            'nms_thresh': nms_thresh,
-            'min_size': min_size,
-            'eta': eta
-        })
+        "generate_proposals",
+        inputs,
+        {"RpnRois": rois, "RpnRoiProbs": probabilities, "RpnRoisLod": ends},
+        {
+            "pre_nms_topN": pre_nms_top_n,
+            "post_nms_topN": post_nms_top_n,
+            "nms_thresh": nms_thresh,
+            "min_size": min_size,
+            "eta": eta,
+        },
+    )
     rois.stop_gradient = probabilities.stop_gradient = ends.stop_gradient = True
     return (rois, probabilities, ends) if return_rois_num else (rois, probabilities)
 
@@ -310,18 +393,15 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
     Reference:
         Lin et al.: "Feature pyramid networks for object detection", CVPR 2017.
     """
-    helper = LayerHelper('distribute_fpn_proposals', name=name).takes(fpn_rois=fpn_rois)
+    helper = LayerHelper("distribute_fpn_proposals", name=name).takes(fpn_rois=fpn_rois)
     levels = [helper.create_variable_for_type_inference(fpn_rois.dtype) for _ in range(min_level, max_level + 1)]
-    restore = helper.create_variable_for_type_inference('int32')
-    helper.append_op('distribute_fpn_proposals', {'FpnRois': fpn_rois}, {
-        'MultiFpnRois': levels,
-        'RestoreIndex': restore
-    }, {
-        'min_level': min_level,
-        'max_level': max_level,
-        'refer_level': refer_level,
-        'refer_scale': refer_scale
-    })
+    restore = helper.create_variable_for_type_inference("int32")
+    helper.append_op(
+        "distribute_fpn_proposals",
+        {"FpnRois": fpn_rois},
+        {"MultiFpnRois": levels, "RestoreIndex": restore},
+        {"min_level": min_level, "max_level": max_level, "refer_level": refer_level, "refer_scale": refer_scale},
+    )
     return levels, restore
 
 
@@ -349,19 +429,30 @@ def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_n
         scores = [fluid.data('scores%d' % i, [None, 1], lod_level=1) for i in range(2)]
         assert fluid.layers.collect_fpn_proposals(rois, scores, 2, 3, 100).shape == (-1, 4)
     """
-    helper = LayerHelper('collect_fpn_proposals', name=name, input=multi_rois)
+    helper = LayerHelper("collect_fpn_proposals", name=name, input=multi_rois)
     count = max_level - min_level + 1
     out = helper.create_variable_for_type_inference(helper.input_dtype())
     out.stop_gradient = True
-    helper.append_op('collect_fpn_proposals', {
-        'MultiLevelRois': list(multi_rois[:count]),
-        'MultiLevelScores': list(multi_scores[:count])
-    }, {'FpnRois': out}, {'post_nms_topN': post_nms_top_n})
+    helper.append_op(
+        "collect_fpn_proposals",
+        {"MultiLevelRois": list(multi_rois[:count]), "MultiLevelScores": list(multi_scores[:count])},
+        {"FpnRois": out},
+        {"post_nms_topN": post_nms_top_n},
+    )
     return out
 
 
-def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold=0.05, nms_top_k=1000, keep_top_k=100,
-                               nms_threshold=0.3, nms_eta=1.0):
+def retinanet_detection_output(
+    bboxes,
+    scores,
+    anchors,
+    im_info,
+    score_threshold=0.05,
+    nms_top_k=1000,
+    keep_top_k=100,
+    nms_threshold=0.3,
+    nms_eta=1.0,
+):
     """Computes the boxes that RetinaNet detects on all levels of its feature pyramid.
 
     Args:
@@ -393,16 +484,20 @@ def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold
     Reference:
         Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
     """
-    helper = LayerHelper('retinanet_detection_output', scores=scores, bboxes=bboxes, anchors=anchors)
-    out = helper.create_variable_for_type_inference(helper.input_dtype('scores'))
-    inputs = {slot: helper.multiple_input(slot.lower()) for slot in ('BBoxes', 'Scores', 'Anchors')}
+    helper = LayerHelper("retinanet_detection_output", scores=scores, bboxes=bboxes, anchors=anchors)
+    out = helper.create_variable_for_type_inference(helper.input_dtype("scores"))
+    inputs = {slot: helper.multiple_input(slot.lower()) for slot in ("BBoxes", "Scores", "Anchors")}
     helper.append_op(
-        'retinanet_detection_output', dict(inputs, ImInfo=im_info), {'Out': out}, {
-            'score_threshold': score_threshold,
-            'nms_top_k': nms_top_k,
-            'nms_threshold': nms_threshold,
-            'keep_top_k': keep_top_k,
-            'nms_eta': 1.0
-        })
+        "retinanet_detection_output",
+        dict(inputs, ImInfo=im_info),
+        {"Out": out},
+        {
+            "score_threshold": score_threshold,
+            "nms_top_k": nms_top_k,
+            "nms_threshold": nms_threshold,
+            "keep_top_k": keep_top_k,
+            "nms_eta": 1.0,
+        },
+    )
     out.stop_gradient = True
     return out

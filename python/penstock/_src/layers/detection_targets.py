@@ -7,12 +7,21 @@ from penstock._src.layers.detection_boxes import box_coder, iou_similarity
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
 from penstock._src.layers.nn import flatten, reshape
-from penstock._src.layers.slicing import gather, shape as shape_of, slice as part_of
+from penstock._src.layers.slicing import gather
+from penstock._src.layers.slicing import shape as shape_of
+from penstock._src.layers.slicing import slice as part_of
 from penstock._src.layers.tensor import cast
 
 __all__ = [
-    'bipartite_match', 'generate_mask_labels', 'generate_proposal_labels', 'retinanet_target_assign',
-    'rpn_target_assign', 'sigmoid_focal_loss', 'ssd_loss', 'target_assign', 'yolov3_loss',
+    "bipartite_match",
+    "generate_mask_labels",
+    "generate_proposal_labels",
+    "retinanet_target_assign",
+    "rpn_target_assign",
+    "sigmoid_focal_loss",
+    "ssd_loss",
+    "target_assign",
+    "yolov3_loss",
 ]
 
 
@@ -44,13 +53,15 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         rows, of_match = fluid.layers.bipartite_match(distances, 'per_prediction', 0.4)
         assert rows.shape == of_match.shape == (-1, 7)
     """
-    helper = LayerHelper('bipartite_match', name=name).takes(dist_matrix=dist_matrix)
-    indices = helper.create_variable_for_type_inference('int32')
+    helper = LayerHelper("bipartite_match", name=name).takes(dist_matrix=dist_matrix)
+    indices = helper.create_variable_for_type_inference("int32")
     distances = helper.create_variable_for_type_inference(dist_matrix.dtype)
-    helper.append_op('bipartite_match', {'DistMat': dist_matrix}, {
-        'ColToRowMatchIndices': indices,
-        'ColToRowMatchDist': distances
-    }, _given(match_type=match_type, dist_threshold=dist_threshold))
+    helper.append_op(
+        "bipartite_match",
+        {"DistMat": dist_matrix},
+        {"ColToRowMatchIndices": indices, "ColToRowMatchDist": distances},
+        _given(match_type=match_type, dist_threshold=dist_threshold),
+    )
     return indices, distances
 
 
@@ -79,19 +90,34 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         targets, weights = fluid.layers.target_assign(objects, matched)
         assert (targets.shape, weights.shape) == ((-1, 7, 4), (-1, 7, 1))
     """
-    helper = LayerHelper('target_assign', name=name).takes(input=input, matched_indices=matched_indices)
+    helper = LayerHelper("target_assign", name=name).takes(input=input, matched_indices=matched_indices)
     out = helper.create_variable_for_type_inference(input.dtype)
-    weight = helper.create_variable_for_type_inference('float32')
-    inputs = {'X': input, 'MatchIndices': matched_indices}
+    weight = helper.create_variable_for_type_inference("float32")
+    inputs = {"X": input, "MatchIndices": matched_indices}
     if negative_indices is not None:
-        inputs['NegIndices'] = negative_indices
-    helper.append_op('target_assign', inputs, {'Out': out, 'OutWeight': weight}, _given(mismatch_value=mismatch_value))
+        inputs["NegIndices"] = negative_indices
+    helper.append_op("target_assign", inputs, {"Out": out, "OutWeight": weight}, _given(mismatch_value=mismatch_value))
     return out, weight
 
 
-def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=None, background_label=0,
-             overlap_threshold=0.5, neg_pos_ratio=3.0, neg_overlap=0.5, loc_loss_weight=1.0, conf_loss_weight=1.0,
-             match_type='per_prediction', mining_type='max_negative', normalize=True, sample_size=None):
+def ssd_loss(
+    location,
+    confidence,
+    gt_box,
+    gt_label,
+    prior_box,
+    prior_box_var=None,
+    background_label=0,
+    overlap_threshold=0.5,
+    neg_pos_ratio=3.0,
+    neg_overlap=0.5,
+    loc_loss_weight=1.0,
+    conf_loss_weight=1.0,
+    match_type="per_prediction",
+    mining_type="max_negative",
+    normalize=True,
+    sample_size=None,
+):
     """Computes the loss of an SSD head: the cross entropy of the classes plus the smooth L1 loss of the boxes.
 
     Args:
@@ -129,16 +155,16 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
     Reference:
         Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
     """
-    if mining_type != 'max_negative':
-        raise ValueError('mining_type must be max_negative, not %r' % (mining_type,))
-    helper = LayerHelper('ssd_loss').takes(location=location, confidence=confidence, gt_box=gt_box, gt_label=gt_label)
+    if mining_type != "max_negative":
+        raise ValueError(f"mining_type must be max_negative, not {mining_type!r}")
+    helper = LayerHelper("ssd_loss").takes(location=location, confidence=confidence, gt_box=gt_box, gt_label=gt_label)
     counts = shape_of(confidence)
     matched, overlaps = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
     gt_label = reshape(gt_label, shape=(len(gt_label.shape) - 1) * [0] + [-1, 1])
     gt_label.stop_gradient = True
     label, _ = target_assign(gt_label, matched, mismatch_value=background_label)
     confidence = flatten(confidence, axis=2)
-    label = flatten(cast(label, 'int64'), axis=2)
+    label = flatten(cast(label, "int64"), axis=2)
     label.stop_gradient = True
     entropies = softmax_with_cross_entropy(confidence, label)
     by_image = part_of(counts, axes=[0], starts=[0], ends=[2])
@@ -146,10 +172,10 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
     entropies = reshape(entropies, shape=[-1, 0], actual_shape=by_image)
     entropies.stop_gradient = True
     negatives, matched = _mine(helper, entropies, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size)
-    distances = box_coder(prior_box, prior_box_var, gt_box, code_type='encode_center_size')
+    distances = box_coder(prior_box, prior_box_var, gt_box, code_type="encode_center_size")
     box, box_weight = target_assign(distances, matched, mismatch_value=background_label)
     label, label_weight = target_assign(gt_label, matched, negatives, mismatch_value=background_label)
-    label = cast(flatten(label, axis=2), 'int64')
+    label = cast(flatten(label, axis=2), "int64")
     entropies = softmax_with_cross_entropy(confidence, label)
     label_weight = flatten(label_weight, axis=2)
     entropies = entropies * label_weight
@@ -166,17 +192,34 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
 
 def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size):
     """Returns (the boxes without an object that have the highest loss, the matches)."""
-    negatives = helper.create_variable_for_type_inference('int32')
+    negatives = helper.create_variable_for_type_inference("int32")
     updated = helper.create_variable_for_type_inference(matched.dtype)
-    attrs = _given(neg_pos_ratio=neg_pos_ratio, neg_dist_threshold=neg_overlap, mining_type='max_negative',
-                   sample_size=sample_size)
-    helper.append_op('mine_hard_examples', {'ClsLoss': losses, 'MatchIndices': matched, 'MatchDist': overlaps},
-                     {'NegIndices': negatives, 'UpdatedMatchIndices': updated}, attrs)
+    attrs = _given(
+        neg_pos_ratio=neg_pos_ratio, neg_dist_threshold=neg_overlap, mining_type="max_negative", sample_size=sample_size
+    )
+    helper.append_op(
+        "mine_hard_examples",
+        {"ClsLoss": losses, "MatchIndices": matched, "MatchDist": overlaps},
+        {"NegIndices": negatives, "UpdatedMatchIndices": updated},
+        attrs,
+    )
     return negatives, updated
 
 
-def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
-                use_label_smooth=True, name=None, scale_x_y=1.):
+def yolov3_loss(
+    x,
+    gt_box,
+    gt_label,
+    anchors,
+    anchor_mask,
+    class_num,
+    ignore_thresh,
+    downsample_ratio,
+    gt_score=None,
+    use_label_smooth=True,
+    name=None,
+    scale_x_y=1.0,
+):
     """Computes the loss of a YOLOv3 head against the true boxes.
 
     Args:
@@ -209,26 +252,41 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    require_variables('yolov3_loss', x=x, gt_box=gt_box, gt_label=gt_label)
-    kinds = {'anchors': (list, tuple), 'anchor_mask': (list, tuple), 'class_num': int, 'ignore_thresh': float,
-             'use_label_smooth': bool}
-    given = {'anchors': anchors, 'anchor_mask': anchor_mask, 'class_num': class_num, 'ignore_thresh': ignore_thresh,
-             'use_label_smooth': use_label_smooth}
+    require_variables("yolov3_loss", x=x, gt_box=gt_box, gt_label=gt_label)
+    kinds = {
+        "anchors": (list, tuple),
+        "anchor_mask": (list, tuple),
+        "class_num": int,
+        "ignore_thresh": float,
+        "use_label_smooth": bool,
+    }
+    given = {
+        "anchors": anchors,
+        "anchor_mask": anchor_mask,
+        "class_num": class_num,
+        "ignore_thresh": ignore_thresh,
+        "use_label_smooth": use_label_smooth,
+    }
     for key, value in given.items():
         if not isinstance(value, kinds[key]):
-            raise TypeError('yolov3_loss: %s has the wrong type: %s' % (key, describe(value)))
+            raise TypeError(f"yolov3_loss: {key} has the wrong type: {describe(value)}")
     if gt_score is not None and not isinstance(gt_score, Variable):
-        raise TypeError('yolov3_loss: gt_score must be a Variable, not %s' % describe(gt_score))
-    helper = LayerHelper('yolov3_loss', name=name)
+        raise TypeError(f"yolov3_loss: gt_score must be a Variable, not {describe(gt_score)}")
+    helper = LayerHelper("yolov3_loss", name=name)
     loss = helper.create_variable_for_type_inference(x.dtype)
-    objectness = helper.create_variable_for_type_inference('int32')
-    match = helper.create_variable_for_type_inference('int32')
-    inputs = {'X': x, 'GTBox': gt_box, 'GTLabel': gt_label}
+    objectness = helper.create_variable_for_type_inference("int32")
+    match = helper.create_variable_for_type_inference("int32")
+    inputs = {"X": x, "GTBox": gt_box, "GTLabel": gt_label}
     if gt_score is not None:
-        inputs['GTScore'] = gt_score
-    attrs = dict(given, anchors=list(anchors), anchor_mask=list(anchor_mask), downsample_ratio=downsample_ratio,
-                 scale_x_y=scale_x_y)
-    helper.append_op('yolov3_loss', inputs, {'Loss': loss, 'ObjectnessMask': objectness, 'GTMatchMask': match}, attrs)
+        inputs["GTScore"] = gt_score
+    attrs = dict(
+        given,
+        anchors=list(anchors),
+        anchor_mask=list(anchor_mask),
+        downsample_ratio=downsample_ratio,
+        scale_x_y=scale_x_y,
+    )
+    helper.append_op("yolov3_loss", inputs, {"Loss": loss, "ObjectnessMask": objectness, "GTMatchMask": match}, attrs)
     return loss
 
 
@@ -256,12 +314,11 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
     Reference:
         Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
     """
-    helper = LayerHelper('sigmoid_focal_loss').takes(x=x, label=label, fg_num=fg_num)
+    helper = LayerHelper("sigmoid_focal_loss").takes(x=x, label=label, fg_num=fg_num)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('sigmoid_focal_loss', {'X': x, 'Label': label, 'FgNum': fg_num}, {'Out': out}, {
-        'gamma': gamma,
-        'alpha': alpha
-    })
+    helper.append_op(
+        "sigmoid_focal_loss", {"X": x, "Label": label, "FgNum": fg_num}, {"Out": out}, {"gamma": gamma, "alpha": alpha}
+    )
     return out
 
 
@@ -276,9 +333,21 @@ def _assign_anchors(op_type, inputs, attrs, outputs):
     return made
 
 
-def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, is_crowd, im_info,
-                      rpn_batch_size_per_im=256, rpn_straddle_thresh=0.0, rpn_fg_fraction=0.5, rpn_positive_overlap=0.7,
-                      rpn_negative_overlap=0.3, use_random=True):
+def rpn_target_assign(
+    bbox_pred,
+    cls_logits,
+    anchor_box,
+    anchor_var,
+    gt_boxes,
+    is_crowd,
+    im_info,
+    rpn_batch_size_per_im=256,
+    rpn_straddle_thresh=0.0,
+    rpn_fg_fraction=0.5,
+    rpn_positive_overlap=0.7,
+    rpn_negative_overlap=0.3,
+    use_random=True,
+):
     """Selects the anchors on which a region proposal network is trained, its predictions for them, and their targets.
 
     Args:
@@ -318,30 +387,57 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
     made = _assign_anchors(
-        'rpn_target_assign', {'Anchor': anchor_box, 'GtBoxes': gt_boxes, 'IsCrowd': is_crowd, 'ImInfo': im_info}, {
-            'rpn_batch_size_per_im': rpn_batch_size_per_im,
-            'rpn_straddle_thresh': rpn_straddle_thresh,
-            'rpn_positive_overlap': rpn_positive_overlap,
-            'rpn_negative_overlap': rpn_negative_overlap,
-            'rpn_fg_fraction': rpn_fg_fraction,
-            'use_random': use_random
-        }, {
-            'LocationIndex': 'int32',
-            'ScoreIndex': 'int32',
-            'TargetLabel': 'int32',
-            'TargetBBox': anchor_box.dtype,
-            'BBoxInsideWeight': anchor_box.dtype
-        })
+        "rpn_target_assign",
+        {"Anchor": anchor_box, "GtBoxes": gt_boxes, "IsCrowd": is_crowd, "ImInfo": im_info},
+        {
+            "rpn_batch_size_per_im": rpn_batch_size_per_im,
+            "rpn_straddle_thresh": rpn_straddle_thresh,
+            "rpn_positive_overlap": rpn_positive_overlap,
+            "rpn_negative_overlap": rpn_negative_overlap,
+            "rpn_fg_fraction": rpn_fg_fraction,
+            "use_random": use_random,
+        },
+        {
+            "LocationIndex": "int32",
+            "ScoreIndex": "int32",
+            "TargetLabel": "int32",
+            "TargetBBox": anchor_box.dtype,
+            "BBoxInsideWeight": anchor_box.dtype,
+        },
+    )
     logits, found = reshape(cls_logits, shape=[-1, 1]), reshape(bbox_pred, shape=[-1, 4])
-    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
-            made['TargetBBox'], made['BBoxInsideWeight'])
+    return (
+        gather(logits, made["ScoreIndex"]),
+        gather(found, made["LocationIndex"]),
+        made["TargetLabel"],
+        made["TargetBBox"],
+        made["BBoxInsideWeight"],
+    )
 
 
-@element_types(bbox_pred='float32 float64', cls_logits='float32 float64', anchor_box='float32 float64',
-               anchor_var='float32 float64', gt_boxes='float32 float64', gt_labels='int32', is_crowd='int32',
-               im_info='float32 float64')
-def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, gt_labels, is_crowd, im_info,
-                            num_classes=1, positive_overlap=0.5, negative_overlap=0.4):
+@element_types(
+    bbox_pred="float32 float64",
+    cls_logits="float32 float64",
+    anchor_box="float32 float64",
+    anchor_var="float32 float64",
+    gt_boxes="float32 float64",
+    gt_labels="int32",
+    is_crowd="int32",
+    im_info="float32 float64",
+)
+def retinanet_target_assign(
+    bbox_pred,
+    cls_logits,
+    anchor_box,
+    anchor_var,
+    gt_boxes,
+    gt_labels,
+    is_crowd,
+    im_info,
+    num_classes=1,
+    positive_overlap=0.5,
+    negative_overlap=0.4,
+):
     """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
 
     Args:
@@ -379,31 +475,46 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
         Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
     """
     made = _assign_anchors(
-        'retinanet_target_assign', {
-            'Anchor': anchor_box,
-            'GtBoxes': gt_boxes,
-            'GtLabels': gt_labels,
-            'IsCrowd': is_crowd,
-            'ImInfo': im_info
-        }, {
-            'positive_overlap': positive_overlap,
-            'negative_overlap': negative_overlap
-        }, {
-            'LocationIndex': 'int32',
-            'ScoreIndex': 'int32',
-            'TargetLabel': 'int32',
-            'TargetBBox': anchor_box.dtype,
-            'BBoxInsideWeight': anchor_box.dtype,
-            'ForegroundNumber': 'int32'
-        })
+        "retinanet_target_assign",
+        {"Anchor": anchor_box, "GtBoxes": gt_boxes, "GtLabels": gt_labels, "IsCrowd": is_crowd, "ImInfo": im_info},
+        {"positive_overlap": positive_overlap, "negative_overlap": negative_overlap},
+        {
+            "LocationIndex": "int32",
+            "ScoreIndex": "int32",
+            "TargetLabel": "int32",
+            "TargetBBox": anchor_box.dtype,
+            "BBoxInsideWeight": anchor_box.dtype,
+            "ForegroundNumber": "int32",
+        },
+    )
     logits, found = reshape(cls_logits, shape=[-1, num_classes]), reshape(bbox_pred, shape=[-1, 4])
-    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
-            made['TargetBBox'], made['BBoxInsideWeight'], made['ForegroundNumber'])
+    return (
+        gather(logits, made["ScoreIndex"]),
+        gather(found, made["LocationIndex"]),
+        made["TargetLabel"],
+        made["TargetBBox"],
+        made["BBoxInsideWeight"],
+        made["ForegroundNumber"],
+    )
 
 
-def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, batch_size_per_im=256, fg_fraction=0.25,
-                             fg_thresh=0.25, bg_thresh_hi=0.5, bg_thresh_lo=0.0, bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
-                             class_nums=None, use_random=True, is_cls_agnostic=False, is_cascade_rcnn=False):
+def generate_proposal_labels(
+    rpn_rois,
+    gt_classes,
+    is_crowd,
+    gt_boxes,
+    im_info,
+    batch_size_per_im=256,
+    fg_fraction=0.25,
+    fg_thresh=0.25,
+    bg_thresh_hi=0.5,
+    bg_thresh_lo=0.0,
+    bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
+    class_nums=None,
+    use_random=True,
+    is_cls_agnostic=False,
+    is_cascade_rcnn=False,
+):
     """Selects the regions on which the second stage of a detector is trained, and their targets.
 
     Args:
@@ -442,25 +553,30 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
     Reference:
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
-    require_variables('generate_proposal_labels', rpn_rois=rpn_rois, gt_classes=gt_classes, gt_boxes=gt_boxes)
+    require_variables("generate_proposal_labels", rpn_rois=rpn_rois, gt_classes=gt_classes, gt_boxes=gt_boxes)
     made = _assign_anchors(
-        'generate_proposal_labels', {
-            'RpnRois': rpn_rois,
-            'GtClasses': gt_classes,
-            'IsCrowd': is_crowd,
-            'GtBoxes': gt_boxes,
-            'ImInfo': im_info
+        "generate_proposal_labels",
+        {"RpnRois": rpn_rois, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtBoxes": gt_boxes, "ImInfo": im_info},
+        _given(
+            batch_size_per_im=batch_size_per_im,
+            fg_fraction=fg_fraction,
+            fg_thresh=fg_thresh,
+            bg_thresh_hi=bg_thresh_hi,
+            bg_thresh_lo=bg_thresh_lo,
+            bbox_reg_weights=bbox_reg_weights,
+            class_nums=class_nums,
+            use_random=use_random,
+            is_cls_agnostic=is_cls_agnostic,
+            is_cascade_rcnn=is_cascade_rcnn,
+        ),
+        {
+            "Rois": rpn_rois.dtype,
+            "LabelsInt32": gt_classes.dtype,
+            "BboxTargets": rpn_rois.dtype,
+            "BboxInsideWeights": rpn_rois.dtype,
+            "BboxOutsideWeights": rpn_rois.dtype,
         },
-        _given(batch_size_per_im=batch_size_per_im, fg_fraction=fg_fraction, fg_thresh=fg_thresh,
-               bg_thresh_hi=bg_thresh_hi, bg_thresh_lo=bg_thresh_lo, bbox_reg_weights=bbox_reg_weights,
-               class_nums=class_nums, use_random=use_random, is_cls_agnostic=is_cls_agnostic,
-               is_cascade_rcnn=is_cascade_rcnn), {
-                   'Rois': rpn_rois.dtype,
-                   'LabelsInt32': gt_classes.dtype,
-                   'BboxTargets': rpn_rois.dtype,
-                   'BboxInsideWeights': rpn_rois.dtype,
-                   'BboxOutsideWeights': rpn_rois.dtype
-               })
+    )
     return tuple(made.values())
 
 
@@ -499,19 +615,16 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
         He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
     """
     made = _assign_anchors(
-        'generate_mask_labels', {
-            'ImInfo': im_info,
-            'GtClasses': gt_classes,
-            'IsCrowd': is_crowd,
-            'GtSegms': gt_segms,
-            'Rois': rois,
-            'LabelsInt32': labels_int32
-        }, {
-            'num_classes': num_classes,
-            'resolution': resolution
-        }, {
-            'MaskRois': rois.dtype,
-            'RoiHasMaskInt32': gt_classes.dtype,
-            'MaskInt32': gt_classes.dtype
-        })
+        "generate_mask_labels",
+        {
+            "ImInfo": im_info,
+            "GtClasses": gt_classes,
+            "IsCrowd": is_crowd,
+            "GtSegms": gt_segms,
+            "Rois": rois,
+            "LabelsInt32": labels_int32,
+        },
+        {"num_classes": num_classes, "resolution": resolution},
+        {"MaskRois": rois.dtype, "RoiHasMaskInt32": gt_classes.dtype, "MaskInt32": gt_classes.dtype},
+    )
     return tuple(made.values())

@@ -17,5 +17,6 @@ def get_places(device_count=None, device_type=None):
         except NotImplementedError as error:
             print(error)
     """
-    raise NotImplementedError('get_places: Fluid 1.8 has no op get_places; '
-                              'CompiledProgram.with_data_parallel takes places')
+    raise NotImplementedError(
+        "get_places: Fluid 1.8 has no op get_places; CompiledProgram.with_data_parallel takes places"
+    )

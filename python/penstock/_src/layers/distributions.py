@@ -17,11 +17,19 @@ from penstock._src.layers.linalg import diag
 from penstock._src.layers.nn import matmul, reshape
 from penstock._src.layers.random import uniform_random_batch_size_like
 from penstock._src.layers.slicing import shape as shape_layer
-from penstock._src.layers.tensor import (assign, cast, create_tensor, fill_constant_batch_size_like, gaussian_random,
-                                         ones, uniform_random, zeros)
+from penstock._src.layers.tensor import (
+    assign,
+    cast,
+    create_tensor,
+    fill_constant_batch_size_like,
+    gaussian_random,
+    ones,
+    uniform_random,
+    zeros,
+)
 from penstock._src.layers.unary import exp, log
 
-__all__ = ['Categorical', 'MultivariateNormalDiag', 'Normal', 'Uniform']
+__all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
 
 class Distribution:
@@ -33,7 +41,7 @@ class Distribution:
         Raises:
             NotImplementedError: the distribution does not support this method.
         """
-        raise NotImplementedError('%s has no sample' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no sample")
 
     def entropy(self):
         """Computes the entropy.
@@ -41,7 +49,7 @@ class Distribution:
         Raises:
             NotImplementedError: the distribution does not support this method.
         """
-        raise NotImplementedError('%s has no entropy' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no entropy")
 
     def kl_divergence(self, other):
         """Computes the Kullback-Leibler divergence to another distribution.
@@ -52,7 +60,7 @@ class Distribution:
         Raises:
             NotImplementedError: the distribution does not support this method.
         """
-        raise NotImplementedError('%s has no kl_divergence' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no kl_divergence")
 
     def log_prob(self, value):
         """Computes the logarithm of the density at a value.
@@ -63,35 +71,36 @@ class Distribution:
         Raises:
             NotImplementedError: the distribution does not support this method.
         """
-        raise NotImplementedError('%s has no log_prob' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
     def _take(self, kinds, **arguments):
         """Returns the arguments as Variables. Either all are Variables, or all are of one of `kinds`."""
         for name, value in arguments.items():
             if not isinstance(value, kinds + (Variable,)):
-                raise TypeError('%s: %s must be a Variable or one of %s, not %s' % (
-                    type(self).__name__, name, ', '.join(kind.__name__ for kind in kinds), type(value).__name__))
+                raise TypeError(
+                    f"{type(self).__name__}: {name} must be a Variable or one of "
+                    f"{', '.join(kind.__name__ for kind in kinds)}, not {type(value).__name__}"
+                )
         given = [isinstance(value, Variable) for value in arguments.values()]
         if any(given) and not all(given):
-            raise ValueError('%s: if one of %s is a Variable, all must be' %
-                             (type(self).__name__, ', '.join(arguments)))
+            raise ValueError(f"{type(self).__name__}: if one of {', '.join(arguments)} is a Variable, all must be")
         self._has_variables = all(given)
         self._has_floats = all(isinstance(value, float) for value in arguments.values())
         return tuple(arguments.values()) if all(given) else _constants(arguments.values())
 
     def _require_same(self, other):
         if not isinstance(other, type(self)):
-            raise TypeError('kl_divergence: other must be a %s, not %s' % (type(self).__name__, type(other).__name__))
+            raise TypeError(f"kl_divergence: other must be a {type(self).__name__}, not {type(other).__name__}")
 
 
 def _constants(values):
     """Returns the values as float32 Variables, broadcast to a common shape."""
     arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
-    if any(array.dtype != 'float32' for array in arrays):
-        warnings.warn('arguments of distributions are converted to float32', stacklevel=stack_level())
+    if any(array.dtype != "float32" for array in arrays):
+        warnings.warn("arguments of distributions are converted to float32", stacklevel=stack_level())
     made = []
-    for array in numpy.broadcast_arrays(*[to_array(array, 'float32', 'argument', 'distributions') for array in arrays]):
-        variable = create_tensor(dtype='float32')
+    for array in numpy.broadcast_arrays(*[to_array(array, "float32", "argument", "distributions") for array in arrays]):
+        variable = create_tensor(dtype="float32")
         assign(numpy.array(array), variable)
         made.append(variable)
     return tuple(made)
@@ -99,9 +108,9 @@ def _constants(values):
 
 def _require_sample_arguments(shape, seed):
     if not isinstance(shape, list):
-        raise TypeError('sample: shape must be a list, not %r' % (shape,))
+        raise TypeError(f"sample: shape must be a list, not {shape!r}")
     if not isinstance(seed, int):
-        raise TypeError('sample: seed must be an int, not %r' % (seed,))
+        raise TypeError(f"sample: seed must be an int, not {seed!r}")
 
 
 class Uniform(Distribution):
@@ -297,7 +306,7 @@ class Categorical(Distribution):
     """
 
     def __init__(self, logits):
-        self.logits, = self._take((numpy.ndarray, list), logits=logits)
+        (self.logits,) = self._take((numpy.ndarray, list), logits=logits)
 
     def _shifted(self):
         """Returns the logits minus the largest of each row, whose exponentials do not overflow."""
@@ -369,11 +378,13 @@ class MultivariateNormalDiag(Distribution):
         kinds = (numpy.ndarray, list, Variable)
         for name, value in arguments.items():
             if not isinstance(value, kinds):
-                raise TypeError('MultivariateNormalDiag: %s must be a Variable, a list or an ndarray, not %s' %
-                                (name, type(value).__name__))
+                raise TypeError(
+                    f"MultivariateNormalDiag: {name} must be a Variable, a list or an ndarray, not "
+                    f"{type(value).__name__}"
+                )
         given = [isinstance(value, Variable) for value in arguments.values()]
         if any(given) and not all(given):
-            raise ValueError('MultivariateNormalDiag: if one of loc, scale is a Variable, all must be')
+            raise ValueError("MultivariateNormalDiag: if one of loc, scale is a Variable, all must be")
         self._has_variables = all(given)
         return tuple(arguments.values())
 

@@ -9,7 +9,7 @@ from penstock._src.layers import tensor, tensor_array
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.loops import While
 
-__all__ = ['DynamicRNN']
+__all__ = ["DynamicRNN"]
 
 
 class DynamicRNN:
@@ -31,16 +31,17 @@ class DynamicRNN:
             rnn.output(state)
         states = rnn()
     """
+
     BEFORE_RNN, IN_RNN, AFTER_RNN = range(3)
 
     def __init__(self, name=None):
-        self.helper = LayerHelper('dynamic_rnn', name=name)
+        self.helper = LayerHelper("dynamic_rnn", name=name)
         self.status = DynamicRNN.BEFORE_RNN
         self.lod_rank_table = None
         self.max_seq_len = None
         self.step_idx = None
         self.zero_idx = None
-        self.cond = self.helper.create_variable_for_type_inference('bool')
+        self.cond = self.helper.create_variable_for_type_inference("bool")
         self.while_op = While(self.cond)
         self.input_array = []
         self.mem_dict = {}
@@ -62,24 +63,25 @@ class DynamicRNN:
             ValueError: called outside the block.
             TypeError: `x` is not a Variable.
         """
-        self._require_inside('step_input')
-        _require_variable('step_input', x)
+        self._require_inside("step_input")
+        _require_variable("step_input", x)
         around = self._around()
         if self.lod_rank_table is None:
-            self.lod_rank_table = around.create_var(name=unique_name.generate('lod_rank_table'),
-                                                    type=VarType.LOD_RANK_TABLE, stop_gradient=True)
-            around.append_op('lod_rank_table', {'X': x}, {'Out': self.lod_rank_table}, {'level': level})
-            self.max_seq_len = around.create_var(name=unique_name.generate('dynamic_rnn_max_seq_len'), dtype='int64')
-            around.append_op('max_sequence_len', {'RankTable': self.lod_rank_table}, {'Out': self.max_seq_len})
+            self.lod_rank_table = around.create_var(
+                name=unique_name.generate("lod_rank_table"), type=VarType.LOD_RANK_TABLE, stop_gradient=True
+            )
+            around.append_op("lod_rank_table", {"X": x}, {"Out": self.lod_rank_table}, {"level": level})
+            self.max_seq_len = around.create_var(name=unique_name.generate("dynamic_rnn_max_seq_len"), dtype="int64")
+            around.append_op("max_sequence_len", {"RankTable": self.lod_rank_table}, {"Out": self.max_seq_len})
             self.cond.stop_gradient = True
-            around.append_op('less_than', {
-                'X': self.step_idx,
-                'Y': self.max_seq_len
-            }, {'Out': self.cond}, {'force_cpu': True})
-        array = around.create_var(name=unique_name.generate('dynamic_rnn_input_array'),
-                                  type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype)
+            around.append_op(
+                "less_than", {"X": self.step_idx, "Y": self.max_seq_len}, {"Out": self.cond}, {"force_cpu": True}
+            )
+        array = around.create_var(
+            name=unique_name.generate("dynamic_rnn_input_array"), type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype
+        )
         self.input_array.append((array, x.dtype))
-        around.append_op('lod_tensor_to_array', {'X': x, 'RankTable': self.lod_rank_table}, {'Out': array})
+        around.append_op("lod_tensor_to_array", {"X": x, "RankTable": self.lod_rank_table}, {"Out": array})
         return tensor_array.array_read(array, self.step_idx)
 
     def static_input(self, x):
@@ -96,39 +98,36 @@ class DynamicRNN:
             RuntimeError: there is no `step_input` before it.
             TypeError: `x` is not a Variable.
         """
-        self._require_inside('static_input')
-        _require_variable('static_input', x)
-        self._require_input('static_input')
-        reordered = self._around().create_var(name=unique_name.generate('dynamic_rnn_static_input_reordered'),
-                                              type=VarType.LOD_TENSOR, dtype=x.dtype)
+        self._require_inside("static_input")
+        _require_variable("static_input", x)
+        self._require_input("static_input")
+        reordered = self._around().create_var(
+            name=unique_name.generate("dynamic_rnn_static_input_reordered"), type=VarType.LOD_TENSOR, dtype=x.dtype
+        )
         self._reorder(x, reordered)
         return tensor_array.shrink_memory(reordered, self.step_idx, self.lod_rank_table)
 
     def _reorder(self, x, out):
-        self._around().append_op('reorder_lod_tensor_by_rank', {
-            'X': x,
-            'RankTable': self.lod_rank_table
-        }, {'Out': out})
+        self._around().append_op("reorder_lod_tensor_by_rank", {"X": x, "RankTable": self.lod_rank_table}, {"Out": out})
 
     @contextlib.contextmanager
     def _steps(self):
         if self.status != DynamicRNN.BEFORE_RNN:
-            raise ValueError('a DynamicRNN has only one block()')
-        self.step_idx = tensor.fill_constant([1], 'int64', 0, force_cpu=True)
+            raise ValueError("a DynamicRNN has only one block()")
+        self.step_idx = tensor.fill_constant([1], "int64", 0, force_cpu=True)
         self.step_idx.stop_gradient = False
         self.status = DynamicRNN.IN_RNN
         with self.while_op.block():
             yield
-            self._require_input('block')
+            self._require_input("block")
             helper = self.helper
-            helper.append_op('increment', {'X': self.step_idx}, {'Out': self.step_idx}, {'step': 1.0})
+            helper.append_op("increment", {"X": self.step_idx}, {"Out": self.step_idx}, {"step": 1.0})
             for new, array in self.mem_link:
                 tensor_array.array_write(new, self.step_idx, array)
             # With a separate helper, because in Fluid this is a layer, which generates a name.
-            LayerHelper('less_than').append_op('less_than', {
-                'X': self.step_idx,
-                'Y': self.max_seq_len
-            }, {'Out': self.cond}, {'force_cpu': True})
+            LayerHelper("less_than").append_op(
+                "less_than", {"X": self.step_idx, "Y": self.max_seq_len}, {"Out": self.cond}, {"force_cpu": True}
+            )
         self.status = DynamicRNN.AFTER_RNN
         for array in self.output_array:
             self.outputs.append(tensor_array.array_to_lod_tensor(array, self.lod_rank_table))
@@ -146,10 +145,10 @@ class DynamicRNN:
 
     def __call__(self, *args, **kwargs):
         if self.status != DynamicRNN.AFTER_RNN:
-            raise ValueError('a DynamicRNN returns its outputs after its block has ended')
+            raise ValueError("a DynamicRNN returns its outputs after its block has ended")
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
-    def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
+    def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype="float32"):
         """Declares a state that each step passes to the next; it has a row for each sequence.
 
         Args:
@@ -166,39 +165,42 @@ class DynamicRNN:
         Raises:
             ValueError: called outside the block, before `step_input`, or with neither `init` nor `shape`.
         """
-        self._require_inside('memory')
+        self._require_inside("memory")
         self._make_zero()
         if init is not None:
-            _require_variable('memory', init)
-            self._require_input('memory')
+            _require_variable("memory", init)
+            self._require_input("memory")
             return self._memory_from(self._reordered_init(init) if need_reorder else init)
         if not self.input_array:
-            raise ValueError('memory: call step_input first: a memory has one row for each of its sequences')
+            raise ValueError("memory: call step_input first: a memory has one row for each of its sequences")
         if shape is None:
-            raise ValueError('a memory needs init or shape')
+            raise ValueError("a memory needs init or shape")
         around = self._around()
-        init = around.create_var(name=unique_name.generate('mem_init'), dtype=to_dtype(dtype))
+        init = around.create_var(name=unique_name.generate("mem_init"), dtype=to_dtype(dtype))
         array, row_type = self.input_array[0]
-        first = around.create_var(name=unique_name.generate('in0'), dtype=row_type)
-        around.append_op('read_from_array', {'X': array, 'I': self.zero_idx}, {'Out': first})
-        around.append_op('fill_constant_batch_size_like', {'Input': first}, {'Out': init}, {
-            'shape': [-1] + list(shape),
-            'value': float(value),
-            'dtype': int(init.dtype)
-        })
+        first = around.create_var(name=unique_name.generate("in0"), dtype=row_type)
+        around.append_op("read_from_array", {"X": array, "I": self.zero_idx}, {"Out": first})
+        around.append_op(
+            "fill_constant_batch_size_like",
+            {"Input": first},
+            {"Out": init},
+            {"shape": [-1] + list(shape), "value": float(value), "dtype": int(init.dtype)},
+        )
         return self._memory_from(init)
 
     def _reordered_init(self, init):
-        reordered = self._around().create_var(name=unique_name.generate('dynamic_rnn_mem_init_reordered'),
-                                              type=VarType.LOD_TENSOR, dtype=init.dtype)
+        reordered = self._around().create_var(
+            name=unique_name.generate("dynamic_rnn_mem_init_reordered"), type=VarType.LOD_TENSOR, dtype=init.dtype
+        )
         self._reorder(init, reordered)
         return reordered
 
     def _memory_from(self, init):
         around = self._around()
-        array = around.create_var(name=unique_name.generate('dynamic_rnn_mem_array'),
-                                  type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype)
-        around.append_op('write_to_array', {'X': init, 'I': self.zero_idx}, {'Out': array})
+        array = around.create_var(
+            name=unique_name.generate("dynamic_rnn_mem_array"), type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype
+        )
+        around.append_op("write_to_array", {"X": init, "I": self.zero_idx}, {"Out": array})
         before = tensor_array.array_read(array, self.step_idx)
         before = tensor_array.shrink_memory(before, self.step_idx, self.lod_rank_table)
         self.mem_dict[before.name] = array
@@ -208,13 +210,13 @@ class DynamicRNN:
         if self.zero_idx is not None:
             return
         around = self._around()
-        self.zero_idx = around.create_var(name=unique_name.generate('zero_idx'), dtype='int64')
-        around.append_op('fill_constant', {}, {'Out': self.zero_idx}, {
-            'shape': [1],
-            'dtype': int(VarType.INT64),
-            'value': 0.0,
-            'force_cpu': True
-        })
+        self.zero_idx = around.create_var(name=unique_name.generate("zero_idx"), dtype="int64")
+        around.append_op(
+            "fill_constant",
+            {},
+            {"Out": self.zero_idx},
+            {"shape": [1], "dtype": int(VarType.INT64), "value": 0.0, "force_cpu": True},
+        )
 
     def update_memory(self, ex_mem, new_mem):
         """Sets the value of a state in the next step.
@@ -227,12 +229,12 @@ class DynamicRNN:
             ValueError: called outside the block, or `ex_mem` is not a memory of this network.
             TypeError: an argument is not a Variable.
         """
-        self._require_inside('update_memory')
-        _require_variable('update_memory', ex_mem)
-        _require_variable('update_memory', new_mem)
+        self._require_inside("update_memory")
+        _require_variable("update_memory", ex_mem)
+        _require_variable("update_memory", new_mem)
         array = self.mem_dict.get(ex_mem.name)
         if array is None:
-            raise ValueError('update_memory: %s is not a memory of this DynamicRNN' % ex_mem.name)
+            raise ValueError(f"update_memory: {ex_mem.name} is not a memory of this DynamicRNN")
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
@@ -245,13 +247,15 @@ class DynamicRNN:
             ValueError: called outside the block.
             TypeError: an output is not a Variable.
         """
-        self._require_inside('output')
+        self._require_inside("output")
         around = self._around()
         for each in outputs:
-            _require_variable('output', each)
+            _require_variable("output", each)
             array = around.create_var(
-                name=unique_name.generate('_'.join([self.helper.name, 'output_array', each.name])),
-                type=VarType.LOD_TENSOR_ARRAY, dtype=each.dtype)
+                name=unique_name.generate("_".join([self.helper.name, "output_array", each.name])),
+                type=VarType.LOD_TENSOR_ARRAY,
+                dtype=each.dtype,
+            )
             tensor_array.array_write(each, self.step_idx, array)
             self.output_array.append(array)
 
@@ -261,13 +265,13 @@ class DynamicRNN:
 
     def _require_inside(self, method):
         if self.status != DynamicRNN.IN_RNN:
-            raise ValueError('%s must be called inside the block of a DynamicRNN' % method)
+            raise ValueError(f"{method} must be called inside the block of a DynamicRNN")
 
     def _require_input(self, method):
         if self.lod_rank_table is None:
-            raise RuntimeError('%s: call step_input first: it determines the number of steps' % method)
+            raise RuntimeError(f"{method}: call step_input first: it determines the number of steps")
 
 
 def _require_variable(method, var):
     if not isinstance(var, Variable):
-        raise TypeError('DynamicRNN.%s takes Variables, not %s' % (method, type(var).__name__))
+        raise TypeError(f"DynamicRNN.{method} takes Variables, not {type(var).__name__}")

@@ -9,7 +9,7 @@ from penstock._src.layers.helper_base import LayerHelperBase
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ['LayerHelper']
+__all__ = ["LayerHelper"]
 
 
 def describe(value):
@@ -21,20 +21,20 @@ def require_variables(layer, **inputs):
     """Raises an error that names the argument if an argument is not a Variable."""
     for name, value in inputs.items():
         if not isinstance(value, Variable):
-            raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
+            raise TypeError(f"{layer}: {name} must be a Variable, not {describe(value)}")
 
 
 def require_rank(layer, name, var, rank):
     if len(var.shape) < rank:
-        raise ValueError('%s: %s must have at least %d axes, but its shape is %s' % (layer, name, rank, var.shape))
+        raise ValueError(f"{layer}: {name} must have at least {rank} axes, but its shape is {var.shape}")
 
 
 def require_name(name):
     """Raises unless the name of a variable is a str."""
     if not isinstance(name, str):
-        raise TypeError('data: the name must be a str, not %s' % describe(name))
+        raise TypeError(f"data: the name must be a str, not {describe(name)}")
     if not name:
-        raise program_error('E-var-name', 'data: a variable must have a name')
+        raise program_error("E-var-name", "data: a variable must have a name")
 
 
 class LayerHelper(LayerHelperBase):
@@ -58,7 +58,7 @@ class LayerHelper(LayerHelperBase):
 
     def __init__(self, layer_type, **kwargs):
         self.kwargs = kwargs
-        name = kwargs.get('name')
+        name = kwargs.get("name")
         super().__init__(unique_name.generate(layer_type) if name is None else name, layer_type)
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
@@ -111,7 +111,7 @@ class LayerHelper(LayerHelperBase):
                 if one is not None and not isinstance(one, Variable):
                     require_variables(self.layer_type, **{slot: one})
 
-    def multiple_input(self, input_param_name='input'):
+    def multiple_input(self, input_param_name="input"):
         """Returns the inputs of a layer that takes one or several inputs.
 
         Args:
@@ -126,16 +126,18 @@ class LayerHelper(LayerHelperBase):
         """
         inputs = self.kwargs.get(input_param_name, [])
         if not isinstance(inputs, (Variable, list, tuple)):
-            raise TypeError('%s: %s must be a Variable or a list of Variables, not %s' %
-                            (self.layer_type, input_param_name, describe(inputs)))
+            raise TypeError(
+                f"{self.layer_type}: {input_param_name} must be a Variable or a list of Variables, not "
+                f"{describe(inputs)}"
+            )
         inputs = [inputs] if isinstance(inputs, Variable) else list(inputs)
         if not inputs:
-            raise ValueError('%s: %s is an empty list' % (self.layer_type, input_param_name))
+            raise ValueError(f"{self.layer_type}: {input_param_name} is an empty list")
         for one in inputs:
             require_variables(self.layer_type, **{input_param_name: one})
         return inputs
 
-    def input(self, input_param_name='input'):
+    def input(self, input_param_name="input"):
         """Returns the single input of the layer.
 
         Args:
@@ -150,10 +152,10 @@ class LayerHelper(LayerHelperBase):
         """
         inputs = self.multiple_input(input_param_name)
         if len(inputs) != 1:
-            raise ValueError('%s layer only takes one input, but got %d' % (self.layer_type, len(inputs)))
+            raise ValueError(f"{self.layer_type} layer only takes one input, but got {len(inputs)}")
         return inputs[0]
 
-    def input_dtype(self, input_param_name='input'):
+    def input_dtype(self, input_param_name="input"):
         """Returns the element type of the inputs.
 
         Args:
@@ -171,10 +173,10 @@ class LayerHelper(LayerHelperBase):
             if dtype is None:
                 dtype = each.dtype
             elif dtype != each.dtype:
-                raise ValueError('Data Type mismatch: %s to %s' % (dtype.name, each.dtype.name))
+                raise ValueError(f"Data Type mismatch: {dtype.name} to {each.dtype.name}")
         return dtype
 
-    def iter_inputs_and_params(self, input_param_name='input'):
+    def iter_inputs_and_params(self, input_param_name="input"):
         """Pairs each input with the attributes of its parameter.
 
         Args:
@@ -194,12 +196,12 @@ class LayerHelper(LayerHelperBase):
     @property
     def param_attr(self):
         """The layer's `param_attr` as a ParamAttr, or a list of them."""
-        return ParamAttr._to_attr(self.kwargs.get('param_attr'))
+        return ParamAttr._to_attr(self.kwargs.get("param_attr"))
 
     @property
     def bias_attr(self):
         """The layer's `bias_attr` as a ParamAttr; False: no bias."""
-        return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
+        return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
 
     def multiple_param_attr(self, length):
         """Returns the attributes of several parameters.
@@ -220,7 +222,7 @@ class LayerHelper(LayerHelperBase):
         if len(attr) == 1 and length > 1:
             return [copy.copy(attr[0]) for _ in range(length)]
         if len(attr) != length:
-            raise ValueError('parameter number mismatch: %d attributes for %d inputs' % (len(attr), length))
+            raise ValueError(f"parameter number mismatch: {len(attr)} attributes for {length} inputs")
         return attr
 
     # Variables.
@@ -238,7 +240,7 @@ class LayerHelper(LayerHelperBase):
         """
         block = self.main_program.global_block()
         if not block.has_var(name):
-            raise ValueError('%s: the program has no parameter %s' % (self.layer_type, name))
+            raise ValueError(f"{self.layer_type}: the program has no parameter {name}")
         return block.var(name)
 
     # Bias and activation.
@@ -260,7 +262,7 @@ class LayerHelper(LayerHelperBase):
         shape = list(input_var.shape[dim_start:dim_end])
         bias = self.create_parameter(bias_attr, shape, dtype, is_bias=True)
         out = self.create_variable_for_type_inference(dtype)
-        self.append_op('elementwise_add', {'X': input_var, 'Y': bias}, {'Out': out}, {'axis': dim_start})
+        self.append_op("elementwise_add", {"X": input_var, "Y": bias}, {"Out": out}, {"axis": dim_start})
         return out
 
     def append_activation(self, input_var):
@@ -275,14 +277,14 @@ class LayerHelper(LayerHelperBase):
         Raises:
             TypeError: `act` is not a str.
         """
-        act = self.kwargs.get('act')
+        act = self.kwargs.get("act")
         if act is None:
             return input_var
         if not isinstance(act, str):
-            raise TypeError('act must be a str, the type of an op, not %r' % (act,))
-        attrs = {key: self.kwargs[key] for key in ('use_cudnn', 'use_mkldnn') if self.kwargs.get(key)}
+            raise TypeError(f"act must be a str, the type of an op, not {act!r}")
+        attrs = {key: self.kwargs[key] for key in ("use_cudnn", "use_mkldnn") if self.kwargs.get(key)}
         out = self.create_variable_for_type_inference(input_var.dtype)
-        self.append_op(act, {'X': input_var}, {'Out': out}, attrs)
+        self.append_op(act, {"X": input_var}, {"Out": out}, attrs)
         return out
 
     def append_initializer(self, var, value):

@@ -5,7 +5,7 @@ from penstock._src.ir.types import to_dtype
 from penstock._src.parameters.param_attr import ParamAttr, WeightNormParamAttr
 from penstock._src.parameters.weight_norm import create_weight_normalized
 
-__all__ = ['LayerHelperBase']
+__all__ = ["LayerHelperBase"]
 
 
 class LayerHelperBase:
@@ -57,19 +57,20 @@ class LayerHelperBase:
         if not attr:
             return None
         if isinstance(attr, list):
-            raise TypeError('%s: one parameter is described by one ParamAttr, not by a list of %d' %
-                            (self.layer_type, len(attr)))
-        suffix = 'b' if is_bias else 'w'
-        attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer,
-                               is_bias)
-        dtype = to_dtype(dtype if dtype is not None else 'float32')
+            raise TypeError(
+                f"{self.layer_type}: one parameter is described by one ParamAttr, not by a list of {len(attr)}"
+            )
+        suffix = "b" if is_bias else "w"
+        attr = attr._completed(lambda: unique_name.generate(f"{self.name}.{suffix}"), default_initializer, is_bias)
+        dtype = to_dtype(dtype if dtype is not None else "float32")
         if isinstance(attr, WeightNormParamAttr):
             param = create_weight_normalized(self, attr, list(shape), dtype)
             WeightNormParamAttr.params_with_weight_norm.append(param)
             return param
         self.startup_program.global_block().create_parameter(shape, dtype, **attr._to_kwargs(with_initializer=True))
-        return self.main_program.global_block().create_parameter(shape, dtype, stop_gradient=stop_gradient,
-                                                                 **attr._to_kwargs())
+        return self.main_program.global_block().create_parameter(
+            shape, dtype, stop_gradient=stop_gradient, **attr._to_kwargs()
+        )
 
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
         """Creates a temporary of the layer; its shape comes from the op that writes it.
@@ -82,7 +83,7 @@ class LayerHelperBase:
             Variable: the temporary.
         """
         block = framework.default_main_program().current_block()
-        return block._create_temporary(unique_name.generate(self.name + '.tmp'), int(to_dtype(dtype)), stop_gradient)
+        return block._create_temporary(unique_name.generate(self.name + ".tmp"), int(to_dtype(dtype)), stop_gradient)
 
     create_tmp_variable = create_variable_for_type_inference
 
@@ -134,6 +135,6 @@ class LayerHelperBase:
         Returns:
             Variable: the variable of the startup program.
         """
-        return self.startup_program.global_block().create_var(name=var.name, type=var.type, dtype=var.dtype,
-                                                              shape=var.shape, persistable=True,
-                                                              initializer=initializer)
+        return self.startup_program.global_block().create_var(
+            name=var.name, type=var.type, dtype=var.dtype, shape=var.shape, persistable=True, initializer=initializer
+        )

@@ -8,7 +8,7 @@ from penstock._src.layers import tensor, tensor_array
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['IfElse']
+__all__ = ["IfElse"]
 
 
 class IfElse:
@@ -31,18 +31,19 @@ class IfElse:
             either.output(either.input(x))
         magnitude, = either()
     """
+
     OUT_IF_ELSE_BLOCKS, IN_IF_ELSE_TRUE_BLOCKS, IN_IF_ELSE_FALSE_BLOCKS = range(3)
 
     def __init__(self, cond, name=None):
         if not isinstance(cond, Variable):
-            raise TypeError('IfElse: cond must be a Variable, not %s' % type(cond).__name__)
+            raise TypeError(f"IfElse: cond must be a Variable, not {type(cond).__name__}")
         if name is not None and not isinstance(name, str):
-            raise TypeError('IfElse: name must be a str, not %s' % type(name).__name__)
-        self.helper = LayerHelper('ifelse', name=name)
+            raise TypeError(f"IfElse: name must be a str, not {type(name).__name__}")
+        self.helper = LayerHelper("ifelse", name=name)
         self.cond = cond
         self.input_table = {}
         self.status = IfElse.OUT_IF_ELSE_BLOCKS
-        self.output_table = ([], [])    # of the false block, of the true block
+        self.output_table = ([], [])  # of the false block, of the true block
 
     def input(self, x):
         """Returns the rows of `x` for which the current block runs.
@@ -57,16 +58,16 @@ class IfElse:
             ValueError: called outside true_block and false_block.
         """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('input must be called inside true_block or false_block')
+            raise ValueError("input must be called inside true_block or false_block")
         if x.name not in self.input_table:
             around = self._around()
-            held, others = (around.create_var(
-                name=unique_name.generate('ifelse_input' + self.helper.name), dtype=x.dtype)
-                            for _ in range(2))
-            around.append_op('split_lod_tensor', {'X': x, 'Mask': self.cond}, {
-                'OutTrue': held,
-                'OutFalse': others
-            }, {'level': 0})
+            held, others = (
+                around.create_var(name=unique_name.generate("ifelse_input" + self.helper.name), dtype=x.dtype)
+                for _ in range(2)
+            )
+            around.append_op(
+                "split_lod_tensor", {"X": x, "Mask": self.cond}, {"OutTrue": held, "OutFalse": others}, {"level": 0}
+            )
             self.input_table[x.name] = (held, others)
         held, others = self.input_table[x.name]
         return held if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else others
@@ -94,7 +95,7 @@ class IfElse:
             with ConditionalBlock([self.cond]).block():
                 yield
                 if not self._outputs():
-                    raise ValueError('a block of an IfElse must call output')
+                    raise ValueError("a block of an IfElse must call output")
         finally:
             self.status = IfElse.OUT_IF_ELSE_BLOCKS
 
@@ -112,30 +113,33 @@ class IfElse:
             TypeError: a result is not a Variable.
         """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('output must be called inside true_block or false_block')
+            raise ValueError("output must be called inside true_block or false_block")
         around = self._around()
         for each in outs:
             if not isinstance(each, Variable):
-                raise TypeError('output takes Variables, not %s' % type(each).__name__)
+                raise TypeError(f"output takes Variables, not {type(each).__name__}")
             outside = around.create_var(
-                name=unique_name.generate('_'.join([self.helper.name, 'output'])),
-                dtype=each.dtype)
+                name=unique_name.generate("_".join([self.helper.name, "output"])), dtype=each.dtype
+            )
             self._outputs().append(outside)
             tensor.assign(each, outside)
 
     def __call__(self):
         if self.status != IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('an IfElse returns its outputs after its blocks have ended')
+            raise ValueError("an IfElse returns its outputs after its blocks have ended")
         others, held = self.output_table
         if not others and not held:
-            raise ValueError('an IfElse needs a true_block or a false_block before it returns outputs')
+            raise ValueError("an IfElse needs a true_block or a false_block before it returns outputs")
         if len(others) != len(held) and others and held:
-            raise ValueError('true_block has %d outputs and false_block %d; both must have the same number' %
-                             (len(held), len(others)))
+            raise ValueError(
+                f"true_block has {len(held)} outputs and false_block {len(others)}; both must have the same number"
+            )
         if not others or not held:
             return others or held
-        return [tensor_array.merge_lod_tensor(in_true=yes, in_false=no, mask=self.cond, x=self.cond, level=0)
-                for no, yes in zip(others, held)]
+        return [
+            tensor_array.merge_lod_tensor(in_true=yes, in_false=no, mask=self.cond, x=self.cond, level=0)
+            for no, yes in zip(others, held)
+        ]
 
     def _around(self):
         program = self.helper.main_program

@@ -7,8 +7,19 @@ from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
 
 __all__ = [
-    'gather_nd', 'hash', 'index_sample', 'index_select', 'multiplex', 'nonzero', 'scatter', 'scatter_nd',
-    'scatter_nd_add', 'shard_index', 'unique', 'unique_with_counts', 'where',
+    "gather_nd",
+    "hash",
+    "index_sample",
+    "index_select",
+    "multiplex",
+    "nonzero",
+    "scatter",
+    "scatter_nd",
+    "scatter_nd_add",
+    "shard_index",
+    "unique",
+    "unique_with_counts",
+    "where",
 ]
 
 
@@ -33,9 +44,9 @@ def gather_nd(input, index, name=None):
         index = fluid.data('index', [None, 1], 'int64')
         rows = fluid.layers.gather_nd(x, index)     # shape [-1, 4]
     """
-    helper = LayerHelper('gather_nd', name=name).takes(input=input, index=index)
+    helper = LayerHelper("gather_nd", name=name).takes(input=input, index=index)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('gather_nd', {'X': input, 'Index': index}, {'Out': out})
+    helper.append_op("gather_nd", {"X": input, "Index": index}, {"Out": out})
     return out
 
 
@@ -61,9 +72,9 @@ def scatter(input, index, updates, name=None, overwrite=True):
         rows = fluid.layers.assign(np.array([3, 1], 'int64'))
         y = fluid.layers.scatter(x, rows, fluid.layers.ones([2, 2], 'float32'))
     """
-    helper = LayerHelper('scatter', name=name).takes(input=input, index=index, updates=updates)
+    helper = LayerHelper("scatter", name=name).takes(input=input, index=index, updates=updates)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('scatter', {'X': input, 'Ids': index, 'Updates': updates}, {'Out': out}, {'overwrite': overwrite})
+    helper.append_op("scatter", {"X": input, "Ids": index, "Updates": updates}, {"Out": out}, {"overwrite": overwrite})
     return out
 
 
@@ -89,11 +100,11 @@ def scatter_nd_add(ref, index, updates, name=None):
         index = fluid.data('index', [None, 2], 'int64')
         y = fluid.layers.scatter_nd_add(ref, index, fluid.data('updates', [None]))
     """
-    helper = LayerHelper('scatter_nd_add', name=name).takes(ref=ref, index=index, updates=updates)
+    helper = LayerHelper("scatter_nd_add", name=name).takes(ref=ref, index=index, updates=updates)
     if ref.dtype != updates.dtype:
-        raise ValueError('scatter_nd_add: ref is %s, but updates is %s' % (ref.dtype.name, updates.dtype.name))
+        raise ValueError(f"scatter_nd_add: ref is {ref.dtype.name}, but updates is {updates.dtype.name}")
     out = helper.create_variable_for_type_inference(ref.dtype)
-    helper.append_op('scatter_nd_add', {'X': ref, 'Index': index, 'Updates': updates}, {'Out': out})
+    helper.append_op("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates}, {"Out": out})
     return out
 
 
@@ -117,11 +128,11 @@ def scatter_nd(index, updates, shape, name=None):
         index = fluid.data('index', [None, 1], 'int64')
         counts = fluid.layers.scatter_nd(index, fluid.data('updates', [None]), [10])
     """
-    LayerHelper('scatter_nd', name=name).takes(index=index, updates=updates)
+    LayerHelper("scatter_nd", name=name).takes(index=index, updates=updates)
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
-@element_types(input='int32 int64 float32 float64', index='int32 int64')
+@element_types(input="int32 int64 float32 float64", index="int32 int64")
 def index_select(input, index, dim=0):
     """Selects slices of a tensor along one axis by their indices.
 
@@ -142,13 +153,13 @@ def index_select(input, index, dim=0):
         columns = fluid.layers.assign(np.array([4, 0], 'int64'))
         y = fluid.layers.index_select(x, columns, dim=1)    # shape [-1, 2]
     """
-    helper = LayerHelper('index_select').takes(input=input, index=index)
+    helper = LayerHelper("index_select").takes(input=input, index=index)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('index_select', {'X': input, 'Index': index}, {'Out': out}, {'dim': dim})
+    helper.append_op("index_select", {"X": input, "Index": index}, {"Out": out}, {"dim": dim})
     return out
 
 
-@element_types(x='int32 int64 float32 float64', index='int32 int64')
+@element_types(x="int32 int64 float32 float64", index="int32 int64")
 def index_sample(x, index):
     """Selects elements of each row by the row's own indices.
 
@@ -168,13 +179,13 @@ def index_sample(x, index):
         label = fluid.data('label', [None, 1], 'int64')
         of_label = fluid.layers.index_sample(scores, label)
     """
-    helper = LayerHelper('index_sample').takes(x=x, index=index)
+    helper = LayerHelper("index_sample").takes(x=x, index=index)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('index_sample', {'X': x, 'Index': index}, {'Out': out})
+    helper.append_op("index_sample", {"X": x, "Index": index}, {"Out": out})
     return out
 
 
-@element_types(index='int32 int64', inputs='int32 int64 float32 float64')
+@element_types(index="int32 int64", inputs="int32 int64 float32 float64")
 def multiplex(inputs, index):
     """Selects each row from one of several tensors.
 
@@ -195,13 +206,13 @@ def multiplex(inputs, index):
         y = fluid.layers.multiplex([a, b], fluid.data('which', [None, 1], 'int32'))
     """
     if not isinstance(inputs, (list, tuple)):
-        raise TypeError('multiplex: inputs must be a list of Variables, not one %s' % type(inputs).__name__)
-    helper = LayerHelper('multiplex', input=inputs)
+        raise TypeError(f"multiplex: inputs must be a list of Variables, not one {type(inputs).__name__}")
+    helper = LayerHelper("multiplex", input=inputs)
     inputs = helper.multiple_input()
     if len(inputs) < 2:
-        raise ValueError('multiplex: inputs must hold at least 2 Variables, not %d' % len(inputs))
+        raise ValueError(f"multiplex: inputs must hold at least 2 Variables, not {len(inputs)}")
     out = helper.create_variable_for_type_inference(inputs[0].dtype)
-    helper.append_op('multiplex', {'X': inputs, 'Ids': index}, {'Out': out})
+    helper.append_op("multiplex", {"X": inputs, "Ids": index}, {"Out": out})
     return out
 
 
@@ -222,9 +233,9 @@ def where(condition):
         x = fluid.data('x', [None, 3])
         places = fluid.layers.where(x > fluid.layers.zeros_like(x))     # shape [-1, 2]
     """
-    helper = LayerHelper('where_index').takes(condition=condition)
-    out = helper.create_variable_for_type_inference('int64')
-    helper.append_op('where_index', {'Condition': condition}, {'Out': out})
+    helper = LayerHelper("where_index").takes(condition=condition)
+    out = helper.create_variable_for_type_inference("int64")
+    helper.append_op("where_index", {"Condition": condition}, {"Out": out})
     return out
 
 
@@ -255,8 +266,8 @@ def nonzero(input, as_tuple=False):
     return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
 
 
-@element_types(x='int32 int64 float32 float64')
-def unique(x, dtype='int32'):
+@element_types(x="int32 int64 float32 float64")
+def unique(x, dtype="int32"):
     """Finds the unique elements of a vector.
 
     Args:
@@ -275,15 +286,15 @@ def unique(x, dtype='int32'):
         ids = fluid.data('ids', [None], 'int64')
         different, index = fluid.layers.unique(ids)
     """
-    helper = LayerHelper('unique').takes(x=x)
+    helper = LayerHelper("unique").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     index = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('unique', {'X': x}, {'Out': out, 'Index': index}, {'dtype': int(to_dtype(dtype))})
+    helper.append_op("unique", {"X": x}, {"Out": out, "Index": index}, {"dtype": int(to_dtype(dtype))})
     return out, index
 
 
-@element_types(x='int32 int64 float32 float64')
-def unique_with_counts(x, dtype='int32'):
+@element_types(x="int32 int64 float32 float64")
+def unique_with_counts(x, dtype="int32"):
     """Finds the unique elements of a vector and counts how often each occurs.
 
     Args:
@@ -302,16 +313,17 @@ def unique_with_counts(x, dtype='int32'):
         ids = fluid.data('ids', [None], 'int64')
         different, index, count = fluid.layers.unique_with_counts(ids)
     """
-    helper = LayerHelper('unique_with_counts').takes(x=x)
+    helper = LayerHelper("unique_with_counts").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     index = helper.create_variable_for_type_inference(dtype)
     count = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('unique_with_counts', {'X': x}, {'Out': out, 'Index': index, 'Count': count},
-                     {'dtype': int(to_dtype(dtype))})
+    helper.append_op(
+        "unique_with_counts", {"X": x}, {"Out": out, "Index": index, "Count": count}, {"dtype": int(to_dtype(dtype))}
+    )
     return out, index, count
 
 
-@element_types(input='int64')
+@element_types(input="int64")
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     """Converts global indices to indices within one shard.
 
@@ -333,21 +345,21 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         label = fluid.data('label', [None, 1], 'int64')
         mine = fluid.layers.shard_index(label, index_num=20, nshards=2, shard_id=0)
     """
-    helper = LayerHelper('shard_index').takes(input=input)
+    helper = LayerHelper("shard_index").takes(input=input)
     if not 0 <= shard_id < nshards:
-        raise ValueError('shard_index: shard_id (%d) must be in [0, %d)' % (shard_id, nshards))
+        raise ValueError(f"shard_index: shard_id ({shard_id}) must be in [0, {nshards})")
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('shard_index', {'X': input}, {'Out': out}, {
-        'index_num': index_num,
-        'nshards': nshards,
-        'shard_id': shard_id,
-        'ignore_value': ignore_value
-    })
+    helper.append_op(
+        "shard_index",
+        {"X": input},
+        {"Out": out},
+        {"index_num": index_num, "nshards": nshards, "shard_id": shard_id, "ignore_value": ignore_value},
+    )
     out.stop_gradient = True
     return out
 
 
-@element_types(input='int32 int64')
+@element_types(input="int32 int64")
 def hash(input, hash_size, num_hash=1, name=None):
     """Hashes each row of integers to numbers below a bound.
 
@@ -368,7 +380,7 @@ def hash(input, hash_size, num_hash=1, name=None):
         words = fluid.data('words', [None, 1], 'int64', lod_level=1)
         ids = fluid.layers.hash(words, hash_size=1000, num_hash=2)
     """
-    helper = LayerHelper('hash', name=name).takes(input=input)
+    helper = LayerHelper("hash", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    helper.append_op('hash', {'X': input}, {'Out': out}, {'num_hash': num_hash, 'mod_by': hash_size})
+    helper.append_op("hash", {"X": input}, {"Out": out}, {"num_hash": num_hash, "mod_by": hash_size})
     return out

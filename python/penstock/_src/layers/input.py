@@ -5,10 +5,10 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import lookup_layer
 
-__all__ = ['embedding', 'one_hot']
+__all__ = ["embedding", "one_hot"]
 
 
-def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
+def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
     """Looks up rows of a table by ids of any shape; the result has the rows along an additional last axis.
 
     Args:
@@ -30,10 +30,10 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
         ids = fluid.data('ids', [None, 5], 'int64')
         assert fluid.embedding(ids, size=[100, 8]).shape == (-1, 5, 8)
     """
-    return lookup_layer('lookup_table_v2', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+    return lookup_layer("lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
-@element_types(input='int32 int64')
+@element_types(input="int32 int64")
 def one_hot(input, depth, allow_out_of_range=False):
     """Converts class indices of any shape to one-hot rows, with 1 at the index and 0 elsewhere.
 
@@ -53,13 +53,13 @@ def one_hot(input, depth, allow_out_of_range=False):
         label = fluid.data('label', [None, 4], 'int64')
         assert fluid.one_hot(label, depth=10).shape == (-1, 4, 10)
     """
-    helper = LayerHelper('one_hot_v2').takes(input=input)
-    out = helper.create_variable_for_type_inference('float32')
-    inputs, attrs = {'X': input}, {'allow_out_of_range': allow_out_of_range}
+    helper = LayerHelper("one_hot_v2").takes(input=input)
+    out = helper.create_variable_for_type_inference("float32")
+    inputs, attrs = {"X": input}, {"allow_out_of_range": allow_out_of_range}
     if isinstance(depth, Variable):
         depth.stop_gradient = True
-        inputs['depth_tensor'] = depth
+        inputs["depth_tensor"] = depth
     else:
-        attrs['depth'] = depth
-    helper.append_op('one_hot_v2', inputs, {'Out': out}, attrs)
+        attrs["depth"] = depth
+    helper.append_op("one_hot_v2", inputs, {"Out": out}, attrs)
     return out

@@ -6,7 +6,7 @@ import warnings
 from penstock._src.base.call_site import stack_level
 from penstock._src.layers.unary import _unary
 
-__all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'templatedoc']
+__all__ = ["autodoc", "deprecated", "generate_activation_fn", "templatedoc"]
 
 
 def generate_activation_fn(op_type):
@@ -46,13 +46,13 @@ def deprecated(func_or_class):
 
     @functools.wraps(func_or_class)
     def called(*args, **kwargs):
-        warnings.warn('%s is deprecated' % func_or_class.__name__, DeprecationWarning, stacklevel=stack_level())
+        warnings.warn(f"{func_or_class.__name__} is deprecated", DeprecationWarning, stacklevel=stack_level())
         return func_or_class(*args, **kwargs)
 
     return called
 
 
-def autodoc(comment=''):
+def autodoc(comment=""):
     """Returns a decorator that appends `comment` to the docstring of a layer. Fluid also adds the op's text.
 
     Args:
@@ -67,7 +67,7 @@ def autodoc(comment=''):
     """
 
     def documented(func):
-        func.__doc__ = (func.__doc__ or '') + comment
+        func.__doc__ = (func.__doc__ or "") + comment
         return func
 
     return documented

@@ -17,12 +17,18 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers import arithmetic, control_flow, nn, tensor, unary
 
 __all__ = [
-    'cosine_decay', 'exponential_decay', 'inverse_time_decay', 'linear_lr_warmup', 'natural_exp_decay', 'noam_decay',
-    'piecewise_decay', 'polynomial_decay',
+    "cosine_decay",
+    "exponential_decay",
+    "inverse_time_decay",
+    "linear_lr_warmup",
+    "natural_exp_decay",
+    "noam_decay",
+    "piecewise_decay",
+    "polynomial_decay",
 ]
 
-_COUNTER = '@LR_DECAY_COUNTER@'
-_DIVISORS = ('d_model', 'decay_steps', 'epochs', 'step_each_epoch', 'warmup_steps')
+_COUNTER = "@LR_DECAY_COUNTER@"
+_DIVISORS = ("d_model", "decay_steps", "epochs", "step_each_epoch", "warmup_steps")
 
 
 def _schedule(layer):
@@ -33,13 +39,12 @@ def _schedule(layer):
     def guarded(*args, **kwargs):
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if value is None or isinstance(value, str):
-                raise TypeError('%s: %s must be a number or a Variable, not %r' % (layer.__name__, name, value))
+                raise TypeError(f"{layer.__name__}: {name} must be a number or a Variable, not {value!r}")
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(one, float):
                     require_finite(layer.__name__, **{name: one})
             if name in _DIVISORS and isinstance(value, numbers.Real) and not value > 0:
-                raise program_error('E-hyperparameter', '%s: %s must be above 0, not %r' %
-                                    (layer.__name__, name, value))
+                raise program_error("E-hyperparameter", f"{layer.__name__}: {name} must be above 0, not {value!r}")
         with framework.default_main_program()._lr_schedule_guard():
             return layer(*args, **kwargs)
 
@@ -48,7 +53,7 @@ def _schedule(layer):
 
 def _decay_step_counter(begin=0):
     """Returns the number of the step, counted from `begin`, as float32. Scripts use it for their own schedules."""
-    return tensor.cast(nn.autoincreased_step_counter(_COUNTER, begin=begin, step=1), 'float32')
+    return tensor.cast(nn.autoincreased_step_counter(_COUNTER, begin=begin, step=1), "float32")
 
 
 def _periods(steps, staircase):
@@ -101,7 +106,7 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
         rate = fluid.layers.exponential_decay(0.1, decay_steps=1000, decay_rate=0.9)
         optimizer = fluid.optimizer.SGD(rate)
     """
-    return learning_rate * (decay_rate**_periods(decay_steps, staircase))
+    return learning_rate * (decay_rate ** _periods(decay_steps, staircase))
 
 
 @_schedule
@@ -165,16 +170,16 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
     step = _decay_step_counter()
     if cycle:
         cycles = unary.ceil(step / decay_steps)
-        zero = tensor.fill_constant(shape=[1], dtype='float32', value=0.0)
-        one = tensor.fill_constant(shape=[1], dtype='float32', value=1.0)
+        zero = tensor.fill_constant(shape=[1], dtype="float32", value=0.0)
+        one = tensor.fill_constant(shape=[1], dtype="float32", value=1.0)
         with control_flow.Switch() as switch:
             with switch.case(step == zero):
                 tensor.assign(input=one, output=cycles)
         decay_steps = decay_steps * cycles
     else:
-        last = tensor.fill_constant(shape=[1], dtype='float32', value=float(decay_steps))
+        last = tensor.fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
         step = arithmetic.elementwise_min(x=step, y=last)
-    return (learning_rate - end_learning_rate) * ((1 - step / decay_steps)**power) + end_learning_rate
+    return (learning_rate - end_learning_rate) * ((1 - step / decay_steps) ** power) + end_learning_rate
 
 
 @_schedule
@@ -196,21 +201,24 @@ def piecewise_decay(boundaries, values):
         rate = fluid.layers.piecewise_decay(boundaries=[1000, 2000], values=[0.1, 0.01, 0.001])
     """
     if len(values) - len(boundaries) != 1:
-        raise ValueError('there must be one value more than boundaries; there are %d values and %d boundaries' %
-                         (len(values), len(boundaries)))
+        raise ValueError(
+            f"there must be one value more than boundaries; there are {len(values)} values and {len(boundaries)} "
+            "boundaries"
+        )
     for before, after in zip(boundaries, boundaries[1:]):
         if after < before:
-            raise program_error('E-hyperparameter', 'piecewise_decay: boundaries must ascend, but %r comes after %r' %
-                                (after, before))
+            raise program_error(
+                "E-hyperparameter", f"piecewise_decay: boundaries must ascend, but {after!r} comes after {before!r}"
+            )
     step = _decay_step_counter()
-    rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True, name='learning_rate')
+    rate = tensor.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate")
     with control_flow.Switch() as switch:
         for boundary, value in zip(boundaries, values):
-            boundary = tensor.fill_constant(shape=[1], dtype='float32', value=float(boundary), force_cpu=True)
-            value = tensor.fill_constant(shape=[1], dtype='float32', value=float(value))
+            boundary = tensor.fill_constant(shape=[1], dtype="float32", value=float(boundary), force_cpu=True)
+            value = tensor.fill_constant(shape=[1], dtype="float32", value=float(value))
             with switch.case(step < boundary):
                 tensor.assign(value, rate)
-        last = tensor.fill_constant(shape=[1], dtype='float32', value=float(values[-1]))
+        last = tensor.fill_constant(shape=[1], dtype="float32", value=float(values[-1]))
         with switch.default():
             tensor.assign(last, rate)
     return rate
@@ -259,16 +267,17 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
         rate = fluid.layers.linear_lr_warmup(after, warmup_steps=50, start_lr=0.0, end_lr=0.1)
     """
     if not isinstance(learning_rate, (int, float, Variable)):
-        raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
+        raise TypeError(f"learning_rate must be a number or a Variable, not {type(learning_rate).__name__}")
     growth = float(end_lr) - float(start_lr)
-    rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True,
-                                    name='learning_rate_warmup')
+    rate = tensor.create_global_var(
+        shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate_warmup"
+    )
     step = _decay_step_counter()
     with control_flow.Switch() as switch:
         with switch.case(step < warmup_steps):
             tensor.assign(start_lr + growth * (step / float(warmup_steps)), rate)
         with switch.default():
             if not isinstance(learning_rate, Variable):
-                learning_rate = tensor.fill_constant(shape=[1], dtype='float32', value=float(learning_rate))
+                learning_rate = tensor.fill_constant(shape=[1], dtype="float32", value=float(learning_rate))
             tensor.assign(learning_rate, rate)
     return rate

@@ -8,10 +8,10 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
 
-__all__ = ['addmm', 'bmm', 'cross', 'diag', 'diag_embed', 'dist', 'dot', 'eye', 'kron', 'trace', 'tril', 'triu']
+__all__ = ["addmm", "bmm", "cross", "diag", "diag_embed", "dist", "dot", "eye", "kron", "trace", "tril", "triu"]
 
 
-def _layer(op_type, inputs, attrs=None, type_of='X', name=None, out=None, named=False):
+def _layer(op_type, inputs, attrs=None, type_of="X", name=None, out=None, named=False):
     """Appends an op. With `named`, the result has exactly the requested name."""
     helper = LayerHelper(op_type, name=name)
     helper.require_slots(inputs)
@@ -20,11 +20,11 @@ def _layer(op_type, inputs, attrs=None, type_of='X', name=None, out=None, named=
         out = helper.create_variable(name=name, dtype=dtype, persistable=False)
     elif out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    helper.append_op(op_type, inputs, {"Out": out}, attrs)
     return out
 
 
-def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
+def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32"):
     """Creates an identity matrix, or a batch of them.
 
     Args:
@@ -44,22 +44,22 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
         matrices = fluid.layers.eye(3, num_columns=4, batch_shape=[2])  # shape [2, 3, 4]
     """
     num_columns = num_rows if num_columns is None else num_columns
-    for what, number in (('num_rows', num_rows), ('num_columns', num_columns)):
+    for what, number in (("num_rows", num_rows), ("num_columns", num_columns)):
         if not isinstance(number, int) or number < 0:
-            raise TypeError('eye: %s must be an int of at least 0, not %r' % (what, number))
+            raise TypeError(f"eye: {what} must be an int of at least 0, not {number!r}")
     if batch_shape is not None and not (isinstance(batch_shape, list) and all(extent > 0 for extent in batch_shape)):
-        raise TypeError('eye: batch_shape must be a list of numbers above 0, not %r' % (batch_shape,))
-    helper = LayerHelper('eye')
+        raise TypeError(f"eye: batch_shape must be a list of numbers above 0, not {batch_shape!r}")
+    helper = LayerHelper("eye")
     out = helper.create_variable_for_type_inference(dtype)
-    attrs = {'num_rows': num_rows, 'num_columns': num_columns, 'dtype': int(to_dtype(dtype))}
-    helper.append_op('eye', None, {'Out': out}, attrs)
+    attrs = {"num_rows": num_rows, "num_columns": num_columns, "dtype": int(to_dtype(dtype))}
+    helper.append_op("eye", None, {"Out": out}, attrs)
     out.stop_gradient = True
     for extent in reversed(batch_shape or []):
         out = stack([out] * extent, axis=0)
     return out
 
 
-@element_types(diagonal='int32 int64 float32 float64')
+@element_types(diagonal="int32 int64 float32 float64")
 def diag(diagonal):
     """Creates a square matrix with the given diagonal.
 
@@ -76,17 +76,17 @@ def diag(diagonal):
     Example:
         y = fluid.layers.diag(np.array([3, 4, 5], 'int32'))
     """
-    helper = LayerHelper('diag')
+    helper = LayerHelper("diag")
     if isinstance(diagonal, numpy.ndarray):
         diagonal = assign(diagonal)
     helper.takes(diagonal=diagonal)
     out = helper.create_variable_for_type_inference(diagonal.dtype)
-    helper.append_op('diag', {'Diagonal': diagonal}, {'Out': out})
+    helper.append_op("diag", {"Diagonal": diagonal}, {"Out": out})
     out.stop_gradient = True
     return out
 
 
-@element_types(input='int32 int64 float16 float32 float64')
+@element_types(input="int32 int64 float16 float32 float64")
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Creates matrices with the given diagonals.
 
@@ -109,7 +109,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """
     if isinstance(input, numpy.ndarray):
         input = assign(input)
-    out = _layer('diag_embed', {'Input': input}, {'offset': offset, 'dim1': dim1, 'dim2': dim2}, type_of='Input')
+    out = _layer("diag_embed", {"Input": input}, {"offset": offset, "dim1": dim1, "dim2": dim2}, type_of="Input")
     out.stop_gradient = True
     return out
 
@@ -117,14 +117,14 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 def _triangle(layer, input, diagonal, name, lower):
     helper = LayerHelper(layer, name=name).takes(input=input)
     if len(input.shape) < 2:
-        raise ValueError('input shape in %s must be at least 2-D, not %s' % (layer, input.shape))
+        raise ValueError(f"input shape in {layer} must be at least 2-D, not {input.shape}")
     if not isinstance(diagonal, int):
-        raise TypeError('diagonal in %s must be a python Int, not %r' % (layer, diagonal))
+        raise TypeError(f"diagonal in {layer} must be a python Int, not {diagonal!r}")
     if name is None:
         out = helper.create_variable_for_type_inference(input.dtype)
     else:
         out = helper.create_variable(name=name, dtype=input.dtype, persistable=False)
-    helper.append_op('tril_triu', {'X': input}, {'Out': out}, {'diagonal': diagonal, 'lower': lower})
+    helper.append_op("tril_triu", {"X": input}, {"Out": out}, {"diagonal": diagonal, "lower": lower})
     return out
 
 
@@ -146,7 +146,7 @@ def tril(input, diagonal=0, name=None):
     Example:
         y = fluid.layers.tril(fluid.data('x', [3, 4]), diagonal=-1)
     """
-    return _triangle('tril', input, diagonal, name, True)
+    return _triangle("tril", input, diagonal, name, True)
 
 
 def triu(input, diagonal=0, name=None):
@@ -167,10 +167,10 @@ def triu(input, diagonal=0, name=None):
     Example:
         y = fluid.layers.triu(fluid.data('x', [3, 4]), diagonal=1)
     """
-    return _triangle('triu', input, diagonal, name, False)
+    return _triangle("triu", input, diagonal, name, False)
 
 
-@element_types(input='int32 int64 float16 float32 float64', out='int32 int64 float16 float32 float64')
+@element_types(input="int32 int64 float16 float32 float64", out="int32 int64 float16 float32 float64")
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     """Computes the sum of a diagonal of each matrix.
 
@@ -192,12 +192,15 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     Example:
         y = fluid.layers.trace(fluid.data('x', [3, 4, 5]), offset=1, dim1=1, dim2=2)   # shape [3]
     """
-    attrs = {'offset': offset, 'dim1': dim1, 'dim2': dim2}
-    return _layer('trace', {'Input': input}, attrs, type_of='Input', name=name, out=out)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return _layer("trace", {"Input": input}, attrs, type_of="Input", name=name, out=out)
 
 
-@element_types(x='int32 int64 float16 float32 float64', y='int32 int64 float16 float32 float64',
-               out='int32 int64 float16 float32 float64')
+@element_types(
+    x="int32 int64 float16 float32 float64",
+    y="int32 int64 float16 float32 float64",
+    out="int32 int64 float16 float32 float64",
+)
 def kron(x, y, out=None, name=None):
     """Computes the Kronecker product: each element of x is replaced by its product with y.
 
@@ -217,7 +220,7 @@ def kron(x, y, out=None, name=None):
     Example:
         z = fluid.layers.kron(fluid.data('x', [2, 3]), fluid.data('y', [4, 5]))     # shape [8, 15]
     """
-    return _layer('kron', {'X': x, 'Y': y}, name=name, out=out)
+    return _layer("kron", {"X": x, "Y": y}, name=name, out=out)
 
 
 def cross(input, other, dim=None):
@@ -238,10 +241,10 @@ def cross(input, other, dim=None):
     Example:
         z = fluid.layers.cross(fluid.data('x', [None, 3]), fluid.data('y', [None, 3]), dim=1)
     """
-    return _layer('cross', {'X': input, 'Y': other}, {'dim': dim} if dim else {})
+    return _layer("cross", {"X": input, "Y": other}, {"dim": dim} if dim else {})
 
 
-@element_types(x='float32 float64', y='float32 float64')
+@element_types(x="float32 float64", y="float32 float64")
 def dist(x, y, p=2):
     """Computes the p-norm of x - y.
 
@@ -262,11 +265,11 @@ def dist(x, y, p=2):
         z = fluid.layers.dist(fluid.data('x', [2, 2]), fluid.data('y', [2, 2]), p=1)
     """
     if not isinstance(p, (int, float)):
-        raise TypeError('dist: p must be a number, not %r' % (p,))
-    return _layer('dist', {'X': x, 'Y': y}, {'p': float_attr(p)})
+        raise TypeError(f"dist: p must be a number, not {p!r}")
+    return _layer("dist", {"X": x, "Y": y}, {"p": float_attr(p)})
 
 
-@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64", y="int32 int64 float32 float64")
 def dot(x, y, name=None):
     """Computes the dot product of each pair of rows.
 
@@ -285,7 +288,7 @@ def dot(x, y, name=None):
     Example:
         z = fluid.layers.dot(fluid.data('x', [None, 4]), fluid.data('y', [None, 4]))
     """
-    return _layer('dot', {'X': x, 'Y': y}, name=name, named=True)
+    return _layer("dot", {"X": x, "Y": y}, name=name, named=True)
 
 
 def bmm(x, y, name=None):
@@ -306,10 +309,10 @@ def bmm(x, y, name=None):
     Example:
         z = fluid.layers.bmm(fluid.data('x', [None, 2, 3]), fluid.data('y', [None, 3, 4]))
     """
-    return _layer('bmm', {'X': x, 'Y': y}, name=name)
+    return _layer("bmm", {"X": x, "Y": y}, name=name)
 
 
-@element_types(x='float32 float64', y='float32 float64')
+@element_types(x="float32 float64", y="float32 float64")
 def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
     """Adds a matrix product to a matrix: alpha * x @ y + beta * input.
 
@@ -331,4 +334,4 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
     Example:
         z = fluid.layers.addmm(fluid.data('b', [1, 4]), fluid.data('x', [None, 3]), fluid.data('y', [3, 4]))
     """
-    return _layer('addmm', {'Input': input, 'X': x, 'Y': y}, {'Alpha': alpha, 'Beta': beta}, name=name)
+    return _layer("addmm", {"Input": input, "X": x, "Y": y}, {"Alpha": alpha, "Beta": beta}, name=name)

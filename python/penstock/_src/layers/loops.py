@@ -8,7 +8,7 @@ from penstock._src.layers import tensor
 from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_names, outer_vars
 from penstock._src.layers.helper import LayerHelper, describe
 
-__all__ = ['While', 'while_loop']
+__all__ = ["While", "while_loop"]
 
 
 class While:
@@ -32,18 +32,19 @@ class While:
         exe = fluid.Executor(fluid.CPUPlace())
         assert exe.run(fetch_list=[i])[0][0] == 10
     """
+
     BEFORE_WHILE_BLOCK, IN_WHILE_BLOCK, AFTER_WHILE_BLOCK = range(3)
 
     def __init__(self, cond, is_test=False, name=None):
-        self.helper = LayerHelper('while', name=name)
+        self.helper = LayerHelper("while", name=name)
         self.status = While.BEFORE_WHILE_BLOCK
         if not isinstance(cond, Variable) or cond.dtype != VarType.BOOL:
-            raise TypeError('While: cond must be a Variable of bool')
+            raise TypeError("While: cond must be a Variable of bool")
         count = 1
         for extent in cond.shape:
             count *= extent
         if count != 1:
-            raise TypeError('While: cond must hold one truth value, but its shape is %s' % (tuple(cond.shape),))
+            raise TypeError(f"While: cond must hold one truth value, but its shape is {tuple(cond.shape)}")
         self.cond_var = cond
         self.is_test = is_test
 
@@ -75,16 +76,12 @@ class While:
         around = self.helper.main_program.current_block()
         outside, out = outer_vars(body, reads), outer_vars(body, writes)
         scopes = around.create_var(type=VarType.STEP_SCOPES)
-        around.append_op('while', {
-            'X': outside,
-            'Condition': self.cond_var
-        }, {
-            'Out': out,
-            'StepScopes': scopes
-        }, {
-            'sub_block': body,
-            'is_test': self.is_test
-        })
+        around.append_op(
+            "while",
+            {"X": outside, "Condition": self.cond_var},
+            {"Out": out, "StepScopes": scopes},
+            {"sub_block": body, "is_test": self.is_test},
+        )
 
 
 class WhileGuard(BlockGuard):
@@ -107,7 +104,7 @@ class WhileGuard(BlockGuard):
 
     def __init__(self, while_op):
         if not isinstance(while_op, While):
-            raise TypeError('WhileGuard takes a While, not %s' % type(while_op).__name__)
+            raise TypeError(f"WhileGuard takes a While, not {type(while_op).__name__}")
         super().__init__(while_op.helper.main_program)
         self.while_op = while_op
         self._opened = while_op.block()
@@ -144,21 +141,20 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         i, = fluid.layers.while_loop(lambda i: i < n, lambda i: [i + 1], [i])
     """
     if not callable(cond) or not callable(body):
-        raise TypeError('while_loop: cond and body must be callable')
+        raise TypeError("while_loop: cond and body must be callable")
     if not isinstance(loop_vars, (list, tuple)):
-        raise TypeError('while_loop: loop_vars must be a list or tuple, not %s' % type(loop_vars).__name__)
+        raise TypeError(f"while_loop: loop_vars must be a list or tuple, not {type(loop_vars).__name__}")
     if len(loop_vars) == 0:
-        raise ValueError('while_loop: loop_vars is empty')
+        raise ValueError("while_loop: loop_vars is empty")
     more = cond(*loop_vars)
     if not isinstance(more, Variable):
-        raise TypeError('while_loop: cond must return a Variable, not %s' % type(more).__name__)
+        raise TypeError(f"while_loop: cond must return a Variable, not {type(more).__name__}")
     with While(more, is_test, name).block():
         results = body(*_copied(list(loop_vars)))
         if not isinstance(results, (list, tuple)):
             results = [results]
         if len(results) != len(loop_vars):
-            raise ValueError('while_loop: body returns %d variables; there are %d loop_vars' %
-                             (len(results), len(loop_vars)))
+            raise ValueError(f"while_loop: body returns {len(results)} variables; there are {len(loop_vars)} loop_vars")
         still = cond(*results)
         _assign_all(results, loop_vars)
         tensor.assign(still, more)
@@ -181,8 +177,11 @@ def _assign_all(source, target):
         keys = sorted(target) if isinstance(target, dict) else range(len(target))
         kind = dict if isinstance(target, dict) else (list, tuple)
         if not isinstance(source, kind) or (sorted(source) if kind is dict else range(len(source))) != keys:
-            raise ValueError('while_loop: body returns %s where loop_vars have %s; lists and dicts must keep '
-                             'their sizes and keys' % (describe(source), describe(target)))
+            raise ValueError(
+                f"while_loop: body returns {describe(source)} where loop_vars have {describe(target)}; lists and "
+                "dicts must keep "
+                "their sizes and keys"
+            )
         for key in keys:
             _assign_all(source[key], target[key])
     elif source.type != VarType.LOD_TENSOR_ARRAY:

@@ -6,12 +6,22 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
-    'cross_entropy', 'huber_loss', 'kldiv_loss', 'label_smooth', 'log_loss', 'margin_rank_loss', 'one_hot', 'rank_loss',
-    'sigmoid_cross_entropy_with_logits', 'smooth_l1', 'softmax_with_cross_entropy', 'square_error_cost'
+    "cross_entropy",
+    "huber_loss",
+    "kldiv_loss",
+    "label_smooth",
+    "log_loss",
+    "margin_rank_loss",
+    "one_hot",
+    "rank_loss",
+    "sigmoid_cross_entropy_with_logits",
+    "smooth_l1",
+    "softmax_with_cross_entropy",
+    "square_error_cost",
 ]
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     """Computes the cross entropy, -log of the probability of the label.
 
@@ -35,27 +45,34 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     """
     if not soft_label:
         return _cross_entropy2(input, label, ignore_index)
-    helper = LayerHelper('cross_entropy').takes(input=input)
+    helper = LayerHelper("cross_entropy").takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('cross_entropy', {'X': input, 'Label': label}, {'Y': out}, {
-        'soft_label': soft_label,
-        'ignore_index': ignore_index
-    })
+    helper.append_op(
+        "cross_entropy",
+        {"X": input, "Label": label},
+        {"Y": out},
+        {"soft_label": soft_label, "ignore_index": ignore_index},
+    )
     return out
 
 
 def _cross_entropy2(input, label, ignore_index):
-    helper = LayerHelper('cross_entropy2').takes(input=input)
+    helper = LayerHelper("cross_entropy2").takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
     match_x = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('cross_entropy2', {'X': input, 'Label': label}, {'Y': out, 'MatchX': match_x, 'XShape': xshape},
-                     {'ignore_index': ignore_index})
+    helper.append_op(
+        "cross_entropy2",
+        {"X": input, "Label": label},
+        {"Y": out, "MatchX": match_x, "XShape": xshape},
+        {"ignore_index": ignore_index},
+    )
     return out
 
 
-def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
-                               return_softmax=False, axis=-1):
+def softmax_with_cross_entropy(
+    logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True, return_softmax=False, axis=-1
+):
     """Computes softmax and cross entropy in one numerically stable op.
 
     Args:
@@ -81,21 +98,21 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
         loss = fluid.layers.softmax_with_cross_entropy(logits, label)
         assert loss.shape == (-1, 1)
     """
-    helper = LayerHelper('softmax_with_cross_entropy').takes(logits=logits)
+    helper = LayerHelper("softmax_with_cross_entropy").takes(logits=logits)
     softmax = helper.create_variable_for_type_inference(logits.dtype)
     loss = helper.create_variable_for_type_inference(logits.dtype)
     attrs = {
-        'soft_label': soft_label,
-        'ignore_index': ignore_index,
-        'numeric_stable_mode': numeric_stable_mode,
-        'axis': axis
+        "soft_label": soft_label,
+        "ignore_index": ignore_index,
+        "numeric_stable_mode": numeric_stable_mode,
+        "axis": axis,
     }
-    outputs = {'Softmax': softmax, 'Loss': loss}
-    helper.append_op('softmax_with_cross_entropy', {'Logits': logits, 'Label': label}, outputs, attrs)
+    outputs = {"Softmax": softmax, "Loss": loss}
+    helper.append_op("softmax_with_cross_entropy", {"Logits": logits, "Label": label}, outputs, attrs)
     return (loss, softmax) if return_softmax else loss
 
 
-@element_types(input='float32 float64', label='float32 float64')
+@element_types(input="float32 float64", label="float32 float64")
 def square_error_cost(input, label):
     """Computes (input - label) ** 2, element by element.
 
@@ -114,15 +131,15 @@ def square_error_cost(input, label):
         y = fluid.data('y', [None, 1])
         loss = fluid.layers.mean(fluid.layers.square_error_cost(x, y))
     """
-    helper = LayerHelper('square_error_cost').takes(input=input)
+    helper = LayerHelper("square_error_cost").takes(input=input)
     difference = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('elementwise_sub', {'X': input, 'Y': label}, {'Out': difference})
+    helper.append_op("elementwise_sub", {"X": input, "Y": label}, {"Out": difference})
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('square', {'X': difference}, {'Out': out})
+    helper.append_op("square", {"X": difference}, {"Out": out})
     return out
 
 
-@element_types(input='float32 float64', label='float32 float64')
+@element_types(input="float32 float64", label="float32 float64")
 def log_loss(input, label, epsilon=0.0001, name=None):
     """Computes -label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
 
@@ -143,13 +160,13 @@ def log_loss(input, label, epsilon=0.0001, name=None):
         label = fluid.data('label', [None, 1])
         loss = fluid.layers.log_loss(p, label)
     """
-    helper = LayerHelper('log_loss', name=name).takes(input=input)
+    helper = LayerHelper("log_loss", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('log_loss', {'Predicted': input, 'Labels': label}, {'Loss': out}, {'epsilon': epsilon})
+    helper.append_op("log_loss", {"Predicted": input, "Labels": label}, {"Loss": out}, {"epsilon": epsilon})
     return out
 
 
-@element_types(x='float16 float32 float64')
+@element_types(x="float16 float32 float64")
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
     """Computes the cross entropy of sigmoid(x), element by element, in a numerically stable way.
 
@@ -171,16 +188,18 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
         label = fluid.data('label', [None, 3])
         loss = fluid.layers.sigmoid_cross_entropy_with_logits(x, label)
     """
-    helper = LayerHelper('sigmoid_cross_entropy_with_logits', name=name).takes(x=x)
+    helper = LayerHelper("sigmoid_cross_entropy_with_logits", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('sigmoid_cross_entropy_with_logits', {'X': x, 'Label': label}, {'Out': out}, {
-        'ignore_index': ignore_index,
-        'normalize': normalize
-    })
+    helper.append_op(
+        "sigmoid_cross_entropy_with_logits",
+        {"X": x, "Label": label},
+        {"Out": out},
+        {"ignore_index": ignore_index, "normalize": normalize},
+    )
     return out
 
 
-@element_types(input='float32 float64', label='float32 float64')
+@element_types(input="float32 float64", label="float32 float64")
 def huber_loss(input, label, delta):
     """Computes the Huber loss: quadratic in the error r up to `delta`, linear beyond it.
 
@@ -205,14 +224,14 @@ def huber_loss(input, label, delta):
     Reference:
         Huber, Robust Estimation of a Location Parameter, Annals of Mathematical Statistics 1964.
     """
-    helper = LayerHelper('huber_loss').takes(input=input)
+    helper = LayerHelper("huber_loss").takes(input=input)
     residual = helper.create_variable_for_type_inference(input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('huber_loss', {'X': input, 'Y': label}, {'Out': out, 'Residual': residual}, {'delta': delta})
+    helper.append_op("huber_loss", {"X": input, "Y": label}, {"Out": out, "Residual": residual}, {"delta": delta})
     return out
 
 
-@element_types(input='int32 int64')
+@element_types(input="int32 int64")
 def one_hot(input, depth, allow_out_of_range=False):
     """Converts class indices to one-hot rows, with 1 at the index and 0 elsewhere.
 
@@ -231,20 +250,20 @@ def one_hot(input, depth, allow_out_of_range=False):
         label = fluid.data('label', [None, 1], 'int64')
         assert fluid.layers.one_hot(label, depth=10).shape == (-1, 10)
     """
-    helper = LayerHelper('one_hot')
-    out = helper.create_variable_for_type_inference('float32')
-    inputs, attrs = {'X': input}, {'allow_out_of_range': allow_out_of_range}
+    helper = LayerHelper("one_hot")
+    out = helper.create_variable_for_type_inference("float32")
+    inputs, attrs = {"X": input}, {"allow_out_of_range": allow_out_of_range}
     if isinstance(depth, Variable):
-        inputs['depth_tensor'] = depth
+        inputs["depth_tensor"] = depth
     else:
-        attrs['depth'] = depth
-    helper.append_op('one_hot', inputs, {'Out': out}, attrs)
+        attrs["depth"] = depth
+    helper.append_op("one_hot", inputs, {"Out": out}, attrs)
     out.stop_gradient = True
     return out
 
 
-@element_types(label='float32 float64')
-def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None):
+@element_types(label="float32 float64")
+def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None):
     """Smooths one-hot labels: (1 - epsilon) * label + epsilon * prior.
 
     Args:
@@ -269,17 +288,17 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
         Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016.
     """
     if not 0.0 < epsilon <= 1.0:
-        raise ValueError('epsilon must be above 0 and at most 1, not %r' % (epsilon,))
-    helper = LayerHelper('label_smooth', name=name)
+        raise ValueError(f"epsilon must be above 0 and at most 1, not {epsilon!r}")
+    helper = LayerHelper("label_smooth", name=name)
     label.stop_gradient = True
     out = helper.create_variable_for_type_inference(dtype)
-    inputs = {'X': label} if prior_dist is None else {'X': label, 'PriorDist': prior_dist}
-    helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float_attr(epsilon)})
+    inputs = {"X": label} if prior_dist is None else {"X": label, "PriorDist": prior_dist}
+    helper.append_op("label_smooth", inputs, {"Out": out}, {"epsilon": float_attr(epsilon)})
     return out
 
 
-@element_types(x='float32 float64', target='float32 float64')
-def kldiv_loss(x, target, reduction='mean', name=None):
+@element_types(x="float32 float64", target="float32 float64")
+def kldiv_loss(x, target, reduction="mean", name=None):
     """Computes the Kullback-Leibler divergence target * (log(target) - x).
 
     Args:
@@ -299,13 +318,13 @@ def kldiv_loss(x, target, reduction='mean', name=None):
         target = fluid.data('target', [None, 10])
         loss = fluid.layers.kldiv_loss(x, target, reduction='batchmean')
     """
-    helper = LayerHelper('kldiv_loss', name=name).takes(x=x)
+    helper = LayerHelper("kldiv_loss", name=name).takes(x=x)
     loss = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('kldiv_loss', {'X': x, 'Target': target}, {'Loss': loss}, {'reduction': reduction})
+    helper.append_op("kldiv_loss", {"X": x, "Target": target}, {"Loss": loss}, {"reduction": reduction})
     return loss
 
 
-@element_types(x='float32 float64', y='float32 float64')
+@element_types(x="float32 float64", y="float32 float64")
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     """Computes the smooth L1 loss of each row: quadratic for differences below 1 / sigma ** 2, linear beyond.
 
@@ -330,20 +349,21 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     Reference:
         Girshick, Fast R-CNN, ICCV 2015.
     """
-    helper = LayerHelper('smooth_l1_loss').takes(x=x)
+    helper = LayerHelper("smooth_l1_loss").takes(x=x)
     difference = helper.create_variable_for_type_inference(x.dtype)
     loss = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {'X': x, 'Y': y}
+    inputs = {"X": x, "Y": y}
     if inside_weight is not None:
-        inputs['InsideWeight'] = inside_weight
+        inputs["InsideWeight"] = inside_weight
     if outside_weight is not None:
-        inputs['OutsideWeight'] = outside_weight
-    helper.append_op('smooth_l1_loss', inputs, {'Diff': difference, 'Out': loss},
-                     {'sigma': 1.0 if sigma is None else sigma})
+        inputs["OutsideWeight"] = outside_weight
+    helper.append_op(
+        "smooth_l1_loss", inputs, {"Diff": difference, "Out": loss}, {"sigma": 1.0 if sigma is None else sigma}
+    )
     return loss
 
 
-@element_types(label='float32 float64', left='float32 float64', right='float32 float64')
+@element_types(label="float32 float64", left="float32 float64", right="float32 float64")
 def rank_loss(label, left, right, name=None):
     """Computes the RankNet loss of two scores, log(1 + exp(o)) - label * o with o = left - right.
 
@@ -366,13 +386,13 @@ def rank_loss(label, left, right, name=None):
     Reference:
         Burges et al., Learning to Rank using Gradient Descent, ICML 2005.
     """
-    helper = LayerHelper('rank_loss', name=name)
-    out = helper.create_variable_for_type_inference('float32')
-    helper.append_op('rank_loss', {'Label': label, 'Left': left, 'Right': right}, {'Out': out})
+    helper = LayerHelper("rank_loss", name=name)
+    out = helper.create_variable_for_type_inference("float32")
+    helper.append_op("rank_loss", {"Label": label, "Left": left, "Right": right}, {"Out": out})
     return out
 
 
-@element_types(label='float32 float64')
+@element_types(label="float32 float64")
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
     """Computes the margin ranking loss of two scores, max(0, -label * (left - right) + margin).
 
@@ -393,9 +413,13 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
         loss = fluid.layers.margin_rank_loss(label, left, right, margin=0.1)
     """
-    helper = LayerHelper('margin_rank_loss', name=name).takes(left=left)
+    helper = LayerHelper("margin_rank_loss", name=name).takes(left=left)
     out = helper.create_variable_for_type_inference(left.dtype)
     activated = helper.create_variable_for_type_inference(left.dtype)
-    helper.append_op('margin_rank_loss', {'Label': label, 'X1': left, 'X2': right},
-                     {'Out': out, 'Activated': activated}, {'margin': margin})
+    helper.append_op(
+        "margin_rank_loss",
+        {"Label": label, "X1": left, "X2": right},
+        {"Out": out, "Activated": activated},
+        {"margin": margin},
+    )
     return out

@@ -7,18 +7,18 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import reshape
 from penstock._src.layers.tensor import int_list
 
-__all__ = ['crop', 'crop_tensor', 'expand_as', 'flip', 'meshgrid', 'pad_constant_like', 'roll', 't', 'unstack']
+__all__ = ["crop", "crop_tensor", "expand_as", "flip", "meshgrid", "pad_constant_like", "roll", "t", "unstack"]
 
 
-def _layer(op_type, inputs, attrs, name=None, type_of='X'):
+def _layer(op_type, inputs, attrs, name=None, type_of="X"):
     helper = LayerHelper(op_type, name=name)
     helper.require_slots(inputs)
     out = helper.create_variable_for_type_inference(inputs[type_of].dtype)
-    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    helper.append_op(op_type, inputs, {"Out": out}, attrs)
     return out
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def crop(x, shape=None, offsets=None, name=None):
     """Crops a box from a tensor.
 
@@ -42,24 +42,24 @@ def crop(x, shape=None, offsets=None, name=None):
         x = fluid.data('x', [None, 3, 5])
         y = fluid.layers.crop(x, shape=[-1, 2, 3], offsets=[0, 1, 1])
     """
-    helper = LayerHelper('crop', name=name).takes(x=x)
-    inputs, attrs = {'X': x}, {}
+    helper = LayerHelper("crop", name=name).takes(x=x)
+    inputs, attrs = {"X": x}, {}
     if isinstance(shape, Variable):
-        inputs['Y'] = shape
+        inputs["Y"] = shape
     elif isinstance(shape, (list, tuple)):
-        attrs['shape'] = list(shape)
+        attrs["shape"] = list(shape)
     else:
-        raise TypeError('crop: shape must be a Variable or a list, not %r' % (shape,))
+        raise TypeError(f"crop: shape must be a Variable or a list, not {shape!r}")
     if isinstance(offsets, Variable):
-        inputs['Offsets'] = offsets
+        inputs["Offsets"] = offsets
     else:
-        attrs['offsets'] = [0] * len(x.shape) if offsets is None else list(offsets)
+        attrs["offsets"] = [0] * len(x.shape) if offsets is None else list(offsets)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('crop', inputs, {'Out': out}, attrs)
+    helper.append_op("crop", inputs, {"Out": out}, attrs)
     return out
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def crop_tensor(x, shape=None, offsets=None, name=None):
     """Crops a box from a tensor; the extents of the box may be Variables.
 
@@ -83,40 +83,40 @@ def crop_tensor(x, shape=None, offsets=None, name=None):
         x = fluid.data('x', [None, 3, 5])
         y = fluid.layers.crop_tensor(x, shape=[-1, 2, fluid.data('width', [1], 'int32')])
     """
-    helper = LayerHelper('crop_tensor', name=name).takes(x=x)
-    inputs, attrs = {'X': x}, {}
+    helper = LayerHelper("crop_tensor", name=name).takes(x=x)
+    inputs, attrs = {"X": x}, {}
     offsets = [0] * len(x.shape) if offsets is None else offsets
     out = helper.create_variable_for_type_inference(x.dtype)
     if isinstance(offsets, Variable):
         offsets.stop_gradient = True
-        inputs['Offsets'], attrs['offsets'] = offsets, [-1] * len(x.shape)
+        inputs["Offsets"], attrs["offsets"] = offsets, [-1] * len(x.shape)
     else:
-        _require_numbers('offsets', offsets, lambda number: number >= 0, 'at least 0')
-        attrs['offsets'], variables = int_list(helper, offsets)
+        _require_numbers("offsets", offsets, lambda number: number >= 0, "at least 0")
+        attrs["offsets"], variables = int_list(helper, offsets)
         if variables:
-            inputs['OffsetsTensor'] = variables
+            inputs["OffsetsTensor"] = variables
     if isinstance(shape, Variable):
         shape.stop_gradient = True
-        inputs['Shape'] = shape
+        inputs["Shape"] = shape
     elif isinstance(shape, (list, tuple)):
-        _require_numbers('shape', shape, lambda number: number > 0 or number == -1, '-1 or above 0')
-        attrs['shape'], variables = int_list(helper, shape)
+        _require_numbers("shape", shape, lambda number: number > 0 or number == -1, "-1 or above 0")
+        attrs["shape"], variables = int_list(helper, shape)
         if variables:
-            attrs['shape'] = [0 if isinstance(one, Variable) else one for one in shape]
-            inputs['ShapeTensor'] = variables
+            attrs["shape"] = [0 if isinstance(one, Variable) else one for one in shape]
+            inputs["ShapeTensor"] = variables
     else:
-        raise TypeError('crop_tensor: shape must be a Variable or a list, not %r' % (shape,))
-    helper.append_op('crop_tensor', inputs, {'Out': out}, attrs)
+        raise TypeError(f"crop_tensor: shape must be a Variable or a list, not {shape!r}")
+    helper.append_op("crop_tensor", inputs, {"Out": out}, attrs)
     return out
 
 
 def _require_numbers(what, numbers, fits, rule):
     for one in numbers:
         if isinstance(one, int) and not fits(one):
-            raise ValueError('crop_tensor: %s holds %d; it must be %s' % (what, one, rule))
+            raise ValueError(f"crop_tensor: {what} holds {one}; it must be {rule}")
 
 
-@element_types(y='int32 int64 float32 float64')
+@element_types(y="int32 int64 float32 float64")
 def pad_constant_like(x, y, pad_value=0.0, name=None):
     """Pads a tensor at the end of each axis to the shape of another tensor.
 
@@ -136,10 +136,10 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
     Example:
         y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
     """
-    return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float_attr(pad_value)}, name, type_of='Y')
+    return _layer("pad_constant_like", {"X": x, "Y": y}, {"pad_value": float_attr(pad_value)}, name, type_of="Y")
 
 
-@element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')
+@element_types(x="bool int32 int64 float32 float64", target_tensor="bool int32 int64 float32 float64")
 def expand_as(x, target_tensor, name=None):
     """Repeats a tensor until it has the shape of another tensor.
 
@@ -158,10 +158,10 @@ def expand_as(x, target_tensor, name=None):
     Example:
         y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
     """
-    return _layer('expand_as', {'X': x, 'target_tensor': target_tensor}, {}, name)
+    return _layer("expand_as", {"X": x, "target_tensor": target_tensor}, {}, name)
 
 
-@element_types(input='bool int32 int64 float16 float32 float64')
+@element_types(input="bool int32 int64 float16 float32 float64")
 def flip(input, dims, name=None):
     """Reverses the order of the elements along the given axes.
 
@@ -181,8 +181,8 @@ def flip(input, dims, name=None):
         mirrored = fluid.layers.flip(fluid.data('image', [None, 3, 8, 8]), dims=[3])
     """
     if not isinstance(dims, (list, tuple)):
-        raise TypeError('flip: dims must be a list, not %r' % (dims,))
-    return _layer('flip', {'X': input}, {'dims': list(dims)}, name)
+        raise TypeError(f"flip: dims must be a list, not {dims!r}")
+    return _layer("flip", {"X": input}, {"dims": list(dims)}, name)
 
 
 def roll(input, shifts, dims=None):
@@ -203,12 +203,12 @@ def roll(input, shifts, dims=None):
     Example:
         y = fluid.layers.roll(fluid.data('x', [3, 4]), shifts=[1, -1], dims=[0, 1])
     """
-    LayerHelper('roll').takes(input=input)
+    LayerHelper("roll").takes(input=input)
     shifts = [shifts] if isinstance(shifts, int) else list(shifts)
     flat = dims is None
     x = reshape(input, [-1, 1]) if flat else input
     dims = [0] if flat else [dims] if isinstance(dims, int) else list(dims)
-    out = _layer('roll', {'X': x}, {'dims': dims, 'shifts': shifts})
+    out = _layer("roll", {"X": x}, {"dims": dims, "shifts": shifts})
     return reshape(out, list(input.shape), inplace=True)
 
 
@@ -231,13 +231,13 @@ def unstack(x, axis=0, num=None):
     Example:
         steps = fluid.layers.unstack(fluid.data('x', [None, 5, 8]), axis=1)     # 5 of shape [-1, 8]
     """
-    helper = LayerHelper('unstack').takes(x=x)
+    helper = LayerHelper("unstack").takes(x=x)
     if num is None:
         if axis is None or not -len(x.shape) <= axis < len(x.shape) or x.shape[axis] <= 0:
-            raise ValueError('unstack: extent %s of x (%s) is not known; give num' % (axis, x.shape))
+            raise ValueError(f"unstack: extent {axis} of x ({x.shape}) is not known; give num")
         num = x.shape[axis]
     outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(num)]
-    helper.append_op('unstack', {'X': x}, {'Y': outs}, {'axis': axis, 'num': num})
+    helper.append_op("unstack", {"X": x}, {"Y": outs}, {"axis": axis, "num": num})
     return outs
 
 
@@ -260,15 +260,15 @@ def meshgrid(input, name=None):
         rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
     """
     if not isinstance(input, (list, tuple)):
-        raise TypeError('meshgrid: input must be a list of Variables, not %r' % (input,))
-    helper = LayerHelper('meshgrid', name=name, input=input)
+        raise TypeError(f"meshgrid: input must be a list of Variables, not {input!r}")
+    helper = LayerHelper("meshgrid", name=name, input=input)
     vectors = helper.multiple_input()
     outs = [helper.create_variable_for_type_inference(one.dtype) for one in vectors]
-    helper.append_op('meshgrid', {'X': vectors}, {'Out': outs})
+    helper.append_op("meshgrid", {"X": vectors}, {"Out": outs})
     return outs
 
 
-@element_types(input='int32 int64 float16 float32 float64')
+@element_types(input="int32 int64 float16 float32 float64")
 def t(input, name=None):
     """Transposes a matrix; a vector or scalar is returned unchanged.
 
@@ -286,12 +286,12 @@ def t(input, name=None):
     Example:
         y = fluid.layers.t(fluid.data('x', [3, 4]))     # shape [4, 3]
     """
-    helper = LayerHelper('t', name=name).takes(input=input)
+    helper = LayerHelper("t", name=name).takes(input=input)
     if len(input.shape) > 2:
-        raise ValueError('t: the rank of input (%d) must be at most 2' % len(input.shape))
+        raise ValueError(f"t: the rank of input ({len(input.shape)}) must be at most 2")
     out = helper.create_variable_for_type_inference(input.dtype)
     shape = helper.create_variable_for_type_inference(input.dtype)
     if len(input.shape) < 2:
         return input
-    helper.append_op('transpose2', {'X': input}, {'Out': out, 'XShape': shape}, {'axis': [1, 0]})
+    helper.append_op("transpose2", {"X": input}, {"Out": out, "XShape": shape}, {"axis": [1, 0]})
     return out

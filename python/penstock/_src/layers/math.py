@@ -10,11 +10,12 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign
 from penstock._src.layers.unary import exp, log
 
-__all__ = ['addcmul', 'allclose', 'clamp', 'elementwise_equal', 'log1p', 'log_softmax', 'logsumexp']
+__all__ = ["addcmul", "allclose", "clamp", "elementwise_equal", "log1p", "log_softmax", "logsumexp"]
 
 
-@element_types(input='int32 int64 float32 float64', tensor1='int32 int64 float32 float64',
-               tensor2='int32 int64 float32 float64')
+@element_types(
+    input="int32 int64 float32 float64", tensor1="int32 int64 float32 float64", tensor2="int32 int64 float32 float64"
+)
 def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     """Computes input + tensor1 * tensor2 * value.
 
@@ -37,10 +38,10 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
         a, b, c = (fluid.data(name, [None, 3]) for name in 'abc')
         y = fluid.layers.addcmul(a, b, c, value=0.5)
     """
-    LayerHelper('addcmul').takes(input=input, tensor1=tensor1, tensor2=tensor2)
+    LayerHelper("addcmul").takes(input=input, tensor1=tensor1, tensor2=tensor2)
     kind = float if input.dtype in (VarType.FP32, VarType.FP64) else int
     if not isinstance(value, kind):
-        raise TypeError('addcmul: value must be %s for %s, not %r' % (kind.__name__, input.dtype.name, value))
+        raise TypeError(f"addcmul: value must be {kind.__name__} for {input.dtype.name}, not {value!r}")
     result = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
     if out is None:
         return result
@@ -48,7 +49,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     return out
 
 
-@element_types(min='int32 float32 float64', max='int32 float32 float64')
+@element_types(min="int32 float32 float64", max="int32 float32 float64")
 def clamp(input, min=None, max=None, output=None, name=None):
     """Clips each element to [min, max].
 
@@ -71,10 +72,10 @@ def clamp(input, min=None, max=None, output=None, name=None):
         y = fluid.layers.clamp(fluid.data('x', [None, 3]), min=-1.0, max=1.0)
     """
     if min is None and max is None:
-        raise ValueError('clamp: one of min and max must be given')
-    helper = LayerHelper('clamp', name=name).takes(input=input)
-    inputs, attrs = {'X': input}, {'min': sys.float_info.min, 'max': sys.float_info.max}
-    for attr, bound in (('min', min), ('max', max)):
+        raise ValueError("clamp: one of min and max must be given")
+    helper = LayerHelper("clamp", name=name).takes(input=input)
+    inputs, attrs = {"X": input}, {"min": sys.float_info.min, "max": sys.float_info.max}
+    for attr, bound in (("min", min), ("max", max)):
         if isinstance(bound, Variable):
             bound.stop_gradient = True
             inputs[attr.capitalize()] = bound
@@ -82,11 +83,11 @@ def clamp(input, min=None, max=None, output=None, name=None):
             attrs[attr] = bound
     if output is None:
         output = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('clip', inputs, {'Out': output}, attrs)
+    helper.append_op("clip", inputs, {"Out": output}, attrs)
     return output
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     """Computes the logarithm of the sum of exp(x) over the given axes, or over all axes.
 
@@ -108,15 +109,15 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
         y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
     """
     if not isinstance(x, Variable):
-        raise ArgumentError('logsumexp: x must be a Variable, not %r' % (x,))
+        raise ArgumentError(f"logsumexp: x must be a Variable, not {x!r}")
     total = reduce_sum(exp(x), dim, keepdim)
     if out is None:
         return log(total, name)
-    LayerHelper('logsumexp', name=name).append_op('log', {'X': total}, {'Out': out})
+    LayerHelper("logsumexp", name=name).append_op("log", {"X": total}, {"Out": out})
     return out
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def log1p(x, out=None, name=None):
     """Computes log(1 + x), accurately for small x.
 
@@ -135,14 +136,14 @@ def log1p(x, out=None, name=None):
     Example:
         y = fluid.layers.log1p(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper('log1p', name=name).takes(x=x)
+    helper = LayerHelper("log1p", name=name).takes(x=x)
     if out is None:
         out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('log1p', {'X': x}, {'Out': out})
+    helper.append_op("log1p", {"X": x}, {"Out": out})
     return out
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def log_softmax(input, axis=None, dtype=None, name=None):
     """Computes the logarithm of the softmax.
 
@@ -162,17 +163,18 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     Example:
         y = fluid.layers.log_softmax(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper('log_softmax', name=name).takes(input=input)
+    helper = LayerHelper("log_softmax", name=name).takes(input=input)
     if dtype is not None:
         dtype = to_dtype(dtype)
         cast = helper.create_variable_for_type_inference(dtype)
-        helper.append_op('cast', {'X': input}, {'Out': cast}, {'in_dtype': int(input.dtype), 'out_dtype': int(dtype)})
+        helper.append_op("cast", {"X": input}, {"Out": cast}, {"in_dtype": int(input.dtype), "out_dtype": int(dtype)})
         input = cast
     softmax = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('softmax', {'X': input}, {'Out': softmax}, {'axis': -1 if axis is None else axis,
-                                                                'use_cudnn': False})
+    helper.append_op(
+        "softmax", {"X": input}, {"Out": softmax}, {"axis": -1 if axis is None else axis, "use_cudnn": False}
+    )
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('log', {'X': softmax}, {'Out': out})
+    helper.append_op("log", {"X": softmax}, {"Out": out})
     return out
 
 
@@ -197,13 +199,11 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
     Example:
         same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
     """
-    helper = LayerHelper('allclose', name=name)
-    out = helper.create_variable_for_type_inference('bool')
-    helper.append_op('allclose', {'Input': input, 'Other': other}, {'Out': out}, {
-        'rtol': rtol,
-        'atol': atol,
-        'equal_nan': equal_nan
-    })
+    helper = LayerHelper("allclose", name=name)
+    out = helper.create_variable_for_type_inference("bool")
+    helper.append_op(
+        "allclose", {"Input": input, "Other": other}, {"Out": out}, {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    )
     return out
 
 
@@ -225,8 +225,8 @@ def elementwise_equal(x, y, name=None):
     Example:
         same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))
     """
-    helper = LayerHelper('elementwise_equal', name=name)
-    out = helper.create_variable_for_type_inference('bool')
+    helper = LayerHelper("elementwise_equal", name=name)
+    out = helper.create_variable_for_type_inference("bool")
     out.stop_gradient = True
-    helper.append_op('equal', {'X': x, 'Y': y}, {'Out': out}, {'force_cpu': False})
+    helper.append_op("equal", {"X": x, "Y": y}, {"Out": out}, {"force_cpu": False})
     return out

@@ -5,10 +5,10 @@ from penstock._src.layers import nn
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
-__all__ = ['accuracy', 'auc']
+__all__ = ["accuracy", "auc"]
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def accuracy(input, label, k=1, correct=None, total=None):
     """Computes the top-k accuracy: the share of rows whose label is among the k highest scores.
 
@@ -30,23 +30,23 @@ def accuracy(input, label, k=1, correct=None, total=None):
         label = fluid.data('label', [None, 1], 'int64')
         top5 = fluid.layers.accuracy(scores, label, k=5)
     """
-    helper = LayerHelper('accuracy')
+    helper = LayerHelper("accuracy")
     values, indices = nn.topk(input, k=k)
-    share = helper.create_variable_for_type_inference('float32')
+    share = helper.create_variable_for_type_inference("float32")
     if correct is None:
-        correct = helper.create_variable_for_type_inference('int32')
+        correct = helper.create_variable_for_type_inference("int32")
     if total is None:
-        total = helper.create_variable_for_type_inference('int32')
-    helper.append_op('accuracy', {'Out': values, 'Indices': indices, 'Label': label}, {
-        'Accuracy': share,
-        'Correct': correct,
-        'Total': total
-    })
+        total = helper.create_variable_for_type_inference("int32")
+    helper.append_op(
+        "accuracy",
+        {"Out": values, "Indices": indices, "Label": label},
+        {"Accuracy": share, "Correct": correct, "Total": total},
+    )
     return share
 
 
-@element_types(input='float32 float64', label='int32 int64')
-def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
+@element_types(input="float32 float64", label="int32 int64")
+def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1, slide_steps=1):
     """Computes the area under the ROC or precision-recall curve, over all batches so far and over the last batches.
 
     Args:
@@ -69,25 +69,24 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
         label = fluid.data('label', [None, 1], 'int64')
         area, recent, statistics = fluid.layers.auc(p, label)
     """
-    helper = LayerHelper('auc')
-    all_batches = helper.create_variable_for_type_inference('float64')
-    last_batches = helper.create_variable_for_type_inference('float64')
+    helper = LayerHelper("auc")
+    all_batches = helper.create_variable_for_type_inference("float64")
+    last_batches = helper.create_variable_for_type_inference("float64")
     buckets = num_thresholds + 1
 
     def statistic(shape):
-        return helper.create_global_variable(persistable=True, dtype='int64', shape=shape)
+        return helper.create_global_variable(persistable=True, dtype="int64", shape=shape)
 
-    window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]    # 0 steps mean all steps
+    window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]  # 0 steps mean all steps
     sliding = [statistic(window) for _ in range(2)]
     total = [statistic([1, buckets]) for _ in range(2)]
     for var in sliding + total:
         helper.set_variable_initializer(var, Constant(0.0))
     for out, (positive, negative), steps in ((last_batches, sliding, slide_steps), (all_batches, total, 0)):
         helper.append_op(
-            'auc', {'Predict': input, 'Label': label, 'StatPos': positive, 'StatNeg': negative},
-            {'AUC': out, 'StatPosOut': positive, 'StatNegOut': negative}, {
-                'curve': curve,
-                'num_thresholds': num_thresholds,
-                'slide_steps': steps
-            })
+            "auc",
+            {"Predict": input, "Label": label, "StatPos": positive, "StatNeg": negative},
+            {"AUC": out, "StatPosOut": positive, "StatNegOut": negative},
+            {"curve": curve, "num_thresholds": num_thresholds, "slide_steps": steps},
+        )
     return all_batches, last_batches, sliding + total

@@ -34,7 +34,7 @@ def convert_to_list(value, n, name, dtype=int):
     except (TypeError, ValueError):
         values = None
     if values is None or len(values) != n:
-        raise ValueError('%s must be one %s or %d of them, not %r' % (name, dtype.__name__, n, value))
+        raise ValueError(f"{name} must be one {dtype.__name__} or {n} of them, not {value!r}")
     return values
 
 
@@ -60,7 +60,7 @@ def _values(nest):
     try:
         return [nest[key] for key in sorted(nest)]
     except TypeError:
-        raise TypeError('the keys of a dict in a structure must be comparable, not %r' % list(nest)) from None
+        raise TypeError(f"the keys of a dict in a structure must be comparable, not {list(nest)!r}") from None
 
 
 def flatten(nest):
@@ -89,7 +89,7 @@ def _like(nest, values):
     if isinstance(nest, dict):
         by_key = dict(zip(sorted(nest), values))
         return type(nest)((key, by_key[key]) for key in nest)
-    return type(nest)(*values) if hasattr(nest, '_fields') else type(nest)(values)
+    return type(nest)(*values) if hasattr(nest, "_fields") else type(nest)(values)
 
 
 def pack_sequence_as(structure, flat_sequence):
@@ -111,11 +111,13 @@ def pack_sequence_as(structure, flat_sequence):
         assert utils.pack_sequence_as([0, (0, 0)], [1, 2, 3]) == [1, (2, 3)]
     """
     if not is_sequence(flat_sequence):
-        raise TypeError('pack_sequence_as: flat_sequence must be a sequence, not %r' % (flat_sequence,))
+        raise TypeError(f"pack_sequence_as: flat_sequence must be a sequence, not {flat_sequence!r}")
     count = len(flatten(structure))
     if count != len(flat_sequence):
-        raise ValueError('pack_sequence_as: the structure %r has %d leaves, but there are %d values' %
-                         (structure, count, len(flat_sequence)))
+        raise ValueError(
+            f"pack_sequence_as: the structure {structure!r} has {count} leaves, but there are {len(flat_sequence)} "
+            "values"
+        )
     return _packed(structure, iter(flat_sequence))
 
 
@@ -195,13 +197,15 @@ def assert_same_structure(nest1, nest2, check_types=True):
         utils.assert_same_structure([1, (2, 3)], ['a', ('b', 'c')])
     """
     if is_sequence(nest1) != is_sequence(nest2):
-        raise ValueError('the structures differ: %r and %r' % (nest1, nest2))
+        raise ValueError(f"the structures differ: {nest1!r} and {nest2!r}")
     if not is_sequence(nest1):
         return
     if check_types and type(nest1) is not type(nest2):
-        raise TypeError('the structures differ: one has a %s, the other a %s: %r and %r' %
-                        (type(nest1).__name__, type(nest2).__name__, nest1, nest2))
+        raise TypeError(
+            f"the structures differ: one has a {type(nest1).__name__}, the other a {type(nest2).__name__}: {nest1!r} "
+            f"and {nest2!r}"
+        )
     if len(nest1) != len(nest2) or (check_types and isinstance(nest1, dict) and set(nest1) != set(nest2)):
-        raise ValueError('the structures differ: %r and %r' % (nest1, nest2))
+        raise ValueError(f"the structures differ: {nest1!r} and {nest2!r}")
     for value1, value2 in zip(_values(nest1), _values(nest2)):
         assert_same_structure(value1, value2, check_types)

@@ -3,12 +3,27 @@
 from penstock._src import layers
 from penstock._src.layers.helper import require_variables
 
-__all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_conv_pool', 'simple_img_conv_pool']
+__all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]
 
 
-def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, pool_padding=0, pool_type='max',
-                         global_pooling=False, conv_stride=1, conv_padding=0, conv_dilation=1, conv_groups=1,
-                         param_attr=None, bias_attr=None, act=None, use_cudnn=True):
+def simple_img_conv_pool(
+    input,
+    num_filters,
+    filter_size,
+    pool_size,
+    pool_stride,
+    pool_padding=0,
+    pool_type="max",
+    global_pooling=False,
+    conv_stride=1,
+    conv_padding=0,
+    conv_dilation=1,
+    conv_groups=1,
+    param_attr=None,
+    bias_attr=None,
+    act=None,
+    use_cudnn=True,
+):
     """Convolves images, then pools them.
 
     Args:
@@ -40,15 +55,36 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
         y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
         assert y.shape == (-1, 8, 12, 12)
     """
-    features = layers.conv2d(input, num_filters, filter_size, conv_stride, conv_padding, conv_dilation, conv_groups,
-                             param_attr, bias_attr, use_cudnn, act)
+    features = layers.conv2d(
+        input,
+        num_filters,
+        filter_size,
+        conv_stride,
+        conv_padding,
+        conv_dilation,
+        conv_groups,
+        param_attr,
+        bias_attr,
+        use_cudnn,
+        act,
+    )
     return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
 
 
-def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filter_size=3, conv_act=None,
-                   param_attr=None, conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1,
-                   pool_type='max',
-                   use_cudnn=True):
+def img_conv_group(
+    input,
+    conv_num_filter,
+    pool_size,
+    conv_padding=1,
+    conv_filter_size=3,
+    conv_act=None,
+    param_attr=None,
+    conv_with_batchnorm=False,
+    conv_batchnorm_drop_rate=0.0,
+    pool_stride=1,
+    pool_type="max",
+    use_cudnn=True,
+):
     """Applies several convolutions, each with optional batch norm and dropout, then one pooling.
 
     An argument that may be a list has a value for each convolution, or one value for all.
@@ -85,7 +121,7 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
         if not isinstance(value, (list, tuple)):
             return [value] * count
         if len(value) != count:
-            raise ValueError('%d values for %d convolutions' % (len(value), count))
+            raise ValueError(f"{len(value)} values for {count} convolutions")
         return list(value)
 
     paddings, sizes, attrs = each(conv_padding), each(conv_filter_size), each(param_attr)
@@ -93,8 +129,9 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
     out = input
     for i in range(count):
         act = None if with_norm[i] else conv_act
-        out = layers.conv2d(out, conv_num_filter[i], sizes[i], padding=paddings[i], param_attr=attrs[i],
-                            use_cudnn=use_cudnn, act=act)
+        out = layers.conv2d(
+            out, conv_num_filter[i], sizes[i], padding=paddings[i], param_attr=attrs[i], use_cudnn=use_cudnn, act=act
+        )
         if with_norm[i]:
             out = layers.batch_norm(out, act=conv_act)
             if abs(drop_rates[i]) > 1e-5:
@@ -102,8 +139,9 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
     return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
 
 
-def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='sigmoid', pool_type='max',
-                       bias_attr=None):
+def sequence_conv_pool(
+    input, num_filters, filter_size, param_attr=None, act="sigmoid", pool_type="max", bias_attr=None
+):
     """Convolves each sequence, then reduces it to one row.
 
     Args:
@@ -125,8 +163,9 @@ def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='si
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.nets.sequence_conv_pool(x, num_filters=4, filter_size=3, act='tanh')
     """
-    features = layers.sequence_conv(input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr,
-                                    act=act)
+    features = layers.sequence_conv(
+        input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
+    )
     return layers.sequence_pool(features, pool_type)
 
 
@@ -179,28 +218,25 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
     Reference:
         Vaswani et al., Attention Is All You Need, NIPS 2017.
     """
-    for what, var in (('queries', queries), ('keys', keys), ('values', values)):
-        require_variables('scaled_dot_product_attention', **{what: var})
+    for what, var in (("queries", queries), ("keys", keys), ("values", values)):
+        require_variables("scaled_dot_product_attention", **{what: var})
         if len(var.shape) != 3:
-            raise ValueError('%s must have 3 axes, but its shape is %s' % (what, var.shape))
+            raise ValueError(f"{what} must have 3 axes, but its shape is {var.shape}")
     if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError('queries and keys must have the same width, not %d and %d' %
-                         (queries.shape[-1], keys.shape[-1]))
+        raise ValueError(f"queries and keys must have the same width, not {queries.shape[-1]} and {keys.shape[-1]}")
     if keys.shape[-2] != values.shape[-2]:
-        raise ValueError('keys and values must have the same length, not %d and %d' %
-                         (keys.shape[-2], values.shape[-2]))
-    for what, var in (('keys', keys), ('values', values)):
+        raise ValueError(f"keys and values must have the same length, not {keys.shape[-2]} and {values.shape[-2]}")
+    for what, var in (("keys", keys), ("values", values)):
         if var.shape[-1] % num_heads != 0:
-            raise ValueError('the width of %s (%d) must be divisible by num_heads (%d)' %
-                             (what, var.shape[-1], num_heads))
+            raise ValueError(f"the width of {what} ({var.shape[-1]}) must be divisible by num_heads ({num_heads})")
     parts = [queries, keys, values]
     if num_heads > 1:
         projected = [layers.fc(input=part, size=part.shape[-1], num_flatten_dims=2) for part in parts]
         parts = [_split_heads(part, num_heads) for part in projected]
     query, key, value = parts
-    scaled = layers.scale(x=query, scale=(keys.shape[-1] // num_heads)**-0.5)
+    scaled = layers.scale(x=query, scale=(keys.shape[-1] // num_heads) ** -0.5)
     product = layers.matmul(x=scaled, y=key, transpose_y=True)
-    weights = layers.reshape(x=product, shape=[-1, product.shape[-1]], act='softmax')
+    weights = layers.reshape(x=product, shape=[-1, product.shape[-1]], act="softmax")
     weights = layers.reshape(x=weights, shape=list(product.shape))
     if dropout_rate:
         weights = layers.dropout(weights, dropout_prob=dropout_rate, is_test=False)

@@ -13,15 +13,29 @@ from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
 
 __all__ = [
-    'autoincreased_step_counter', 'cos_sim', 'dropout', 'embedding', 'fc', 'flatten',
-    'get_tensor_from_selected_rows', 'matmul', 'merge_selected_rows', 'mul', 'reshape', 'softmax', 'split', 'squeeze',
-    'topk', 'transpose', 'unsqueeze',
+    "autoincreased_step_counter",
+    "cos_sim",
+    "dropout",
+    "embedding",
+    "fc",
+    "flatten",
+    "get_tensor_from_selected_rows",
+    "matmul",
+    "merge_selected_rows",
+    "mul",
+    "reshape",
+    "softmax",
+    "split",
+    "squeeze",
+    "topk",
+    "transpose",
+    "unsqueeze",
 ]
 
-_MOST_PARTS = 2**16    # of split; each is a Variable
+_MOST_PARTS = 2**16  # of split; each is a Variable
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
     """Computes a fully connected layer: act(sum over i of flatten(input_i) @ W_i + b).
 
@@ -48,7 +62,7 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
         y = fluid.layers.fc(x, size=2, act='relu')
         assert y.shape == (-1, 2)
     """
-    helper = LayerHelper('fc', input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper = LayerHelper("fc", input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     dtype = helper.input_dtype()
     products = []
     for one, attr in helper.iter_inputs_and_params():
@@ -57,20 +71,19 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
             num_flatten_dims = len(shape) - 1
         weight = helper.create_parameter(attr, [math.prod(shape[num_flatten_dims:]), size], dtype)
         product = helper.create_variable_for_type_inference(dtype)
-        helper.append_op('mul', {'X': one, 'Y': weight}, {'Out': product}, {
-            'x_num_col_dims': num_flatten_dims,
-            'y_num_col_dims': 1
-        })
+        helper.append_op(
+            "mul", {"X": one, "Y": weight}, {"Out": product}, {"x_num_col_dims": num_flatten_dims, "y_num_col_dims": 1}
+        )
         products.append(product)
     if len(products) == 1:
         before_bias = products[0]
     else:
         before_bias = helper.create_variable_for_type_inference(dtype)
-        helper.append_op('sum', {'X': products}, {'Out': before_bias}, {'use_mkldnn': False})
+        helper.append_op("sum", {"X": products}, {"Out": before_bias}, {"use_mkldnn": False})
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=num_flatten_dims))
 
 
-def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
+def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
     """Looks up rows of a table by ids; unlike fluid.embedding, the last extent of the ids must be 1.
 
     Args:
@@ -93,7 +106,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
         rows = fluid.layers.embedding(ids, size=[100, 8], is_sparse=True)
         assert rows.shape == (-1, 8)
     """
-    return lookup_layer('lookup_table', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+    return lookup_layer("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
 def padding_row(layer, padding_idx, size):
@@ -102,27 +115,33 @@ def padding_row(layer, padding_idx, size):
         return -1
     rows = to_extents(size)[0]
     if not isinstance(padding_idx, numbers.Integral) or not -rows <= padding_idx < rows:
-        raise program_error('E-padding-idx', '%s: padding_idx must be a row of the table, from %d to %d, not %r' %
-                            (layer, -rows, rows - 1, padding_idx))
+        raise program_error(
+            "E-padding-idx",
+            f"{layer}: padding_idx must be a row of the table, from {-rows} to {rows - 1}, not {padding_idx!r}",
+        )
     return int(padding_idx) % rows
 
 
 def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
     """Implements both layers named embedding, which differ in their op."""
-    require_variables('embedding', input=input)
+    require_variables("embedding", input=input)
     if input.dtype != VarType.INT64:
-        raise TypeError('embedding: the ids must be int64, but %s is %s' % (input.name, input.dtype.name))
-    helper = LayerHelper('embedding', param_attr=param_attr)
-    padding_idx = padding_row('embedding', padding_idx, size)
+        raise TypeError(f"embedding: the ids must be int64, but {input.name} is {input.dtype.name}")
+    helper = LayerHelper("embedding", param_attr=param_attr)
+    padding_idx = padding_row("embedding", padding_idx, size)
     table = helper.create_parameter(helper.param_attr, size, dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(
-        op_type, {'Ids': input, 'W': table}, {'Out': out}, {
-            'is_sparse': is_sparse,
-            'is_distributed': is_distributed,
-            'remote_prefetch': bool(is_sparse) and not is_distributed,
-            'padding_idx': padding_idx
-        })
+        op_type,
+        {"Ids": input, "W": table},
+        {"Out": out},
+        {
+            "is_sparse": is_sparse,
+            "is_distributed": is_distributed,
+            "remote_prefetch": bool(is_sparse) and not is_distributed,
+            "padding_idx": padding_idx,
+        },
+    )
     return out
 
 
@@ -144,19 +163,21 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
         values = [int(exe.run(fetch_list=[counter])[0][0]) for _ in range(3)]
         assert values == [1, 2, 3]
     """
-    helper = LayerHelper('global_step_counter')
-    counter, is_new = helper.create_or_get_global_variable(name=counter_name or '@STEP_COUNTER@', dtype='int64',
-                                                           shape=[1], persistable=True)
+    helper = LayerHelper("global_step_counter")
+    counter, is_new = helper.create_or_get_global_variable(
+        name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1], persistable=True
+    )
     if is_new:
         helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
-        helper.main_program.global_block()._prepend_op('increment', {'X': counter}, {'Out': counter},
-                                                       {'step': float_attr(step)})
+        helper.main_program.global_block()._prepend_op(
+            "increment", {"X": counter}, {"Out": counter}, {"step": float_attr(step)}
+        )
         counter.stop_gradient = True
     return counter
 
 
-@element_types(x='float16 float32 float64')
-def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
+@element_types(x="float16 float32 float64")
+def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
     """Sets elements to 0 at random, each with probability `dropout_prob`.
 
     Args:
@@ -181,23 +202,27 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     Reference:
         Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, JMLR 2014.
     """
-    helper = LayerHelper('dropout', name=name).takes(x=x)
+    helper = LayerHelper("dropout", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
     if not seed and helper.main_program.random_seed != 0:
         seed = helper.main_program.random_seed
     helper.append_op(
-        'dropout', {'X': x}, {'Out': out, 'Mask': mask}, {
-            'dropout_prob': dropout_prob,
-            'is_test': is_test,
-            'fix_seed': seed is not None,
-            'seed': seed if seed is not None else 0,
-            'dropout_implementation': dropout_implementation
-        })
+        "dropout",
+        {"X": x},
+        {"Out": out, "Mask": mask},
+        {
+            "dropout_prob": dropout_prob,
+            "is_test": is_test,
+            "fix_seed": seed is not None,
+            "seed": seed if seed is not None else 0,
+            "dropout_implementation": dropout_implementation,
+        },
+    )
     return out
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def softmax(input, use_cudnn=False, name=None, axis=-1):
     """Computes exp(x) / sum(exp(x)) along one axis.
 
@@ -217,13 +242,13 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
         x = fluid.data('x', [None, 10])
         probabilities = fluid.layers.softmax(x)
     """
-    helper = LayerHelper('softmax', name=name).takes(input=input)
+    helper = LayerHelper("softmax", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('softmax', {'X': input}, {'Out': out}, {'axis': axis, 'use_cudnn': use_cudnn})
+    helper.append_op("softmax", {"X": input}, {"Out": out}, {"axis": axis, "use_cudnn": use_cudnn})
     return out
 
 
-@element_types(x='float16 float32 float64', y='float16 float32 float64')
+@element_types(x="float16 float32 float64", y="float16 float32 float64")
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     """Flattens two tensors to matrices and multiplies them.
 
@@ -246,16 +271,15 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
         y = fluid.data('y', [4, 3])
         assert fluid.layers.mul(x, y).shape == (-1, 3)
     """
-    helper = LayerHelper('mul', name=name).takes(x=x)
+    helper = LayerHelper("mul", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('mul', {'X': x, 'Y': y}, {'Out': out}, {
-        'x_num_col_dims': x_num_col_dims,
-        'y_num_col_dims': y_num_col_dims
-    })
+    helper.append_op(
+        "mul", {"X": x, "Y": y}, {"Out": out}, {"x_num_col_dims": x_num_col_dims, "y_num_col_dims": y_num_col_dims}
+    )
     return out
 
 
-@element_types(x='float16 float32 float64', y='float16 float32 float64')
+@element_types(x="float16 float32 float64", y="float16 float32 float64")
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     """Computes alpha * x @ y over the last two axes; the leading axes are batches and are broadcast.
 
@@ -279,17 +303,18 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         y = fluid.data('y', [2, 5, 4])
         assert fluid.layers.matmul(x, y, transpose_y=True).shape == (2, 3, 5)
     """
-    helper = LayerHelper('matmul', name=name).takes(x=x)
+    helper = LayerHelper("matmul", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('matmul', {'X': x, 'Y': y}, {'Out': out}, {
-        'transpose_X': transpose_x,
-        'transpose_Y': transpose_y,
-        'alpha': float_attr(alpha)
-    })
+    helper.append_op(
+        "matmul",
+        {"X": x, "Y": y},
+        {"Out": out},
+        {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float_attr(alpha)},
+    )
     return out
 
 
-@element_types(X='float32 float64', Y='float32 float64')
+@element_types(X="float32 float64", Y="float32 float64")
 def cos_sim(X, Y):
     """Computes the cosine of the angle between corresponding rows.
 
@@ -308,13 +333,13 @@ def cos_sim(X, Y):
         y = fluid.data('y', [1, 8])
         assert fluid.layers.cos_sim(x, y).shape == (-1, 1)
     """
-    helper = LayerHelper('cos_sim').takes(X=X)
+    helper = LayerHelper("cos_sim").takes(X=X)
     out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
-    helper.append_op('cos_sim', {'X': X, 'Y': Y}, {'Out': out, 'XNorm': x_norm, 'YNorm': y_norm})
+    helper.append_op("cos_sim", {"X": X, "Y": Y}, {"Out": out, "XNorm": x_norm, "YNorm": y_norm})
     return out
 
 
-@element_types(x='int32 int64 float16 float32 float64')
+@element_types(x="int32 int64 float16 float32 float64")
 def transpose(x, perm, name=None):
     """Reorders the axes: axis i of the result is axis perm[i] of `x`.
 
@@ -334,19 +359,19 @@ def transpose(x, perm, name=None):
         x = fluid.data('x', [2, 3, 4])
         assert fluid.layers.transpose(x, [1, 0, 2]).shape == (3, 2, 4)
     """
-    require_variables('transpose', x=x)
+    require_variables("transpose", x=x)
     if not isinstance(perm, (list, tuple)):
-        raise TypeError('transpose: perm must be a list of ints, not %r' % (perm,))
+        raise TypeError(f"transpose: perm must be a list of ints, not {perm!r}")
     if sorted(perm) != list(range(len(x.shape))):
-        raise ValueError('perm must be a permutation of the %d axes of x, not %s' % (len(x.shape), list(perm)))
-    helper = LayerHelper('transpose', name=name)
+        raise ValueError(f"perm must be a permutation of the {len(x.shape)} axes of x, not {list(perm)}")
+    helper = LayerHelper("transpose", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('transpose2', {'X': x}, {'Out': out, 'XShape': xshape}, {'axis': list(perm)})
+    helper.append_op("transpose2", {"X": x}, {"Out": out, "XShape": xshape}, {"axis": list(perm)})
     return out
 
 
-@element_types(x='int32 int64 float16 float32 float64')
+@element_types(x="int32 int64 float16 float32 float64")
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """Changes the shape of a tensor; the elements and their order stay the same.
 
@@ -372,33 +397,33 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         x = fluid.data('x', [2, 4, 6])
         assert fluid.layers.reshape(x, [-1, 0, 3, 2]).shape == (2, 4, 3, 2)
     """
-    helper = LayerHelper('reshape2', act=act, name=name).takes(x=x)
-    inputs = {'X': x}
+    helper = LayerHelper("reshape2", act=act, name=name).takes(x=x)
+    inputs = {"X": x}
     if isinstance(shape, Variable):
         actual_shape, shape = shape, []
     given_shape = shape
     shape, variables = int_list(helper, shape)
     unknown = sum(not isinstance(one, Variable) and one == -1 for one in given_shape)
     if unknown > 1:
-        raise ArgumentError('reshape: shape holds -1 %d times: %s' % (unknown, shape))
+        raise ArgumentError(f"reshape: shape holds -1 {unknown} times: {shape}")
     if min(shape, default=0) < -1:
-        raise ArgumentError('reshape: an extent of shape must be at least -1: %s' % shape)
+        raise ArgumentError(f"reshape: an extent of shape must be at least -1: {shape}")
     for place in range(len(x.shape), len(shape)):
         if shape[place] == 0:
-            raise ArgumentError('reshape: extent %d of shape is 0, but x has %d axes only' % (place, len(x.shape)))
+            raise ArgumentError(f"reshape: extent {place} of shape is 0, but x has {len(x.shape)} axes only")
     if variables:
-        inputs['ShapeTensor'] = variables
+        inputs["ShapeTensor"] = variables
     elif actual_shape is not None:
-        require_variables('reshape', actual_shape=actual_shape)
+        require_variables("reshape", actual_shape=actual_shape)
         actual_shape.stop_gradient = True
-        inputs['Shape'] = actual_shape
+        inputs["Shape"] = actual_shape
     out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': shape})
+    helper.append_op("reshape2", inputs, {"Out": out, "XShape": xshape}, {"shape": shape})
     return helper.append_activation(out)
 
 
-@element_types(x='int8 int32 int64 float32 float64')
+@element_types(x="int8 int32 int64 float32 float64")
 def flatten(x, axis=1, name=None):
     """Flattens a tensor to a matrix.
 
@@ -418,17 +443,17 @@ def flatten(x, axis=1, name=None):
         x = fluid.data('x', [4, 4, 3])
         assert fluid.layers.flatten(x, axis=2).shape == (16, 3)
     """
-    require_variables('flatten', x=x)
+    require_variables("flatten", x=x)
     if not 0 <= axis <= len(x.shape):
-        raise ValueError('axis must be in [0, %d], not %r' % (len(x.shape), axis))
-    helper = LayerHelper('flatten', name=name)
+        raise ValueError(f"axis must be in [0, {len(x.shape)}], not {axis!r}")
+    helper = LayerHelper("flatten", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('flatten2', {'X': x}, {'Out': out, 'XShape': xshape}, {'axis': axis})
+    helper.append_op("flatten2", {"X": x}, {"Out": out, "XShape": xshape}, {"axis": axis})
     return out
 
 
-@element_types(input='int8 int32 int64 float16 float32 float64')
+@element_types(input="int8 int32 int64 float16 float32 float64")
 def squeeze(input, axes, name=None):
     """Removes axes of extent 1.
 
@@ -447,7 +472,7 @@ def squeeze(input, axes, name=None):
         x = fluid.data('x', [5, 1, 10])
         assert fluid.layers.squeeze(x, axes=[1]).shape == (5, 10)
     """
-    return _with_axes('squeeze2', LayerHelper('squeeze', name=name).takes(input=input), input, axes)
+    return _with_axes("squeeze2", LayerHelper("squeeze", name=name).takes(input=input), input, axes)
 
 
 def unsqueeze(input, axes, name=None):
@@ -469,20 +494,20 @@ def unsqueeze(input, axes, name=None):
         x = fluid.data('x', [5, 10])
         assert fluid.layers.unsqueeze(x, axes=[1]).shape == (5, 1, 10)
     """
-    helper = LayerHelper('unsqueeze2', name=name).takes(input=input)
+    helper = LayerHelper("unsqueeze2", name=name).takes(input=input)
     if isinstance(axes, Variable):
         axes.stop_gradient = True
-        return _with_axes('unsqueeze2', helper, input, [], AxesTensor=axes)
+        return _with_axes("unsqueeze2", helper, input, [], AxesTensor=axes)
     axes, variables = int_list(helper, [axes] if isinstance(axes, int) else axes)
     if variables:
-        return _with_axes('unsqueeze2', helper, input, [], AxesTensorList=variables)
-    return _with_axes('unsqueeze2', helper, input, axes)
+        return _with_axes("unsqueeze2", helper, input, [], AxesTensorList=variables)
+    return _with_axes("unsqueeze2", helper, input, axes)
 
 
 def _with_axes(op_type, helper, input, axes, **tensors):
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(op_type, dict(tensors, X=input), {'Out': out, 'XShape': xshape}, {'axes': list(axes)})
+    helper.append_op(op_type, dict(tensors, X=input), {"Out": out, "XShape": xshape}, {"axes": list(axes)})
     return out
 
 
@@ -508,24 +533,24 @@ def split(input, num_or_sections, dim=-1, name=None):
         first, second = fluid.layers.split(x, [4, 5], dim=1)
         assert second.shape == (3, 5, 5)
     """
-    helper = LayerHelper('split', name=name).takes(input=input)
-    inputs, attrs = {'X': input}, {}
+    helper = LayerHelper("split", name=name).takes(input=input)
+    inputs, attrs = {"X": input}, {}
     if isinstance(dim, Variable):
         dim.stop_gradient = True
-        inputs['AxisTensor'] = dim
+        inputs["AxisTensor"] = dim
     else:
-        attrs['axis'] = dim + len(input.shape) if dim < 0 else dim
+        attrs["axis"] = dim + len(input.shape) if dim < 0 else dim
     if isinstance(num_or_sections, numbers.Integral):
-        count = attrs['num'] = operator.index(num_or_sections)
+        count = attrs["num"] = operator.index(num_or_sections)
         if count > _MOST_PARTS:
-            raise ArgumentError('split: num_or_sections must be at most %d, not %d' % (_MOST_PARTS, count))
+            raise ArgumentError(f"split: num_or_sections must be at most {_MOST_PARTS}, not {count}")
     else:
         count = len(num_or_sections)
-        attrs['sections'], variables = int_list(helper, num_or_sections)
+        attrs["sections"], variables = int_list(helper, num_or_sections)
         if variables:
-            inputs['SectionsTensorList'] = variables
+            inputs["SectionsTensorList"] = variables
     outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
-    helper.append_op('split', inputs, {'Out': outs}, attrs)
+    helper.append_op("split", inputs, {"Out": outs}, attrs)
     return outs
 
 
@@ -547,9 +572,9 @@ def merge_selected_rows(x, name=None):
         x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
         merged = fluid.layers.merge_selected_rows(x)
     """
-    helper = LayerHelper('merge_selected_rows', name=name).takes(x=x)
+    helper = LayerHelper("merge_selected_rows", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('merge_selected_rows', {'X': x}, {'Out': out})
+    helper.append_op("merge_selected_rows", {"X": x}, {"Out": out})
     return out
 
 
@@ -571,12 +596,12 @@ def get_tensor_from_selected_rows(x, name=None):
         x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
         values = fluid.layers.get_tensor_from_selected_rows(x)
     """
-    require_variables('get_tensor_from_selected_rows', x=x)
+    require_variables("get_tensor_from_selected_rows", x=x)
     if x.type != VarType.SELECTED_ROWS:
-        raise TypeError('get_tensor_from_selected_rows: %s must be SELECTED_ROWS, not %s' % (x.name, x.type.name))
-    helper = LayerHelper('get_tensor_from_selected_rows', name=name)
+        raise TypeError(f"get_tensor_from_selected_rows: {x.name} must be SELECTED_ROWS, not {x.type.name}")
+    helper = LayerHelper("get_tensor_from_selected_rows", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('get_tensor_from_selected_rows', {'X': x}, {'Out': out})
+    helper.append_op("get_tensor_from_selected_rows", {"X": x}, {"Out": out})
     return out
 
 
@@ -601,17 +626,17 @@ def topk(input, k, name=None):
         values, indices = fluid.layers.topk(x, k=3)
         assert values.shape == (-1, 3)
     """
-    helper = LayerHelper('top_k', name=name).takes(input=input)
+    helper = LayerHelper("top_k", name=name).takes(input=input)
     values = helper.create_variable_for_type_inference(input.dtype)
-    indices = helper.create_variable_for_type_inference('int64')
-    inputs, attrs = {'X': input}, {}
+    indices = helper.create_variable_for_type_inference("int64")
+    inputs, attrs = {"X": input}, {}
     if k is None:
-        raise ArgumentError('top_k: k must be int | Variable, not None')
+        raise ArgumentError("top_k: k must be int | Variable, not None")
     if isinstance(k, Variable):
-        inputs['K'] = k
+        inputs["K"] = k
     else:
-        attrs['k'] = k
-    helper.append_op('top_k', inputs, {'Out': values, 'Indices': indices}, attrs)
+        attrs["k"] = k
+    helper.append_op("top_k", inputs, {"Out": values, "Indices": indices}, attrs)
     values.stop_gradient = True
     indices.stop_gradient = True
     return values, indices

@@ -10,14 +10,34 @@ from penstock._src.parameters.initializer import Constant, Normal
 from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = [
-    'batch_norm', 'group_norm', 'inplace_abn', 'instance_norm', 'l2_normalize', 'layer_norm', 'lrn', 'spectral_norm'
+    "batch_norm",
+    "group_norm",
+    "inplace_abn",
+    "instance_norm",
+    "l2_normalize",
+    "layer_norm",
+    "lrn",
+    "spectral_norm",
 ]
 
 
-@element_types(input='float16 float32 float64')
-def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
-               data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
-               do_model_average_for_mean_and_var=True, use_global_stats=False):
+@element_types(input="float16 float32 float64")
+def batch_norm(
+    input,
+    act=None,
+    is_test=False,
+    momentum=0.9,
+    epsilon=1e-05,
+    param_attr=None,
+    bias_attr=None,
+    data_layout="NCHW",
+    in_place=False,
+    name=None,
+    moving_mean_name=None,
+    moving_variance_name=None,
+    do_model_average_for_mean_and_var=True,
+    use_global_stats=False,
+):
     """Normalises each channel over the batch, then applies a learned scale and shift.
 
     Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
@@ -53,30 +73,52 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
     Reference:
         Ioffe and Szegedy, Batch Normalization, ICML 2015.
     """
-    helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
-    out = _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
-                               do_model_average_for_mean_and_var, {
-                                   'epsilon': epsilon,
-                                   'is_test': is_test,
-                                   'data_layout': data_layout,
-                                   'use_mkldnn': False,
-                                   'fuse_with_relu': False,
-                                   'use_global_stats': use_global_stats
-                               })
+    helper = LayerHelper("batch_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    out = _normalized_by_batch(
+        helper,
+        input,
+        in_place,
+        momentum,
+        data_layout,
+        moving_mean_name,
+        moving_variance_name,
+        do_model_average_for_mean_and_var,
+        {
+            "epsilon": epsilon,
+            "is_test": is_test,
+            "data_layout": data_layout,
+            "use_mkldnn": False,
+            "fuse_with_relu": False,
+            "use_global_stats": use_global_stats,
+        },
+    )
     return helper.append_activation(out)
 
 
-def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
-                         do_model_average_for_mean_and_var, attrs):
+def _normalized_by_batch(
+    helper,
+    input,
+    in_place,
+    momentum,
+    data_layout,
+    moving_mean_name,
+    moving_variance_name,
+    do_model_average_for_mean_and_var,
+    attrs,
+):
     """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels."""
     helper.takes(input=input)
-    require_rank(helper.layer_type, 'input', input, 2)
+    require_rank(helper.layer_type, "input", input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
-    channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
+    channels = input.shape[1] if data_layout == "NCHW" else input.shape[-1]
 
     def running(parameter_name, value):
-        attr = ParamAttr(name=parameter_name, initializer=Constant(value), trainable=False,
-                         do_model_average=do_model_average_for_mean_and_var)
+        attr = ParamAttr(
+            name=parameter_name,
+            initializer=Constant(value),
+            trainable=False,
+            do_model_average=do_model_average_for_mean_and_var,
+        )
         parameter = helper.create_parameter(attr, [channels], dtype)
         parameter.stop_gradient = True
         return parameter
@@ -88,26 +130,39 @@ def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_
     saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     out = input if in_place else helper.create_variable_for_type_inference(dtype)
-    inputs = {'X': input, 'Scale': weight, 'Bias': bias, 'Mean': mean, 'Variance': variance}
+    inputs = {"X": input, "Scale": weight, "Bias": bias, "Mean": mean, "Variance": variance}
     if isinstance(momentum, Variable):
-        inputs['MomentumTensor'] = momentum
+        inputs["MomentumTensor"] = momentum
     else:
-        attrs['momentum'] = momentum
+        attrs["momentum"] = momentum
     outputs = {
-        'Y': out,
-        'MeanOut': mean,
-        'VarianceOut': variance,
-        'SavedMean': saved_mean,
-        'SavedVariance': saved_variance
+        "Y": out,
+        "MeanOut": mean,
+        "VarianceOut": variance,
+        "SavedMean": saved_mean,
+        "SavedVariance": saved_variance,
     }
     helper.append_op(helper.layer_type, inputs, outputs, attrs)
     return out
 
 
-@element_types(input='float32 float64')
-def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
-                data_layout='NCHW', name=None, moving_mean_name=None, moving_variance_name=None,
-                do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
+@element_types(input="float32 float64")
+def inplace_abn(
+    input,
+    act=None,
+    is_test=False,
+    momentum=0.9,
+    epsilon=1e-05,
+    param_attr=None,
+    bias_attr=None,
+    data_layout="NCHW",
+    name=None,
+    moving_mean_name=None,
+    moving_variance_name=None,
+    do_model_average_for_mean_and_var=True,
+    use_global_stats=False,
+    act_alpha=1.0,
+):
     """Normalises a variable in place, as `batch_norm` does, and applies an invertible activation.
 
     The backward pass recovers the input from the result, so the input needs no memory of its own.
@@ -144,27 +199,45 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         Rota Bulo, Porzi and Kontschieder, In-Place Activated BatchNorm for Memory-Optimized Training of DNNs, CVPR
         2018.
     """
-    if act not in (None, 'identity', 'leaky_relu', 'elu'):
-        raise ValueError("inplace_abn: act must be 'leaky_relu', 'elu', 'identity' or None, not %r" % (act,))
-    if data_layout not in ('NCHW', 'NHWC'):
-        raise ValueError("inplace_abn: data_layout must be 'NCHW' or 'NHWC', not %r" % (data_layout,))
-    helper = LayerHelper('inplace_abn', param_attr=param_attr, bias_attr=bias_attr, name=name)
-    return _normalized_by_batch(helper, input, True, momentum, data_layout, moving_mean_name, moving_variance_name,
-                                do_model_average_for_mean_and_var, {
-                                    'epsilon': epsilon,
-                                    'is_test': is_test,
-                                    'data_layout': data_layout,
-                                    'use_mkldnn': False,
-                                    'fuse_with_relu': False,
-                                    'use_global_stats': use_global_stats,
-                                    'activation': act or 'identity',
-                                    'alpha': act_alpha
-                                })
+    if act not in (None, "identity", "leaky_relu", "elu"):
+        raise ValueError(f"inplace_abn: act must be 'leaky_relu', 'elu', 'identity' or None, not {act!r}")
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"inplace_abn: data_layout must be 'NCHW' or 'NHWC', not {data_layout!r}")
+    helper = LayerHelper("inplace_abn", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    return _normalized_by_batch(
+        helper,
+        input,
+        True,
+        momentum,
+        data_layout,
+        moving_mean_name,
+        moving_variance_name,
+        do_model_average_for_mean_and_var,
+        {
+            "epsilon": epsilon,
+            "is_test": is_test,
+            "data_layout": data_layout,
+            "use_mkldnn": False,
+            "fuse_with_relu": False,
+            "use_global_stats": use_global_stats,
+            "activation": act or "identity",
+            "alpha": act_alpha,
+        },
+    )
 
 
-@element_types(input='float32 float64')
-def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
-               act=None, name=None):
+@element_types(input="float32 float64")
+def layer_norm(
+    input,
+    scale=True,
+    shift=True,
+    begin_norm_axis=1,
+    epsilon=1e-05,
+    param_attr=None,
+    bias_attr=None,
+    act=None,
+    name=None,
+):
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
 
     Args:
@@ -191,27 +264,29 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     Reference:
         Ba, Kiros and Hinton, Layer Normalization, arXiv:1607.06450.
     """
-    helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper = LayerHelper("layer_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
     dtype = input.dtype
     width = [math.prod(input.shape[begin_norm_axis:])]
-    inputs = {'X': input}
+    inputs = {"X": input}
     if scale:
-        inputs['Scale'] = helper.create_parameter(helper.param_attr, width, dtype, default_initializer=Constant(1.0))
+        inputs["Scale"] = helper.create_parameter(helper.param_attr, width, dtype, default_initializer=Constant(1.0))
     if shift:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, width, dtype, is_bias=True)
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, width, dtype, is_bias=True)
     mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('layer_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
-        'epsilon': epsilon,
-        'begin_norm_axis': begin_norm_axis
-    })
+    helper.append_op(
+        "layer_norm",
+        inputs,
+        {"Y": out, "Mean": mean, "Variance": variance},
+        {"epsilon": epsilon, "begin_norm_axis": begin_norm_axis},
+    )
     return helper.append_activation(out)
 
 
-@element_types(input='float32 float64')
-def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
+@element_types(input="float32 float64")
+def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW", name=None):
     """Normalises each group of channels of each image to mean 0 and variance 1.
 
     Args:
@@ -240,29 +315,31 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
     Reference:
         Wu, He: "Group normalization", ECCV 2018.
     """
-    if data_layout not in ('NCHW', 'NHWC'):
-        raise ValueError('data_layout must be NCHW or NHWC, not %r' % (data_layout,))
-    helper = LayerHelper('group_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"data_layout must be NCHW or NHWC, not {data_layout!r}")
+    helper = LayerHelper("group_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
-    channels = [input.shape[1] if data_layout == 'NCHW' else input.shape[-1]]
-    inputs = {'X': input}
+    channels = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]
+    inputs = {"X": input}
     if param_attr:
-        inputs['Scale'] = helper.create_parameter(helper.param_attr, channels, input.dtype,
-                                                  default_initializer=Constant(1.0))
+        inputs["Scale"] = helper.create_parameter(
+            helper.param_attr, channels, input.dtype, default_initializer=Constant(1.0)
+        )
     if bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, channels, input.dtype, is_bias=True)
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, channels, input.dtype, is_bias=True)
     mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     out = helper.create_variable(dtype=input.dtype)
-    helper.append_op('group_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
-        'epsilon': epsilon,
-        'groups': groups,
-        'data_layout': data_layout
-    })
+    helper.append_op(
+        "group_norm",
+        inputs,
+        {"Y": out, "Mean": mean, "Variance": variance},
+        {"epsilon": epsilon, "groups": groups, "data_layout": data_layout},
+    )
     return helper.append_activation(out)
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
     """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
 
@@ -288,10 +365,10 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing ingredient for fast stylization", 2016.
     """
     if bias_attr is False:
-        raise ValueError('instance_norm needs its bias: bias_attr must not be False')
-    helper = LayerHelper('instance_norm', param_attr=param_attr, bias_attr=bias_attr, name=name)
+        raise ValueError("instance_norm needs its bias: bias_attr must not be False")
+    helper = LayerHelper("instance_norm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     helper.takes(input=input)
-    require_rank('instance_norm', 'input', input, 2)
+    require_rank("instance_norm", "input", input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     channels = [input.shape[1]]
     scale = helper.create_parameter(helper.param_attr, channels, dtype, default_initializer=Constant(1.0))
@@ -299,8 +376,12 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
     mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('instance_norm', {'X': input, 'Scale': scale, 'Bias': bias},
-                     {'Y': out, 'SavedMean': mean, 'SavedVariance': variance}, {'epsilon': epsilon})
+    helper.append_op(
+        "instance_norm",
+        {"X": input, "Scale": scale, "Bias": bias},
+        {"Y": out, "SavedMean": mean, "SavedVariance": variance},
+        {"epsilon": epsilon},
+    )
     return out
 
 
@@ -328,10 +409,12 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     Reference:
         Miyato, Kataoka, Koyama, Yoshida: "Spectral normalization for generative adversarial networks", ICLR 2018.
     """
-    helper = LayerHelper('spectral_norm', name=name).takes(weight=weight)
+    helper = LayerHelper("spectral_norm", name=name).takes(weight=weight)
     if isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < len(weight.shape):
-        raise ArgumentError('spectral_norm: dim must be an axis of weight (%s), from 0 to %d, not %r' %
-                            (weight.name, len(weight.shape) - 1, dim))
+        raise ArgumentError(
+            f"spectral_norm: dim must be an axis of weight ({weight.name}), from 0 to {len(weight.shape) - 1}, not "
+            f"{dim!r}"
+        )
     rows = weight.shape[dim]
     vectors = []
     for width in (rows, math.prod(weight.shape) // rows):
@@ -339,15 +422,16 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         vector.stop_gradient = True
         vectors.append(vector)
     out = helper.create_variable(dtype=weight.dtype)
-    helper.append_op('spectral_norm', {'Weight': weight, 'U': vectors[0], 'V': vectors[1]}, {'Out': out}, {
-        'dim': dim,
-        'power_iters': power_iters,
-        'eps': eps
-    })
+    helper.append_op(
+        "spectral_norm",
+        {"Weight": weight, "U": vectors[0], "V": vectors[1]},
+        {"Out": out},
+        {"dim": dim, "power_iters": power_iters, "eps": eps},
+    )
     return out
 
 
-@element_types(x='float32 float64')
+@element_types(x="float32 float64")
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
     """Divides the vectors along one axis by their Euclidean norm.
 
@@ -367,21 +451,20 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         x = fluid.data('x', [None, 16])
         y = fluid.layers.l2_normalize(x, axis=1)
     """
-    require_variables('l2_normalize', x=x)
+    require_variables("l2_normalize", x=x)
     if len(x.shape) == 1:
         axis = 0
-    helper = LayerHelper('l2_normalize', name=name)
+    helper = LayerHelper("l2_normalize", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
     norm = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('norm', {'X': x}, {'Out': out, 'Norm': norm}, {
-        'axis': 1 if axis is None else axis,
-        'epsilon': epsilon
-    })
+    helper.append_op(
+        "norm", {"X": x}, {"Out": out, "Norm": norm}, {"axis": 1 if axis is None else axis, "epsilon": epsilon}
+    )
     return out
 
 
-@element_types(input='float32 float64')
-def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW'):
+@element_types(input="float32 float64")
+def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW"):
     """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
 
     Args:
@@ -407,19 +490,18 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
     Reference:
         Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012.
     """
-    require_variables('lrn', input=input)
+    require_variables("lrn", input=input)
     if len(input.shape) != 4:
-        raise ValueError('lrn takes images of 4 axes; the shape of its input is %s' % (input.shape,))
-    if data_format not in ('NCHW', 'NHWC'):
-        raise ValueError('data_format must be NCHW or NHWC, not %r' % (data_format,))
-    helper = LayerHelper('lrn', name=name)
+        raise ValueError(f"lrn takes images of 4 axes; the shape of its input is {input.shape}")
+    if data_format not in ("NCHW", "NHWC"):
+        raise ValueError(f"data_format must be NCHW or NHWC, not {data_format!r}")
+    helper = LayerHelper("lrn", name=name)
     middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('lrn', {'X': input}, {'Out': out, 'MidOut': middle}, {
-        'n': n,
-        'k': k,
-        'alpha': alpha,
-        'beta': beta,
-        'data_format': data_format
-    })
+    helper.append_op(
+        "lrn",
+        {"X": input},
+        {"Out": out, "MidOut": middle},
+        {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format},
+    )
     return out

@@ -7,7 +7,7 @@ from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['generate_layer_fn']
+__all__ = ["generate_layer_fn"]
 
 
 def generate_layer_fn(op_type):
@@ -36,7 +36,7 @@ def generate_layer_fn(op_type):
     attrs = {attr.name for attr in proto.attrs}
     results = [slot for slot in proto.outputs if not slot.intermediate]
     if len(results) != 1 or any(slot.duplicable for slot in proto.outputs):
-        raise ValueError('generate_layer_fn: op %s must have one result, a single variable' % op_type)
+        raise ValueError(f"generate_layer_fn: op {op_type} must have one result, a single variable")
 
     def layer(*args, name=None, act=None, **kwargs):
         args, given = list(args), {}
@@ -46,8 +46,8 @@ def generate_layer_fn(op_type):
             by_keyword = [] if is_attr else _listed(kwargs.pop(keyword, None))
             given[slot.name] = by_keyword or _listed(args.pop(0) if args else None)
         if args:
-            raise TypeError('%s: %d positional arguments too many' % (op_type, len(args)))
-        dtype = _common_dtype(op_type, given, kwargs.get('dtype'))
+            raise TypeError(f"{op_type}: {len(args)} positional arguments too many")
+        dtype = _common_dtype(op_type, given, kwargs.get("dtype"))
         helper = LayerHelper(op_type, name=name, act=act)
         made = {slot.name: _listed(kwargs.pop(_keyword(slot.name), None)) for slot in proto.outputs}
         for slot, outs in made.items():
@@ -62,7 +62,7 @@ def generate_layer_fn(op_type):
 
 def _keyword(slot):
     """ScaleTensor -> scale_tensor."""
-    return re.sub('([a-z0-9])([A-Z])', r'\1_\2', re.sub('(.)([A-Z][a-z]+)', r'\1_\2', slot)).lower()
+    return re.sub("([a-z0-9])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", slot)).lower()
 
 
 def _listed(value):
@@ -73,8 +73,10 @@ def _common_dtype(op_type, given, otherwise):
     every = [var for variables in given.values() for var in variables]
     for var in every:
         if not isinstance(var, Variable):
-            raise ValueError('%s: an input must be a Variable, not %r' % (op_type, var))
+            raise ValueError(f"{op_type}: an input must be a Variable, not {var!r}")
         if var.dtype != every[0].dtype:
-            raise ValueError('%s: its inputs must have one element type, but %s has %s and %s has %s' %
-                             (op_type, every[0].name, every[0].dtype.name, var.name, var.dtype.name))
+            raise ValueError(
+                f"{op_type}: its inputs must have one element type, but {every[0].name} has {every[0].dtype.name} "
+                f"and {var.name} has {var.dtype.name}"
+            )
     return every[0].dtype if every else to_dtype(otherwise or VarType.FP32)

@@ -2,10 +2,10 @@
 
 from penstock._src.layers.helper import LayerHelper, require_name
 
-__all__ = ['data']
+__all__ = ["data"]
 
 
-def data(name, shape, dtype='float32', lod_level=0):
+def data(name, shape, dtype="float32", lod_level=0):
     """Declares a variable that the caller feeds.
 
     Args:
@@ -24,6 +24,7 @@ def data(name, shape, dtype='float32', lod_level=0):
     """
     require_name(name)
     shape = [-1 if extent is None else extent for extent in shape]
-    helper = LayerHelper('data', name=name)
-    return helper.create_global_variable(name=name, shape=shape, dtype=dtype, stop_gradient=True, lod_level=lod_level,
-                                         is_data=True, need_check_feed=True)
+    helper = LayerHelper("data", name=name)
+    return helper.create_global_variable(
+        name=name, shape=shape, dtype=dtype, stop_gradient=True, lod_level=lod_level, is_data=True, need_check_feed=True
+    )

@@ -4,7 +4,7 @@ from penstock._src.ir import host_functions
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['py_func']
+__all__ = ["py_func"]
 
 
 def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
@@ -34,28 +34,32 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         out = fluid.default_main_program().global_block().create_var(name='out', dtype='float32', shape=[2, 3])
         fluid.layers.py_func(lambda x: np.array(x) + 1, x, out)
     """
-    helper = LayerHelper('py_func')
-    inputs = _variables('x', x)
-    outputs = _variables('out', out)
+    helper = LayerHelper("py_func")
+    inputs = _variables("x", x)
+    outputs = _variables("out", out)
     forward = host_functions.Function(func)
     backward = None if backward_func is None else host_functions.Function(backward_func)
     for each in outputs:
         if len(each.shape) == 0:
-            raise ValueError('the shape of %s, an output of py_func, must be set before the call' % each.name)
+            raise ValueError(f"the shape of {each.name}, an output of py_func, must be set before the call")
     skipped = []
     if backward is not None and skip_vars_in_backward_input is not None:
         known = {each.name for each in inputs + outputs}
-        for each in _variables('skip_vars_in_backward_input', skip_vars_in_backward_input):
+        for each in _variables("skip_vars_in_backward_input", skip_vars_in_backward_input):
             if each.name not in known:
-                raise ValueError('%s cannot be skipped, because it is neither in x nor in out' % each.name)
+                raise ValueError(f"{each.name} cannot be skipped, because it is neither in x nor in out")
             if each.name not in skipped:
                 skipped.append(each.name)
     helper.append_op(
-        'py_func', {'X': inputs}, {'Out': outputs}, {
-            'forward_callable_id': forward.number,
-            'backward_callable_id': -1 if backward is None else backward.number,
-            'backward_skip_vars': skipped
-        })
+        "py_func",
+        {"X": inputs},
+        {"Out": outputs},
+        {
+            "forward_callable_id": forward.number,
+            "backward_callable_id": -1 if backward is None else backward.number,
+            "backward_skip_vars": skipped,
+        },
+    )
     return out
 
 
@@ -68,5 +72,5 @@ def _variables(name, given):
         return []
     several = [given] if isinstance(given, Variable) else given
     if not isinstance(several, (list, tuple)) or not all(isinstance(each, Variable) for each in several):
-        raise TypeError('%s must be a Variable or a list of them, not %r' % (name, given))
+        raise TypeError(f"{name} must be a Variable or a list of them, not {given!r}")
     return list(several)

@@ -11,30 +11,41 @@ from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
 
 __all__ = [
-    'gaussian_random_batch_size_like', 'randint', 'randn', 'random_crop', 'randperm', 'sampling_id',
-    'uniform_random_batch_size_like',
+    "gaussian_random_batch_size_like",
+    "randint",
+    "randn",
+    "random_crop",
+    "randperm",
+    "sampling_id",
+    "uniform_random_batch_size_like",
 ]
 
 
 def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
     helper = LayerHelper(op_type).takes(input=input)
     if not isinstance(shape, (list, tuple)):
-        raise TypeError('%s: shape must be a list, not %r' % (op_type, shape))
+        raise TypeError(f"{op_type}: shape must be a list, not {shape!r}")
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(op_type, {'Input': input}, {'Out': out}, {
-        'shape': list(shape),
-        'input_dim_idx': input_dim_idx,
-        'output_dim_idx': output_dim_idx,
-        'dtype': int(dtype),
-        **attrs
-    })
+    helper.append_op(
+        op_type,
+        {"Input": input},
+        {"Out": out},
+        {
+            "shape": list(shape),
+            "input_dim_idx": input_dim_idx,
+            "output_dim_idx": output_dim_idx,
+            "dtype": int(dtype),
+            **attrs,
+        },
+    )
     return out
 
 
-@element_types(input='float32 float64')
-def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
-                                   seed=0):
+@element_types(input="float32 float64")
+def uniform_random_batch_size_like(
+    input, shape, dtype="float32", input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0, seed=0
+):
     """Draws numbers from a uniform distribution over [min, max), taking one extent of the shape from another tensor.
 
     Args:
@@ -58,12 +69,20 @@ def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=
     Example:
         y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
     """
-    return _like('uniform_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
-                 {'min': min, 'max': max, 'seed': seed})
+    return _like(
+        "uniform_random_batch_size_like",
+        input,
+        shape,
+        input_dim_idx,
+        output_dim_idx,
+        dtype,
+        {"min": min, "max": max, "seed": seed},
+    )
 
 
-def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0,
-                                    dtype='float32'):
+def gaussian_random_batch_size_like(
+    input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0, dtype="float32"
+):
     """Draws normally distributed numbers, taking one extent of the shape from another tensor.
 
     Args:
@@ -86,11 +105,18 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
     Example:
         y = fluid.layers.gaussian_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
     """
-    return _like('gaussian_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
-                 {'mean': mean, 'std': std, 'seed': seed})
+    return _like(
+        "gaussian_random_batch_size_like",
+        input,
+        shape,
+        input_dim_idx,
+        output_dim_idx,
+        dtype,
+        {"mean": mean, "std": std, "seed": seed},
+    )
 
 
-def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
+def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
     """Draws a column index for each row, from the row's distribution.
 
     Args:
@@ -111,13 +137,13 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
         shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
         classes = fluid.layers.sampling_id(shares)
     """
-    helper = LayerHelper('sampling_id').takes(x=x)
+    helper = LayerHelper("sampling_id").takes(x=x)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('sampling_id', {'X': x}, {'Out': out}, {'min': min, 'max': max, 'seed': seed})
+    helper.append_op("sampling_id", {"X": x}, {"Out": out}, {"min": min, "max": max, "seed": seed})
     return out
 
 
-@element_types(dtype='int32 int64', out='int32 int64')
+@element_types(dtype="int32 int64", out="int32 int64")
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
     """Draws integers from a uniform distribution over [low, high).
 
@@ -145,35 +171,35 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     if high is None:
         low, high = 0, low
     if low >= high:
-        raise ValueError('randint: low (%s) must be below high (%s)' % (low, high))
-    helper = LayerHelper('randint', name=name)
+        raise ValueError(f"randint: low ({low}) must be below high ({high})")
+    helper = LayerHelper("randint", name=name)
     inputs, attrs = {}, {}
     shape = [1] if shape is None else shape
     if not isinstance(shape, (list, tuple, Variable)):
-        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %r' % (shape,))
+        raise TypeError(f"randint: shape must be a list, a tuple or a Variable, not {shape!r}")
     if isinstance(shape, Variable):
         shape.stop_gradient = True
-        inputs['ShapeTensor'] = shape
+        inputs["ShapeTensor"] = shape
     elif not isinstance(shape, (list, tuple)):
-        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %s' % type(shape).__name__)
+        raise TypeError(f"randint: shape must be a list, a tuple or a Variable, not {type(shape).__name__}")
     elif not shape:
-        raise ValueError('randint: shape must not be empty')
+        raise ValueError("randint: shape must not be empty")
     else:
-        attrs['shape'], variables = int_list(helper, shape, 'int64')
+        attrs["shape"], variables = int_list(helper, shape, "int64")
         if variables:
-            inputs['ShapeTensorList'] = variables
-    dtype = to_dtype('int64' if dtype is None else dtype)
+            inputs["ShapeTensorList"] = variables
+    dtype = to_dtype("int64" if dtype is None else dtype)
     if out is None and name is not None:
         out = helper.create_variable(name=name, dtype=dtype, persistable=False)
     elif out is None:
         out = helper.create_variable_for_type_inference(dtype)
     attrs.update(low=low, high=high, seed=seed, dtype=int(out.dtype))
     out.stop_gradient = stop_gradient
-    helper.append_op('randint', inputs, {'Out': out}, attrs)
+    helper.append_op("randint", inputs, {"Out": out}, attrs)
     return out
 
 
-@element_types(dtype='float32 float64')
+@element_types(dtype="float32 float64")
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Draws numbers from the standard normal distribution (mean 0, standard deviation 1).
 
@@ -195,28 +221,33 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     Example:
         noise = fluid.layers.randn([2, 3])
     """
-    helper = LayerHelper('randn', name=name)
+    helper = LayerHelper("randn", name=name)
     if not isinstance(shape, (list, tuple)):
-        raise TypeError('randn: shape must be a list, not %r' % (shape,))
+        raise TypeError(f"randn: shape must be a list, not {shape!r}")
     if not shape:
-        raise ArgumentError('randn: shape must not be empty')
-    dtype = to_dtype('float32' if dtype is None else dtype)
+        raise ArgumentError("randn: shape must not be empty")
+    dtype = to_dtype("float32" if dtype is None else dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     out.stop_gradient = stop_gradient
     # Fluid draws the seed from NumPy too, so numpy.random.seed makes a script reproducible.
-    helper.append_op('gaussian_random', None, {'Out': out}, {
-        'shape': list(shape),
-        'mean': 0.0,
-        'std': 1.0,
-        'seed': int(numpy.random.randint(0, 100)),
-        'dtype': int(dtype),
-        'use_mkldnn': False
-    })
+    helper.append_op(
+        "gaussian_random",
+        None,
+        {"Out": out},
+        {
+            "shape": list(shape),
+            "mean": 0.0,
+            "std": 1.0,
+            "seed": int(numpy.random.randint(0, 100)),
+            "dtype": int(dtype),
+            "use_mkldnn": False,
+        },
+    )
     return out
 
 
-def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0):
+def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0):
     """Returns a random permutation of 0 ... n - 1.
 
     Args:
@@ -238,30 +269,30 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
         order = fluid.layers.randperm(6)
     """
     if n < 1:
-        raise ValueError('randperm: n must be at least 1, not %r' % (n,))
-    if device not in (None, 'cpu', 'gpu'):
-        raise ValueError("randperm: device must be None, 'cpu' or 'gpu', not %r" % (device,))
-    helper = LayerHelper('randperm')
-    require_types('randperm', 'dtype', dtype, types_of('int32 int64'))
+        raise ValueError(f"randperm: n must be at least 1, not {n!r}")
+    if device not in (None, "cpu", "gpu"):
+        raise ValueError(f"randperm: device must be None, 'cpu' or 'gpu', not {device!r}")
+    helper = LayerHelper("randperm")
+    require_types("randperm", "dtype", dtype, types_of("int32 int64"))
     if out is not None:
         helper.takes(out=out)
-        require_types('randperm', 'out', out, types_of(dtype_name(dtype)))
+        require_types("randperm", "out", out, types_of(dtype_name(dtype)))
     else:
         out = helper.create_variable_for_type_inference(dtype)
     if stop_gradient:
         out.stop_gradient = True
-    helper.append_op('randperm', None, {'Out': out}, {'n': n, 'dtype': int(out.dtype), 'seed': seed})
+    helper.append_op("randperm", None, {"Out": out}, {"n": n, "dtype": int(out.dtype), "seed": seed})
     return out
 
 
 def seed_variable(helper, name, seed):
     """Creates a persistable variable that passes a seed from run to run; the startup program sets the initial seed."""
-    variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype='int64', persistable=True)
+    variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype="int64", persistable=True)
     helper.set_variable_initializer(variable, Constant(float(seed)))
     return variable
 
 
-@element_types(x='uint8 int16 int32 float32 float64')
+@element_types(x="uint8 int16 int32 float32 float64")
 def random_crop(x, shape, seed=None):
     """Crops a box at a random position from each instance.
 
@@ -283,17 +314,17 @@ def random_crop(x, shape, seed=None):
     Example:
         patches = fluid.layers.random_crop(fluid.data('image', [None, 3, 32, 32]), [3, 28, 28])
     """
-    helper = LayerHelper('random_crop').takes(x=x)
+    helper = LayerHelper("random_crop").takes(x=x)
     if not isinstance(shape, (list, tuple)):
-        raise TypeError('random_crop: shape must be a list, not %r' % (shape,))
+        raise TypeError(f"random_crop: shape must be a list, not {shape!r}")
     out = helper.create_variable_for_type_inference(x.dtype)
-    attrs = {'shape': list(shape)}
+    attrs = {"shape": list(shape)}
     seed = numpy.random.randint(-65536, 65536) if seed is None else seed
     seed_var = seed
     if not isinstance(seed, Variable):
         if not isinstance(seed, (int, numpy.integer)):
-            raise ValueError('random_crop: seed must be an int or a Variable, not %r' % (seed,))
-        attrs['startup_seed'] = int(seed)
-        seed_var = seed_variable(helper, 'random_crop_seed', int(seed))
-    helper.append_op('random_crop', {'X': x, 'Seed': seed_var}, {'Out': out, 'SeedOut': seed_var}, attrs)
+            raise ValueError(f"random_crop: seed must be an int or a Variable, not {seed!r}")
+        attrs["startup_seed"] = int(seed)
+        seed_var = seed_variable(helper, "random_crop_seed", int(seed))
+    helper.append_op("random_crop", {"X": x, "Seed": seed_var}, {"Out": out, "SeedOut": seed_var}, attrs)
     return out

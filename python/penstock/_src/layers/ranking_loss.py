@@ -9,15 +9,13 @@ from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
 from penstock._src.layers.nn import matmul, reshape, transpose
 from penstock._src.layers.slicing import expand
-from penstock._src.parameters.initializer import Constant
 from penstock._src.layers.unary import square
+from penstock._src.parameters.initializer import Constant
 
-__all__ = [
-    'bpr_loss', 'center_loss', 'dice_loss', 'mean_iou', 'mse_loss', 'npair_loss', 'teacher_student_sigmoid_loss',
-]
+__all__ = ["bpr_loss", "center_loss", "dice_loss", "mean_iou", "mse_loss", "npair_loss", "teacher_student_sigmoid_loss"]
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def bpr_loss(input, label, name=None):
     """Computes the Bayesian personalised ranking loss of the correct item against all others.
 
@@ -42,9 +40,9 @@ def bpr_loss(input, label, name=None):
         S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
         feedback", UAI 2009.
     """
-    helper = LayerHelper('bpr_loss', name=name).takes(input=input, label=label)
+    helper = LayerHelper("bpr_loss", name=name).takes(input=input, label=label)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('bpr_loss', {'X': input, 'Label': label}, {'Y': out})
+    helper.append_op("bpr_loss", {"X": input, "Label": label}, {"Y": out})
     return out
 
 
@@ -74,31 +72,29 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
         x, label = fluid.data('x', [None, 30]), fluid.data('label', [None, 1], 'int64')
         cost = fluid.layers.center_loss(x, label, num_classes=10, alpha=0.2, param_attr=fluid.ParamAttr(name='centers'))
     """
-    helper = LayerHelper('center_loss', param_attr=param_attr).takes(input=input, label=label)
+    helper = LayerHelper("center_loss", param_attr=param_attr).takes(input=input, label=label)
     centers = helper.create_parameter(helper.param_attr, [num_classes, input.shape[1]], input.dtype)
     centers.stop_gradient = True
     if not isinstance(alpha, (float, Variable)):
-        raise TypeError('center_loss: alpha must be a float or a Variable, not %r' % (alpha,))
+        raise TypeError(f"center_loss: alpha must be a float or a Variable, not {alpha!r}")
     if not isinstance(alpha, Variable):
         value = alpha
-        alpha = helper.create_variable(name='centerloss_alpha', shape=[1], dtype='float32', persistable=True,
-                                       stop_gradient=True)
+        alpha = helper.create_variable(
+            name="centerloss_alpha", shape=[1], dtype="float32", persistable=True, stop_gradient=True
+        )
         helper.set_variable_initializer(alpha, Constant(value))
     difference = helper.create_variable_for_type_inference(input.dtype)
     loss = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('center_loss', {
-        'X': input,
-        'Label': label,
-        'Centers': centers,
-        'CenterUpdateRate': alpha
-    }, {'SampleCenterDiff': difference, 'Loss': loss, 'CentersOut': centers}, {
-        'cluster_num': num_classes,
-        'need_update': update_center
-    })
+    helper.append_op(
+        "center_loss",
+        {"X": input, "Label": label, "Centers": centers, "CenterUpdateRate": alpha},
+        {"SampleCenterDiff": difference, "Loss": loss, "CentersOut": centers},
+        {"cluster_num": num_classes, "need_update": update_center},
+    )
     return loss
 
 
-@element_types(input='float32 float64', label='float32 float64')
+@element_types(input="float32 float64", label="float32 float64")
 def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
     """Computes the log loss of clicks and of a teacher's predictions.
 
@@ -120,12 +116,14 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
         x, label = fluid.data('x', [None, 1]), fluid.data('label', [None, 1])
         cost = fluid.layers.teacher_student_sigmoid_loss(x, label)
     """
-    helper = LayerHelper('teacher_student_sigmoid_loss').takes(input=input, label=label)
+    helper = LayerHelper("teacher_student_sigmoid_loss").takes(input=input, label=label)
     out = helper.create_variable(dtype=input.dtype)
-    helper.append_op('teacher_student_sigmoid_loss', {'X': input, 'Label': label}, {'Y': out}, {
-        'soft_max_lower_bound': float_attr(soft_max_lower_bound),
-        'soft_max_up_bound': float_attr(soft_max_up_bound)
-    })
+    helper.append_op(
+        "teacher_student_sigmoid_loss",
+        {"X": input, "Label": label},
+        {"Y": out},
+        {"soft_max_lower_bound": float_attr(soft_max_lower_bound), "soft_max_up_bound": float_attr(soft_max_up_bound)},
+    )
     return out
 
 
@@ -149,7 +147,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
         x, label = fluid.data('x', [None, 8, 8, 2]), fluid.data('label', [None, 8, 8, 1], 'int64')
         loss = fluid.layers.dice_loss(x, label)
     """
-    require_variables('dice_loss', input=input, label=label)
+    require_variables("dice_loss", input=input, label=label)
     label = one_hot(label, depth=input.shape[-1])
     axes = list(range(1, len(input.shape)))
     common = reduce_sum(input * label, dim=axes)
@@ -157,7 +155,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
     return reduce_mean(1 - common * 2 / (divisor + epsilon))
 
 
-@element_types(input='float32 float64', label='float32 float64')
+@element_types(input="float32 float64", label="float32 float64")
 def mse_loss(input, label):
     """Computes the mean squared error.
 
@@ -178,7 +176,7 @@ def mse_loss(input, label):
     return reduce_mean(square_error_cost(input, label))
 
 
-@element_types(anchor='float32 float64', positive='float32 float64', labels='int64 float32 float64')
+@element_types(anchor="float32 float64", positive="float32 float64", labels="int64 float32 float64")
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Computes the N-pair loss, which makes each anchor more similar to positives of its class than to others.
 
@@ -205,7 +203,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     beta = 0.25
     size = labels.shape[0]
     labels = expand(reshape(labels, shape=[size, 1]), expand_times=[1, size])
-    labels = equal(labels, transpose(labels, perm=[1, 0])).astype('float32')
+    labels = equal(labels, transpose(labels, perm=[1, 0])).astype("float32")
     labels = labels / reduce_sum(labels, dim=1, keep_dim=True)
     lengths = reduce_mean(reduce_sum(square(anchor), 1)) + reduce_mean(reduce_sum(square(positive), 1))
     lengths = lengths * beta * l2_reg
@@ -214,7 +212,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     return lengths + reduce_mean(reduce_sum(labels * entropy, 0))
 
 
-@element_types(input='int32 int64', label='int32 int64')
+@element_types(input="int32 int64", label="int32 int64")
 def mean_iou(input, label, num_classes):
     """Computes the mean intersection over union of the classes.
 
@@ -235,10 +233,14 @@ def mean_iou(input, label, num_classes):
         x, y = fluid.data('x', [None, 8, 8], 'int64'), fluid.data('y', [None, 8, 8], 'int64')
         mean, wrong, correct = fluid.layers.mean_iou(x, y, num_classes=5)
     """
-    helper = LayerHelper('mean_iou').takes(input=input, label=label)
-    mean = helper.create_variable_for_type_inference('float32')
-    wrong = helper.create_variable_for_type_inference('int32')
-    correct = helper.create_variable_for_type_inference('int32')
-    helper.append_op('mean_iou', {'Predictions': input, 'Labels': label},
-                     {'OutMeanIou': mean, 'OutWrong': wrong, 'OutCorrect': correct}, {'num_classes': num_classes})
+    helper = LayerHelper("mean_iou").takes(input=input, label=label)
+    mean = helper.create_variable_for_type_inference("float32")
+    wrong = helper.create_variable_for_type_inference("int32")
+    correct = helper.create_variable_for_type_inference("int32")
+    helper.append_op(
+        "mean_iou",
+        {"Predictions": input, "Labels": label},
+        {"OutMeanIou": mean, "OutWrong": wrong, "OutCorrect": correct},
+        {"num_classes": num_classes},
+    )
     return mean, wrong, correct

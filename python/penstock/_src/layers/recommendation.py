@@ -5,10 +5,10 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ['continuous_value_model', 'data_norm', 'filter_by_instag']
+__all__ = ["continuous_value_model", "data_norm", "filter_by_instag"]
 
 
-@element_types(input='float16 float32 float64')
+@element_types(input="float16 float32 float64")
 def continuous_value_model(input, cvm, use_cvm=True):
     """Replaces the numbers of shows and clicks at the start of each row by their logarithms, or removes them.
 
@@ -29,15 +29,28 @@ def continuous_value_model(input, cvm, use_cvm=True):
         x, cvm = fluid.data('x', [None, 11], lod_level=1), fluid.data('cvm', [None, 2])
         y = fluid.layers.continuous_value_model(x, cvm, use_cvm=False)      # shape [-1, 9]
     """
-    helper = LayerHelper('cvm').takes(input=input, cvm=cvm)
+    helper = LayerHelper("cvm").takes(input=input, cvm=cvm)
     out = helper.create_variable(dtype=input.dtype)
-    helper.append_op('cvm', {'X': input, 'CVM': cvm}, {'Y': out}, {'use_cvm': use_cvm})
+    helper.append_op("cvm", {"X": input, "CVM": cvm}, {"Y": out}, {"use_cvm": use_cvm})
     return out
 
 
-def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW', in_place=False, name=None,
-              moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
-              sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
+def data_norm(
+    input,
+    act=None,
+    epsilon=1e-05,
+    param_attr=None,
+    data_layout="NCHW",
+    in_place=False,
+    name=None,
+    moving_mean_name=None,
+    moving_variance_name=None,
+    do_model_average_for_mean_and_var=True,
+    slot_dim=-1,
+    sync_stats=False,
+    summary_decay_rate=0.9999999,
+    enable_scale_and_shift=False,
+):
     """Normalises columns by running statistics of all rows seen in training.
 
     The statistics are three parameters: the number of rows, their sum, and the sum of their squared distances to the
@@ -72,32 +85,33 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW
     Example:
         y = fluid.layers.data_norm(fluid.data('x', [None, 10]), name='norm')
     """
-    if data_layout not in ('NCHW', 'NHWC'):
-        raise ValueError('data_norm: data_layout must be NCHW or NHWC, not %r' % (data_layout,))
-    helper = LayerHelper('data_norm', act=act, name=name).takes(input=input)
-    columns = input.shape[1 if data_layout == 'NCHW' else -1]
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"data_norm: data_layout must be NCHW or NHWC, not {data_layout!r}")
+    helper = LayerHelper("data_norm", act=act, name=name).takes(input=input)
+    columns = input.shape[1 if data_layout == "NCHW" else -1]
     initial = param_attr if isinstance(param_attr, dict) else {}
 
     def parameter(suffix, key, value):
-        attr = ParamAttr(name='%s.%s' % (name or 'dn', suffix), initializer=Constant(float(initial.get(key, value))),
-                         trainable=True)
+        attr = ParamAttr(
+            name=f"{name or 'dn'}.{suffix}", initializer=Constant(float(initial.get(key, value))), trainable=True
+        )
         return helper.create_parameter(attr, [columns], input.dtype)
 
-    inputs, attrs = {'X': input}, {'epsilon': epsilon, 'sync_stats': sync_stats}
-    attrs['summary_decay_rate'] = summary_decay_rate
+    inputs, attrs = {"X": input}, {"epsilon": epsilon, "sync_stats": sync_stats}
+    attrs["summary_decay_rate"] = summary_decay_rate
     if slot_dim > 0:
-        attrs['slot_dim'] = slot_dim
+        attrs["slot_dim"] = slot_dim
     if enable_scale_and_shift:
-        attrs['enable_scale_and_shift'] = True
-        inputs['scale_w'] = parameter('scale_w', 'scale_w', 1.0)
-        inputs['bias'] = parameter('bias', 'bias', 0.0)
-    inputs['BatchSize'] = parameter('batch_size', 'batch_size', 1e4)
-    inputs['BatchSum'] = parameter('batch_sum', 'batch_sum', 0.0)
-    inputs['BatchSquareSum'] = parameter('batch_square_sum', 'batch_square', 1e4)
+        attrs["enable_scale_and_shift"] = True
+        inputs["scale_w"] = parameter("scale_w", "scale_w", 1.0)
+        inputs["bias"] = parameter("bias", "bias", 0.0)
+    inputs["BatchSize"] = parameter("batch_size", "batch_size", 1e4)
+    inputs["BatchSum"] = parameter("batch_sum", "batch_sum", 0.0)
+    inputs["BatchSquareSum"] = parameter("batch_square_sum", "batch_square", 1e4)
     means = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     scales = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     out = input if in_place else helper.create_variable(dtype=input.dtype)
-    helper.append_op('data_norm', inputs, {'Y': out, 'Means': means, 'Scales': scales}, attrs)
+    helper.append_op("data_norm", inputs, {"Y": out, "Means": means, "Scales": scales}, attrs)
     return helper.append_activation(out)
 
 
@@ -123,13 +137,14 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
         ins, tags = fluid.data('ins', [None, 32], lod_level=1), fluid.data('tags', [None, 1], 'int64', lod_level=1)
         out, weight = fluid.layers.filter_by_instag(ins, tags, fluid.data('wanted', [2], 'int64'), is_lod=True)
     """
-    helper = LayerHelper('filter_by_instag').takes(ins=ins, ins_tag=ins_tag, filter_tag=filter_tag)
+    helper = LayerHelper("filter_by_instag").takes(ins=ins, ins_tag=ins_tag, filter_tag=filter_tag)
     out = helper.create_variable_for_type_inference(ins.dtype)
-    weight = helper.create_variable_for_type_inference('float32')
+    weight = helper.create_variable_for_type_inference("float32")
     index_map = helper.create_variable_for_type_inference(ins_tag.dtype)
-    helper.append_op('filter_by_instag', {'Ins': ins, 'Ins_tag': ins_tag, 'Filter_tag': filter_tag},
-                     {'Out': out, 'LossWeight': weight, 'IndexMap': index_map}, {
-                         'is_lod': is_lod,
-                         'out_val_if_empty': out_val_if_empty
-                     })
+    helper.append_op(
+        "filter_by_instag",
+        {"Ins": ins, "Ins_tag": ins_tag, "Filter_tag": filter_tag},
+        {"Out": out, "LossWeight": weight, "IndexMap": index_map},
+        {"is_lod": is_lod, "out_val_if_empty": out_val_if_empty},
+    )
     return [out, weight]

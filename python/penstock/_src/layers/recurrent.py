@@ -7,26 +7,38 @@ from penstock._src.layers.nn import fc
 from penstock._src.layers.tensor import concat
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ['beam_search', 'dynamic_gru', 'dynamic_lstm', 'dynamic_lstmp', 'gru_unit', 'lstm', 'lstm_unit']
+__all__ = ["beam_search", "dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
-ACTIVATION_NUMBERS = {'identity': 0, 'sigmoid': 1, 'tanh': 2, 'relu': 3}
+ACTIVATION_NUMBERS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
 def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
     """Returns (the slots that lstm and lstmp share, a function that creates the bias)."""
-    inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
+    inputs = {"Input": input, "Weight": helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
     if h_0 is not None:
-        inputs['H0'] = h_0
+        inputs["H0"] = h_0
     if c_0 is not None:
-        inputs['C0'] = c_0
+        inputs["C0"] = c_0
     bias = [1, (7 if use_peepholes else 4) * width]
     return inputs, lambda: helper.create_parameter(helper.bias_attr, bias, dtype, is_bias=True)
 
 
-@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
-def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True,
-                 is_reverse=False, gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
-                 dtype='float32', name=None):
+@element_types(input="float32 float64", h_0="float32 float64", c_0="float32 float64")
+def dynamic_lstm(
+    input,
+    size,
+    h_0=None,
+    c_0=None,
+    param_attr=None,
+    bias_attr=None,
+    use_peepholes=True,
+    is_reverse=False,
+    gate_activation="sigmoid",
+    cell_activation="tanh",
+    candidate_activation="tanh",
+    dtype="float32",
+    name=None,
+):
     """Runs a long short-term memory network over each sequence.
 
     The input holds the terms of the four gates for each row; a fully connected layer of `size` columns computes it.
@@ -62,29 +74,48 @@ def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=Non
         Hochreiter and Schmidhuber, Long Short-Term Memory, Neural Computation 1997.
     """
     if bias_attr is False:
-        raise ValueError('dynamic_lstm: bias_attr must not be False')
-    helper = LayerHelper('lstm', param_attr=param_attr, bias_attr=bias_attr, name=name)
+        raise ValueError("dynamic_lstm: bias_attr must not be False")
+    helper = LayerHelper("lstm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     inputs, make_bias = _lstm_inputs(helper, input, width, width, use_peepholes, dtype, h_0, c_0)
-    inputs['Bias'] = make_bias()
-    slots = ('Hidden', 'Cell', 'BatchGate', 'BatchCellPreAct')
+    inputs["Bias"] = make_bias()
+    slots = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
     outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
     helper.append_op(
-        'lstm', inputs, outputs, {
-            'use_peepholes': use_peepholes,
-            'is_reverse': is_reverse,
-            'gate_activation': gate_activation,
-            'cell_activation': cell_activation,
-            'candidate_activation': candidate_activation
-        })
-    return outputs['Hidden'], outputs['Cell']
+        "lstm",
+        inputs,
+        outputs,
+        {
+            "use_peepholes": use_peepholes,
+            "is_reverse": is_reverse,
+            "gate_activation": gate_activation,
+            "cell_activation": cell_activation,
+            "candidate_activation": candidate_activation,
+        },
+    )
+    return outputs["Hidden"], outputs["Cell"]
 
 
-@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
-def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_peepholes=True, is_reverse=False,
-                  gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
-                  proj_activation='tanh', dtype='float32', name=None, h_0=None, c_0=None, cell_clip=None,
-                  proj_clip=None):
+@element_types(input="float32 float64", h_0="float32 float64", c_0="float32 float64")
+def dynamic_lstmp(
+    input,
+    size,
+    proj_size,
+    param_attr=None,
+    bias_attr=None,
+    use_peepholes=True,
+    is_reverse=False,
+    gate_activation="sigmoid",
+    cell_activation="tanh",
+    candidate_activation="tanh",
+    proj_activation="tanh",
+    dtype="float32",
+    name=None,
+    h_0=None,
+    c_0=None,
+    cell_clip=None,
+    proj_clip=None,
+):
     """Runs a long short-term memory network with a projection (LSTMP) over each sequence.
 
     The output of each step is projected to `proj_size` elements, which the next step reads. The input holds the terms
@@ -122,32 +153,44 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
         projection, cell = fluid.layers.dynamic_lstmp(fluid.layers.fc(x, size=16), size=16, proj_size=3)
     """
     if bias_attr is False:
-        raise ValueError('dynamic_lstmp: bias_attr must not be False')
-    helper = LayerHelper('lstmp', param_attr=param_attr, bias_attr=bias_attr, name=name)
+        raise ValueError("dynamic_lstmp: bias_attr must not be False")
+    helper = LayerHelper("lstmp", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     inputs, make_bias = _lstm_inputs(helper, input, width, proj_size, use_peepholes, dtype, h_0, c_0)
-    inputs['ProjWeight'] = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
-    inputs['Bias'] = make_bias()
-    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in ('Projection', 'Cell')}
-    helper.create_variable_for_type_inference(dtype)    # an output of an older version of the op; only uses up a name
-    for slot in ('BatchHidden', 'BatchGate', 'BatchCellPreAct'):
+    inputs["ProjWeight"] = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
+    inputs["Bias"] = make_bias()
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in ("Projection", "Cell")}
+    helper.create_variable_for_type_inference(dtype)  # an output of an older version of the op; only uses up a name
+    for slot in ("BatchHidden", "BatchGate", "BatchCellPreAct"):
         outputs[slot] = helper.create_variable_for_type_inference(dtype)
     attrs = {
-        'use_peepholes': use_peepholes,
-        'is_reverse': is_reverse,
-        'gate_activation': gate_activation,
-        'cell_activation': cell_activation,
-        'candidate_activation': candidate_activation,
-        'proj_activation': proj_activation
+        "use_peepholes": use_peepholes,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+        "proj_activation": proj_activation,
     }
-    attrs.update((name, value) for name, value in (('cell_clip', cell_clip), ('proj_clip', proj_clip)) if value)
-    helper.append_op('lstmp', inputs, outputs, attrs)
-    return outputs['Projection'], outputs['Cell']
+    attrs.update((name, value) for name, value in (("cell_clip", cell_clip), ("proj_clip", proj_clip)) if value)
+    helper.append_op("lstmp", inputs, outputs, attrs)
+    return outputs["Projection"], outputs["Cell"]
 
 
-@element_types(input='float32 float64', init_h='float32 float64', init_c='float32 float64')
-def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
-         name=None, default_initializer=None, seed=-1):
+@element_types(input="float32 float64", init_h="float32 float64", init_c="float32 float64")
+def lstm(
+    input,
+    init_h,
+    init_c,
+    max_len,
+    hidden_size,
+    num_layers,
+    dropout_prob=0.0,
+    is_bidirec=False,
+    is_test=False,
+    name=None,
+    default_initializer=None,
+    seed=-1,
+):
     """Runs an LSTM with several layers over sequences of equal length.
 
     All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
@@ -182,34 +225,44 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
         start = fluid.layers.fill_constant_batch_size_like(x, [2, -1, 32], 'float32', 0.0, 1, 1)
         out, last_h, last_c = fluid.layers.lstm(x, start, start, max_len=20, hidden_size=32, num_layers=2)
     """
-    helper = LayerHelper('cudnn_lstm', name=name).takes(input=input, init_h=init_h, init_c=init_c)
-    require_rank('lstm', 'input', input, 3)
+    helper = LayerHelper("cudnn_lstm", name=name).takes(input=input, init_h=init_h, init_c=init_c)
+    require_rank("lstm", "input", input, 3)
     directions = 2 if is_bidirec else 1
     widths = [input.shape[-1]] + [hidden_size * directions] * (num_layers - 1)
     count = sum(directions * 4 * hidden_size * (width + hidden_size + 2) for width in widths)
     weight = helper.create_parameter(helper.param_attr, [count], input.dtype, default_initializer=default_initializer)
     out, last_h, last_c = (helper.create_variable_for_type_inference(input.dtype) for _ in range(3))
     cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
-    helper.append_op('cudnn_lstm', {'Input': input, 'InitH': init_h, 'InitC': init_c, 'W': weight, 'Cache': cache}, {
-        'Out': out,
-        'last_h': last_h,
-        'last_c': last_c
-    }, {
-        'max_len': max_len,
-        'is_bidirec': is_bidirec,
-        'input_size': input.shape[-1],
-        'hidden_size': hidden_size,
-        'num_layers': num_layers,
-        'is_test': is_test,
-        'dropout_prob': dropout_prob,
-        'seed': seed
-    })
+    helper.append_op(
+        "cudnn_lstm",
+        {"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache},
+        {"Out": out, "last_h": last_h, "last_c": last_c},
+        {
+            "max_len": max_len,
+            "is_bidirec": is_bidirec,
+            "input_size": input.shape[-1],
+            "hidden_size": hidden_size,
+            "num_layers": num_layers,
+            "is_test": is_test,
+            "dropout_prob": dropout_prob,
+            "seed": seed,
+        },
+    )
     return out, last_h, last_c
 
 
-@element_types(input='float32 float64', h_0='float32 float64')
-def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',
-                candidate_activation='tanh', h_0=None, origin_mode=False):
+@element_types(input="float32 float64", h_0="float32 float64")
+def dynamic_gru(
+    input,
+    size,
+    param_attr=None,
+    bias_attr=None,
+    is_reverse=False,
+    gate_activation="sigmoid",
+    candidate_activation="tanh",
+    h_0=None,
+    origin_mode=False,
+):
     """Runs a gated recurrent unit over each sequence.
 
     The input holds the terms of the two gates and the candidate for each row; a fully connected layer of 3 * size
@@ -239,28 +292,40 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
     Reference:
         Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, EMNLP 2014.
     """
-    helper = LayerHelper('gru', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
+    helper = LayerHelper("gru", param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
-    inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)}
+    inputs = {"Input": input, "Weight": helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)}
     if helper.bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
     if h_0 is not None:
-        inputs['H0'] = h_0
-    slots = ('Hidden', 'BatchGate', 'BatchResetHiddenPrev', 'BatchHidden')
+        inputs["H0"] = h_0
+    slots = ("Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden")
     outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
     helper.append_op(
-        'gru', inputs, outputs, {
-            'is_reverse': is_reverse,
-            'gate_activation': gate_activation,
-            'activation': candidate_activation,
-            'origin_mode': origin_mode
-        })
-    return outputs['Hidden']
+        "gru",
+        inputs,
+        outputs,
+        {
+            "is_reverse": is_reverse,
+            "gate_activation": gate_activation,
+            "activation": candidate_activation,
+            "origin_mode": origin_mode,
+        },
+    )
+    return outputs["Hidden"]
 
 
-@element_types(input='float32 float64', hidden='float32 float64')
-def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='tanh', gate_activation='sigmoid',
-             origin_mode=False):
+@element_types(input="float32 float64", hidden="float32 float64")
+def gru_unit(
+    input,
+    hidden,
+    size,
+    param_attr=None,
+    bias_attr=None,
+    activation="tanh",
+    gate_activation="sigmoid",
+    origin_mode=False,
+):
     """Computes one step of a gated recurrent unit.
 
     Args:
@@ -286,29 +351,34 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
         before = fluid.data('before', [None, 4])
         hidden, reset, gates = fluid.layers.gru_unit(x, before, size=12)
     """
-    helper = LayerHelper('gru_unit', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
+    helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
     width = size // 3
-    for which, name in (('activation', activation), ('gate_activation', gate_activation)):
+    for which, name in (("activation", activation), ("gate_activation", gate_activation)):
         if name not in ACTIVATION_NUMBERS:
-            raise ValueError('gru_unit: %s must be one of %s, not %r' % (which, ', '.join(ACTIVATION_NUMBERS), name))
+            raise ValueError(f"gru_unit: {which} must be one of {', '.join(ACTIVATION_NUMBERS)}, not {name!r}")
     inputs = {
-        'Input': input,
-        'HiddenPrev': hidden,
-        'Weight': helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
+        "Input": input,
+        "HiddenPrev": hidden,
+        "Weight": helper.create_parameter(helper.param_attr, [width, 3 * width], dtype),
     }
     gate, reset, updated = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
     if helper.bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
-    helper.append_op('gru_unit', inputs, {'Gate': gate, 'ResetHiddenPrev': reset, 'Hidden': updated}, {
-        'activation': ACTIVATION_NUMBERS[activation],
-        'gate_activation': ACTIVATION_NUMBERS[gate_activation],
-        'origin_mode': origin_mode
-    })
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
+    helper.append_op(
+        "gru_unit",
+        inputs,
+        {"Gate": gate, "ResetHiddenPrev": reset, "Hidden": updated},
+        {
+            "activation": ACTIVATION_NUMBERS[activation],
+            "gate_activation": ACTIVATION_NUMBERS[gate_activation],
+            "origin_mode": origin_mode,
+        },
+    )
     return updated, reset, gate
 
 
-@element_types(x_t='float32 float64', hidden_t_prev='float32 float64', cell_t_prev='float32 float64')
+@element_types(x_t="float32 float64", hidden_t_prev="float32 float64", cell_t_prev="float32 float64")
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
     """Computes one step of a long short-term memory network.
 
@@ -332,28 +402,41 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
         x, hidden, cell = (fluid.data(name, [8, 4]) for name in ('x', 'hidden', 'cell'))
         hidden, cell = fluid.layers.lstm_unit(x, hidden, cell)
     """
-    helper = LayerHelper('lstm_unit', name=name).takes(x_t=x_t, hidden_t_prev=hidden_t_prev, cell_t_prev=cell_t_prev)
-    for what, var in (('x_t', x_t), ('hidden_t_prev', hidden_t_prev), ('cell_t_prev', cell_t_prev)):
+    helper = LayerHelper("lstm_unit", name=name).takes(x_t=x_t, hidden_t_prev=hidden_t_prev, cell_t_prev=cell_t_prev)
+    for what, var in (("x_t", x_t), ("hidden_t_prev", hidden_t_prev), ("cell_t_prev", cell_t_prev)):
         if len(var.shape) != 2:
-            raise ValueError('lstm_unit: %s must have 2 axes, but its shape is %s' % (what, var.shape))
+            raise ValueError(f"lstm_unit: {what} must have 2 axes, but its shape is {var.shape}")
         if var.shape[0] != x_t.shape[0]:
-            raise ValueError('lstm_unit: %s has %d rows, but x_t has %d' % (what, var.shape[0], x_t.shape[0]))
+            raise ValueError(f"lstm_unit: {what} has {var.shape[0]} rows, but x_t has {x_t.shape[0]}")
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
-        raise ValueError('lstm_unit: hidden_t_prev and cell_t_prev must have the same width, not %d and %d' %
-                         (hidden_t_prev.shape[1], cell_t_prev.shape[1]))
+        raise ValueError(
+            f"lstm_unit: hidden_t_prev and cell_t_prev must have the same width, not {hidden_t_prev.shape[1]} and "
+            f"{cell_t_prev.shape[1]}"
+        )
     if bias_attr is None:
         bias_attr = ParamAttr()
     joined = concat([x_t, hidden_t_prev], axis=1)
     gates = fc(joined, 4 * cell_t_prev.shape[1], param_attr=param_attr, bias_attr=bias_attr)
     cell, hidden = (helper.create_variable_for_type_inference(x_t.dtype) for _ in range(2))
-    helper.append_op('lstm_unit', {'X': gates, 'C_prev': cell_t_prev}, {'C': cell, 'H': hidden},
-                     {'forget_bias': forget_bias})
+    helper.append_op(
+        "lstm_unit", {"X": gates, "C_prev": cell_t_prev}, {"C": cell, "H": hidden}, {"forget_bias": forget_bias}
+    )
     return hidden, cell
 
 
-@element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
-def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
-                return_parent_idx=False):
+@element_types(pre_ids="int64", pre_scores="float32 float64", scores="float32 float64")
+def beam_search(
+    pre_ids,
+    pre_scores,
+    ids,
+    scores,
+    beam_size,
+    end_id,
+    level=0,
+    is_accumulated=True,
+    name=None,
+    return_parent_idx=False,
+):
     """Runs one step of a beam search: selects the best continuations of each source's branches.
 
     A branch whose last token is `end_id` is finished and keeps its score.
@@ -388,18 +471,18 @@ def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is
         scores = fluid.layers.log(scores)
         tokens, totals = fluid.layers.beam_search(pre_ids, pre_scores, ids, scores, beam_size=2, end_id=1)
     """
-    helper = LayerHelper('beam_search', name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
-    inputs = {'pre_ids': pre_ids, 'pre_scores': pre_scores, 'scores': scores}
+    helper = LayerHelper("beam_search", name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
+    inputs = {"pre_ids": pre_ids, "pre_scores": pre_scores, "scores": scores}
     if ids is not None:
-        inputs['ids'] = ids
+        inputs["ids"] = ids
     chosen_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
     chosen_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference('int32')
-    outputs = {'selected_ids': chosen_ids, 'selected_scores': chosen_scores, 'parent_idx': parents}
-    helper.append_op('beam_search', inputs, outputs, {
-        'level': level,
-        'beam_size': beam_size,
-        'end_id': end_id,
-        'is_accumulated': is_accumulated
-    })
+    parents = helper.create_variable_for_type_inference("int32")
+    outputs = {"selected_ids": chosen_ids, "selected_scores": chosen_scores, "parent_idx": parents}
+    helper.append_op(
+        "beam_search",
+        inputs,
+        outputs,
+        {"level": level, "beam_size": beam_size, "end_id": end_id, "is_accumulated": is_accumulated},
+    )
     return (chosen_ids, chosen_scores, parents) if return_parent_idx else (chosen_ids, chosen_scores)

@@ -8,14 +8,23 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.tensor import int_list
 
-__all__ = ['image_resize', 'image_resize_short', 'interpolate', 'resize_bilinear', 'resize_nearest', 'resize_trilinear']
+__all__ = ["image_resize", "image_resize_short", "interpolate", "resize_bilinear", "resize_nearest", "resize_trilinear"]
 
-_METHODS = {'BILINEAR': 'bilinear', 'TRILINEAR': 'trilinear', 'NEAREST': 'nearest', 'BICUBIC': 'bicubic'}
-_SIZES = ('out_d', 'out_h', 'out_w')
+_METHODS = {"BILINEAR": "bilinear", "TRILINEAR": "trilinear", "NEAREST": "nearest", "BICUBIC": "bicubic"}
+_SIZES = ("out_d", "out_h", "out_w")
 
 
-def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
-                align_corners=True, align_mode=1, data_format='NCHW'):
+def interpolate(
+    input,
+    out_shape=None,
+    scale=None,
+    name=None,
+    resample="BILINEAR",
+    actual_shape=None,
+    align_corners=True,
+    align_mode=1,
+    data_format="NCHW",
+):
     """Resizes images or volumes by interpolation.
 
     Args:
@@ -45,12 +54,22 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
         larger = fluid.layers.interpolate(image, out_shape=[16, 12], resample='BICUBIC')
         assert larger.shape == (-1, 3, 16, 12)
     """
-    return _resize(_METHODS, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode,
-                   data_format)
+    return _resize(
+        _METHODS, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
+    )
 
 
-def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
-                 align_corners=True, align_mode=1, data_format='NCHW'):
+def image_resize(
+    input,
+    out_shape=None,
+    scale=None,
+    name=None,
+    resample="BILINEAR",
+    actual_shape=None,
+    align_corners=True,
+    align_mode=1,
+    data_format="NCHW",
+):
     """Resizes images or volumes like `interpolate`, with all methods except 'BICUBIC'.
 
     Args:
@@ -77,13 +96,22 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
         twice = fluid.layers.image_resize(image, scale=2.0, resample='NEAREST')
         assert twice.shape == (-1, 3, 16, 16)
     """
-    methods = {key: method for key, method in _METHODS.items() if key != 'BICUBIC'}
-    return _resize(methods, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode,
-                   data_format)
+    methods = {key: method for key, method in _METHODS.items() if key != "BICUBIC"}
+    return _resize(
+        methods, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
+    )
 
 
-def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
-                    align_mode=1, data_format='NCHW'):
+def resize_bilinear(
+    input,
+    out_shape=None,
+    scale=None,
+    name=None,
+    actual_shape=None,
+    align_corners=True,
+    align_mode=1,
+    data_format="NCHW",
+):
     """Resizes images by bilinear interpolation.
 
     Args:
@@ -109,11 +137,19 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
         larger = fluid.layers.resize_bilinear(image, out_shape=[16, 16], align_corners=False)
         assert larger.shape == (-1, 3, 16, 16)
     """
-    return image_resize(input, out_shape, scale, name, 'BILINEAR', actual_shape, align_corners, align_mode, data_format)
+    return image_resize(input, out_shape, scale, name, "BILINEAR", actual_shape, align_corners, align_mode, data_format)
 
 
-def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
-                     align_mode=1, data_format='NCDHW'):
+def resize_trilinear(
+    input,
+    out_shape=None,
+    scale=None,
+    name=None,
+    actual_shape=None,
+    align_corners=True,
+    align_mode=1,
+    data_format="NCDHW",
+):
     """Resizes volumes by trilinear interpolation.
 
     Args:
@@ -139,12 +175,14 @@ def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=
         larger = fluid.layers.resize_trilinear(volume, out_shape=[8, 16, 16])
         assert larger.shape == (-1, 3, 8, 16, 16)
     """
-    return image_resize(input, out_shape, scale, name, 'TRILINEAR', actual_shape, align_corners, align_mode,
-                        data_format)
+    return image_resize(
+        input, out_shape, scale, name, "TRILINEAR", actual_shape, align_corners, align_mode, data_format
+    )
 
 
-def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
-                   data_format='NCHW'):
+def resize_nearest(
+    input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, data_format="NCHW"
+):
     """Resizes images by nearest-neighbour interpolation.
 
     Args:
@@ -169,11 +207,12 @@ def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=No
         larger = fluid.layers.resize_nearest(image, scale=1.5)
         assert larger.shape == (-1, 3, 12, 12)
     """
-    return image_resize(input, out_shape, scale, name, 'NEAREST', actual_shape, align_corners, align_mode=1,
-                        data_format=data_format)
+    return image_resize(
+        input, out_shape, scale, name, "NEAREST", actual_shape, align_corners, align_mode=1, data_format=data_format
+    )
 
 
-def image_resize_short(input, out_short_len, resample='BILINEAR'):
+def image_resize_short(input, out_short_len, resample="BILINEAR"):
     """Resizes images so that the shorter side has a given length; the aspect ratio stays the same.
 
     Args:
@@ -193,9 +232,9 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
         short = fluid.layers.image_resize_short(image, 4)
         assert short.shape == (-1, 3, 4, 6)
     """
-    require_variables('image_resize_short', input=input)
+    require_variables("image_resize_short", input=input)
     if len(input.shape) != 4:
-        raise ValueError('image_resize_short: the input must have 4 axes, but its shape is %s' % (input.shape,))
+        raise ValueError(f"image_resize_short: the input must have 4 axes, but its shape is {input.shape}")
     sides = list(input.shape[2:])
     short = sides.index(min(sides))
     out_shape = list(sides)
@@ -207,66 +246,69 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
 def _resize(methods, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format):
     _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format)
     method = methods[resample]
-    helper = LayerHelper(method + '_interp', input=input, name=name)
-    inputs = {'X': input}
+    helper = LayerHelper(method + "_interp", input=input, name=name)
+    inputs = {"X": input}
     attrs = dict.fromkeys(_SIZES, -1)
-    attrs.update(interp_method=method, align_corners=align_corners, align_mode=align_mode,
-                 data_layout='NCHW' if data_format[1] == 'C' else 'NHWC')
+    attrs.update(
+        interp_method=method,
+        align_corners=align_corners,
+        align_mode=align_mode,
+        data_layout="NCHW" if data_format[1] == "C" else "NHWC",
+    )
     if out_shape is not None:
         _add_out_shape(helper, inputs, attrs, out_shape, len(input.shape) - 2)
     elif isinstance(scale, Variable):
         scale.stop_gradient = True
-        inputs['Scale'] = scale
+        inputs["Scale"] = scale
     elif not isinstance(scale, (int, float)):
-        raise TypeError('scale must be a number or a Variable, not %s' % describe(scale))
+        raise TypeError(f"scale must be a number or a Variable, not {describe(scale)}")
     elif scale <= 0:
-        raise ValueError('scale must be greater than zero, not %s' % scale)
+        raise ValueError(f"scale must be greater than zero, not {scale}")
     else:
-        attrs['scale'] = float_attr(scale)
+        attrs["scale"] = float_attr(scale)
     if isinstance(actual_shape, Variable):
-        warnings.warn('actual_shape is deprecated: out_shape may be a Variable', stacklevel=stack_level())
+        warnings.warn("actual_shape is deprecated: out_shape may be a Variable", stacklevel=stack_level())
         actual_shape.stop_gradient = True
-        inputs['OutSize'] = actual_shape
+        inputs["OutSize"] = actual_shape
     elif actual_shape is not None:
-        raise TypeError('actual_shape must be a Variable or None, not %s' % describe(actual_shape))
+        raise TypeError(f"actual_shape must be a Variable or None, not {describe(actual_shape)}")
     out = helper.create_variable_for_type_inference(helper.input_dtype())
-    helper.append_op(method + '_interp', inputs, {'Out': out}, attrs)
+    helper.append_op(method + "_interp", inputs, {"Out": out}, attrs)
     return out
 
 
 def _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format):
-    require_variables('image_resize', input=input)
+    require_variables("image_resize", input=input)
     if resample not in methods:
-        raise ValueError('resample must be one of %s, not %r' % (', '.join(methods), resample))
-    rank = 5 if resample == 'TRILINEAR' else 4
+        raise ValueError(f"resample must be one of {', '.join(methods)}, not {resample!r}")
+    rank = 5 if resample == "TRILINEAR" else 4
     if len(input.shape) != rank:
-        raise ValueError('%s takes an input of %d axes, but its shape is %s' % (resample, rank, input.shape))
+        raise ValueError(f"{resample} takes an input of {rank} axes, but its shape is {input.shape}")
     if not isinstance(align_corners, bool):
-        raise TypeError('align_corners must be True or False, not %s' % describe(align_corners))
+        raise TypeError(f"align_corners must be True or False, not {describe(align_corners)}")
     if align_mode not in (0, 1):
-        raise ValueError('align_mode must be 0 or 1, not %r' % (align_mode,))
+        raise ValueError(f"align_mode must be 0 or 1, not {align_mode!r}")
     if out_shape is None and scale is None:
-        raise ValueError('one of out_shape and scale must be given')
-    formats = ('NCHW', 'NHWC') if rank == 4 else ('NCDHW', 'NDHWC')
+        raise ValueError("one of out_shape and scale must be given")
+    formats = ("NCHW", "NHWC") if rank == 4 else ("NCDHW", "NDHWC")
     if data_format not in formats:
-        raise ValueError('data_format must be %s or %s for an input of %d axes, not %r' % (*formats, rank, data_format))
+        raise ValueError(f"data_format must be {' or '.join(formats)} for an input of {rank} axes, not {data_format!r}")
 
 
 def _add_out_shape(helper, inputs, attrs, out_shape, axes):
     """Sets the sizes in attrs, or adds the Variables that hold them to the inputs."""
     if isinstance(out_shape, Variable):
         out_shape.stop_gradient = True
-        inputs['OutSize'] = out_shape
+        inputs["OutSize"] = out_shape
         return
     if not isinstance(out_shape, (list, tuple)):
-        raise TypeError('out_shape must be a list, a tuple or a Variable, not %s' % describe(out_shape))
+        raise TypeError(f"out_shape must be a list, a tuple or a Variable, not {describe(out_shape)}")
     if len(out_shape) != axes:
-        raise ValueError('out_shape must have %d sizes for an input of %d axes, not %d' %
-                         (axes, axes + 2, len(out_shape)))
+        raise ValueError(f"out_shape must have {axes} sizes for an input of {axes + 2} axes, not {len(out_shape)}")
     for size in out_shape:
         if not isinstance(size, Variable) and size <= 0:
-            raise ValueError('each size in out_shape must be greater than 0, not %s' % size)
+            raise ValueError(f"each size in out_shape must be greater than 0, not {size}")
     sizes, variables = int_list(helper, [size if isinstance(size, Variable) else int(size) for size in out_shape])
     if variables:
-        inputs['SizeTensor'] = variables
-    attrs.update(zip(_SIZES[3 - axes:], sizes))
+        inputs["SizeTensor"] = variables
+    attrs.update(zip(_SIZES[3 - axes :], sizes))

@@ -11,9 +11,9 @@ from penstock._src.layers.nest import assert_same_structure, flatten, map_struct
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
 from penstock._src.layers.static_rnn import StaticRNN
 
-_FLOATS = types_of('float32 float64')
+_FLOATS = types_of("float32 float64")
 
-__all__ = ['GRUCell', 'LSTMCell', 'RNNCell', 'rnn']
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "rnn"]
 
 
 def _map_shapes(func, shape):
@@ -23,7 +23,7 @@ def _map_shapes(func, shape):
     if all(isinstance(extent, int) for extent in shape):
         return func(list(shape))
     parts = [_map_shapes(func, one) for one in shape]
-    return type(shape)(*parts) if hasattr(shape, '_fields') else type(shape)(parts)
+    return type(shape)(*parts) if hasattr(shape, "_fields") else type(shape)(parts)
 
 
 class _Shape:
@@ -67,12 +67,12 @@ class RNNCell:
             cell = fluid.layers.GRUCell(hidden_size=8)
             out, state = cell.call(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
         """
-        raise NotImplementedError('%s does not define call(inputs, states)' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define call(inputs, states)")
 
     def __call__(self, inputs, states, **kwargs):
         return self.call(inputs, states, **kwargs)
 
-    def get_initial_states(self, batch_ref, shape=None, dtype='float32', init_value=0, batch_dim_idx=0):
+    def get_initial_states(self, batch_ref, shape=None, dtype="float32", init_value=0, batch_dim_idx=0):
         """Creates states filled with one number.
 
         Args:
@@ -97,20 +97,23 @@ class RNNCell:
             hidden, c = cell.get_initial_states(fluid.data('x', [None, 4]))
         """
         reference = flatten(batch_ref)[0]
-        require_variables('RNNCell', batch_ref=reference)
+        require_variables("RNNCell", batch_ref=reference)
         shapes = _map_shapes(_Shape, self.state_shape if shape is None else shape)
         if dtype is None:
             try:
                 dtype = self.state_dtype
             except NotImplementedError:
-                dtype = 'float32'
+                dtype = "float32"
         if len(flatten(dtype)) == 1:
             only = flatten(dtype)[0]
             dtype = map_structure(lambda _: only, shapes)
         return map_structure(
-            lambda shape, dtype: tensor.fill_constant_batch_size_like(reference, shape.extents, to_dtype(dtype),
-                                                                      init_value, input_dim_idx=batch_dim_idx), shapes,
-            dtype)
+            lambda shape, dtype: tensor.fill_constant_batch_size_like(
+                reference, shape.extents, to_dtype(dtype), init_value, input_dim_idx=batch_dim_idx
+            ),
+            shapes,
+            dtype,
+        )
 
     @property
     def state_shape(self):
@@ -125,7 +128,7 @@ class RNNCell:
         Example:
             assert fluid.layers.GRUCell(hidden_size=8).state_shape == [8]
         """
-        raise NotImplementedError('%s does not define state_shape' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define state_shape")
 
     @property
     def state_dtype(self):
@@ -141,7 +144,7 @@ class RNNCell:
             class Half(fluid.layers.GRUCell):
                 state_dtype = 'float64'
         """
-        raise NotImplementedError('%s does not define state_dtype' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} does not define state_dtype")
 
 
 class GRUCell(RNNCell):
@@ -170,10 +173,18 @@ class GRUCell(RNNCell):
         K. Cho et al.: "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014.
     """
 
-    def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
-                 dtype='float32', name='GRUCell'):
-        _require_size('GRUCell', hidden_size)
-        require_types('GRUCell', 'dtype', dtype, _FLOATS)
+    def __init__(
+        self,
+        hidden_size,
+        param_attr=None,
+        bias_attr=None,
+        gate_activation=None,
+        activation=None,
+        dtype="float32",
+        name="GRUCell",
+    ):
+        _require_size("GRUCell", hidden_size)
+        require_types("GRUCell", "dtype", dtype, _FLOATS)
         self.hidden_size = hidden_size
         self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
@@ -195,9 +206,9 @@ class GRUCell(RNNCell):
             cell = fluid.layers.GRUCell(hidden_size=8)
             out, state = cell.call(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
         """
-        require_variables('GRUCell', inputs=inputs, states=states)
-        require_types('GRUCell', 'inputs', inputs, _FLOATS)
-        require_types('GRUCell', 'states', states, _FLOATS)
+        require_variables("GRUCell", inputs=inputs, states=states)
+        require_types("GRUCell", "inputs", inputs, _FLOATS)
+        require_types("GRUCell", "states", states, _FLOATS)
         hidden = self.gru_unit(inputs, states)
         return hidden, hidden
 
@@ -241,13 +252,23 @@ class LSTMCell(RNNCell):
         W. Zaremba, I. Sutskever, O. Vinyals: "Recurrent Neural Network Regularization", 2014.
     """
 
-    def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
-                 forget_bias=1.0, dtype='float32', name='LSTMCell'):
-        _require_size('LSTMCell', hidden_size)
-        require_types('LSTMCell', 'dtype', dtype, _FLOATS)
+    def __init__(
+        self,
+        hidden_size,
+        param_attr=None,
+        bias_attr=None,
+        gate_activation=None,
+        activation=None,
+        forget_bias=1.0,
+        dtype="float32",
+        name="LSTMCell",
+    ):
+        _require_size("LSTMCell", hidden_size)
+        require_types("LSTMCell", "dtype", dtype, _FLOATS)
         self.hidden_size = hidden_size
-        self.lstm_unit = BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation,
-                                       forget_bias, dtype)
+        self.lstm_unit = BasicLSTMUnit(
+            name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype
+        )
 
     def call(self, inputs, states):
         """Computes a step.
@@ -268,10 +289,10 @@ class LSTMCell(RNNCell):
             out, states = cell.call(fluid.data('x', [None, 4]), cell.get_initial_states(fluid.data('y', [None, 4])))
         """
         if not isinstance(states, (list, tuple)) or len(states) != 2:
-            raise TypeError('LSTMCell: states must be a list of hidden state and cell, not %r' % (states,))
-        require_variables('LSTMCell', inputs=inputs, hidden=states[0], cell=states[1])
-        require_types('LSTMCell', 'inputs', inputs, _FLOATS)
-        require_types('LSTMCell', 'states', states, _FLOATS)
+            raise TypeError(f"LSTMCell: states must be a list of hidden state and cell, not {states!r}")
+        require_variables("LSTMCell", inputs=inputs, hidden=states[0], cell=states[1])
+        require_types("LSTMCell", "inputs", inputs, _FLOATS)
+        require_types("LSTMCell", "states", states, _FLOATS)
         hidden, cell = self.lstm_unit(inputs, *states)
         return hidden, [hidden, cell]
 
@@ -290,7 +311,7 @@ class LSTMCell(RNNCell):
 
 def _require_size(kind, hidden_size):
     if not isinstance(hidden_size, int):
-        raise TypeError('%s: hidden_size must be an int, not %r' % (kind, hidden_size))
+        raise TypeError(f"{kind}: hidden_size must be an int, not {hidden_size!r}")
 
 
 def transposed(x):
@@ -325,9 +346,9 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
         outputs, last = fluid.layers.rnn(fluid.layers.GRUCell(8), x, sequence_length=length)
     """
     for value in flatten(inputs):
-        require_variables('rnn', inputs=value)
+        require_variables("rnn", inputs=value)
     if sequence_length is not None:
-        require_variables('rnn', sequence_length=sequence_length)
+        require_variables("rnn", sequence_length=sequence_length)
     if initial_states is None:
         initial_states = cell.get_initial_states(inputs, batch_dim_idx=1 if time_major else 0)
     initial_states = map_structure(_with_gradient, initial_states)
@@ -370,7 +391,7 @@ def _run_steps(cell, inputs, initial_states, mask, kwargs):
 
 
 def _with_gradient(state):
-    require_variables('rnn', initial_states=state)
+    require_variables("rnn", initial_states=state)
     state.stop_gradient = False
     return state
 

@@ -7,12 +7,12 @@ from penstock._src.layers import nn, tensor, unary
 from penstock._src.layers.arithmetic import elementwise_add
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['BasicGRUUnit', 'BasicLSTMUnit']
+__all__ = ["BasicGRUUnit", "BasicLSTMUnit"]
 
 
 def attr_with_suffix(attr, suffix):
     """Returns a copy of the attribute with `suffix` appended to its name, or the attribute itself if it has no name."""
-    if attr is None or not getattr(attr, 'name', None):
+    if attr is None or not getattr(attr, "name", None):
         return attr
     attr = copy.deepcopy(attr)
     attr.name += suffix
@@ -20,10 +20,9 @@ def attr_with_suffix(attr, suffix):
 
 
 class _Unit:
-
     def __init__(self, name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype):
         unique_name.generate(name_scope)
-        full_name = unique_name.generate('%s/%s' % (name_scope, type(self).__name__))
+        full_name = unique_name.generate(f"{name_scope}/{type(self).__name__}")
         self._helper = LayerHelper(full_name, name=full_name)
         self._hidden_size = hidden_size
         self._param_attr = param_attr
@@ -44,19 +43,23 @@ class _Unit:
         """
         return self._helper.name
 
-    def _parameters(self, width, suffix=''):
-        """Returns two functions, which create the weight (of a number of rows) and the bias (None for bias_attr=False).
-        """
-        return (lambda rows: self._helper.create_parameter(attr_with_suffix(self._param_attr, suffix), [rows, width],
-                                                           self._dtype),
-                lambda: self._helper.create_parameter(attr_with_suffix(self._bias_attr, suffix), [width], self._dtype,
-                                                      is_bias=True))
+    def _parameters(self, width, suffix=""):
+        """Returns two functions: they create the weight (given its rows) and the bias (None for bias_attr=False)."""
+        return (
+            lambda rows: self._helper.create_parameter(
+                attr_with_suffix(self._param_attr, suffix), [rows, width], self._dtype
+            ),
+            lambda: self._helper.create_parameter(
+                attr_with_suffix(self._bias_attr, suffix), [width], self._dtype, is_bias=True
+            ),
+        )
 
     def __call__(self, input, *states):
         if not self._built:
             if input.shape[-1] <= 0:
-                raise ValueError('%s: the width of input must be known, but its shape is %s' %
-                                 (type(self).__name__, input.shape))
+                raise ValueError(
+                    f"{type(self).__name__}: the width of input must be known, but its shape is {input.shape}"
+                )
             self._build(input.shape[-1] + self._hidden_size)
             self._built = True
         return self.forward(input, *states)
@@ -87,13 +90,21 @@ class BasicGRUUnit(_Unit):
         state = unit(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
     """
 
-    def __init__(self, name_scope, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
-                 dtype='float32'):
+    def __init__(
+        self,
+        name_scope,
+        hidden_size,
+        param_attr=None,
+        bias_attr=None,
+        gate_activation=None,
+        activation=None,
+        dtype="float32",
+    ):
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     def _build(self, rows):
-        gate_weight, gate_bias = self._parameters(2 * self._hidden_size, '_gate')
-        candidate_weight, candidate_bias = self._parameters(self._hidden_size, '_candidate')
+        gate_weight, gate_bias = self._parameters(2 * self._hidden_size, "_gate")
+        candidate_weight, candidate_bias = self._parameters(self._hidden_size, "_candidate")
         self._gate_weight, self._candidate_weight = gate_weight(rows), candidate_weight(rows)
         self._gate_bias, self._candidate_bias = gate_bias(), candidate_bias()
 
@@ -113,8 +124,7 @@ class BasicGRUUnit(_Unit):
         """
         gates = self._gate_activation(_affine([input, pre_hidden], self._gate_weight, self._gate_bias))
         reset, update = nn.split(gates, num_or_sections=2, dim=1)
-        candidate = self._activation(
-            _affine([input, reset * pre_hidden], self._candidate_weight, self._candidate_bias))
+        candidate = self._activation(_affine([input, reset * pre_hidden], self._candidate_weight, self._candidate_bias))
         return update * pre_hidden + (1 - update) * candidate
 
 
@@ -139,8 +149,17 @@ class BasicLSTMUnit(_Unit):
         h, c = unit(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]), fluid.data('c', [None, 8]))
     """
 
-    def __init__(self, name_scope, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
-                 forget_bias=1.0, dtype='float32'):
+    def __init__(
+        self,
+        name_scope,
+        hidden_size,
+        param_attr=None,
+        bias_attr=None,
+        gate_activation=None,
+        activation=None,
+        forget_bias=1.0,
+        dtype="float32",
+    ):
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
         self._forget_bias = tensor.fill_constant([1], dtype, forget_bias)
         self._forget_bias.stop_gradient = False

@@ -7,23 +7,28 @@ from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.parameters.initializer import Normal
 
 __all__ = [
-    'deformable_conv', 'deformable_roi_pooling', 'prroi_pool', 'psroi_pool', 'roi_align', 'roi_perspective_transform',
-    'roi_pool',
+    "deformable_conv",
+    "deformable_roi_pooling",
+    "prroi_pool",
+    "psroi_pool",
+    "roi_align",
+    "roi_perspective_transform",
+    "roi_pool",
 ]
 
 
 def _require(kind, **values):
     for name, value in values.items():
         if not isinstance(value, kind):
-            raise TypeError('%s must be of type %s, not %s' % (name, kind.__name__, describe(value)))
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {describe(value)}")
 
 
 def _pool(op_type, inputs, attrs, name=None, extra=None):
-    helper = LayerHelper(op_type, name=name).takes(input=inputs['X'], rois=inputs['ROIs'])
-    out = helper.create_variable_for_type_inference(inputs['X'].dtype)
-    outputs = {'Out': out}
+    helper = LayerHelper(op_type, name=name).takes(input=inputs["X"], rois=inputs["ROIs"])
+    out = helper.create_variable_for_type_inference(inputs["X"].dtype)
+    outputs = {"Out": out}
     if extra is not None:
-        outputs[extra] = helper.create_variable_for_type_inference('int32')
+        outputs[extra] = helper.create_variable_for_type_inference("int32")
     helper.append_op(op_type, {slot: value for slot, value in inputs.items() if value is not None}, outputs, attrs)
     return out
 
@@ -53,12 +58,13 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
     Reference:
         Girshick: "Fast R-CNN", ICCV 2015.
     """
-    attrs = {'pooled_height': pooled_height, 'pooled_width': pooled_width, 'spatial_scale': spatial_scale}
-    return _pool('roi_pool', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, extra='Argmax')
+    attrs = {"pooled_height": pooled_height, "pooled_width": pooled_width, "spatial_scale": spatial_scale}
+    return _pool("roi_pool", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, extra="Argmax")
 
 
-def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None,
-              rois_lod=None):
+def roi_align(
+    input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None, rois_lod=None
+):
     """Averages bilinearly interpolated points in each bin of regions of images (RoI align).
 
     Args:
@@ -87,15 +93,15 @@ def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, s
         He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
     """
     attrs = {
-        'pooled_height': pooled_height,
-        'pooled_width': pooled_width,
-        'spatial_scale': spatial_scale,
-        'sampling_ratio': sampling_ratio
+        "pooled_height": pooled_height,
+        "pooled_width": pooled_width,
+        "spatial_scale": spatial_scale,
+        "sampling_ratio": sampling_ratio,
     }
-    return _pool('roi_align', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, name)
+    return _pool("roi_align", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, name)
 
 
-@element_types(input='float32 float64', rois='float32 float64')
+@element_types(input="float32 float64", rois="float32 float64")
 def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
     """Rectifies quadrilaterals of images by a perspective transform.
 
@@ -127,18 +133,28 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     Reference:
         Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.
     """
-    helper = LayerHelper('roi_perspective_transform', name=name).takes(input=input, rois=rois)
+    helper = LayerHelper("roi_perspective_transform", name=name).takes(input=input, rois=rois)
     _require(int, transformed_height=transformed_height, transformed_width=transformed_width)
     _require(float, spatial_scale=spatial_scale)
-    types = {'Out': input.dtype, 'Mask': 'int32', 'TransformMatrix': input.dtype, 'Out2InIdx': 'int32',
-             'Out2InWeights': input.dtype}
+    types = {
+        "Out": input.dtype,
+        "Mask": "int32",
+        "TransformMatrix": input.dtype,
+        "Out2InIdx": "int32",
+        "Out2InWeights": input.dtype,
+    }
     made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
-    helper.append_op('roi_perspective_transform', {'X': input, 'ROIs': rois}, made, {
-        'transformed_height': transformed_height,
-        'transformed_width': transformed_width,
-        'spatial_scale': spatial_scale
-    })
-    return made['Out'], made['Mask'], made['TransformMatrix']
+    helper.append_op(
+        "roi_perspective_transform",
+        {"X": input, "ROIs": rois},
+        made,
+        {
+            "transformed_height": transformed_height,
+            "transformed_width": transformed_width,
+            "spatial_scale": spatial_scale,
+        },
+    )
+    return made["Out"], made["Mask"], made["TransformMatrix"]
 
 
 def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
@@ -171,12 +187,12 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
     _require(int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width)
     _require(float, spatial_scale=spatial_scale)
     attrs = {
-        'output_channels': output_channels,
-        'spatial_scale': spatial_scale,
-        'pooled_height': pooled_height,
-        'pooled_width': pooled_width
+        "output_channels": output_channels,
+        "spatial_scale": spatial_scale,
+        "pooled_height": pooled_height,
+        "pooled_width": pooled_width,
     }
-    return _pool('psroi_pool', {'X': input, 'ROIs': rois}, attrs, name)
+    return _pool("psroi_pool", {"X": input, "ROIs": rois}, attrs, name)
 
 
 def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
@@ -208,13 +224,25 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
     """
     _require(int, pooled_height=pooled_height, pooled_width=pooled_width)
     _require(float, spatial_scale=spatial_scale)
-    attrs = {'spatial_scale': spatial_scale, 'pooled_height': pooled_height, 'pooled_width': pooled_width}
-    return _pool('prroi_pool', {'X': input, 'ROIs': rois, 'BatchRoINums': batch_roi_nums}, attrs, name)
+    attrs = {"spatial_scale": spatial_scale, "pooled_height": pooled_height, "pooled_width": pooled_width}
+    return _pool("prroi_pool", {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums}, attrs, name)
 
 
-def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0, group_size=[1, 1], pooled_height=1,
-                           pooled_width=1, part_size=None, sample_per_part=1, trans_std=0.1,
-                           position_sensitive=False, name=None):
+def deformable_roi_pooling(
+    input,
+    rois,
+    trans,
+    no_trans=False,
+    spatial_scale=1.0,
+    group_size=[1, 1],
+    pooled_height=1,
+    pooled_width=1,
+    part_size=None,
+    sample_per_part=1,
+    trans_std=0.1,
+    position_sensitive=False,
+    name=None,
+):
     """Averages over the bins of regions of images, where each bin is shifted by its own offset.
 
     Args:
@@ -251,34 +279,52 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
     Reference:
         Dai et al.: "Deformable convolutional networks", ICCV 2017.
     """
-    helper = LayerHelper('deformable_psroi_pooling', name=name).takes(input=input, rois=rois, trans=trans)
-    for name, given in (('group_size', group_size), ('part_size', part_size)):
+    helper = LayerHelper("deformable_psroi_pooling", name=name).takes(input=input, rois=rois, trans=trans)
+    for name, given in (("group_size", group_size), ("part_size", part_size)):
         if given is not None and not isinstance(given, (list, tuple)):
-            raise TypeError('deformable_roi_pooling: %s must be a list of two numbers, not %r' % (name, given))
+            raise TypeError(f"deformable_roi_pooling: {name} must be a list of two numbers, not {given!r}")
     channels = input.shape[1]
     if position_sensitive:
         channels = channels // pooled_height // pooled_width
     out = helper.create_variable_for_type_inference(input.dtype)
-    count = helper.create_variable_for_type_inference('int32')
-    inputs = {'Input': input, 'ROIs': rois, 'Trans': trans}
+    count = helper.create_variable_for_type_inference("int32")
+    inputs = {"Input": input, "ROIs": rois, "Trans": trans}
     helper.append_op(
-        'deformable_psroi_pooling', inputs, {'Output': out, 'TopCount': count}, {
-            'no_trans': no_trans,
-            'spatial_scale': spatial_scale,
-            'output_dim': channels,
-            'group_size': _pair(group_size, 'group_size'),
-            'pooled_height': pooled_height,
-            'pooled_width': pooled_width,
-            'part_size': [pooled_height, pooled_width] if part_size is None else _pair(part_size, 'part_size'),
-            'sample_per_part': sample_per_part,
-            'trans_std': trans_std
-        })
+        "deformable_psroi_pooling",
+        inputs,
+        {"Output": out, "TopCount": count},
+        {
+            "no_trans": no_trans,
+            "spatial_scale": spatial_scale,
+            "output_dim": channels,
+            "group_size": _pair(group_size, "group_size"),
+            "pooled_height": pooled_height,
+            "pooled_width": pooled_width,
+            "part_size": [pooled_height, pooled_width] if part_size is None else _pair(part_size, "part_size"),
+            "sample_per_part": sample_per_part,
+            "trans_std": trans_std,
+        },
+    )
     return out
 
 
-def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
-                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
-                    name=None):
+def deformable_conv(
+    input,
+    offset,
+    mask,
+    num_filters,
+    filter_size,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=None,
+    deformable_groups=None,
+    im2col_step=None,
+    param_attr=None,
+    bias_attr=None,
+    modulated=True,
+    name=None,
+):
     """Convolves images with learned filters whose windows read from shifted positions, and adds a bias.
 
     Args:
@@ -317,29 +363,33 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
     Reference:
         Zhu, Hu, Lin, Dai: "Deformable ConvNets v2: more deformable, better results", CVPR 2019.
     """
-    require_variables('deformable_conv', input=input, offset=offset)
+    require_variables("deformable_conv", input=input, offset=offset)
     if param_attr is False:
-        raise ValueError('deformable_conv needs its filter: param_attr must not be False')
+        raise ValueError("deformable_conv needs its filter: param_attr must not be False")
     if modulated and not isinstance(mask, Variable):
-        raise TypeError('mask must be a Variable, not %s, unless modulated is False' % describe(mask))
+        raise TypeError(f"mask must be a Variable, not {describe(mask)}, unless modulated is False")
     channels = input.shape[1]
     if groups is not None and channels % groups != 0:
-        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
-    helper = LayerHelper('deformable_conv', input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
-    filter_size = _pair(filter_size, 'filter_size')
-    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
-    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // (groups or 1)] + filter_size,
-                                     input.dtype, default_initializer=Normal(0.0, std, 0))
+        raise ValueError(f"the number of input channels ({channels}) must be divisible by groups ({groups})")
+    helper = LayerHelper("deformable_conv", input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
+    filter_size = _pair(filter_size, "filter_size")
+    std = (2.0 / (filter_size[0] * filter_size[1] * channels)) ** 0.5
+    weight = helper.create_parameter(
+        helper.param_attr,
+        [num_filters, channels // (groups or 1)] + filter_size,
+        input.dtype,
+        default_initializer=Normal(0.0, std, 0),
+    )
     before_bias = helper.create_variable_for_type_inference(input.dtype)
-    inputs = {'Input': input, 'Filter': weight, 'Offset': offset}
+    inputs = {"Input": input, "Filter": weight, "Offset": offset}
     if modulated:
-        inputs['Mask'] = mask
+        inputs["Mask"] = mask
     attrs = {
-        'strides': _pair(stride, 'stride'),
-        'paddings': _pair(padding, 'padding'),
-        'dilations': _pair(dilation, 'dilation')
+        "strides": _pair(stride, "stride"),
+        "paddings": _pair(padding, "padding"),
+        "dilations": _pair(dilation, "dilation"),
     }
-    given = {'groups': groups, 'deformable_groups': deformable_groups, 'im2col_step': im2col_step}
+    given = {"groups": groups, "deformable_groups": deformable_groups, "im2col_step": im2col_step}
     attrs.update((key, value) for key, value in given.items() if value is not None)
-    helper.append_op('deformable_conv' if modulated else 'deformable_conv_v1', inputs, {'Output': before_bias}, attrs)
+    helper.append_op("deformable_conv" if modulated else "deformable_conv_v1", inputs, {"Output": before_bias}, attrs)
     return helper.append_bias_op(before_bias, dim_start=1, dim_end=2)

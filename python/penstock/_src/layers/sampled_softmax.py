@@ -9,14 +9,26 @@ from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.parameters.initializer import NumpyArrayInitializer
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ['hsigmoid', 'nce', 'sampled_softmax_with_cross_entropy']
+__all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]
 
-_SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
+_SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
 
 
-@element_types(input='float32 float64', label='int64')
-def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
-        name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
+@element_types(input="float32 float64", label="int64")
+def nce(
+    input,
+    label,
+    num_total_classes,
+    sample_weight=None,
+    param_attr=None,
+    bias_attr=None,
+    num_neg_samples=None,
+    name=None,
+    sampler="uniform",
+    custom_dist=None,
+    seed=0,
+    is_sparse=False,
+):
     """Computes the noise-contrastive estimation loss of the true classes against randomly drawn noise classes.
 
     Args:
@@ -50,32 +62,36 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
         Gutmann and Hyvärinen, Noise-contrastive estimation, AISTATS 2010.
     """
     if sampler not in _SAMPLERS:
-        raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
-    if sampler == 'custom_dist' and custom_dist is None:
-        raise ValueError('sampler custom_dist needs custom_dist, the probability of each class')
-    helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name).takes(input=input, label=label)
-    require_rank('nce', 'input', input, 2)
+        raise ValueError(f"sampler must be one of {', '.join(sorted(_SAMPLERS))}, not {sampler!r}")
+    if sampler == "custom_dist" and custom_dist is None:
+        raise ValueError("sampler custom_dist needs custom_dist, the probability of each class")
+    helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr, name=name).takes(input=input, label=label)
+    require_rank("nce", "input", input, 2)
     weight = helper.create_parameter(helper.param_attr, [num_total_classes, input.shape[1]], input.dtype)
-    inputs = {'Input': input, 'Label': label, 'Weight': weight}
+    inputs = {"Input": input, "Label": label, "Weight": weight}
     if helper.bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True)
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True)
     if sample_weight is not None:
-        inputs['SampleWeight'] = sample_weight
+        inputs["SampleWeight"] = sample_weight
     cost = helper.create_variable_for_type_inference(input.dtype)
     logits = helper.create_variable_for_type_inference(input.dtype)
     labels = helper.create_variable_for_type_inference(label.dtype)
-    if sampler == 'custom_dist':
+    if sampler == "custom_dist":
         inputs.update(_alias_tables(helper, custom_dist, num_total_classes))
     count = 10 if num_neg_samples is None else operator.index(num_neg_samples)
     helper.append_op(
-        'nce', inputs, {'Cost': cost, 'SampleLogits': logits, 'SampleLabels': labels}, {
-            'num_total_classes': num_total_classes,
-            'num_neg_samples': count,
-            'seed': seed,
-            'sampler': _SAMPLERS[sampler],
-            'is_sparse': is_sparse,
-            'remote_prefetch': is_sparse
-        })
+        "nce",
+        inputs,
+        {"Cost": cost, "SampleLogits": logits, "SampleLabels": labels},
+        {
+            "num_total_classes": num_total_classes,
+            "num_neg_samples": count,
+            "seed": seed,
+            "sampler": _SAMPLERS[sampler],
+            "is_sparse": is_sparse,
+            "remote_prefetch": is_sparse,
+        },
+    )
     return cost / (count + 1)
 
 
@@ -83,7 +99,7 @@ def _alias_tables(helper, custom_dist, classes):
     """Returns the tables of the alias method (Walker, 1977): entry i draws class i with the probability of the entry,
     and the alias of i otherwise."""
     if len(custom_dist) != classes:
-        raise ValueError('custom_dist has %d probabilities for %d classes' % (len(custom_dist), classes))
+        raise ValueError(f"custom_dist has {len(custom_dist)} probabilities for {classes} classes")
     shares = [float(probability) * classes for probability in custom_dist]
     aliases = [-1] * classes
     small = [i for i, share in enumerate(shares) if share < 1]
@@ -94,26 +110,37 @@ def _alias_tables(helper, custom_dist, classes):
         shares[high] -= 1 - shares[low]
         if shares[high] != 1:
             (small if shares[high] < 1 else large).append(high)
-    for rest in small + large:    # left over because of rounding
+    for rest in small + large:  # left over because of rounding
         shares[rest] = 1.0
 
     def constant(values, dtype):
         values = numpy.array(values, dtype)
-        parameter = helper.create_parameter(ParamAttr(), list(values.shape), dtype,
-                                            default_initializer=NumpyArrayInitializer(values))
+        parameter = helper.create_parameter(
+            ParamAttr(), list(values.shape), dtype, default_initializer=NumpyArrayInitializer(values)
+        )
         parameter.stop_gradient = True
         return parameter
 
     return {
-        'CustomDistProbs': constant(custom_dist, 'float32'),
-        'CustomDistAlias': constant(aliases, 'int32'),
-        'CustomDistAliasProbs': constant(shares, 'float32')
+        "CustomDistProbs": constant(custom_dist, "float32"),
+        "CustomDistAlias": constant(aliases, "int32"),
+        "CustomDistAliasProbs": constant(shares, "float32"),
     }
 
 
-@element_types(input='float32 float64', label='int64')
-def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
-             is_custom=False, is_sparse=False):
+@element_types(input="float32 float64", label="int64")
+def hsigmoid(
+    input,
+    label,
+    num_classes,
+    param_attr=None,
+    bias_attr=None,
+    name=None,
+    path_table=None,
+    path_code=None,
+    is_custom=False,
+    is_sparse=False,
+):
     """Computes the hierarchical sigmoid loss: the log loss of the decisions on a class's path through a binary tree.
 
     Args:
@@ -145,37 +172,46 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, AISTATS 2005.
     """
     if is_custom and (path_table is None or path_code is None):
-        raise ValueError('is_custom needs path_table and path_code')
+        raise ValueError("is_custom needs path_table and path_code")
     if not is_custom and (path_table is not None or path_code is not None):
-        raise ValueError('path_table and path_code need is_custom=True')
+        raise ValueError("path_table and path_code need is_custom=True")
     if num_classes is None or num_classes < 2:
-        raise ValueError('num_classes must be at least 2, not %r' % (num_classes,))
-    helper = LayerHelper('hierarchical_sigmoid', param_attr=param_attr, bias_attr=bias_attr, name=name)
+        raise ValueError(f"num_classes must be at least 2, not {num_classes!r}")
+    helper = LayerHelper("hierarchical_sigmoid", param_attr=param_attr, bias_attr=bias_attr, name=name)
     helper.takes(input=input)
-    require_rank('hsigmoid', 'input', input, 2)
+    require_rank("hsigmoid", "input", input, 2)
     nodes = num_classes if is_custom else num_classes - 1
     out = helper.create_variable_for_type_inference(input.dtype)
     before = helper.create_variable_for_type_inference(input.dtype)
     weight = helper.create_parameter(helper.param_attr, [nodes, input.shape[1]], input.dtype)
-    inputs = {'X': input, 'W': weight, 'Label': label}
+    inputs = {"X": input, "W": weight, "Label": label}
     if is_custom:
         inputs.update(PathTable=path_table, PathCode=path_code)
     if helper.bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
-    outputs = {'Out': out, 'PreOut': before}
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
+    outputs = {"Out": out, "PreOut": before}
     if helper.main_program.current_block().idx == 0:
-        outputs['W_Out'] = weight    # in a branch or loop, the block would count as overwriting the weight
-    helper.append_op('hierarchical_sigmoid', inputs, outputs, {
-        'num_classes': num_classes,
-        'is_sparse': is_sparse,
-        'remote_prefetch': is_sparse
-    })
+        outputs["W_Out"] = weight  # in a branch or loop, the block would count as overwriting the weight
+    helper.append_op(
+        "hierarchical_sigmoid",
+        inputs,
+        outputs,
+        {"num_classes": num_classes, "is_sparse": is_sparse, "remote_prefetch": is_sparse},
+    )
     return out
 
 
-def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, remove_accidental_hits=True,
-                                       use_customized_samples=False, customized_samples=None,
-                                       customized_probabilities=None, seed=0):
+def sampled_softmax_with_cross_entropy(
+    logits,
+    label,
+    num_samples,
+    num_true=1,
+    remove_accidental_hits=True,
+    use_customized_samples=False,
+    customized_samples=None,
+    customized_probabilities=None,
+    seed=0,
+):
     """Computes the cross entropy of a softmax over the true classes and some randomly drawn classes.
 
     Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), without replacement, so classes should
@@ -210,39 +246,44 @@ def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, r
         S. Jean, K. Cho, R. Memisevic, Y. Bengio: "On Using Very Large Target Vocabulary for Neural Machine
         Translation", ACL 2015.
     """
-    helper = LayerHelper('sample_logits').takes(logits=logits, label=label)
-    inputs = {'Logits': logits, 'Labels': label}
+    helper = LayerHelper("sample_logits").takes(logits=logits, label=label)
+    inputs = {"Logits": logits, "Labels": label}
     if use_customized_samples:
         samples, probabilities = customized_samples, customized_probabilities
         helper.takes(customized_samples=samples, customized_probabilities=probabilities)
         inputs.update(CustomizedSamples=samples, CustomizedProbabilities=probabilities)
     else:
-        samples = helper.create_variable_for_type_inference('int64')
+        samples = helper.create_variable_for_type_inference("int64")
         probabilities = helper.create_variable_for_type_inference(logits.dtype)
     sampled, places, one_hot, logits_dim, labels_dim = (
         helper.create_variable_for_type_inference(dtype)
-        for dtype in (logits.dtype, 'int64', logits.dtype, logits.dtype, label.dtype))
+        for dtype in (logits.dtype, "int64", logits.dtype, logits.dtype, label.dtype)
+    )
     helper.append_op(
-        'sample_logits', inputs, {
-            'Samples': samples,
-            'Probabilities': probabilities,
-            'SampledLabels': places,
-            'SampledLogits': sampled,
-            'LogitsDim': logits_dim,
-            'LabelsDim': labels_dim
-        }, {
-            'use_customized_samples': use_customized_samples,
-            'uniq': True,
-            'remove_accidental_hits': remove_accidental_hits,
-            'num_samples': num_samples,
-            'seed': seed
-        })
+        "sample_logits",
+        inputs,
+        {
+            "Samples": samples,
+            "Probabilities": probabilities,
+            "SampledLabels": places,
+            "SampledLogits": sampled,
+            "LogitsDim": logits_dim,
+            "LabelsDim": labels_dim,
+        },
+        {
+            "use_customized_samples": use_customized_samples,
+            "uniq": True,
+            "remove_accidental_hits": remove_accidental_hits,
+            "num_samples": num_samples,
+            "seed": seed,
+        },
+    )
     loss, softmax = (helper.create_variable_for_type_inference(logits.dtype) for _ in range(2))
-    helper.append_op('one_hot', {'X': places}, {'Out': one_hot}, {'depth': num_samples + 1})
-    helper.append_op('softmax_with_cross_entropy', {'Logits': sampled, 'Label': one_hot},
-                     {'Softmax': softmax, 'Loss': loss}, {
-                         'soft_label': True,
-                         'ignore_index': 0,
-                         'numeric_stable_mode': False
-                     })
+    helper.append_op("one_hot", {"X": places}, {"Out": one_hot}, {"depth": num_samples + 1})
+    helper.append_op(
+        "softmax_with_cross_entropy",
+        {"Logits": sampled, "Label": one_hot},
+        {"Softmax": softmax, "Loss": loss},
+        {"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False},
+    )
     return loss / num_true

@@ -2,7 +2,7 @@
 
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['load_combine', 'save', 'save_combine']
+__all__ = ["load_combine", "save", "save_combine"]
 
 
 def save(x, file_path, overwrite=True):
@@ -24,8 +24,8 @@ def save(x, file_path, overwrite=True):
         fluid.layers.load(again, file_path='model/ones')
         assert fluid.Executor(fluid.CPUPlace()).run(fetch_list=[again])[0].tolist() == [1.0, 1.0]
     """
-    helper = LayerHelper('save').takes(x=x)
-    helper.append_op('save', {'X': x}, {}, {'file_path': file_path, 'overwrite': overwrite})
+    helper = LayerHelper("save").takes(x=x)
+    helper.append_op("save", {"X": x}, {}, {"file_path": file_path, "overwrite": overwrite})
 
 
 def save_combine(x, file_path, overwrite=True):
@@ -44,8 +44,8 @@ def save_combine(x, file_path, overwrite=True):
         fluid.layers.tensor.save_combine([ones, zeros], 'model/values')
         fluid.Executor(fluid.CPUPlace()).run()
     """
-    helper = _takes_list('save_combine', 'x', x)
-    helper.append_op('save_combine', {'X': x}, {}, {'file_path': file_path, 'overwrite': overwrite})
+    helper = _takes_list("save_combine", "x", x)
+    helper.append_op("save_combine", {"X": x}, {}, {"file_path": file_path, "overwrite": overwrite})
 
 
 def load_combine(out, file_path):
@@ -62,12 +62,12 @@ def load_combine(out, file_path):
         x, y = fluid.layers.create_tensor('float32'), fluid.layers.create_tensor('float32')
         fluid.layers.tensor.load_combine([x, y], 'model/values')
     """
-    _takes_list('load_combine', 'out', out).append_op('load_combine', {}, {'Out': out}, {'file_path': file_path})
+    _takes_list("load_combine", "out", out).append_op("load_combine", {}, {"Out": out}, {"file_path": file_path})
 
 
 def _takes_list(layer, name, given):
     if not isinstance(given, (list, tuple)):
-        raise TypeError('%s: %s must be a list of Variables, not %r' % (layer, name, given))
+        raise TypeError(f"{layer}: {name} must be a list of Variables, not {given!r}")
     helper = LayerHelper(layer)
     for one in given:
         helper.takes(**{name: one})

@@ -7,14 +7,33 @@ from penstock._src.layers.helper import LayerHelper, describe, require_rank, req
 from penstock._src.layers.nn import squeeze, topk
 
 __all__ = [
-    'crf_decoding', 'ctc_greedy_decoder', 'edit_distance', 'im2sequence', 'lod_append', 'lod_reset', 'row_conv',
-    'sequence_concat', 'sequence_conv', 'sequence_enumerate', 'sequence_expand', 'sequence_expand_as',
-    'sequence_first_step', 'sequence_last_step', 'sequence_mask', 'sequence_pad', 'sequence_pool', 'sequence_reshape',
-    'sequence_reverse', 'sequence_scatter', 'sequence_slice', 'sequence_softmax', 'sequence_unpad',
+    "crf_decoding",
+    "ctc_greedy_decoder",
+    "edit_distance",
+    "im2sequence",
+    "lod_append",
+    "lod_reset",
+    "row_conv",
+    "sequence_concat",
+    "sequence_conv",
+    "sequence_enumerate",
+    "sequence_expand",
+    "sequence_expand_as",
+    "sequence_first_step",
+    "sequence_last_step",
+    "sequence_mask",
+    "sequence_pad",
+    "sequence_pool",
+    "sequence_reshape",
+    "sequence_reverse",
+    "sequence_scatter",
+    "sequence_slice",
+    "sequence_softmax",
+    "sequence_unpad",
 ]
 
 
-def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_gradient=False):
+def _one_op(op_type, inputs, attrs=None, out="Out", layer=None, name=None, stop_gradient=False):
     """Appends an op with one output and returns the output; names are generated from `layer`, or else the op type."""
     helper = LayerHelper(layer or op_type, name=name)
     helper.require_slots(inputs)
@@ -27,7 +46,7 @@ def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_
     return var
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     """Reduces each sequence to one row.
 
@@ -48,22 +67,23 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_pool(x, 'average')
     """
-    helper = LayerHelper('sequence_pool').takes(input=input)
+    helper = LayerHelper("sequence_pool").takes(input=input)
     if not isinstance(pool_type, str):
-        raise TypeError('sequence_pool: pool_type must be a str, not %s' % describe(pool_type))
+        raise TypeError(f"sequence_pool: pool_type must be a str, not {describe(pool_type)}")
     out = helper.create_variable_for_type_inference(input.dtype)
     max_index = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('sequence_pool', {'X': input}, {'Out': out, 'MaxIndex': max_index}, {
-        'pooltype': pool_type.upper(),
-        'is_test': is_test,
-        'pad_value': pad_value
-    })
-    if pool_type == 'max':
+    helper.append_op(
+        "sequence_pool",
+        {"X": input},
+        {"Out": out, "MaxIndex": max_index},
+        {"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value},
+    )
+    if pool_type == "max":
         max_index.stop_gradient = True
     return out
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def sequence_first_step(input):
     """Takes the first row of each sequence.
 
@@ -80,10 +100,10 @@ def sequence_first_step(input):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_first_step(x)
     """
-    return sequence_pool(input, 'first')
+    return sequence_pool(input, "first")
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def sequence_last_step(input):
     """Takes the last row of each sequence.
 
@@ -100,10 +120,10 @@ def sequence_last_step(input):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_last_step(x)
     """
-    return sequence_pool(input, 'last')
+    return sequence_pool(input, "last")
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def sequence_softmax(input, use_cudnn=False, name=None):
     """Computes softmax over the rows of each sequence.
 
@@ -122,12 +142,22 @@ def sequence_softmax(input, use_cudnn=False, name=None):
         x = fluid.data('x', [None, 1], lod_level=1)
         weights = fluid.layers.sequence_softmax(x)
     """
-    return _one_op('sequence_softmax', {'X': input}, {'use_cudnn': use_cudnn}, name=name)
+    return _one_op("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
-@element_types(input='float32 float64')
-def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
-                  param_attr=None, act=None, name=None):
+@element_types(input="float32 float64")
+def sequence_conv(
+    input,
+    num_filters,
+    filter_size=3,
+    filter_stride=1,
+    padding=True,
+    padding_start=None,
+    bias_attr=None,
+    param_attr=None,
+    act=None,
+    name=None,
+):
     """Convolves each sequence with learned filters over neighbouring rows.
 
     Args:
@@ -154,21 +184,25 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_conv(x, num_filters=4)
     """
-    helper = LayerHelper('sequence_conv', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper = LayerHelper("sequence_conv", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
-    require_rank('sequence_conv', 'input', input, 2)
+    require_rank("sequence_conv", "input", input, 2)
     weight = helper.create_parameter(helper.param_attr, [filter_size * input.shape[1], num_filters], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'sequence_conv', {'X': input, 'Filter': weight}, {'Out': out}, {
-            'contextStride': filter_stride,
-            'contextStart': -(filter_size // 2) if padding_start is None else padding_start,
-            'contextLength': filter_size
-        })
+        "sequence_conv",
+        {"X": input, "Filter": weight},
+        {"Out": out},
+        {
+            "contextStride": filter_stride,
+            "contextStart": -(filter_size // 2) if padding_start is None else padding_start,
+            "contextLength": filter_size,
+        },
+    )
     return helper.append_activation(helper.append_bias_op(out))
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def row_conv(input, future_context_size, param_attr=None, act=None):
     """Computes a weighted sum of each row and the rows that follow it (lookahead convolution).
 
@@ -191,14 +225,14 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
     Reference:
         Amodei et al., Deep Speech 2, ICML 2016.
     """
-    helper = LayerHelper('row_conv', param_attr=param_attr, act=act).takes(input=input)
+    helper = LayerHelper("row_conv", param_attr=param_attr, act=act).takes(input=input)
     weight = helper.create_parameter(helper.param_attr, [future_context_size + 1, input.shape[-1]], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('row_conv', {'X': input, 'Filter': weight}, {'Out': out})
+    helper.append_op("row_conv", {"X": input, "Filter": weight}, {"Out": out})
     return helper.append_activation(out)
 
 
-@element_types(input='int64 float32 float64')
+@element_types(input="int64 float32 float64")
 def sequence_concat(input, name=None):
     """Concatenates the i-th sequences of all inputs, for each i.
 
@@ -218,11 +252,11 @@ def sequence_concat(input, name=None):
         z = fluid.layers.sequence_concat([x, y])
     """
     if not isinstance(input, (list, tuple)):
-        raise TypeError('sequence_concat: input must be a list of Variables, not %r' % (input,))
-    return _one_op('sequence_concat', {'X': input}, name=name)
+        raise TypeError(f"sequence_concat: input must be a list of Variables, not {input!r}")
+    return _one_op("sequence_concat", {"X": input}, name=name)
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
 
@@ -243,10 +277,10 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         y = fluid.data('y', [None, 1], lod_level=1)
         z = fluid.layers.sequence_expand(x, y)
     """
-    return _one_op('sequence_expand', {'X': x, 'Y': y}, {'ref_level': ref_level}, name=name)
+    return _one_op("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def sequence_expand_as(x, y, name=None):
     """Repeats row i of `x` as often as sequence i of `y` has rows.
 
@@ -266,10 +300,10 @@ def sequence_expand_as(x, y, name=None):
         y = fluid.data('y', [None, 1], lod_level=1)
         z = fluid.layers.sequence_expand_as(x, y)
     """
-    return _one_op('sequence_expand_as', {'X': x, 'Y': y}, name=name)
+    return _one_op("sequence_expand_as", {"X": x, "Y": y}, name=name)
 
 
-@element_types(input='int32 int64 float32 float64', offset='int32 int64', length='int32 int64')
+@element_types(input="int32 int64 float32 float64", offset="int32 int64", length="int32 int64")
 def sequence_slice(input, offset, length, name=None):
     """Extracts a slice of each sequence.
 
@@ -291,13 +325,13 @@ def sequence_slice(input, offset, length, name=None):
         length = fluid.data('length', [None, 1], 'int64')
         y = fluid.layers.sequence_slice(x, offset, length)
     """
-    require_variables('sequence_slice', offset=offset, length=length)
+    require_variables("sequence_slice", offset=offset, length=length)
     offset.stop_gradient = True
     length.stop_gradient = True
-    return _one_op('sequence_slice', {'X': input, 'Offset': offset, 'Length': length}, name=name)
+    return _one_op("sequence_slice", {"X": input, "Offset": offset, "Length": length}, name=name)
 
 
-@element_types(x='int32 int64 float32 float64', pad_value='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64", pad_value="int32 int64 float32 float64")
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """Pads sequences to a common length and returns them as a dense tensor.
 
@@ -318,16 +352,20 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         x = fluid.data('x', [None, 8], lod_level=1)
         padded, lengths = fluid.layers.sequence_pad(x, fluid.layers.zeros([1], 'float32'))
     """
-    helper = LayerHelper('sequence_pad', name=name).takes(x=x, pad_value=pad_value)
+    helper = LayerHelper("sequence_pad", name=name).takes(x=x, pad_value=pad_value)
     out = helper.create_variable_for_type_inference(x.dtype)
-    length = helper.create_variable_for_type_inference('int64', stop_gradient=True)
+    length = helper.create_variable_for_type_inference("int64", stop_gradient=True)
     pad_value.stop_gradient = True
-    helper.append_op('sequence_pad', {'X': x, 'PadValue': pad_value}, {'Out': out, 'Length': length},
-                     {'padded_length': -1 if maxlen is None else maxlen})
+    helper.append_op(
+        "sequence_pad",
+        {"X": x, "PadValue": pad_value},
+        {"Out": out, "Length": length},
+        {"padded_length": -1 if maxlen is None else maxlen},
+    )
     return out, length
 
 
-@element_types(x='int32 int64 float32 float64', length='int64')
+@element_types(x="int32 int64 float32 float64", length="int64")
 def sequence_unpad(x, length, name=None):
     """Removes the padding from sequences; the inverse of sequence_pad.
 
@@ -347,12 +385,12 @@ def sequence_unpad(x, length, name=None):
         length = fluid.data('length', [4], 'int64')
         y = fluid.layers.sequence_unpad(x, length)
     """
-    require_variables('sequence_unpad', length=length)
+    require_variables("sequence_unpad", length=length)
     length.stop_gradient = True
-    return _one_op('sequence_unpad', {'X': x, 'Length': length}, name=name)
+    return _one_op("sequence_unpad", {"X": x, "Length": length}, name=name)
 
 
-@element_types(input='int32 int64 float32 float64')
+@element_types(input="int32 int64 float32 float64")
 def sequence_reshape(input, new_dim):
     """Changes the width of the rows; sequences become longer or shorter accordingly.
 
@@ -370,10 +408,10 @@ def sequence_reshape(input, new_dim):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_reshape(x, new_dim=4)
     """
-    return _one_op('sequence_reshape', {'X': input}, {'new_dim': new_dim})
+    return _one_op("sequence_reshape", {"X": input}, {"new_dim": new_dim})
 
 
-@element_types(input='int32 int64 float32 float64', index='int32 int64', updates='int32 int64 float32 float64')
+@element_types(input="int32 int64 float32 float64", index="int32 int64", updates="int32 int64 float32 float64")
 def sequence_scatter(input, index, updates, name=None):
     """Adds the updates of sequence i to elements of row i, for each i.
 
@@ -395,10 +433,10 @@ def sequence_scatter(input, index, updates, name=None):
         updates = fluid.data('updates', [None, 1], lod_level=1)
         y = fluid.layers.sequence_scatter(x, index, updates)
     """
-    return _one_op('sequence_scatter', {'X': input, 'Ids': index, 'Updates': updates}, name=name)
+    return _one_op("sequence_scatter", {"X": input, "Ids": index, "Updates": updates}, name=name)
 
 
-@element_types(input='int32 int64')
+@element_types(input="int32 int64")
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     """Collects, for each row, the window of `win_size` ids that begins at the row.
 
@@ -418,13 +456,16 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
         windows = fluid.layers.sequence_enumerate(x, win_size=2)
     """
-    return _one_op('sequence_enumerate', {'X': input}, {
-        'win_size': win_size,
-        'pad_value': pad_value
-    }, name=name, stop_gradient=True)
+    return _one_op(
+        "sequence_enumerate",
+        {"X": input},
+        {"win_size": win_size, "pad_value": pad_value},
+        name=name,
+        stop_gradient=True,
+    )
 
 
-def sequence_mask(x, maxlen=None, dtype='int64', name=None):
+def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     """Creates a mask from lengths: each row has ones up to its length, then zeros.
 
     Args:
@@ -443,19 +484,19 @@ def sequence_mask(x, maxlen=None, dtype='int64', name=None):
         lengths = fluid.data('lengths', [None], 'int64')
         mask = fluid.layers.sequence_mask(lengths, maxlen=10, dtype='float32')
     """
-    helper = LayerHelper('sequence_mask', name=name)
+    helper = LayerHelper("sequence_mask", name=name)
     out = helper.create_variable_for_type_inference(dtype)
-    inputs, attrs = {'X': x}, {'out_dtype': int(out.dtype)}
+    inputs, attrs = {"X": x}, {"out_dtype": int(out.dtype)}
     if isinstance(maxlen, Variable):
-        inputs['MaxLenTensor'] = maxlen
+        inputs["MaxLenTensor"] = maxlen
     else:
-        attrs['maxlen'] = -1 if maxlen is None else maxlen
-    helper.append_op('sequence_mask', inputs, {'Y': out}, attrs)
+        attrs["maxlen"] = -1 if maxlen is None else maxlen
+    helper.append_op("sequence_mask", inputs, {"Y": out}, attrs)
     out.stop_gradient = True
     return out
 
 
-@element_types(x='int8 int32 int64 float32 float64')
+@element_types(x="int8 int32 int64 float32 float64")
 def sequence_reverse(x, name=None):
     """Reverses the rows of each sequence.
 
@@ -473,10 +514,10 @@ def sequence_reverse(x, name=None):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_reverse(x)
     """
-    return _one_op('sequence_reverse', {'X': x}, out='Y', name=name)
+    return _one_op("sequence_reverse", {"X": x}, out="Y", name=name)
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def lod_reset(x, y=None, target_lod=None):
     """Replaces the sequences (LoD) of a variable.
 
@@ -497,13 +538,13 @@ def lod_reset(x, y=None, target_lod=None):
         y = fluid.layers.lod_reset(x, target_lod=[0, 4, 6])
     """
     if y is not None:
-        return _one_op('lod_reset', {'X': x, 'Y': y})
+        return _one_op("lod_reset", {"X": x, "Y": y})
     if target_lod is None:
-        raise ValueError('lod_reset: give y or target_lod')
-    return _one_op('lod_reset', {'X': x}, {'target_lod': list(target_lod)})
+        raise ValueError("lod_reset: give y or target_lod")
+    return _one_op("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def lod_append(x, level):
     """Appends a level of sequences below the existing levels of a variable.
 
@@ -523,13 +564,13 @@ def lod_append(x, level):
         y = fluid.layers.lod_append(x, [0, 4, 6])
     """
     if isinstance(level, Variable):
-        return _one_op('lod_reset', {'X': x, 'Y': level}, {'append': True}, layer='lod_append')
+        return _one_op("lod_reset", {"X": x, "Y": level}, {"append": True}, layer="lod_append")
     if not isinstance(level, (list, tuple)):
-        raise ValueError('lod_append: level must be a list, a tuple or a variable, not %r' % (level,))
-    return _one_op('lod_reset', {'X': x}, {'append': True, 'target_lod': list(level)}, layer='lod_append')
+        raise ValueError(f"lod_append: level must be a list, a tuple or a variable, not {level!r}")
+    return _one_op("lod_reset", {"X": x}, {"append": True, "target_lod": list(level)}, layer="lod_append")
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
     """Extracts windows from each image; each flattened window is a row of the image's sequence.
 
@@ -560,15 +601,15 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
     padding = [padding] * 2 if isinstance(padding, int) else list(padding)
     if len(padding) == 2:
         padding = padding * 2
-    inputs = {'X': input}
-    attrs = {'kernels': _pair(filter_size, 'filter_size'), 'strides': _pair(stride, 'stride'), 'paddings': padding}
+    inputs = {"X": input}
+    attrs = {"kernels": _pair(filter_size, "filter_size"), "strides": _pair(stride, "stride"), "paddings": padding}
     if input_image_size:
-        inputs['Y'] = input_image_size
-        attrs['out_stride'] = _pair(out_stride, 'out_stride')
-    return _one_op('im2sequence', inputs, attrs, name=name)
+        inputs["Y"] = input_image_size
+        attrs["out_stride"] = _pair(out_stride, "out_stride")
+    return _one_op("im2sequence", inputs, attrs, name=name)
 
 
-@element_types(input='int64', label='int64')
+@element_types(input="int64", label="int64")
 def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
     """Computes the Levenshtein distance between sequences of tokens.
 
@@ -592,19 +633,19 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
         reference = fluid.data('r', [None, 1], 'int64', lod_level=1)
         distance, count = fluid.layers.edit_distance(hypothesis, reference)
     """
-    helper = LayerHelper('edit_distance')
+    helper = LayerHelper("edit_distance")
     if ignored_tokens:
         erased = []
         for tokens in (input, label):
-            erased.append(helper.create_variable_for_type_inference('int64'))
-            helper.append_op('sequence_erase', {'X': tokens}, {'Out': erased[-1]}, {'tokens': list(ignored_tokens)})
+            erased.append(helper.create_variable_for_type_inference("int64"))
+            helper.append_op("sequence_erase", {"X": tokens}, {"Out": erased[-1]}, {"tokens": list(ignored_tokens)})
         input, label = erased
-    inputs = {'Hyps': input, 'Refs': label}
+    inputs = {"Hyps": input, "Refs": label}
     if input_length is not None and label_length is not None:
         inputs.update(HypsLength=input_length, RefsLength=label_length)
-    out = helper.create_variable_for_type_inference('int64')
-    count = helper.create_variable_for_type_inference('int64')
-    helper.append_op('edit_distance', inputs, {'Out': out, 'SequenceNum': count}, {'normalized': normalized})
+    out = helper.create_variable_for_type_inference("int64")
+    count = helper.create_variable_for_type_inference("int64")
+    helper.append_op("edit_distance", inputs, {"Out": out, "SequenceNum": count}, {"normalized": normalized})
     return out, count
 
 
@@ -633,21 +674,25 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
     Reference:
         Graves et al., Connectionist Temporal Classification, ICML 2006.
     """
-    helper = LayerHelper('ctc_greedy_decoder', name=name)
+    helper = LayerHelper("ctc_greedy_decoder", name=name)
     _, labels = topk(input, k=1)
-    out = helper.create_variable_for_type_inference('int64')
-    attrs = {'merge_repeated': True, 'blank': blank}
+    out = helper.create_variable_for_type_inference("int64")
+    attrs = {"merge_repeated": True, "blank": blank}
     if input_length is None:
-        helper.append_op('ctc_align', {'Input': labels}, {'Output': out}, attrs)
+        helper.append_op("ctc_align", {"Input": labels}, {"Output": out}, attrs)
         return out
-    length = helper.create_variable_for_type_inference('int64')
+    length = helper.create_variable_for_type_inference("int64")
     labels = squeeze(labels, [2])
-    helper.append_op('ctc_align', {'Input': labels, 'InputLength': input_length},
-                     {'Output': out, 'OutputLength': length}, dict(attrs, padding_value=padding_value))
+    helper.append_op(
+        "ctc_align",
+        {"Input": labels, "InputLength": input_length},
+        {"Output": out, "OutputLength": length},
+        dict(attrs, padding_value=padding_value),
+    )
     return out, length
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def crf_decoding(input, param_attr, label=None, length=None):
     """Finds the most likely path of tags with the transition weights of linear_chain_crf.
 
@@ -674,12 +719,12 @@ def crf_decoding(input, param_attr, label=None, length=None):
         loss = fluid.layers.linear_chain_crf(emission, label, param_attr=fluid.ParamAttr(name='crf.w'))
         path = fluid.layers.crf_decoding(emission, param_attr=fluid.ParamAttr(name='crf.w'))
     """
-    helper = LayerHelper('crf_decoding', param_attr=param_attr)
-    inputs = {'Emission': input, 'Transition': helper.get_parameter(helper.param_attr.name)}
+    helper = LayerHelper("crf_decoding", param_attr=param_attr)
+    inputs = {"Emission": input, "Transition": helper.get_parameter(helper.param_attr.name)}
     if label is not None:
-        inputs['Label'] = label
+        inputs["Label"] = label
     if length is not None:
-        inputs['Length'] = length
-    path = helper.create_variable_for_type_inference('int64')
-    helper.append_op('crf_decoding', inputs, {'ViterbiPath': path})
+        inputs["Length"] = length
+    path = helper.create_variable_for_type_inference("int64")
+    helper.append_op("crf_decoding", inputs, {"ViterbiPath": path})
     return path

@@ -3,10 +3,10 @@
 from penstock._src.ir.argument_types import element_types
 from penstock._src.layers.helper import LayerHelper, require_rank
 
-__all__ = ['chunk_eval', 'linear_chain_crf', 'warpctc']
+__all__ = ["chunk_eval", "linear_chain_crf", "warpctc"]
 
 
-@element_types(input='float32 float64', label='int64')
+@element_types(input="float32 float64", label="int64")
 def linear_chain_crf(input, label, param_attr=None, length=None):
     """Computes the negative log-likelihood of tags in a linear-chain conditional random field.
 
@@ -34,20 +34,20 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
         cost = fluid.layers.linear_chain_crf(scores, tags, fluid.ParamAttr(name='crfw'))
         path = fluid.layers.crf_decoding(scores, fluid.ParamAttr(name='crfw'))
     """
-    helper = LayerHelper('linear_chain_crf', param_attr=param_attr).takes(input=input, label=label)
-    require_rank('linear_chain_crf', 'input', input, 2 if length is None else 3)
+    helper = LayerHelper("linear_chain_crf", param_attr=param_attr).takes(input=input, label=label)
+    require_rank("linear_chain_crf", "input", input, 2 if length is None else 3)
     tags = input.shape[1 if length is None else 2]
     weights = helper.create_parameter(helper.param_attr, [tags + 2, tags], input.dtype)
-    slots = ('Alpha', 'EmissionExps', 'TransitionExps', 'LogLikelihood')
+    slots = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
     outputs = {slot: helper.create_variable_for_type_inference(input.dtype) for slot in slots}
-    inputs = {'Emission': input, 'Transition': weights, 'Label': label}
+    inputs = {"Emission": input, "Transition": weights, "Label": label}
     if length is not None:
-        inputs['Length'] = length
-    helper.append_op('linear_chain_crf', inputs, outputs)
-    return outputs['LogLikelihood']
+        inputs["Length"] = length
+    helper.append_op("linear_chain_crf", inputs, outputs)
+    return outputs["LogLikelihood"]
 
 
-@element_types(input='float32 float64', label='int32', input_length='int64', label_length='int64')
+@element_types(input="float32 float64", label="int32", input_length="int64", label_length="int64")
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
     """Computes the connectionist temporal classification (CTC) loss.
 
@@ -77,20 +77,19 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
     Reference:
         A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber: "Connectionist Temporal Classification", ICML 2006.
     """
-    helper = LayerHelper('warpctc').takes(input=input, label=label)
-    inputs = {'Logits': input, 'Label': label}
+    helper = LayerHelper("warpctc").takes(input=input, label=label)
+    inputs = {"Logits": input, "Label": label}
     if input_length is not None and label_length is not None:
         inputs.update(LogitsLength=input_length, LabelLength=label_length)
     loss = helper.create_variable_for_type_inference(input.dtype)
     gradient = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('warpctc', inputs, {'WarpCTCGrad': gradient, 'Loss': loss}, {
-        'blank': blank,
-        'norm_by_times': norm_by_times
-    })
+    helper.append_op(
+        "warpctc", inputs, {"WarpCTCGrad": gradient, "Loss": loss}, {"blank": blank, "norm_by_times": norm_by_times}
+    )
     return loss
 
 
-@element_types(input='int64', label='int64')
+@element_types(input="int64", label="int64")
 def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
     """Computes precision, recall and F1 score of chunk detection.
 
@@ -119,16 +118,21 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         right = fluid.data('right', [None, 1], 'int64', lod_level=1)
         precision, recall, f1, *counts = fluid.layers.chunk_eval(found, right, 'IOB', num_chunk_types=3)
     """
-    helper = LayerHelper('chunk_eval').takes(input=input, label=label)
-    floats, counts = ('Precision', 'Recall', 'F1-Score'), ('NumInferChunks', 'NumLabelChunks', 'NumCorrectChunks')
-    outputs = {slot: helper.create_variable_for_type_inference('float32') for slot in floats}
-    outputs.update((slot, helper.create_variable_for_type_inference('int64')) for slot in counts)
-    inputs = {'Inference': input, 'Label': label}
+    helper = LayerHelper("chunk_eval").takes(input=input, label=label)
+    floats, counts = ("Precision", "Recall", "F1-Score"), ("NumInferChunks", "NumLabelChunks", "NumCorrectChunks")
+    outputs = {slot: helper.create_variable_for_type_inference("float32") for slot in floats}
+    outputs.update((slot, helper.create_variable_for_type_inference("int64")) for slot in counts)
+    inputs = {"Inference": input, "Label": label}
     if seq_length is not None:
-        inputs['SeqLength'] = seq_length
-    helper.append_op('chunk_eval', inputs, outputs, {
-        'num_chunk_types': num_chunk_types,
-        'chunk_scheme': chunk_scheme,
-        'excluded_chunk_types': excluded_chunk_types or []
-    })
+        inputs["SeqLength"] = seq_length
+    helper.append_op(
+        "chunk_eval",
+        inputs,
+        outputs,
+        {
+            "num_chunk_types": num_chunk_types,
+            "chunk_scheme": chunk_scheme,
+            "excluded_chunk_types": excluded_chunk_types or [],
+        },
+    )
     return tuple(outputs.values())

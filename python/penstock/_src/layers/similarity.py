@@ -3,7 +3,7 @@
 from penstock._src.ir.argument_types import element_types
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['add_position_encoding', 'bilinear_tensor_product', 'fsp_matrix', 'similarity_focus']
+__all__ = ["add_position_encoding", "bilinear_tensor_product", "fsp_matrix", "similarity_focus"]
 
 
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
@@ -28,18 +28,19 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
     Example:
         z = fluid.layers.bilinear_tensor_product(fluid.data('x', [None, 5]), fluid.data('y', [None, 4]), size=10)
     """
-    helper = LayerHelper('bilinear_tensor_product', act=act, name=name, param_attr=param_attr,
-                         bias_attr=bias_attr).takes(x=x, y=y)
+    helper = LayerHelper(
+        "bilinear_tensor_product", act=act, name=name, param_attr=param_attr, bias_attr=bias_attr
+    ).takes(x=x, y=y)
     weight = helper.create_parameter(helper.param_attr, [size, x.shape[1], y.shape[1]], x.dtype)
     out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {'X': x, 'Y': y, 'Weight': weight}
+    inputs = {"X": x, "Y": y, "Weight": weight}
     if helper.bias_attr:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
-    helper.append_op('bilinear_tensor_product', inputs, {'Out': out})
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
+    helper.append_op("bilinear_tensor_product", inputs, {"Out": out})
     return helper.append_activation(out)
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def add_position_encoding(input, alpha, beta, name=None):
     """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
 
@@ -63,13 +64,13 @@ def add_position_encoding(input, alpha, beta, name=None):
     Reference:
         A. Vaswani et al.: "Attention is all you need", NIPS 2017.
     """
-    helper = LayerHelper('add_position_encoding', name=name).takes(input=input)
+    helper = LayerHelper("add_position_encoding", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('add_position_encoding', {'X': input}, {'Out': out}, {'alpha': alpha, 'beta': beta})
+    helper.append_op("add_position_encoding", {"X": input}, {"Out": out}, {"alpha": alpha, "beta": beta})
     return out
 
 
-@element_types(x='float32 float64', y='float32 float64')
+@element_types(x="float32 float64", y="float32 float64")
 def fsp_matrix(x, y):
     """Computes the mean over all positions of the product of each pair of channels of two feature maps.
 
@@ -90,13 +91,13 @@ def fsp_matrix(x, y):
     Reference:
         J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
     """
-    helper = LayerHelper('fsp_matrix').takes(x=x, y=y)
+    helper = LayerHelper("fsp_matrix").takes(x=x, y=y)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('fsp', {'X': x, 'Y': y}, {'Out': out})
+    helper.append_op("fsp", {"X": x, "Y": y}, {"Out": out})
     return out
 
 
-@element_types(input='float32 float64')
+@element_types(input="float32 float64")
 def similarity_focus(input, axis, indexes, name=None):
     """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
 
@@ -124,13 +125,13 @@ def similarity_focus(input, axis, indexes, name=None):
         H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
         measurement", NAACL 2016.
     """
-    helper = LayerHelper('similarity_focus', name=name).takes(input=input)
+    helper = LayerHelper("similarity_focus", name=name).takes(input=input)
     if not isinstance(axis, int) or not isinstance(indexes, list):
-        raise TypeError('similarity_focus: axis must be an int and indexes a list, not %r and %r' % (axis, indexes))
+        raise TypeError(f"similarity_focus: axis must be an int and indexes a list, not {axis!r} and {indexes!r}")
     if axis not in (1, 2, 3):
-        raise ValueError('similarity_focus: axis must be 1, 2 or 3, not %d' % axis)
+        raise ValueError(f"similarity_focus: axis must be 1, 2 or 3, not {axis}")
     if not indexes:
-        raise ValueError('similarity_focus: indexes must not be empty')
+        raise ValueError("similarity_focus: indexes must not be empty")
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('similarity_focus', {'X': input}, {'Out': out}, {'axis': axis, 'indexes': indexes})
+    helper.append_op("similarity_focus", {"X": input}, {"Out": out}, {"axis": axis, "indexes": indexes})
     return out

@@ -6,10 +6,10 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list, is_array, join_array
 
-__all__ = ['expand', 'gather', 'pad', 'pad2d', 'reverse', 'shape', 'slice', 'stack', 'strided_slice']
+__all__ = ["expand", "gather", "pad", "pad2d", "reverse", "shape", "slice", "stack", "strided_slice"]
 
 
-@element_types(input='int32 int64 float32 float64')
+@element_types(input="int32 int64 float32 float64")
 def shape(input):
     """Returns the shape of a tensor at run time.
 
@@ -27,9 +27,9 @@ def shape(input):
         extents = fluid.layers.shape(x)
         assert extents.shape == (2,)
     """
-    helper = LayerHelper('shape')
-    out = helper.create_variable_for_type_inference('int32')
-    helper.append_op('shape', {'Input': input}, {'Out': out})
+    helper = LayerHelper("shape")
+    out = helper.create_variable_for_type_inference("int32")
+    helper.append_op("shape", {"Input": input}, {"Out": out})
     return out
 
 
@@ -54,10 +54,10 @@ def slice(input, axes, starts, ends):
         x = fluid.data('x', [4, 5, 6])
         assert fluid.layers.slice(x, axes=[0, 1], starts=[1, 0], ends=[3, -1]).shape == (2, 4, 6)
     """
-    return _cut('slice', input, axes, (('starts', starts), ('ends', ends)), flag_of_whole=-1)
+    return _cut("slice", input, axes, (("starts", starts), ("ends", ends)), flag_of_whole=-1)
 
 
-@element_types(input='int32 int64 float32 float64')
+@element_types(input="int32 int64 float32 float64")
 def strided_slice(input, axes, starts, ends, strides):
     """Extracts every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i], for each i.
 
@@ -81,8 +81,9 @@ def strided_slice(input, axes, starts, ends, strides):
         x = fluid.data('x', [3, 6])
         assert fluid.layers.strided_slice(x, axes=[1], starts=[0], ends=[6], strides=[2]).shape == (3, 3)
     """
-    return _cut('strided_slice', input, axes, (('starts', starts), ('ends', ends), ('strides', strides)),
-                flag_of_whole=1)
+    return _cut(
+        "strided_slice", input, axes, (("starts", starts), ("ends", ends), ("strides", strides)), flag_of_whole=1
+    )
 
 
 def _cut(op, input, axes, bounds, flag_of_whole):
@@ -91,10 +92,10 @@ def _cut(op, input, axes, bounds, flag_of_whole):
     flag_of_whole is the value of Fluid's infer_flags for all axes if one Variable holds a bound of all axes.
     """
     helper = LayerHelper(op).takes(input=input)
-    inputs, attrs = {'Input': input}, {'axes': list(axes)}
+    inputs, attrs = {"Input": input}, {"axes": list(axes)}
     flags = [1] * len(axes)
     for name, given in bounds:
-        slot = '%sTensor' % name.capitalize()
+        slot = f"{name.capitalize()}Tensor"
         if isinstance(given, Variable):
             given.stop_gradient = True
             inputs[slot] = given
@@ -102,15 +103,15 @@ def _cut(op, input, axes, bounds, flag_of_whole):
             continue
         attrs[name], variables = int_list(helper, given)
         if variables:
-            inputs[slot + 'List'] = variables
+            inputs[slot + "List"] = variables
             flags = [-1 if isinstance(one, Variable) else flag for one, flag in zip(given, flags)]
-    attrs['infer_flags'] = flags
+    attrs["infer_flags"] = flags
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(op, inputs, {'Out': out}, attrs)
+    helper.append_op(op, inputs, {"Out": out}, attrs)
     return out
 
 
-@element_types(x='uint8 int32 int64 float32 float64')
+@element_types(x="uint8 int32 int64 float32 float64")
 def reverse(x, axis):
     """Reverses the order of the elements along the given axes.
 
@@ -128,13 +129,13 @@ def reverse(x, axis):
         x = fluid.data('x', [3, 4])
         y = fluid.layers.reverse(x, axis=[0])
     """
-    helper = LayerHelper('reverse').takes(x=x)
+    helper = LayerHelper("reverse").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('reverse', {'X': x}, {'Out': out}, {'axis': [axis] if isinstance(axis, int) else list(axis)})
+    helper.append_op("reverse", {"X": x}, {"Out": out}, {"axis": [axis] if isinstance(axis, int) else list(axis)})
     return out
 
 
-@element_types(x='bool int32 int64 float32 float64')
+@element_types(x="bool int32 int64 float32 float64")
 def expand(x, expand_times, name=None):
     """Repeats a tensor expand_times[i] times along axis i.
 
@@ -155,19 +156,19 @@ def expand(x, expand_times, name=None):
         x = fluid.data('x', [2, 3])
         assert fluid.layers.expand(x, expand_times=[1, 4]).shape == (2, 12)
     """
-    helper = LayerHelper('expand', name=name).takes(x=x)
+    helper = LayerHelper("expand", name=name).takes(x=x)
     if x.dtype == VarType.BOOL and x.stop_gradient:
-        raise ValueError('expand: x (%s) is bool and has stop_gradient set; Fluid takes bools only without it' % x.name)
-    inputs, attrs = {'X': x}, {}
+        raise ValueError(f"expand: x ({x.name}) is bool and has stop_gradient set; Fluid takes bools only without it")
+    inputs, attrs = {"X": x}, {}
     if isinstance(expand_times, Variable):
         expand_times.stop_gradient = True
-        inputs['ExpandTimes'] = expand_times
+        inputs["ExpandTimes"] = expand_times
     else:
-        attrs['expand_times'], variables = int_list(helper, expand_times)
+        attrs["expand_times"], variables = int_list(helper, expand_times)
         if variables:
-            inputs['expand_times_tensor'] = variables
+            inputs["expand_times_tensor"] = variables
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('expand', inputs, {'Out': out}, attrs)
+    helper.append_op("expand", inputs, {"Out": out}, attrs)
     return out
 
 
@@ -191,13 +192,13 @@ def gather(input, index, overwrite=True):
         index = fluid.data('index', [None], 'int32')
         assert fluid.layers.gather(x, index).shape == (-1, 8)
     """
-    helper = LayerHelper('gather').takes(input=input)
+    helper = LayerHelper("gather").takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('gather', {'X': input, 'Index': index}, {'Out': out}, {'overwrite': overwrite})
+    helper.append_op("gather", {"X": input, "Index": index}, {"Out": out}, {"overwrite": overwrite})
     return out
 
 
-@element_types(x='int32 int64 float16 float32 float64')
+@element_types(x="int32 int64 float16 float32 float64")
 def stack(x, axis=0):
     """Joins tensors of one shape along a new axis.
 
@@ -218,16 +219,16 @@ def stack(x, axis=0):
         b = fluid.data('b', [2, 3])
         assert fluid.layers.stack([a, b], axis=1).shape == (2, 2, 3)
     """
-    helper = LayerHelper('stack', input=x)
+    helper = LayerHelper("stack", input=x)
     parts = helper.multiple_input()
     out = helper.create_variable_for_type_inference(parts[0].dtype)
     if is_array(parts):
         return join_array(helper, parts[0], out, axis, use_stack=True)
-    helper.append_op('stack', {'X': parts}, {'Y': out}, {'axis': axis})
+    helper.append_op("stack", {"X": parts}, {"Y": out}, {"axis": axis})
     return out
 
 
-@element_types(x='int32 int64 float16 float32 float64')
+@element_types(x="int32 int64 float16 float32 float64")
 def pad(x, paddings, pad_value=0.0, name=None):
     """Adds elements of one value before and after each axis.
 
@@ -247,14 +248,14 @@ def pad(x, paddings, pad_value=0.0, name=None):
         x = fluid.data('x', [2, 3])
         assert fluid.layers.pad(x, [0, 1, 2, 0]).shape == (3, 5)
     """
-    helper = LayerHelper('pad', name=name).takes(x=x)
+    helper = LayerHelper("pad", name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float_attr(pad_value)})
+    helper.append_op("pad", {"X": x}, {"Out": out}, {"paddings": list(paddings), "pad_value": float_attr(pad_value)})
     return out
 
 
-@element_types(input='int32 int64 float16 float32 float64')
-def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
+@element_types(input="int32 int64 float16 float32 float64")
+def pad2d(input, paddings=[0, 0, 0, 0], mode="constant", pad_value=0.0, data_format="NCHW", name=None):
     """Pads images with rows and columns.
 
     Args:
@@ -275,13 +276,13 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
         x = fluid.data('x', [None, 3, 8, 8])
         assert fluid.layers.pad2d(x, [1, 1, 2, 2], mode='reflect').shape == (-1, 3, 10, 12)
     """
-    helper = LayerHelper('pad2d', name=name).takes(input=input)
-    inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float_attr(pad_value), 'data_format': data_format}
+    helper = LayerHelper("pad2d", name=name).takes(input=input)
+    inputs, attrs = {"X": input}, {"mode": mode, "pad_value": float_attr(pad_value), "data_format": data_format}
     if isinstance(paddings, Variable):
-        inputs['Paddings'] = paddings
-        attrs['paddings'] = []
+        inputs["Paddings"] = paddings
+        attrs["paddings"] = []
     else:
-        attrs['paddings'] = list(paddings)
+        attrs["paddings"] = list(paddings)
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('pad2d', inputs, {'Out': out}, attrs)
+    helper.append_op("pad2d", inputs, {"Out": out}, attrs)
     return out

@@ -7,7 +7,7 @@ from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['StaticRNN']
+__all__ = ["StaticRNN"]
 
 
 class StaticRNNMemoryLink:
@@ -38,10 +38,11 @@ class StaticRNN:
             rnn.step_output(state)
         states = rnn()
     """
+
     BEFORE_RNN_BLOCK, IN_RNN_BLOCK, AFTER_RNN_BLOCK = range(3)
 
     def __init__(self, name=None):
-        self.helper = LayerHelper('static_rnn', name=name)
+        self.helper = LayerHelper("static_rnn", name=name)
         self.memories = {}
         self.inputs = []
         self.outputs = []
@@ -85,22 +86,27 @@ class StaticRNN:
         Raises:
             ValueError: called outside a step, or neither `init` nor both `shape` and `batch_ref` are given.
         """
-        self._require_inside('memory')
+        self._require_inside("memory")
         if init is None:
             if shape is None or batch_ref is None:
-                raise ValueError('memory needs init, or shape and batch_ref')
+                raise ValueError("memory needs init, or shape and batch_ref")
             around = self._around()
-            name = unique_name.generate('@'.join([self.helper.name, 'memory_boot']))
+            name = unique_name.generate("@".join([self.helper.name, "memory_boot"]))
             boot = around.create_var(name=name, shape=list(shape), dtype=batch_ref.dtype, persistable=False)
-            around.append_op('fill_constant_batch_size_like', {'Input': batch_ref}, {'Out': boot}, {
-                'value': float(init_value),
-                'shape': list(boot.shape),
-                'dtype': int(boot.dtype),
-                'input_dim_idx': ref_batch_dim_idx,
-                'output_dim_idx': init_batch_dim_idx
-            })
+            around.append_op(
+                "fill_constant_batch_size_like",
+                {"Input": batch_ref},
+                {"Out": boot},
+                {
+                    "value": float(init_value),
+                    "shape": list(boot.shape),
+                    "dtype": int(boot.dtype),
+                    "input_dim_idx": ref_batch_dim_idx,
+                    "output_dim_idx": init_batch_dim_idx,
+                },
+            )
             return self.memory(init=boot)
-        name = unique_name.generate('@'.join([self.helper.name, 'mem']))
+        name = unique_name.generate("@".join([self.helper.name, "mem"]))
         before = self.helper.create_variable(name=name, dtype=init.dtype, shape=list(init.shape))
         self.memories[before.name] = StaticRNNMemoryLink(init=init, pre_mem=before)
         return before
@@ -118,14 +124,13 @@ class StaticRNN:
             ValueError: called outside a step, or the number of steps differs from that of another input.
             TypeError: `x` is not a Variable.
         """
-        self._require_inside('step_input')
+        self._require_inside("step_input")
         if not isinstance(x, Variable):
-            raise TypeError('step_input takes a Variable, not %s' % type(x).__name__)
+            raise TypeError(f"step_input takes a Variable, not {type(x).__name__}")
         if self.seq_len is None:
             self.seq_len = x.shape[0]
         elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
-            raise ValueError('step_input: %s has %d steps, the inputs before it have %d' %
-                             (x.name, x.shape[0], self.seq_len))
+            raise ValueError(f"step_input: {x.name} has {x.shape[0]} steps, the inputs before it have {self.seq_len}")
         row = self.helper.create_variable(name=x.name, dtype=x.dtype, shape=list(x.shape[1:]), type=x.type)
         self.inputs.append(row)
         return row
@@ -140,13 +145,14 @@ class StaticRNN:
             ValueError: called outside a step.
             TypeError: `o` is not a Variable.
         """
-        self._require_inside('step_output')
+        self._require_inside("step_output")
         if not isinstance(o, Variable):
-            raise TypeError('step_output takes a Variable, not %s' % type(o).__name__)
+            raise TypeError(f"step_output takes a Variable, not {type(o).__name__}")
         row = self.helper.create_variable_for_type_inference(o.dtype)
-        self.helper.append_op('rnn_memory_helper', {'X': o}, {'Out': row}, {'dtype': int(o.dtype)})
-        self.outputs.append(self._around().create_var(name=row.name, shape=[self.seq_len] + list(row.shape),
-                                                      dtype=row.dtype))
+        self.helper.append_op("rnn_memory_helper", {"X": o}, {"Out": row}, {"dtype": int(o.dtype)})
+        self.outputs.append(
+            self._around().create_var(name=row.name, shape=[self.seq_len] + list(row.shape), dtype=row.dtype)
+        )
 
     def output(self, *outputs):
         """Declares several outputs of the network.
@@ -173,16 +179,16 @@ class StaticRNN:
             TypeError: an argument is not a Variable.
         """
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
-            raise TypeError('update_memory takes two Variables')
+            raise TypeError("update_memory takes two Variables")
         if mem.name not in self.memories:
-            raise ValueError('%s is not a memory of %s; memory() creates one' % (mem.name, self.helper.name))
+            raise ValueError(f"{mem.name} is not a memory of {self.helper.name}; memory() creates one")
         self.memories[mem.name].mem = var
 
     def __call__(self, *args, **kwargs):
         if self.status != StaticRNN.AFTER_RNN_BLOCK:
-            raise ValueError('a StaticRNN returns its outputs after its step has ended')
+            raise ValueError("a StaticRNN returns its outputs after its step has ended")
         if not self.outputs:
-            raise ValueError('a StaticRNN must call step_output or output inside its step')
+            raise ValueError("a StaticRNN must call step_output or output inside its step")
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def _around(self):
@@ -191,11 +197,11 @@ class StaticRNN:
 
     def _require_inside(self, method):
         if self.status != StaticRNN.IN_RNN_BLOCK:
-            raise ValueError('%s must be called inside the step of a StaticRNN' % method)
+            raise ValueError(f"{method} must be called inside the step of a StaticRNN")
 
     def _complete(self):
         if not self.inputs:
-            raise ValueError('a StaticRNN needs a step_input: its rows are the steps')
+            raise ValueError("a StaticRNN needs a step_input: its rows are the steps")
         helper, program = self.helper, self.helper.main_program
         body, around = program.current_block(), self._around()
         outside = around_names(body, [var.name for var in self.inputs] + list(self.memories))
@@ -204,28 +210,20 @@ class StaticRNN:
         inits, befores, afters = [], [], []
         for memory in self.memories.values():
             if memory.mem is None:
-                raise ValueError('memory %s is never updated' % memory.pre_mem.name)
+                raise ValueError(f"memory {memory.pre_mem.name} is never updated")
             inits.append(memory.init)
             befores.append(memory.pre_mem.name)
             after = helper.create_variable_for_type_inference(memory.mem.dtype)
-            helper.append_op('rnn_memory_helper', {'X': memory.mem}, {'Out': after}, {'dtype': int(memory.mem.dtype)})
+            helper.append_op("rnn_memory_helper", {"X": memory.mem}, {"Out": after}, {"dtype": int(memory.mem.dtype)})
             afters.append(after.name)
         inputs = [around._var_recursive(var.name) for var in self.inputs]
         program._rollback()
         around.append_op(
-            'recurrent', {
-                'inputs': inputs,
-                'initial_states': inits,
-                'parameters': parameters
-            }, {
-                'outputs': self.outputs,
-                'step_scopes': scopes
-            }, {
-                'has_states': len(befores) > 0,
-                'ex_states': befores,
-                'states': afters,
-                'sub_block': body
-            })
+            "recurrent",
+            {"inputs": inputs, "initial_states": inits, "parameters": parameters},
+            {"outputs": self.outputs, "step_scopes": scopes},
+            {"has_states": len(befores) > 0, "ex_states": befores, "states": afters, "sub_block": body},
+        )
         self.status = StaticRNN.AFTER_RNN_BLOCK
 
 

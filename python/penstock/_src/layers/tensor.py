@@ -12,9 +12,27 @@ from penstock._src.parameters.initializer import VALUES_MAX, Constant, Initializ
 from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = [
-    'argmax', 'argmin', 'argsort', 'assign', 'cast', 'concat', 'create_global_var', 'create_parameter',
-    'create_tensor', 'fill_constant', 'fill_constant_batch_size_like', 'gaussian_random', 'has_inf', 'has_nan',
-    'isfinite', 'ones', 'range', 'sum', 'sums', 'uniform_random', 'zeros',
+    "argmax",
+    "argmin",
+    "argsort",
+    "assign",
+    "cast",
+    "concat",
+    "create_global_var",
+    "create_parameter",
+    "create_tensor",
+    "fill_constant",
+    "fill_constant_batch_size_like",
+    "gaussian_random",
+    "has_inf",
+    "has_nan",
+    "isfinite",
+    "ones",
+    "range",
+    "sum",
+    "sums",
+    "uniform_random",
+    "zeros",
 ]
 
 
@@ -32,7 +50,7 @@ def create_tensor(dtype, name=None, persistable=False):
     Example:
         t = fluid.layers.create_tensor('float32')
     """
-    helper = LayerHelper('create_tensor', name=name)
+    helper = LayerHelper("create_tensor", name=name)
     return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
 
 
@@ -56,12 +74,13 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
     Example:
         w = fluid.layers.create_parameter([4, 2], 'float32')
     """
-    helper = LayerHelper('create_parameter', name=name)
+    helper = LayerHelper("create_parameter", name=name)
     if not isinstance(shape, (list, tuple)):
-        raise TypeError('create_parameter: shape must be a list or tuple, not %s' % type(shape).__name__)
+        raise TypeError(f"create_parameter: shape must be a list or tuple, not {type(shape).__name__}")
     if default_initializer is not None and not isinstance(default_initializer, Initializer):
-        raise TypeError('create_parameter: default_initializer must be an Initializer, not %s' %
-                        type(default_initializer).__name__)
+        raise TypeError(
+            f"create_parameter: default_initializer must be an Initializer, not {type(default_initializer).__name__}"
+        )
     attr = ParamAttr(name=name) if attr is None else attr
     return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
 
@@ -83,15 +102,16 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     Example:
         step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
     """
-    helper = LayerHelper('global_var', name=name)
-    require_equal_in(to_dtype(dtype), float_attr(value), 'create_global_var')
-    var = helper.create_global_variable(dtype=dtype, shape=list(shape), persistable=persistable, name=name,
-                                        stop_gradient=True)
+    helper = LayerHelper("global_var", name=name)
+    require_equal_in(to_dtype(dtype), float_attr(value), "create_global_var")
+    var = helper.create_global_variable(
+        dtype=dtype, shape=list(shape), persistable=persistable, name=name, stop_gradient=True
+    )
     helper.set_variable_initializer(var, Constant(float_attr(value), force_cpu))
     return var
 
 
-def int_list(helper, numbers, dtype='int32'):
+def int_list(helper, numbers, dtype="int32"):
     """Returns (attribute, Variables of one element) for numbers of which some may be Variables.
 
     The second list is empty if no number is a Variable.
@@ -112,7 +132,7 @@ def _int_list(helper, numbers, given, constant):
         try:
             attr.append(-1 if isinstance(one, Variable) else operator.index(one))
         except TypeError:
-            raise TypeError('%s: %r must be an int or a Variable' % (helper.layer_type, one)) from None
+            raise TypeError(f"{helper.layer_type}: {one!r} must be an int or a Variable") from None
     if not any(isinstance(one, Variable) for one in numbers):
         return attr, []
     return attr, [given(one) if isinstance(one, Variable) else constant(one) for one in numbers]
@@ -122,17 +142,18 @@ def _shape_inputs(helper, shape):
     """Returns (slots, attribute) for a shape that is or contains Variables; int64 Variables are cast to int32."""
 
     def int32(var):
-        return cast(var, 'int32') if var.dtype == VarType.INT64 else var
+        return cast(var, "int32") if var.dtype == VarType.INT64 else var
 
     if isinstance(shape, Variable):
         shape.stop_gradient = True
-        return {'ShapeTensor': int32(shape)}, []
-    attr, variables = _int_list(helper, shape, given=int32,
-                                constant=lambda number: fill_constant([1], 'int32', number, force_cpu=True))
-    return {'ShapeTensorList': variables} if variables else {}, attr
+        return {"ShapeTensor": int32(shape)}, []
+    attr, variables = _int_list(
+        helper, shape, given=int32, constant=lambda number: fill_constant([1], "int32", number, force_cpu=True)
+    )
+    return {"ShapeTensorList": variables} if variables else {}, attr
 
 
-@element_types(shape='int32 int64', dtype='bool float16 float32 float64 int32 int64')
+@element_types(shape="int32 int64", dtype="bool float16 float32 float64 int32 int64")
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     """Creates a tensor whose elements are all one value.
 
@@ -154,22 +175,22 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     Example:
         one = fluid.layers.fill_constant([2, 3], 'float32', 1.0)
     """
-    helper = LayerHelper('fill_constant')
+    helper = LayerHelper("fill_constant")
     dtype = to_dtype(dtype)
     if isinstance(shape, (list, tuple)) and not shape:
-        raise ArgumentError('fill_constant: shape must have an extent')
+        raise ArgumentError("fill_constant: shape must have an extent")
     if out is not None and helper.takes(out=out) and out.dtype != dtype:
-        raise TypeError('fill_constant: out (%s) is %s, not %s' % (out.name, dtype_name(out.dtype), dtype_name(dtype)))
-    attrs = {'force_cpu': force_cpu}
-    inputs, attrs['shape'] = _shape_inputs(helper, shape)
+        raise TypeError(f"fill_constant: out ({out.name}) is {dtype_name(out.dtype)}, not {dtype_name(dtype)}")
+    attrs = {"force_cpu": force_cpu}
+    inputs, attrs["shape"] = _shape_inputs(helper, shape)
     if isinstance(value, Variable):
-        inputs['ValueTensor'] = value
+        inputs["ValueTensor"] = value
     else:
-        attrs.update(_value_attrs(value, dtype, 'fill_constant'))
+        attrs.update(_value_attrs(value, dtype, "fill_constant"))
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    attrs['dtype'] = int(out.dtype)
-    helper.append_op('fill_constant', inputs, {'Out': out}, attrs)
+    attrs["dtype"] = int(out.dtype)
+    helper.append_op("fill_constant", inputs, {"Out": out}, attrs)
     out.stop_gradient = True
     return out
 
@@ -198,18 +219,22 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         zeros = fluid.layers.fill_constant_batch_size_like(x, [-1, 4], 'float32', 0.0)
         assert zeros.shape == (-1, 4)
     """
-    helper = LayerHelper('fill_constant_batch_size_like')
+    helper = LayerHelper("fill_constant_batch_size_like")
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(
-        'fill_constant_batch_size_like', {'Input': input}, {'Out': out}, {
-            'shape': list(shape),
-            'dtype': int(dtype),
-            **_value_attrs(value, dtype, 'fill_constant_batch_size_like'),
-            'input_dim_idx': input_dim_idx,
-            'output_dim_idx': output_dim_idx,
-            'force_cpu': force_cpu
-        })
+        "fill_constant_batch_size_like",
+        {"Input": input},
+        {"Out": out},
+        {
+            "shape": list(shape),
+            "dtype": int(dtype),
+            **_value_attrs(value, dtype, "fill_constant_batch_size_like"),
+            "input_dim_idx": input_dim_idx,
+            "output_dim_idx": output_dim_idx,
+            "force_cpu": force_cpu,
+        },
+    )
     out.stop_gradient = True
     return out
 
@@ -220,7 +245,7 @@ def _value_attrs(value, dtype, layer):
     number = int if dtype in (VarType.INT64, VarType.INT32) else float
     value = number(value) if isinstance(value, str) else value
     require_equal_in(dtype, value, layer)
-    return {'value': nearest_float32(value), 'str_value': str(number(value))}
+    return {"value": nearest_float32(value), "str_value": str(number(value))}
 
 
 def zeros(shape, dtype, force_cpu=False):
@@ -265,7 +290,7 @@ def ones(shape, dtype, force_cpu=False):
     return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
-def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
+def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
     """Creates a tensor of random numbers, uniformly distributed in [min, max).
 
     Args:
@@ -284,19 +309,19 @@ def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
     Example:
         u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
     """
-    helper = LayerHelper('uniform_random')
+    helper = LayerHelper("uniform_random")
     inputs = {}
     if isinstance(shape, Variable):
         shape.stop_gradient = True
-        inputs['ShapeTensor'], shape = shape, []
+        inputs["ShapeTensor"], shape = shape, []
     else:
-        shape, variables = int_list(helper, shape, 'int64')
+        shape, variables = int_list(helper, shape, "int64")
         if variables:
-            inputs['ShapeTensorList'] = variables
-    return _random(helper, inputs, dtype, {'shape': shape, 'min': min, 'max': max, 'seed': seed})
+            inputs["ShapeTensorList"] = variables
+    return _random(helper, inputs, dtype, {"shape": shape, "min": min, "max": max, "seed": seed})
 
 
-def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
+def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
     """Creates a tensor of random numbers, normally distributed.
 
     Args:
@@ -315,20 +340,21 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
     Example:
         g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)
     """
-    helper = LayerHelper('gaussian_random')
+    helper = LayerHelper("gaussian_random")
     inputs, shape = _shape_inputs(helper, shape)
-    return _random(helper, inputs, dtype, {'shape': shape, 'mean': mean, 'std': std, 'seed': seed})
+    return _random(helper, inputs, dtype, {"shape": shape, "mean": mean, "std": std, "seed": seed})
 
 
 def _random(helper, inputs, dtype, attrs):
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(helper.layer_type, inputs, {'Out': out}, dict(attrs, dtype=int(dtype)))
+    helper.append_op(helper.layer_type, inputs, {"Out": out}, dict(attrs, dtype=int(dtype)))
     return out
 
 
-@element_types(x='bool uint8 int32 int64 float16 float32 float64',
-               dtype='bool uint8 int8 int32 int64 float16 float32 float64')
+@element_types(
+    x="bool uint8 int32 int64 float16 float32 float64", dtype="bool uint8 int8 int32 int64 float16 float32 float64"
+)
 def cast(x, dtype):
     """Converts the elements to another type.
 
@@ -346,14 +372,14 @@ def cast(x, dtype):
         label = fluid.data('label', [None, 1], 'int64')
         y = fluid.layers.cast(label, 'float32')
     """
-    helper = LayerHelper('cast').takes(x=x)
+    helper = LayerHelper("cast").takes(x=x)
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('cast', {'X': x}, {'Out': out}, {'in_dtype': int(x.dtype), 'out_dtype': int(dtype)})
+    helper.append_op("cast", {"X": x}, {"Out": out}, {"in_dtype": int(x.dtype), "out_dtype": int(dtype)})
     return out
 
 
-@element_types(input='int32 int64 float16 float32 float64')
+@element_types(input="int32 int64 float16 float32 float64")
 def concat(input, axis=0, name=None):
     """Concatenates tensors along one axis.
 
@@ -375,16 +401,16 @@ def concat(input, axis=0, name=None):
         b = fluid.data('b', [None, 5])
         assert fluid.layers.concat([a, b], axis=1).shape == (-1, 8)
     """
-    helper = LayerHelper('concat', name=name, input=input)
+    helper = LayerHelper("concat", name=name, input=input)
     parts = helper.multiple_input()
     out = helper.create_variable_for_type_inference(helper.input_dtype())
     if is_array(parts):
         return join_array(helper, parts[0], out, axis, use_stack=False)
     if isinstance(axis, Variable):
         axis.stop_gradient = True
-        helper.append_op('concat', {'X': parts, 'AxisTensor': axis}, {'Out': out})
+        helper.append_op("concat", {"X": parts, "AxisTensor": axis}, {"Out": out})
     else:
-        helper.append_op('concat', {'X': parts}, {'Out': out}, {'axis': axis})
+        helper.append_op("concat", {"X": parts}, {"Out": out}, {"axis": axis})
     return out
 
 
@@ -392,18 +418,18 @@ def is_array(parts):
     """Returns whether the inputs of concat are one array of tensors instead of a list of tensors."""
     arrays = [part for part in parts if part.type == VarType.LOD_TENSOR_ARRAY]
     if arrays and len(parts) > 1:
-        raise ValueError('%s is an array: it is joined alone, not with %d others' % (arrays[0].name, len(parts) - 1))
+        raise ValueError(f"{arrays[0].name} is an array: it is joined alone, not with {len(parts) - 1} others")
     return bool(arrays)
 
 
 def join_array(helper, array, out, axis, use_stack):
-    index = helper.create_variable_for_type_inference('int32')
-    attrs = {'axis': axis, 'use_stack': use_stack}
-    helper.append_op('tensor_array_to_tensor', {'X': array}, {'Out': out, 'OutIndex': index}, attrs)
+    index = helper.create_variable_for_type_inference("int32")
+    attrs = {"axis": axis, "use_stack": use_stack}
+    helper.append_op("tensor_array_to_tensor", {"X": array}, {"Out": out, "OutIndex": index}, attrs)
     return out
 
 
-@element_types(input='int32 int64 float32 float64', out='int32 int64 float32 float64')
+@element_types(input="int32 int64 float32 float64", out="int32 int64 float32 float64")
 def sums(input, out=None):
     """Adds tensors of one shape, or selected rows, element by element.
 
@@ -423,15 +449,15 @@ def sums(input, out=None):
         b = fluid.data('b', [None, 3])
         total = fluid.layers.sums([a, b])
     """
-    helper = LayerHelper('sum', input=input)
+    helper = LayerHelper("sum", input=input)
     inputs = helper.multiple_input()
     if out is None:
         out = helper.create_variable_for_type_inference(inputs[0].dtype)
-    helper.append_op('sum', {'X': inputs}, {'Out': out}, {'use_mkldnn': False})
+    helper.append_op("sum", {"X": inputs}, {"Out": out}, {"use_mkldnn": False})
     return out
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
@@ -453,7 +479,7 @@ def sum(x):
     return sums(x)
 
 
-@element_types(input='bool int32 int64 float16 float32 float64')
+@element_types(input="bool int32 int64 float16 float32 float64")
 def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
@@ -472,28 +498,29 @@ def assign(input, output=None):
     Example:
         table = fluid.layers.assign(np.eye(3, dtype='float32'))
     """
-    helper = LayerHelper('assign')
+    helper = LayerHelper("assign")
     if isinstance(input, Variable):
         if output is None:
             output = helper.create_variable_for_type_inference(input.dtype)
-        helper.append_op('assign', {'X': input}, {'Out': output})
+        helper.append_op("assign", {"X": input}, {"Out": output})
         return output
     if not isinstance(input, numpy.ndarray):
-        raise TypeError('assign: input must be a Variable or a numpy array, not %s' % describe(input))
+        raise TypeError(f"assign: input must be a Variable or a numpy array, not {describe(input)}")
     if input.size > VALUES_MAX:
-        raise ValueError('assign: the array has %d elements; a program keeps at most %d' % (input.size, VALUES_MAX))
-    slots = {'bool': 'bool_values', 'float32': 'fp32_values', 'int32': 'int32_values', 'int64': 'int64_values'}
+        raise ValueError(f"assign: the array has {input.size} elements; a program keeps at most {VALUES_MAX}")
+    slots = {"bool": "bool_values", "float32": "fp32_values", "int32": "int32_values", "int64": "int64_values"}
     dtype = to_dtype(input.dtype)
     slot = slots.get(dtype_name(dtype))
     if slot is None:
-        raise TypeError('assign takes arrays of %s, not %s' % (', '.join(slots), input.dtype))
+        raise TypeError(f"assign takes arrays of {', '.join(slots)}, not {input.dtype}")
     if output is None:
         output = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('assign_value', None, {'Out': output}, {
-        'dtype': int(dtype),
-        'shape': list(input.shape),
-        slot: input.ravel().tolist()
-    })
+    helper.append_op(
+        "assign_value",
+        None,
+        {"Out": output},
+        {"dtype": int(dtype), "shape": list(input.shape), slot: input.ravel().tolist()},
+    )
     return output
 
 
@@ -516,24 +543,24 @@ def range(start, end, step, dtype):
     Example:
         numbers = fluid.layers.range(0, 10, 2, 'int64')
     """
-    helper = LayerHelper('range')
+    helper = LayerHelper("range")
     dtype = to_dtype(dtype)
     bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, end, step)]
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('range', dict(zip(('Start', 'End', 'Step'), bounds)), {'Out': out})
+    helper.append_op("range", dict(zip(("Start", "End", "Step"), bounds)), {"Out": out})
     out.stop_gradient = True
     return out
 
 
 def _arg(op_type, x, axis):
     helper = LayerHelper(op_type)
-    out = helper.create_variable_for_type_inference('int64')
-    helper.append_op(op_type, {'X': x}, {'Out': out}, {'axis': axis})
+    out = helper.create_variable_for_type_inference("int64")
+    helper.append_op(op_type, {"X": x}, {"Out": out}, {"axis": axis})
     out.stop_gradient = True
     return out
 
 
-@element_types(x='uint8 int16 int32 int64 float32 float64')
+@element_types(x="uint8 int16 int32 int64 float32 float64")
 def argmax(x, axis=0):
     """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
@@ -551,10 +578,10 @@ def argmax(x, axis=0):
         x = fluid.data('x', [None, 10])
         best = fluid.layers.argmax(x, axis=1)
     """
-    return _arg('arg_max', x, axis)
+    return _arg("arg_max", x, axis)
 
 
-@element_types(x='uint8 int16 int32 int64 float32 float64')
+@element_types(x="uint8 int16 int32 int64 float32 float64")
 def argmin(x, axis=0):
     """Returns the indices of the smallest elements along an axis; the first one if several are equal.
 
@@ -572,10 +599,10 @@ def argmin(x, axis=0):
         x = fluid.data('x', [None, 10])
         worst = fluid.layers.argmin(x, axis=1)
     """
-    return _arg('arg_min', x, axis)
+    return _arg("arg_min", x, axis)
 
 
-@element_types(input='uint8 int16 int32 int64 float32 float64')
+@element_types(input="uint8 int16 int32 int64 float32 float64")
 def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
@@ -596,24 +623,23 @@ def argsort(input, axis=-1, descending=False, name=None):
         x = fluid.data('x', [None, 10])
         ordered, positions = fluid.layers.argsort(x, axis=1)
     """
-    helper = LayerHelper('argsort', name=name).takes(input=input)
+    helper = LayerHelper("argsort", name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    indices = helper.create_variable_for_type_inference('int64', stop_gradient=True)
-    helper.append_op('argsort', {'X': input}, {'Out': out, 'Indices': indices}, {
-        'axis': axis,
-        'descending': descending
-    })
+    indices = helper.create_variable_for_type_inference("int64", stop_gradient=True)
+    helper.append_op(
+        "argsort", {"X": input}, {"Out": out, "Indices": indices}, {"axis": axis, "descending": descending}
+    )
     return out, indices
 
 
 def _test(op_type, x):
     helper = LayerHelper(op_type)
-    out = helper.create_variable_for_type_inference('bool')
-    helper.append_op(op_type, {'X': x}, {'Out': out})
+    out = helper.create_variable_for_type_inference("bool")
+    helper.append_op(op_type, {"X": x}, {"Out": out})
     return out
 
 
-@element_types(x='int32 int64 float32 float64')
+@element_types(x="int32 int64 float32 float64")
 def isfinite(x):
     """Tests whether all elements are finite.
 
@@ -630,7 +656,7 @@ def isfinite(x):
         x = fluid.data('x', [None, 10])
         ok = fluid.layers.isfinite(x)
     """
-    return _test('isfinite', x)
+    return _test("isfinite", x)
 
 
 def has_inf(x):
@@ -649,7 +675,7 @@ def has_inf(x):
         x = fluid.data('x', [None, 10])
         bad = fluid.layers.has_inf(x)
     """
-    return _test('isinf', x)
+    return _test("isinf", x)
 
 
 def has_nan(x):
@@ -668,4 +694,4 @@ def has_nan(x):
         x = fluid.data('x', [None, 10])
         bad = fluid.layers.has_nan(x)
     """
-    return _test('isnan', x)
+    return _test("isnan", x)

@@ -7,13 +7,18 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
-    'array_length', 'array_read', 'array_write', 'create_array', 'reorder_lod_tensor_by_rank', 'tensor_array_to_tensor',
+    "array_length",
+    "array_read",
+    "array_write",
+    "create_array",
+    "reorder_lod_tensor_by_rank",
+    "tensor_array_to_tensor",
 ]
 
 
 def require_array(layer, array):
     if not isinstance(array, Variable) or array.type != VarType.LOD_TENSOR_ARRAY:
-        raise TypeError('%s: the array must be a Variable of type LOD_TENSOR_ARRAY' % layer)
+        raise TypeError(f"{layer}: the array must be a Variable of type LOD_TENSOR_ARRAY")
 
 
 def create_array(dtype):
@@ -28,15 +33,15 @@ def create_array(dtype):
     Example:
         array = fluid.layers.create_array('float32')
     """
-    helper = LayerHelper('array')
-    return _array(helper, helper.name + '.out', dtype)
+    helper = LayerHelper("array")
+    return _array(helper, helper.name + ".out", dtype)
 
 
 def _array(helper, name, dtype):
     return helper.create_variable(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=to_dtype(dtype))
 
 
-@element_types(i='int64')
+@element_types(i="int64")
 def array_write(x, i, array=None):
     """Writes element i of an array, which grows if necessary.
 
@@ -56,15 +61,15 @@ def array_write(x, i, array=None):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         array = fluid.layers.array_write(x, i)
     """
-    helper = LayerHelper('array_write').takes(x=x)
+    helper = LayerHelper("array_write").takes(x=x)
     if array is None:
-        array = _array(helper, helper.name + '.out', x.dtype)
-    require_array('array_write', array)
-    helper.append_op('write_to_array', {'X': x, 'I': i}, {'Out': array})
+        array = _array(helper, helper.name + ".out", x.dtype)
+    require_array("array_write", array)
+    helper.append_op("write_to_array", {"X": x, "I": i}, {"Out": array})
     return array
 
 
-@element_types(i='int64')
+@element_types(i="int64")
 def array_read(array, i):
     """Returns element i of an array.
 
@@ -83,10 +88,10 @@ def array_read(array, i):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         y = fluid.layers.array_read(fluid.layers.array_write(x, i), i)
     """
-    helper = LayerHelper('array_read')
-    require_array('array_read', array)
+    helper = LayerHelper("array_read")
+    require_array("array_read", array)
     out = helper.create_variable_for_type_inference(array.dtype)
-    helper.append_op('read_from_array', {'X': array, 'I': i}, {'Out': out})
+    helper.append_op("read_from_array", {"X": array, "I": i}, {"Out": out})
     return out
 
 
@@ -105,10 +110,10 @@ def array_length(array):
     Example:
         count = fluid.layers.array_length(fluid.layers.create_array('float32'))
     """
-    helper = LayerHelper('array_length')
-    require_array('array_length', array)
-    out = helper.create_variable_for_type_inference('int64', stop_gradient=True)
-    helper.append_op('lod_array_length', {'X': array}, {'Out': out})
+    helper = LayerHelper("array_length")
+    require_array("array_length", array)
+    out = helper.create_variable_for_type_inference("int64", stop_gradient=True)
+    helper.append_op("lod_array_length", {"X": array}, {"Out": out})
     return out
 
 
@@ -133,17 +138,13 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         joined, extents = fluid.layers.tensor_array_to_tensor(fluid.layers.array_write(x, i), axis=1)
     """
-    helper = LayerHelper('tensor_array_to_tensor', name=name).takes(input=input)
-    require_array('tensor_array_to_tensor', input)
+    helper = LayerHelper("tensor_array_to_tensor", name=name).takes(input=input)
+    require_array("tensor_array_to_tensor", input)
     out = helper.create_variable_for_type_inference(input.dtype)
-    index = helper.create_variable_for_type_inference('int32')
-    helper.append_op('tensor_array_to_tensor', {'X': input}, {
-        'Out': out,
-        'OutIndex': index
-    }, {
-        'axis': axis,
-        'use_stack': use_stack
-    })
+    index = helper.create_variable_for_type_inference("int32")
+    helper.append_op(
+        "tensor_array_to_tensor", {"X": input}, {"Out": out, "OutIndex": index}, {"axis": axis, "use_stack": use_stack}
+    )
     return out, index
 
 
@@ -161,9 +162,9 @@ def lod_rank_table(x, level=0):
         x = fluid.data('x', [None, 4], lod_level=1)
         table = fluid.layers.control_flow.lod_rank_table(x)
     """
-    helper = LayerHelper('lod_rank_table')
-    table = helper.create_variable(type=VarType.LOD_RANK_TABLE, name=unique_name.generate('lod_rank_table'))
-    helper.append_op('lod_rank_table', {'X': x}, {'Out': table}, {'level': level})
+    helper = LayerHelper("lod_rank_table")
+    table = helper.create_variable(type=VarType.LOD_RANK_TABLE, name=unique_name.generate("lod_rank_table"))
+    helper.append_op("lod_rank_table", {"X": x}, {"Out": table}, {"level": level})
     return table
 
 
@@ -180,9 +181,9 @@ def max_sequence_len(rank_table):
         x = fluid.data('x', [None, 4], lod_level=1)
         longest = fluid.layers.control_flow.max_sequence_len(fluid.layers.control_flow.lod_rank_table(x))
     """
-    helper = LayerHelper('max_seqence_len')
-    out = helper.create_variable_for_type_inference('int64')
-    helper.append_op('max_sequence_len', {'RankTable': rank_table}, {'Out': out})
+    helper = LayerHelper("max_seqence_len")
+    out = helper.create_variable_for_type_inference("int64")
+    helper.append_op("max_sequence_len", {"RankTable": rank_table}, {"Out": out})
     return out
 
 
@@ -203,9 +204,9 @@ def lod_tensor_to_array(x, table):
         x = fluid.data('x', [None, 4], lod_level=1)
         steps = fluid.layers.control_flow.lod_tensor_to_array(x, fluid.layers.control_flow.lod_rank_table(x))
     """
-    helper = LayerHelper('lod_tensor_to_array').takes(x=x)
-    array = _array(helper, unique_name.generate('lod_tensor_to_array'), x.dtype)
-    helper.append_op('lod_tensor_to_array', {'X': x, 'RankTable': table}, {'Out': array})
+    helper = LayerHelper("lod_tensor_to_array").takes(x=x)
+    array = _array(helper, unique_name.generate("lod_tensor_to_array"), x.dtype)
+    helper.append_op("lod_tensor_to_array", {"X": x, "RankTable": table}, {"Out": array})
     return array
 
 
@@ -228,9 +229,9 @@ def array_to_lod_tensor(x, table):
         steps = fluid.layers.control_flow.lod_tensor_to_array(x, table)
         y = fluid.layers.control_flow.array_to_lod_tensor(steps, table)
     """
-    helper = LayerHelper('array_to_lod_tensor').takes(x=x)
+    helper = LayerHelper("array_to_lod_tensor").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('array_to_lod_tensor', {'X': x, 'RankTable': table}, {'Out': out})
+    helper.append_op("array_to_lod_tensor", {"X": x, "RankTable": table}, {"Out": out})
     return out
 
 
@@ -254,9 +255,9 @@ def shrink_memory(x, i, table):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         rows = fluid.layers.control_flow.shrink_memory(state, i, fluid.layers.control_flow.lod_rank_table(x))
     """
-    helper = LayerHelper('shrink_memory').takes(x=x)
+    helper = LayerHelper("shrink_memory").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('shrink_rnn_memory', {'X': x, 'I': i, 'RankTable': table}, {'Out': out})
+    helper.append_op("shrink_rnn_memory", {"X": x, "I": i, "RankTable": table}, {"Out": out})
     return out
 
 
@@ -278,10 +279,10 @@ def reorder_lod_tensor_by_rank(x, rank_table):
         y = fluid.layers.reorder_lod_tensor_by_rank(x, fluid.layers.control_flow.lod_rank_table(x))
     """
     if not isinstance(rank_table, Variable) or rank_table.type != VarType.LOD_RANK_TABLE:
-        raise TypeError('reorder_lod_tensor_by_rank: rank_table must be a Variable of type LOD_RANK_TABLE')
-    helper = LayerHelper('reorder_lod_tensor_by_rank').takes(x=x)
+        raise TypeError("reorder_lod_tensor_by_rank: rank_table must be a Variable of type LOD_RANK_TABLE")
+    helper = LayerHelper("reorder_lod_tensor_by_rank").takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('reorder_lod_tensor_by_rank', {'X': x, 'RankTable': rank_table}, {'Out': out})
+    helper.append_op("reorder_lod_tensor_by_rank", {"X": x, "RankTable": rank_table}, {"Out": out})
     return out
 
 
@@ -304,12 +305,11 @@ def split_lod_tensor(input, mask, level=0):
         mask = fluid.data('mask', [None, 1], 'bool')
         held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
     """
-    helper = LayerHelper('split_lod_tensor').takes(input=input)
+    helper = LayerHelper("split_lod_tensor").takes(input=input)
     held, others = (helper.create_variable_for_type_inference(input.dtype) for _ in range(2))
-    helper.append_op('split_lod_tensor', {'X': input, 'Mask': mask}, {
-        'OutTrue': held,
-        'OutFalse': others
-    }, {'level': level})
+    helper.append_op(
+        "split_lod_tensor", {"X": input, "Mask": mask}, {"OutTrue": held, "OutFalse": others}, {"level": level}
+    )
     return held, others
 
 
@@ -335,12 +335,12 @@ def merge_lod_tensor(in_true, in_false, x, mask, level=0):
         held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
         y = fluid.layers.control_flow.merge_lod_tensor(held, others, x, mask)
     """
-    helper = LayerHelper('merge_lod_tensor').takes(in_true=in_true)
+    helper = LayerHelper("merge_lod_tensor").takes(in_true=in_true)
     out = helper.create_variable_for_type_inference(in_true.dtype)
-    helper.append_op('merge_lod_tensor', {
-        'X': x,
-        'Mask': mask,
-        'InTrue': in_true,
-        'InFalse': in_false
-    }, {'Out': out}, {'level': level})
+    helper.append_op(
+        "merge_lod_tensor",
+        {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false},
+        {"Out": out},
+        {"level": level},
+    )
     return out

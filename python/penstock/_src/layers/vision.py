@@ -4,18 +4,24 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
 __all__ = [
-    'affine_channel', 'affine_grid', 'grid_sampler', 'pixel_shuffle', 'shuffle_channel', 'space_to_depth',
-    'temporal_shift', 'unfold',
+    "affine_channel",
+    "affine_grid",
+    "grid_sampler",
+    "pixel_shuffle",
+    "shuffle_channel",
+    "space_to_depth",
+    "temporal_shift",
+    "unfold",
 ]
 
 
 def _require_int(**numbers):
     for name, value in numbers.items():
         if not isinstance(value, int):
-            raise TypeError('%s must be an int, not %s' % (name, describe(value)))
+            raise TypeError(f"{name} must be an int, not {describe(value)}")
 
 
-def _one_output(op_type, inputs, attrs, slot='Out', name=None):
+def _one_output(op_type, inputs, attrs, slot="Out", name=None):
     helper = LayerHelper(op_type, name=name)
     helper.takes(**{key.lower(): value for key, value in inputs.items()})
     out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)
@@ -23,7 +29,7 @@ def _one_output(op_type, inputs, attrs, slot='Out', name=None):
     return out
 
 
-def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=None):
+def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=None):
     """Multiplies each channel by its scale and adds its bias.
 
     Args:
@@ -46,10 +52,11 @@ def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=
         bias = fluid.layers.create_parameter([3], 'float32')
         assert fluid.layers.affine_channel(image, scale, bias, act='relu').shape == (-1, 3, 4, 4)
     """
-    helper = LayerHelper('affine_channel', act=act, name=name).takes(x=x, scale=scale, bias=bias)
+    helper = LayerHelper("affine_channel", act=act, name=name).takes(x=x, scale=scale, bias=bias)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('affine_channel', {'X': x, 'Scale': scale, 'Bias': bias}, {'Out': out},
-                     {'data_layout': data_layout})
+    helper.append_op(
+        "affine_channel", {"X": x, "Scale": scale, "Bias": bias}, {"Out": out}, {"data_layout": data_layout}
+    )
     return helper.append_activation(out)
 
 
@@ -78,10 +85,10 @@ def affine_grid(theta, out_shape, name=None):
         Jaderberg, Simonyan, Zisserman, Kavukcuoglu: "Spatial transformer networks", NIPS 2015.
     """
     if not isinstance(out_shape, (list, tuple, Variable)):
-        raise ValueError('out_shape must be a list, a tuple or a Variable, not %s' % describe(out_shape))
+        raise ValueError(f"out_shape must be a list, a tuple or a Variable, not {describe(out_shape)}")
     if isinstance(out_shape, Variable):
-        return _one_output('affine_grid', {'Theta': theta, 'OutputShape': out_shape}, {}, 'Output')
-    return _one_output('affine_grid', {'Theta': theta}, {'output_shape': list(out_shape)}, 'Output')
+        return _one_output("affine_grid", {"Theta": theta, "OutputShape": out_shape}, {}, "Output")
+    return _one_output("affine_grid", {"Theta": theta}, {"output_shape": list(out_shape)}, "Output")
 
 
 def grid_sampler(x, grid, name=None):
@@ -104,7 +111,7 @@ def grid_sampler(x, grid, name=None):
         grid = fluid.data('grid', [None, 4, 5, 2])
         assert fluid.layers.grid_sampler(image, grid).shape == (-1, 3, 4, 5)
     """
-    return _one_output('grid_sampler', {'X': x, 'Grid': grid}, {}, 'Output', name)
+    return _one_output("grid_sampler", {"X": x, "Grid": grid}, {}, "Output", name)
 
 
 def pixel_shuffle(x, upscale_factor):
@@ -130,7 +137,7 @@ def pixel_shuffle(x, upscale_factor):
         neural network", CVPR 2016.
     """
     _require_int(upscale_factor=upscale_factor)
-    return _one_output('pixel_shuffle', {'X': x}, {'upscale_factor': upscale_factor})
+    return _one_output("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
 
 
 def shuffle_channel(x, group, name=None):
@@ -153,7 +160,7 @@ def shuffle_channel(x, group, name=None):
         assert fluid.layers.shuffle_channel(x, group=2).shape == (-1, 6, 4, 4)
     """
     _require_int(group=group)
-    return _one_output('shuffle_channel', {'X': x}, {'group': group}, name=name)
+    return _one_output("shuffle_channel", {"X": x}, {"group": group}, name=name)
 
 
 def space_to_depth(x, blocksize, name=None):
@@ -177,7 +184,7 @@ def space_to_depth(x, blocksize, name=None):
         assert fluid.layers.space_to_depth(x, 2).shape == (-1, 16, 3, 4)
     """
     _require_int(blocksize=blocksize)
-    return _one_output('space_to_depth', {'X': x}, {'blocksize': blocksize}, name=name)
+    return _one_output("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
 
 
 def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
@@ -204,7 +211,7 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.
     """
     _require_int(seg_num=seg_num)
-    return _one_output('temporal_shift', {'X': x}, {'seg_num': seg_num, 'shift_ratio': shift_ratio}, name=name)
+    return _one_output("temporal_shift", {"X": x}, {"seg_num": seg_num, "shift_ratio": shift_ratio}, name=name)
 
 
 def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
@@ -229,15 +236,15 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         x = fluid.data('x', [None, 3, 6, 6])
         assert fluid.layers.unfold(x, [3, 3], paddings=1).shape == (-1, 27, 36)
     """
-    require_variables('unfold', x=x)
+    require_variables("unfold", x=x)
     if len(x.shape) != 4:
-        raise ValueError('unfold: x must have 4 axes, but its shape is %s' % (x.shape,))
+        raise ValueError(f"unfold: x must have 4 axes, but its shape is {x.shape}")
     paddings = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
     if len(paddings) not in (2, 4):
-        raise ValueError('paddings takes one number, two or four, not %r' % (paddings,))
-    attrs = {'paddings': paddings * 2 if len(paddings) == 2 else paddings}
-    for key, value in (('kernel_sizes', kernel_sizes), ('strides', strides), ('dilations', dilations)):
+        raise ValueError(f"paddings takes one number, two or four, not {paddings!r}")
+    attrs = {"paddings": paddings * 2 if len(paddings) == 2 else paddings}
+    for key, value in (("kernel_sizes", kernel_sizes), ("strides", strides), ("dilations", dilations)):
         attrs[key] = [value] * 2 if isinstance(value, int) else list(value)
         if len(attrs[key]) != 2:
-            raise ValueError('%s takes one number or two, not %r' % (key, value))
-    return _one_output('unfold', {'X': x}, attrs, 'Y', name)
+            raise ValueError(f"{key} takes one number or two, not {value!r}")
+    return _one_output("unfold", {"X": x}, attrs, "Y", name)

@@ -4,7 +4,7 @@ import numbers
 
 import numpy
 
-__all__ = ['WeightedAverage']
+__all__ = ["WeightedAverage"]
 
 
 class WeightedAverage:
@@ -36,9 +36,9 @@ class WeightedAverage:
             ValueError: an argument is not a number.
         """
         if not isinstance(value, (numbers.Number, numpy.ndarray)):
-            raise ValueError('WeightedAverage: value must be a number or an array, not %s' % type(value).__name__)
+            raise ValueError(f"WeightedAverage: value must be a number or an array, not {type(value).__name__}")
         if not isinstance(weight, numbers.Number) and numpy.size(weight) != 1:
-            raise ValueError('WeightedAverage: weight must be one number, not %s' % type(weight).__name__)
+            raise ValueError(f"WeightedAverage: weight must be one number, not {type(weight).__name__}")
         if self.numerator is None:
             self.numerator, self.denominator = value * weight, weight
         else:
@@ -55,7 +55,7 @@ class WeightedAverage:
             ValueError: nothing was added, or the weights sum to 0.
         """
         if self.numerator is None:
-            raise ValueError('WeightedAverage: nothing has been added')
+            raise ValueError("WeightedAverage: nothing has been added")
         if self.denominator == 0:
-            raise ValueError('WeightedAverage: the weights add up to 0')
+            raise ValueError("WeightedAverage: the weights add up to 0")
         return self.numerator / self.denominator

@@ -39,34 +39,52 @@ class DetectionMAP:
         Everingham et al.: "The PASCAL visual object classes (VOC) challenge", IJCV 2010.
     """
 
-    def __init__(self, input, gt_label, gt_box, gt_difficult=None, class_num=None, background_label=0,
-                 overlap_threshold=0.5, evaluate_difficult=True, ap_version='integral'):
-        self.helper = LayerHelper('map_eval')
+    def __init__(
+        self,
+        input,
+        gt_label,
+        gt_box,
+        gt_difficult=None,
+        class_num=None,
+        background_label=0,
+        overlap_threshold=0.5,
+        evaluate_difficult=True,
+        ap_version="integral",
+    ):
+        self.helper = LayerHelper("map_eval")
         marks = [layers.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:
             marks.append(layers.cast(gt_difficult, gt_box.dtype))
         label = layers.concat(marks + [gt_box], axis=1)
         options = {
-            'overlap_threshold': overlap_threshold,
-            'evaluate_difficult': evaluate_difficult,
-            'ap_version': ap_version
+            "overlap_threshold": overlap_threshold,
+            "evaluate_difficult": evaluate_difficult,
+            "ap_version": ap_version,
         }
         self.cur_map = detection_map(input, label, class_num, background_label, **options)
         states = [
-            self._create_state('accum_pos_count', 'int32', [class_num, 1]),
-            self._create_state('accum_true_pos', 'float32', [1, 2]),
-            self._create_state('accum_false_pos', 'float32', [1, 2])
+            self._create_state("accum_pos_count", "int32", [class_num, 1]),
+            self._create_state("accum_true_pos", "float32", [1, 2]),
+            self._create_state("accum_false_pos", "float32", [1, 2]),
         ]
         for state in states:
             self.helper.set_variable_initializer(state, Constant(0))
-        self.has_state = self._create_state('has_state', 'int32', [1])
+        self.has_state = self._create_state("has_state", "int32", [1])
         self.helper.set_variable_initializer(self.has_state, Constant(0))
-        self.accum_map = detection_map(input, label, class_num, background_label, has_state=self.has_state,
-                                       input_states=states, out_states=states, **options)
+        self.accum_map = detection_map(
+            input,
+            label,
+            class_num,
+            background_label,
+            has_state=self.has_state,
+            input_states=states,
+            out_states=states,
+            **options,
+        )
         layers.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
 
     def _create_state(self, suffix, dtype, shape):
-        name = '_'.join([unique_name.generate(self.helper.name), suffix])
+        name = "_".join([unique_name.generate(self.helper.name), suffix])
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def get_map_var(self):
@@ -87,7 +105,8 @@ class DetectionMAP:
         """
         program = Program() if reset_program is None else reset_program
         with program_guard(main_program=program):
-            mark = program.current_block().create_var(name=self.has_state.name, shape=self.has_state.shape,
-                                                      dtype=self.has_state.dtype, persistable=True)
+            mark = program.current_block().create_var(
+                name=self.has_state.name, shape=self.has_state.shape, dtype=self.has_state.dtype, persistable=True
+            )
             layers.fill_constant(mark.shape, mark.dtype, 0, out=mark)
         executor.run(program)

@@ -11,7 +11,7 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.framework import Program, program_guard
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = ['ChunkEvaluator', 'EditDistance']
+__all__ = ["ChunkEvaluator", "EditDistance"]
 
 
 class Evaluator:
@@ -28,12 +28,13 @@ class Evaluator:
 
     def __init__(self, name, **kwargs):
         kind = type(self).__name__
-        warnings.warn('fluid.evaluator.%s is deprecated; fluid.metrics.%s does the same' % (kind, kind),
-                      stacklevel=stack_level())
+        warnings.warn(
+            f"fluid.evaluator.{kind} is deprecated; fluid.metrics.{kind} does the same", stacklevel=stack_level()
+        )
         self.states, self.metrics = [], []
         self.helper = LayerHelper(name, **kwargs)
         if self.helper.main_program.current_block().idx != 0:
-            raise ValueError('%s: create an evaluator in the first block, not in a branch or a loop' % kind)
+            raise ValueError(f"{kind}: create an evaluator in the first block, not in a branch or a loop")
 
     def reset(self, executor, reset_program=None):
         """Sets the sums to 0.
@@ -58,11 +59,11 @@ class Evaluator:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s has no eval' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no eval")
 
     def _create_state(self, suffix, dtype, shape):
         """Creates a sum. As in Fluid, only reset initializes it."""
-        name = '%s_%s' % (unique_name.generate(self.helper.name), suffix)
+        name = f"{unique_name.generate(self.helper.name)}_{suffix}"
         self.states.append(self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape))
         return self.states[-1]
 
@@ -77,8 +78,9 @@ class Evaluator:
 
 
 def _declared_in(program, var):
-    return program.global_block().create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type,
-                                             lod_level=var.lod_level, persistable=True)
+    return program.global_block().create_var(
+        name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, lod_level=var.lod_level, persistable=True
+    )
 
 
 class ChunkEvaluator(Evaluator):
@@ -107,12 +109,14 @@ class ChunkEvaluator(Evaluator):
     """
 
     def __init__(self, input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None):
-        super().__init__('chunk_eval')
+        super().__init__("chunk_eval")
         self.num_infer_chunks, self.num_label_chunks, self.num_correct_chunks = (
-            self._create_state(suffix, 'int64', [1])
-            for suffix in ('num_infer_chunks', 'num_label_chunks', 'num_correct_chunks'))
-        precision, recall, f1_score, *counts = layers.chunk_eval(input, label, chunk_scheme, num_chunk_types,
-                                                                 excluded_chunk_types)
+            self._create_state(suffix, "int64", [1])
+            for suffix in ("num_infer_chunks", "num_label_chunks", "num_correct_chunks")
+        )
+        precision, recall, f1_score, *counts = layers.chunk_eval(
+            input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
+        )
         for state, count in zip(self.states, counts):
             self._add(state, count)
         self.metrics += [precision, recall, f1_score]
@@ -131,7 +135,7 @@ class ChunkEvaluator(Evaluator):
         precision = correct / found if found else 0.0
         recall = correct / right if right else 0.0
         f1_score = 2 * precision * recall / (precision + recall) if correct else 0.0
-        return tuple(numpy.array([value], 'float32') for value in (precision, recall, f1_score))
+        return tuple(numpy.array([value], "float32") for value in (precision, recall, f1_score))
 
 
 class EditDistance(Evaluator):
@@ -159,13 +163,13 @@ class EditDistance(Evaluator):
     """
 
     def __init__(self, input, label, ignored_tokens=None, **kwargs):
-        super().__init__('edit_distance', **kwargs)
-        self.total_distance = self._create_state('total_distance', 'float32', [1])
-        self.seq_num = self._create_state('seq_num', 'int64', [1])
-        self.instance_error = self._create_state('instance_error', 'int64', [1])
+        super().__init__("edit_distance", **kwargs)
+        self.total_distance = self._create_state("total_distance", "float32", [1])
+        self.seq_num = self._create_state("seq_num", "int64", [1])
+        self.instance_error = self._create_state("instance_error", "int64", [1])
         distances, count = layers.edit_distance(input, label, ignored_tokens=ignored_tokens)
-        right = layers.equal(distances, layers.fill_constant([1], 'float32', 0.0))
-        errors = layers.elementwise_sub(count, layers.reduce_sum(layers.cast(right, 'int64')))
+        right = layers.equal(distances, layers.fill_constant([1], "float32", 0.0))
+        errors = layers.elementwise_sub(count, layers.reduce_sum(layers.cast(right, "int64")))
         total = layers.reduce_sum(distances)
         for state, value in zip(self.states, (total, count, errors)):
             self._add(state, value)
@@ -182,4 +186,4 @@ class EditDistance(Evaluator):
             tuple: the distance and the share, arrays of shape [1] and type float32.
         """
         total, count, errors = self._sums(executor, eval_program)
-        return numpy.array([total / count], 'float32'), numpy.array([errors / count], 'float32')
+        return numpy.array([total / count], "float32"), numpy.array([errors / count], "float32")

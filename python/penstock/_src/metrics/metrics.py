@@ -1,10 +1,10 @@
 """Metrics that are accumulated over batches in Python.
 
-    accuracy = fluid.metrics.Accuracy()
-    for batch in batches:
-        value, = exe.run(feed=batch, fetch_list=[layers.accuracy(prediction, label)])
-        accuracy.update(value, weight=len(batch))
-    accuracy.eval()
+accuracy = fluid.metrics.Accuracy()
+for batch in batches:
+    value, = exe.run(feed=batch, fetch_list=[layers.accuracy(prediction, label)])
+    accuracy.update(value, weight=len(batch))
+accuracy.eval()
 """
 
 import copy
@@ -12,15 +12,12 @@ import numbers
 
 import numpy
 
-
-__all__ = [
-    'MetricBase', 'CompositeMetric', 'Precision', 'Recall', 'Accuracy', 'ChunkEvaluator', 'EditDistance', 'Auc',
-]
+__all__ = ["MetricBase", "CompositeMetric", "Precision", "Recall", "Accuracy", "ChunkEvaluator", "EditDistance", "Auc"]
 
 
 def _require_number(value, what):
     if not isinstance(value, (numbers.Number, numpy.ndarray)):
-        raise ValueError('%s must be a number or an array, not %s' % (what, type(value).__name__))
+        raise ValueError(f"{what} must be a number or an array, not {type(value).__name__}")
 
 
 def _count(value, what):
@@ -63,7 +60,7 @@ class MetricBase:
         return self._name
 
     def _states(self):
-        return {name: value for name, value in vars(self).items() if not name.startswith('_')}
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def reset(self):
         """Sets numbers and arrays of the state to zero, and other values to None."""
@@ -82,7 +79,7 @@ class MetricBase:
         Returns:
             dict: 'name' and 'states', a copy.
         """
-        return {'name': self._name, 'states': copy.deepcopy(self._states())}
+        return {"name": self._name, "states": copy.deepcopy(self._states())}
 
     def update(self, preds, labels):
         """Adds a batch.
@@ -94,7 +91,7 @@ class MetricBase:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s has no update(preds, labels)' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no update(preds, labels)")
 
     def eval(self):
         """Returns the metric over all batches so far.
@@ -105,7 +102,7 @@ class MetricBase:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s has no eval()' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no eval()")
 
 
 class CompositeMetric(MetricBase):
@@ -136,7 +133,7 @@ class CompositeMetric(MetricBase):
             ValueError: `metric` is not a metric.
         """
         if not isinstance(metric, MetricBase):
-            raise ValueError('add_metric takes a metric, not %s' % type(metric).__name__)
+            raise ValueError(f"add_metric takes a metric, not {type(metric).__name__}")
         self._metrics.append(metric)
 
     def reset(self):
@@ -165,12 +162,12 @@ class CompositeMetric(MetricBase):
 
 def _decisions(preds, labels):
     """Returns predictions rounded to 0 or 1, and labels, as flat arrays of integers."""
-    for value, what in ((preds, 'preds'), (labels, 'labels')):
+    for value, what in ((preds, "preds"), (labels, "labels")):
         if not isinstance(value, numpy.ndarray):
-            raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
-    preds, labels = numpy.rint(preds).astype('int64').ravel(), labels.astype('int64').ravel()
+            raise ValueError(f"{what} must be an array, not {type(value).__name__}")
+    preds, labels = numpy.rint(preds).astype("int64").ravel(), labels.astype("int64").ravel()
     if len(preds) != len(labels):
-        raise ValueError('%d predictions, but %d labels' % (len(preds), len(labels)))
+        raise ValueError(f"{len(preds)} predictions, but {len(labels)} labels")
     return preds, labels
 
 
@@ -269,8 +266,8 @@ class Accuracy(MetricBase):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.value = 0.
-        self.weight = 0.
+        self.value = 0.0
+        self.weight = 0.0
 
     def update(self, value, weight):
         """Adds a batch.
@@ -282,10 +279,10 @@ class Accuracy(MetricBase):
         Raises:
             ValueError: an argument is not a number, or the weight is negative.
         """
-        _require_number(value, 'value')
-        _require_number(weight, 'weight')
+        _require_number(value, "value")
+        _require_number(weight, "weight")
         if numpy.any(numpy.asarray(weight) < 0):
-            raise ValueError('Accuracy: weight must not be negative, but is %s' % weight)
+            raise ValueError(f"Accuracy: weight must not be negative, but is {weight}")
         self.value += value * weight
         self.weight += weight
 
@@ -299,7 +296,7 @@ class Accuracy(MetricBase):
             ValueError: no batch was added.
         """
         if numpy.all(self.weight == 0):
-            raise ValueError('Accuracy: no batch has been added; pass the result of layers.accuracy to update()')
+            raise ValueError("Accuracy: no batch has been added; pass the result of layers.accuracy to update()")
         return self.value / self.weight
 
 
@@ -329,9 +326,9 @@ class ChunkEvaluator(MetricBase):
             num_label_chunks (int | numpy.ndarray): number of labelled chunks.
             num_correct_chunks (int | numpy.ndarray): number of correctly predicted chunks.
         """
-        self.num_infer_chunks += _count(num_infer_chunks, 'num_infer_chunks')
-        self.num_label_chunks += _count(num_label_chunks, 'num_label_chunks')
-        self.num_correct_chunks += _count(num_correct_chunks, 'num_correct_chunks')
+        self.num_infer_chunks += _count(num_infer_chunks, "num_infer_chunks")
+        self.num_label_chunks += _count(num_label_chunks, "num_label_chunks")
+        self.num_correct_chunks += _count(num_correct_chunks, "num_correct_chunks")
 
     def eval(self):
         """Returns the metrics over all batches.
@@ -358,7 +355,7 @@ class EditDistance(MetricBase):
 
     def __init__(self, name):
         super().__init__(name)
-        self.total_distance = .0
+        self.total_distance = 0.0
         self.seq_num = 0
         self.instance_error = 0
 
@@ -373,8 +370,8 @@ class EditDistance(MetricBase):
             ValueError: `distances` is not an array.
         """
         if not isinstance(distances, numpy.ndarray):
-            raise ValueError('EditDistance: distances must be an array, not %s' % type(distances).__name__)
-        count = _count(seq_num, 'seq_num')
+            raise ValueError(f"EditDistance: distances must be an array, not {type(distances).__name__}")
+        count = _count(seq_num, "seq_num")
         self.seq_num += count
         self.instance_error += count - int(numpy.sum(distances == 0))
         self.total_distance += float(numpy.sum(distances))
@@ -389,8 +386,9 @@ class EditDistance(MetricBase):
             ValueError: no batch was added.
         """
         if self.seq_num == 0:
-            raise ValueError('EditDistance: no batch has been added; pass the results of layers.edit_distance to '
-                             'update()')
+            raise ValueError(
+                "EditDistance: no batch has been added; pass the results of layers.edit_distance to update()"
+            )
         return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
 
 
@@ -411,14 +409,14 @@ class Auc(MetricBase):
         assert auc.eval() == 1.0
     """
 
-    def __init__(self, name, curve='ROC', num_thresholds=4095):
+    def __init__(self, name, curve="ROC", num_thresholds=4095):
         super().__init__(name)
-        if curve not in ('ROC', 'PR'):
-            raise ValueError("Auc: curve %r must be 'ROC' or 'PR'" % (curve,))
+        if curve not in ("ROC", "PR"):
+            raise ValueError(f"Auc: curve {curve!r} must be 'ROC' or 'PR'")
         self._curve = curve
         self._num_thresholds = num_thresholds
-        self.stat_pos = numpy.zeros(num_thresholds + 1, 'int64')
-        self.stat_neg = numpy.zeros(num_thresholds + 1, 'int64')
+        self.stat_pos = numpy.zeros(num_thresholds + 1, "int64")
+        self.stat_neg = numpy.zeros(num_thresholds + 1, "int64")
 
     # Fluid's names and types.
     _stat_pos = property(lambda self: self.stat_pos.tolist())
@@ -434,16 +432,15 @@ class Auc(MetricBase):
         Raises:
             ValueError: the shapes are incompatible, or a value is not a probability.
         """
-        for value, what in ((preds, 'predictions'), (labels, 'labels')):
+        for value, what in ((preds, "predictions"), (labels, "labels")):
             if not isinstance(value, numpy.ndarray):
-                raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
+                raise ValueError(f"{what} must be an array, not {type(value).__name__}")
         if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:
-            raise ValueError('preds must be [rows, 2] and labels [rows, 1], not %s and %s' %
-                             (preds.shape, labels.shape))
+            raise ValueError(f"preds must be [rows, 2] and labels [rows, 1], not {preds.shape} and {labels.shape}")
         probabilities = preds[:, 1]
         if not numpy.all((probabilities >= 0) & (probabilities <= 1)):
-            raise ValueError('preds must be probabilities, in [0, 1]')
-        bins = (probabilities * self._num_thresholds).astype('int64')
+            raise ValueError("preds must be probabilities, in [0, 1]")
+        bins = (probabilities * self._num_thresholds).astype("int64")
         positive = labels.ravel() != 0
         numpy.add.at(self.stat_pos, bins[positive], 1)
         numpy.add.at(self.stat_neg, bins[~positive], 1)
@@ -481,7 +478,7 @@ class Auc(MetricBase):
         # From the highest threshold down: the numbers of positives and negatives above it.
         positives = numpy.concatenate([[0], numpy.cumsum(self.stat_pos[::-1])])
         negatives = numpy.concatenate([[0], numpy.cumsum(self.stat_neg[::-1])])
-        if self._curve == 'PR':
+        if self._curve == "PR":
             precision = positives[1:] / numpy.maximum(positives[1:] + negatives[1:], 1)
             return _ratio(numpy.sum(self.stat_pos[::-1] * precision), positives[-1]) if negatives[-1] else 0.0
         area = numpy.sum(self.trapezoid_area(negatives[1:], negatives[:-1], positives[1:], positives[:-1]))

@@ -6,7 +6,7 @@ from penstock._src.ir.framework import default_main_program, default_startup_pro
 from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_loss_scaling, update_role_var_grad
 
-__all__ = ['decorate']
+__all__ = ["decorate"]
 
 
 class OptimizerWithMixedPrecision:
@@ -34,24 +34,35 @@ class OptimizerWithMixedPrecision:
         ops, scaled_params_grads = optimizer.minimize(loss)
     """
 
-    def __init__(self, optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling, incr_every_n_steps,
-                 decr_every_n_nan_or_inf, incr_ratio, decr_ratio):
+    def __init__(
+        self,
+        optimizer,
+        amp_lists,
+        init_loss_scaling,
+        use_dynamic_loss_scaling,
+        incr_every_n_steps,
+        decr_every_n_nan_or_inf,
+        incr_ratio,
+        decr_ratio,
+    ):
         self._optimizer, self._amp_lists = optimizer, amp_lists
         self._params_grads = None
         self._train_program, self._startup_prog = default_main_program(), default_startup_program()
         self._scaled_loss = None
-        self._loss_scaling = _persistent('loss_scaling', init_loss_scaling, 'float32')
+        self._loss_scaling = _persistent("loss_scaling", init_loss_scaling, "float32")
         self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
         if use_dynamic_loss_scaling:
-            self._incr_every_n_steps = layers.fill_constant(shape=[1], dtype='int32', value=incr_every_n_steps)
-            self._decr_every_n_nan_or_inf = layers.fill_constant(shape=[1], dtype='int32',
-                                                                 value=decr_every_n_nan_or_inf)
+            self._incr_every_n_steps = layers.fill_constant(shape=[1], dtype="int32", value=incr_every_n_steps)
+            self._decr_every_n_nan_or_inf = layers.fill_constant(
+                shape=[1], dtype="int32", value=decr_every_n_nan_or_inf
+            )
             self._incr_ratio, self._decr_ratio = incr_ratio, decr_ratio
-            self._num_good_steps = _persistent('num_good_steps', 0, 'int32')
-            self._num_bad_steps = _persistent('num_bad_steps', 0, 'int32')
-        if isinstance(getattr(optimizer, '_learning_rate', None), float):    # in float32, whatever the type of the loss
-            optimizer._learning_rate_map[self._train_program] = _persistent('learning_rate', optimizer._learning_rate,
-                                                                            'float32')
+            self._num_good_steps = _persistent("num_good_steps", 0, "int32")
+            self._num_bad_steps = _persistent("num_bad_steps", 0, "int32")
+        if isinstance(getattr(optimizer, "_learning_rate", None), float):  # in float32, whatever the type of the loss
+            optimizer._learning_rate_map[self._train_program] = _persistent(
+                "learning_rate", optimizer._learning_rate, "float32"
+            )
 
     def get_loss_scaling(self):
         """Returns the variable that holds the factor of the loss.
@@ -85,8 +96,9 @@ class OptimizerWithMixedPrecision:
         program = self._train_program
         rewrite_program(program, self._amp_lists)
         self._scaled_loss = loss * self._loss_scaling
-        self._params_grads = self._optimizer.backward(self._scaled_loss, startup_program, parameter_list, no_grad_set,
-                                                      callbacks)
+        self._params_grads = self._optimizer.backward(
+            self._scaled_loss, startup_program, parameter_list, no_grad_set, callbacks
+        )
         update_role_var_grad(program, self._params_grads)
         divided = []
         for param, grad in self._params_grads:
@@ -107,15 +119,22 @@ class OptimizerWithMixedPrecision:
         """
         if self._use_dynamic_loss_scaling:
             self._adapt_scaling(scaled_params_grads)
-            self._train_program._scales_loss_dynamically = True    # DistributeTranspiler asks
+            self._train_program._scales_loss_dynamically = True  # DistributeTranspiler asks
         return self._optimizer.apply_gradients(scaled_params_grads)
 
     def _adapt_scaling(self, scaled_params_grads):
         total = layers.reduce_sum(layers.concat([layers.reduce_sum(grad) for _, grad in scaled_params_grads]))
         finite = layers.isfinite(total)
-        update_loss_scaling(finite, self._loss_scaling, self._num_good_steps, self._num_bad_steps,
-                            self._incr_every_n_steps, self._decr_every_n_nan_or_inf, self._incr_ratio,
-                            self._decr_ratio)
+        update_loss_scaling(
+            finite,
+            self._loss_scaling,
+            self._num_good_steps,
+            self._num_bad_steps,
+            self._incr_every_n_steps,
+            self._decr_every_n_nan_or_inf,
+            self._incr_ratio,
+            self._decr_ratio,
+        )
         with layers.Switch() as switch:
             with switch.case(finite):
                 pass
@@ -135,18 +154,28 @@ class OptimizerWithMixedPrecision:
         Returns:
             tuple: (update ops, [[parameter, gradient divided by the factor]]).
         """
-        divided = self.backward(loss, startup_program=startup_program, parameter_list=parameter_list,
-                                no_grad_set=no_grad_set)
+        divided = self.backward(
+            loss, startup_program=startup_program, parameter_list=parameter_list, no_grad_set=no_grad_set
+        )
         return self.apply_gradients(divided), divided
 
 
 def _persistent(name, value, dtype):
-    return layers.create_global_var(name=unique_name.generate(name), shape=[1], value=value, dtype=dtype,
-                                    persistable=True)
+    return layers.create_global_var(
+        name=unique_name.generate(name), shape=[1], value=value, dtype=dtype, persistable=True
+    )
 
 
-def decorate(optimizer, amp_lists=None, init_loss_scaling=2**15, incr_every_n_steps=1000, decr_every_n_nan_or_inf=2,
-             incr_ratio=2.0, decr_ratio=0.8, use_dynamic_loss_scaling=True):
+def decorate(
+    optimizer,
+    amp_lists=None,
+    init_loss_scaling=2**15,
+    incr_every_n_steps=1000,
+    decr_every_n_nan_or_inf=2,
+    incr_ratio=2.0,
+    decr_ratio=0.8,
+    use_dynamic_loss_scaling=True,
+):
     """Returns an optimizer that trains in mixed precision: see OptimizerWithMixedPrecision.
 
     On CPUs this saves no time: ops of float16 compute in float32. It gives the numbers of such a training.
@@ -172,8 +201,16 @@ def decorate(optimizer, amp_lists=None, init_loss_scaling=2**15, incr_every_n_st
         optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0)
         optimizer.minimize(loss)
     """
-    if not hasattr(optimizer, 'backward') or not hasattr(optimizer, 'apply_gradients'):
-        raise TypeError('mixed_precision.decorate takes an optimizer, not %s' % type(optimizer).__name__)
+    if not hasattr(optimizer, "backward") or not hasattr(optimizer, "apply_gradients"):
+        raise TypeError(f"mixed_precision.decorate takes an optimizer, not {type(optimizer).__name__}")
     amp_lists = AutoMixedPrecisionLists() if amp_lists is None else amp_lists
-    return OptimizerWithMixedPrecision(optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling,
-                                       incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio)
+    return OptimizerWithMixedPrecision(
+        optimizer,
+        amp_lists,
+        init_loss_scaling,
+        use_dynamic_loss_scaling,
+        incr_every_n_steps,
+        decr_every_n_nan_or_inf,
+        incr_ratio,
+        decr_ratio,
+    )

@@ -2,22 +2,65 @@
 
 import copy
 
-__all__ = ['AutoMixedPrecisionLists']
+__all__ = ["AutoMixedPrecisionLists"]
 
 # Computed in float16: safe, and where most of the time is spent.
-white_list = {'conv2d', 'matmul', 'mul'}
+white_list = {"conv2d", "matmul", "mul"}
 
 # Computed in float32: their results, or what follows them, need the range or the precision.
-black_list = {'cos_sim', 'cross_entropy', 'cross_entropy2', 'exp', 'log', 'mean', 'sigmoid_cross_entropy_with_logits',
-              'softmax', 'softmax_with_cross_entropy', 'square', 'sum'}
+black_list = {
+    "cos_sim",
+    "cross_entropy",
+    "cross_entropy2",
+    "exp",
+    "log",
+    "mean",
+    "sigmoid_cross_entropy_with_logits",
+    "softmax",
+    "softmax_with_cross_entropy",
+    "square",
+    "sum",
+}
 
 # Computed as the ops before them are.
 gray_list = {
-    'batch_norm', 'cast', 'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_floordiv', 'elementwise_max',
-    'elementwise_min', 'elementwise_mod', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'fill_constant',
-    'flatten2', 'gather', 'gaussian_random', 'gaussian_random_batch_size_like', 'get_tensor_from_selected_rows',
-    'leaky_relu', 'lookup_table', 'pool2d', 'pool3d', 'rank', 'relu', 'relu6', 'reshape2', 'scale', 'sigmoid', 'sign',
-    'slice', 'soft_relu', 'stack', 'tanh', 'top_k', 'transpose2', 'uniform_random_batch_size_like', 'unstack',
+    "batch_norm",
+    "cast",
+    "dropout",
+    "elementwise_add",
+    "elementwise_div",
+    "elementwise_floordiv",
+    "elementwise_max",
+    "elementwise_min",
+    "elementwise_mod",
+    "elementwise_mul",
+    "elementwise_pow",
+    "elementwise_sub",
+    "fill_constant",
+    "flatten2",
+    "gather",
+    "gaussian_random",
+    "gaussian_random_batch_size_like",
+    "get_tensor_from_selected_rows",
+    "leaky_relu",
+    "lookup_table",
+    "pool2d",
+    "pool3d",
+    "rank",
+    "relu",
+    "relu6",
+    "reshape2",
+    "scale",
+    "sigmoid",
+    "sign",
+    "slice",
+    "soft_relu",
+    "stack",
+    "tanh",
+    "top_k",
+    "transpose2",
+    "uniform_random_batch_size_like",
+    "unstack",
 }
 
 
@@ -49,8 +92,10 @@ class AutoMixedPrecisionLists:
     def _update_list(self):
         white, black = set(self._custom_white_list or ()), set(self._custom_black_list or ())
         if white & black:
-            raise ValueError('AutoMixedPrecisionLists: %s is in the custom white list and in the custom black list' %
-                             ', '.join(sorted(white & black)))
+            raise ValueError(
+                f"AutoMixedPrecisionLists: {', '.join(sorted(white & black))} is in the custom white list and in the "
+                "custom black list"
+            )
         self.white_list = (self.white_list | white) - black
         self.black_list = (self.black_list | black) - white
         self.gray_list -= white | black

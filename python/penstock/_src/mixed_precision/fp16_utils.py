@@ -9,28 +9,33 @@ from penstock._src.ir.types import VarDesc
 
 _FP16, _FP32 = VarDesc.VarType.FP16, VarDesc.VarType.FP32
 _KINDS = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS, VarDesc.VarType.LOD_TENSOR_ARRAY)
-_SUFFIX = {_FP16: '.cast_fp16', _FP32: '.cast_fp32'}
+_SUFFIX = {_FP16: ".cast_fp16", _FP32: ".cast_fp32"}
 
 
 def _cast_inputs(block, op, position, source, target):
     """Inserts casts of the op's inputs from one type to the other; returns how many."""
     casts = 0
-    for slot in sorted(op.input_names):    # the order of the casts, as in Fluid
-        if source == _FP32 and op.type == 'batch_norm' and slot != 'X':
-            continue    # scale, bias and statistics stay in float32
+    for slot in sorted(op.input_names):  # the order of the casts, as in Fluid
+        if source == _FP32 and op.type == "batch_norm" and slot != "X":
+            continue  # scale, bias and statistics stay in float32
         for name in op.input(slot):
             var = block.var(name)
             if var.type not in _KINDS:
                 continue
             if var.dtype != source:
-                if op.has_attr('in_dtype'):
-                    op._set_attr('in_dtype', target)
+                if op.has_attr("in_dtype"):
+                    op._set_attr("in_dtype", target)
                 continue
             cast_name = name + _SUFFIX[target]
             if cast_name not in block.vars or block.var(cast_name).dtype != target:
                 out = block.create_var(name=cast_name, dtype=target, persistable=False, stop_gradient=False)
-                block._insert_op(position, type='cast', inputs={'X': var}, outputs={'Out': out},
-                                 attrs={'in_dtype': source, 'out_dtype': target})
+                block._insert_op(
+                    position,
+                    type="cast",
+                    inputs={"X": var},
+                    outputs={"Out": out},
+                    attrs={"in_dtype": source, "out_dtype": target},
+                )
                 casts += 1
             op._rename_input(name, cast_name)
             op._rename_output(name, cast_name)
@@ -40,14 +45,14 @@ def _cast_inputs(block, op, position, source, target):
 def _halve_outputs(block, op):
     """Declares the float32 outputs of an op as float16."""
     for slot in op.output_names:
-        if op.type == 'batch_norm' and slot != 'Y':
+        if op.type == "batch_norm" and slot != "Y":
             continue
         for name in op.output(slot):
             var = block.var(name)
             if var.type in _KINDS and var.dtype == _FP32:
                 var.dtype = _FP16
-                if op.has_attr('out_dtype'):
-                    op._set_attr('out_dtype', _FP16)
+                if op.has_attr("out_dtype"):
+                    op._set_attr("out_dtype", _FP16)
 
 
 class _Choice:
@@ -55,12 +60,12 @@ class _Choice:
 
     def __init__(self, ops, lists):
         self._lists = lists
-        self._writers = {}    # name -> positions of the ops that write it
+        self._writers = {}  # name -> positions of the ops that write it
         self._ops = ops
         for position, op in enumerate(ops):
             for name in op.output_arg_names:
                 self._writers.setdefault(name, []).append(position)
-        self.black, self.white = set(), set()    # positions
+        self.black, self.white = set(), set()  # positions
 
     def choose(self):
         lists, named = self._lists, set(self._lists.black_varnames or ())
@@ -140,32 +145,41 @@ def update_role_var_grad(main_prog, params_grads):
     for param, grad in params_grads:
         ops = list(block.ops)
         position = max((i for i, op in enumerate(ops) if grad.name in op.output_arg_names), default=None)
-        if position is None or grad.dtype != _FP32 or ops[position].type != 'cast':
+        if position is None or grad.dtype != _FP32 or ops[position].type != "cast":
             continue
         cast = ops[position]
-        if not int(cast.attr('op_role')) & OpRole.Backward or not cast.has_attr('op_role_var'):
-            raise ValueError('mixed precision: the cast of %s, a gradient, is not an op of the backward pass' %
-                             grad.name)
-        half = cast.input('X')[0]
+        if not int(cast.attr("op_role")) & OpRole.Backward or not cast.has_attr("op_role_var"):
+            raise ValueError(f"mixed precision: the cast of {grad.name}, a gradient, is not an op of the backward pass")
+        half = cast.input("X")[0]
         writers = [op for op in ops[:position] if half in op.output_arg_names]
         if len(writers) != 1:
-            raise ValueError('mixed precision: %s must be written by one op, but %d write it' % (half, len(writers)))
-        cast._remove_attr('op_role_var')
+            raise ValueError(f"mixed precision: {half} must be written by one op, but {len(writers)} write it")
+        cast._remove_attr("op_role_var")
         writer = writers[0]
-        writer._set_attr('op_role_var', [param.name, half] +
-                         (list(writer.attr('op_role_var')) if writer.has_attr('op_role_var') else []))
-        cast._set_attr('op_role', OpRole.Optimize)
+        writer._set_attr(
+            "op_role_var",
+            [param.name, half] + (list(writer.attr("op_role_var")) if writer.has_attr("op_role_var") else []),
+        )
+        cast._set_attr("op_role", OpRole.Optimize)
         if position == len(ops) - 1:
             continue
-        readers = [op.type for op in ops[position + 1:] if grad.name in op.input_arg_names]
+        readers = [op.type for op in ops[position + 1 :] if grad.name in op.input_arg_names]
         if readers:
-            raise ValueError('mixed precision: %s is used by %s before the updates' % (grad.name, readers[0]))
+            raise ValueError(f"mixed precision: {grad.name} is used by {readers[0]} before the updates")
         block.desc.append_op().copy_from(cast.desc)
         block.desc._remove_op(position, position + 1)
 
 
-def update_loss_scaling(is_overall_finite, prev_loss_scaling, num_good_steps, num_bad_steps, incr_every_n_steps,
-                        decr_every_n_nan_or_inf, incr_ratio, decr_ratio):
+def update_loss_scaling(
+    is_overall_finite,
+    prev_loss_scaling,
+    num_good_steps,
+    num_bad_steps,
+    incr_every_n_steps,
+    decr_every_n_nan_or_inf,
+    incr_ratio,
+    decr_ratio,
+):
     """Adds ops that adapt the scaling of the loss to whether all gradients of a step are finite.
 
     After `incr_every_n_steps` steps in a row with finite gradients the scaling is multiplied by `incr_ratio`, unless
@@ -190,7 +204,7 @@ def update_loss_scaling(is_overall_finite, prev_loss_scaling, num_good_steps, nu
         finite = fluid.layers.isfinite(fluid.data('x', [None, 4]))
         fp16_utils.update_loss_scaling(finite, scaling, *counters, *limits, 2.0, 0.8)
     """
-    zero = layers.fill_constant(shape=[1], dtype='int32', value=0)
+    zero = layers.fill_constant(shape=[1], dtype="int32", value=0)
 
     def reset():
         layers.assign(zero, num_good_steps)
@@ -217,7 +231,7 @@ def update_loss_scaling(is_overall_finite, prev_loss_scaling, num_good_steps, nu
             with layers.Switch() as enough:
                 with enough.case(falls):
                     fallen = prev_loss_scaling * decr_ratio
-                    one = layers.fill_constant(shape=[1], dtype='float32', value=1.0)
+                    one = layers.fill_constant(shape=[1], dtype="float32", value=1.0)
                     too_low = layers.less_than(fallen, one)
                     with layers.Switch() as kept:
                         with kept.case(too_low):

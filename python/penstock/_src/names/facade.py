@@ -14,9 +14,9 @@ import types
 from penstock._src.base.bad_arguments import guard_modules
 from penstock._src.names.not_built import getattr_of
 
-_IMPLEMENTATION = 'penstock._src.'
-_roots = {}      # root package -> [(module, names elsewhere)] that wait for its import to end, or None: it has ended
-_guarded = set()    # modules of the implementation whose functions name a wrong argument
+_IMPLEMENTATION = "penstock._src."
+_roots = {}  # root package -> [(module, names elsewhere)] that wait for its import to end, or None: it has ended
+_guarded = set()  # modules of the implementation whose functions name a wrong argument
 
 
 class _Facade(types.ModuleType):
@@ -24,7 +24,7 @@ class _Facade(types.ModuleType):
 
     def __setattr__(self, name, value):
         old = vars(self).get(name)
-        if old is not None and not isinstance(value, types.ModuleType) and not name.startswith('__'):
+        if old is not None and not isinstance(value, types.ModuleType) and not name.startswith("__"):
             for module in _implementation():
                 if vars(module).get(name) is old:
                     setattr(module, name, value)
@@ -39,9 +39,9 @@ def make(name, elsewhere=()):
         elsewhere (tuple | list): its names that have the path of another public module.
     """
     module = sys.modules[name]
-    vars(module).setdefault('__getattr__', getattr_of(name))
+    vars(module).setdefault("__getattr__", getattr_of(name))
     module.__class__ = _Facade
-    root = '.'.join(name.split('.')[:2])
+    root = ".".join(name.split(".")[:2])
     waiting = _roots.setdefault(root, [])
     if waiting is not None:
         waiting.append((module, elsewhere))
@@ -84,7 +84,7 @@ def _set_module(value, name):
     if not value.__module__.startswith(_IMPLEMENTATION):
         return
     value.__module__ = name
-    for member in list(vars(value).values()):    # a class's methods, and what a decorated function wraps
-        function = getattr(member, '__func__', member)
+    for member in list(vars(value).values()):  # a class's methods, and what a decorated function wraps
+        function = getattr(member, "__func__", member)
         if isinstance(function, types.FunctionType):
             _set_module(function, name)

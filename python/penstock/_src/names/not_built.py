@@ -8,14 +8,13 @@ import sys
 
 from penstock._src.base.errors import suggestion
 
-
-LAYERS = 'penstock.fluid.layers'
+LAYERS = "penstock.fluid.layers"
 
 
 def list_of(module):
     """Returns the key in NAMES for a module such as 'penstock.fluid.layers.io'."""
-    name = module.partition('.')[2]
-    return 'fluid.layers' if name.startswith('fluid.layers.') else name
+    name = module.partition(".")[2]
+    return "fluid.layers" if name.startswith("fluid.layers.") else name
 
 
 def getattr_of(module):
@@ -26,19 +25,19 @@ def getattr_of(module):
     """
 
     def missing(name):
-        if not name.startswith('__'):
-            if module == 'penstock.fluid.contrib.layers':
+        if not name.startswith("__"):
+            if module == "penstock.fluid.contrib.layers":
                 return getattr(sys.modules[LAYERS], name)
-            layers = vars(sys.modules[LAYERS]) if module.startswith(LAYERS + '.') else ()
+            layers = vars(sys.modules[LAYERS]) if module.startswith(LAYERS + ".") else ()
             if name in layers:
                 return layers[name]
-        message = '%s has no %s' % (module, name)
-        if not name.startswith('_'):
+        message = f"{module} has no {name}"
+        if not name.startswith("_"):
             listed = NAMES.get(list_of(module), ())
             if name in listed:
-                message = '%s.%s is part of Fluid 1.8, but not built yet' % (module, name)
+                message = f"{module}.{name} is part of Fluid 1.8, but not built yet"
             else:
-                there = [known for known in vars(sys.modules[module]) if not known.startswith('_')]
+                there = [known for known in vars(sys.modules[module]) if not known.startswith("_")]
                 message += suggestion(name, there + list(listed), most=3)
         raise AttributeError(message)
 
@@ -50,9 +49,11 @@ def _names(lists):
 
 
 # One name per line where many names are added at a time.
-NAMES = _names({
-    'fluid': '''
-    ''',
-    'fluid.framework': '''
-    ''',
-})
+NAMES = _names(
+    {
+        "fluid": """
+    """,
+        "fluid.framework": """
+    """,
+    }
+)

@@ -21,7 +21,7 @@ from penstock._src.ir.framework import Program, name_scope, program_guard
 from penstock._src.ir.types import require_decays
 from penstock._src.optimizer.base import Optimizer
 
-__all__ = ['ExponentialMovingAverage', 'ModelAverage']
+__all__ = ["ExponentialMovingAverage", "ModelAverage"]
 
 
 def _averaged_parameters(keeper):
@@ -29,16 +29,22 @@ def _averaged_parameters(keeper):
     pairs = []
     for param in framework.default_main_program().global_block().all_parameters():
         if param.do_model_average is not False:
-            kept = param.block.create_var(name=unique_name.generate(keeper(param)), dtype=param.dtype,
-                                          persistable=False, stop_gradient=True)
+            kept = param.block.create_var(
+                name=unique_name.generate(keeper(param)), dtype=param.dtype, persistable=False, stop_gradient=True
+            )
             pairs.append((param, kept))
     return pairs
 
 
 def _in(block, var, shape=None):
     """Declares `var` in another program, so that both use the same variable of the scope."""
-    return block.create_var(name=var.name, shape=list(var.shape if shape is None else shape), dtype=var.dtype,
-                            persistable=True, stop_gradient=True)
+    return block.create_var(
+        name=var.name,
+        shape=list(var.shape if shape is None else shape),
+        dtype=var.dtype,
+        persistable=True,
+        stop_gradient=True,
+    )
 
 
 def _restore_program(pairs):
@@ -62,9 +68,11 @@ class _Average:
             average = global_scope().find_var(self._kept(param).name)
             if average is None or not average.is_initialized():
                 raise state_error(
-                    'E-average-missing', 'apply: this process has no average of %s' % param.name,
-                    'run the startup program first; the average of a parameter with sparse gradients is on its '
-                    'pservers: use is_sparse=False for it, or ParamAttr(do_model_average=False)')
+                    "E-average-missing",
+                    f"apply: this process has no average of {param.name}",
+                    "run the startup program first; the average of a parameter with sparse gradients is on its "
+                    "pservers: use is_sparse=False for it, or ParamAttr(do_model_average=False)",
+                )
 
     @contextlib.contextmanager
     def _applied(self, executor, need_restore):
@@ -100,48 +108,54 @@ class ExponentialMovingAverage(_Average):
     """
 
     def __init__(self, decay=0.999, thres_steps=None, name=None):
-        require_decays('ExponentialMovingAverage', decay=decay)
+        require_decays("ExponentialMovingAverage", decay=decay)
         self._decay = decay
         self._thres_steps = thres_steps
-        self._name = name if name is not None else ''
+        self._name = name if name is not None else ""
         self._decay_var = self._make_decay()
-        self._step_counter_name = '@EMA_STEP_COUNTER@'
-        self._pairs = _averaged_parameters(lambda param: '%s%s.ema_tmp' % (self._name, param.name))
+        self._step_counter_name = "@EMA_STEP_COUNTER@"
+        self._pairs = _averaged_parameters(lambda param: f"{self._name}{param.name}.ema_tmp")
         self._averages = {param.name: self._make_average(param, kept) for param, kept in self._pairs}
         self.apply_program = self._make_apply_program()
         self.restore_program = _restore_program(self._pairs)
 
     def _make_decay(self):
         with framework.default_main_program()._lr_schedule_guard():
-            decay = layers.create_global_var([1], self._decay, 'float32', persistable=True,
-                                             name='scheduled_ema_decay_rate')
+            decay = layers.create_global_var(
+                [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
+            )
             if self._thres_steps is not None:
-                steps = layers.cast(self._thres_steps, 'float32')    # integer division would lose the fraction
+                steps = layers.cast(self._thres_steps, "float32")  # integer division would lose the fraction
                 early = (steps + 1.0) / (steps + 10.0)
                 with layers.Switch() as switch:
                     with switch.case(early < self._decay):
                         layers.assign(early, decay)
                     with switch.default():
-                        layers.assign(numpy.array([self._decay], 'float32'), decay)
+                        layers.assign(numpy.array([self._decay], "float32"), decay)
         return decay
 
     @contextlib.contextmanager
     def _ops_of(self, param, kept):
-        with param.block.program._optimized_guard([param, kept]), name_scope('moving_average'):
+        with param.block.program._optimized_guard([param, kept]), name_scope("moving_average"):
             yield
 
     def _make_average(self, param, kept):
         with self._ops_of(param, kept):
-            average = layers.create_global_var(param.shape, 0.0, param.dtype, persistable=True,
-                                               name=unique_name.generate('%s%s_ema' % (self._name, param.name)))
+            average = layers.create_global_var(
+                param.shape,
+                0.0,
+                param.dtype,
+                persistable=True,
+                name=unique_name.generate(f"{self._name}{param.name}_ema"),
+            )
         return average
 
     def _make_apply_program(self):
         program = Program()
         block = program.global_block()
         with program_guard(program):
-            step = layers.create_global_var([1], 0, 'int64', persistable=True, name=self._step_counter_name)
-            step = layers.cast(step, 'float32')
+            step = layers.create_global_var([1], 0, "int64", persistable=True, name=self._step_counter_name)
+            step = layers.cast(step, "float32")
             decay_pow = layers.elementwise_pow(_in(block, self._decay_var), step)
             for param, kept in self._pairs:
                 average, value = _in(block, self._averages[param.name]), _in(block, param)
@@ -214,20 +228,21 @@ class ModelAverage(Optimizer, _Average):
             pass    # test here, with the means as parameters
     """
 
-    _SUMS = ('sum_1', 'sum_2', 'sum_3')
-    _COUNTS = ('num_accumulates', 'old_num_accumulates', 'num_updates')
+    _SUMS = ("sum_1", "sum_2", "sum_3")
+    _COUNTS = ("num_accumulates", "old_num_accumulates", "num_updates")
 
-    def __init__(self, average_window_rate, min_average_window=10000, max_average_window=10000, regularization=None,
-                 name=None):
+    def __init__(
+        self, average_window_rate, min_average_window=10000, max_average_window=10000, regularization=None, name=None
+    ):
         super().__init__(0.0, regularization=regularization, name=name)
         self._attrs = {
-            'average_window': average_window_rate,
-            'min_average_window': min_average_window,
-            'max_average_window': max_average_window
+            "average_window": average_window_rate,
+            "min_average_window": min_average_window,
+            "max_average_window": max_average_window,
         }
-        self._pairs = _averaged_parameters(lambda param: '%s.tmp' % param.name)
+        self._pairs = _averaged_parameters(lambda param: f"{param.name}.tmp")
         for param, kept in self._pairs:
-            with param.block.program._optimized_guard([param, kept]), name_scope('move_average'):
+            with param.block.program._optimized_guard([param, kept]), name_scope("move_average"):
                 self._append_accumulation(param)
         self.apply_program = self._make_apply_program()
         self.restore_program = _restore_program(self._pairs)
@@ -237,10 +252,10 @@ class ModelAverage(Optimizer, _Average):
 
     def _append_accumulation(self, param):
         states = {name: self._add_accumulator(name, param) for name in self._SUMS}
-        states.update((name, self._add_accumulator(name, param, dtype='int64', shape=[1])) for name in self._COUNTS)
-        inputs = {'in_' + name: state for name, state in states.items()}
-        outputs = {'out_' + name: state for name, state in states.items()}
-        param.block.append_op('average_accumulates', dict(inputs, param=param), outputs, self._attrs)
+        states.update((name, self._add_accumulator(name, param, dtype="int64", shape=[1])) for name in self._COUNTS)
+        inputs = {"in_" + name: state for name, state in states.items()}
+        outputs = {"out_" + name: state for name, state in states.items()}
+        param.block.append_op("average_accumulates", dict(inputs, param=param), outputs, self._attrs)
 
     def _make_apply_program(self):
         program = Program()
@@ -253,7 +268,7 @@ class ModelAverage(Optimizer, _Average):
                 counts = [_in(block, self._get_accumulator(name, param)) for name in self._COUNTS[:2]]
                 steps, total = layers.sum(counts), layers.sum(sums)
                 steps, total = layers.cast(steps, param.dtype), layers.cast(total, param.dtype)
-                block.append_op('elementwise_div', {'X': total, 'Y': steps}, {'Out': value})
+                block.append_op("elementwise_div", {"X": total, "Y": steps}, {"Out": value})
         return program
 
     def apply(self, executor, need_restore=True):

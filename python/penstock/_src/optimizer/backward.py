@@ -5,10 +5,10 @@ from penstock._src.base.errors import program_error, suggestion
 from penstock._src.ir import unique_name
 from penstock._src.ir.variable import GRAD_SUFFIX, Variable, grad_var_name
 
-__all__ = ['append_backward', 'gradients']
+__all__ = ["append_backward", "gradients"]
 
 
-_append_grad_suffix_ = grad_var_name    # Fluid's name
+_append_grad_suffix_ = grad_var_name  # Fluid's name
 
 
 def _as_list(x):
@@ -21,11 +21,11 @@ def names_of(variables):
     if variables is None:
         return []
     if not isinstance(variables, (list, tuple, set, frozenset)):
-        raise TypeError('expected a list or a set of Variables or names, not %r' % (variables,))
-    names = [getattr(variable, 'name', variable) for variable in variables]
+        raise TypeError(f"expected a list or a set of Variables or names, not {variables!r}")
+    names = [getattr(variable, "name", variable) for variable in variables]
     for name in names:
         if not isinstance(name, str):
-            raise TypeError('expected a Variable or its name, not %r' % (name,))
+            raise TypeError(f"expected a Variable or its name, not {name!r}")
     return names
 
 
@@ -35,8 +35,9 @@ def stopped_names(no_grad_set, program):
     for name in names:
         if not any(block.has_var(known) for block in program.blocks for known in (name, _strip_grad_suffix_(name))):
             known = [each for block in program.blocks for each in block.vars.keys()]
-            raise program_error('E-no-grad-unknown', 'no_grad_set: the program has no variable %s%s' %
-                                (name, suggestion(name, known)))
+            raise program_error(
+                "E-no-grad-unknown", f"no_grad_set: the program has no variable {name}{suggestion(name, known)}"
+            )
     return names
 
 
@@ -56,7 +57,7 @@ def _get_stop_gradients_(program):
 
 def require_loss(caller, loss):
     if not isinstance(loss, Variable):
-        raise TypeError('%s: the loss must be a Variable, not %r' % (caller, loss))
+        raise TypeError(f"{caller}: the loss must be a Variable, not {loss!r}")
 
 
 def _variables_with(op_names, names):
@@ -85,8 +86,12 @@ def _find_op_path_(block, outputs, inputs, no_grad_set):
             to_outputs.update(name for name in op.input_arg_names if name not in no_grad_set)
             path.insert(0, op)
     if inputs:
-        no_grad_set.update(name for op in path for name in op.input_arg_names
-                           if name not in from_inputs and block.var(name).stop_gradient)
+        no_grad_set.update(
+            name
+            for op in path
+            for name in op.input_arg_names
+            if name not in from_inputs and block.var(name).stop_gradient
+        )
     return path
 
 
@@ -96,19 +101,22 @@ def _find_no_grad_vars(block, op_path, targets, no_grad_set):
     needed = {variable.name for variable in targets}
     beside = set()
     for op in reversed(op_path):
-        if not op.has_attr('sub_block'):
-            beside.update(name for name in op.output_arg_names if name not in needed and
-                          name not in op.input_arg_names and not block.var(name).stop_gradient)
+        if not op.has_attr("sub_block"):
+            beside.update(
+                name
+                for name in op.output_arg_names
+                if name not in needed and name not in op.input_arg_names and not block.var(name).stop_gradient
+            )
         needed.update(name for name in op.input_arg_names if name not in no_grad_set)
     return beside
 
 
 def require_callbacks(caller, callbacks):
     if callbacks is not None and not isinstance(callbacks, (list, tuple)):
-        raise TypeError('%s: callbacks must be a list of functions, not %r' % (caller, callbacks))
+        raise TypeError(f"{caller}: callbacks must be a list of functions, not {callbacks!r}")
     for callback in callbacks or ():
         if not callable(callback):
-            raise TypeError('%s: a callback must be a function of block and context, not %r' % (caller, callback))
+            raise TypeError(f"{caller}: a callback must be a function of block and context, not {callback!r}")
 
 
 def pairs_of(block, names):
@@ -126,10 +134,10 @@ def call_back(block, begin, callbacks, forward_of):
     try:
         for op_id in iter(lambda: taken.put_next(desc), None):
             op = block._op_handle(op_id)
-            context['__current_op_desc__'] = getattr(op, 'desc', op)
+            context["__current_op_desc__"] = getattr(op, "desc", op)
             for callback in callbacks:
                 callback(block=block, context=context)
-    finally:    # a callback may raise
+    finally:  # a callback may raise
         while taken.put_next(desc) is not None:
             pass
 
@@ -163,13 +171,19 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         pairs = fluid.backward.append_backward(loss, checkpoints=[h])
         assert [parameter.name for parameter, _ in pairs] == ['fc_0.w_0', 'fc_0.b_0', 'fc_1.w_0', 'fc_1.b_0']
     """
-    require_loss('append_backward', loss)
-    require_callbacks('append_backward', callbacks)
+    require_loss("append_backward", loss)
+    require_callbacks("append_backward", callbacks)
     block = loss.block.program.current_block()
     begin = len(block.ops)
-    made = _penstock.append_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                     names_of(parameter_list), stopped_names(no_grad_set, block.program),
-                                     names_of(checkpoints))
+    made = _penstock.append_backward(
+        block.program.desc,
+        block.idx,
+        unique_name.generator,
+        loss.name,
+        names_of(parameter_list),
+        stopped_names(no_grad_set, block.program),
+        names_of(checkpoints),
+    )
     if callbacks:
         call_back(block, begin, callbacks, made.forward_of)
     return pairs_of(block, made.params_grads)
@@ -198,15 +212,22 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         dx = fluid.backward.calc_gradient(fluid.layers.square(x), x)
     """
     targets, inputs = _as_list(targets), _as_list(inputs)
-    given = ['' if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
+    given = ["" if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
     for target in targets:
         if not isinstance(target, Variable):
-            raise TypeError('gradients: a target must be a Variable, not %r' % (target,))
+            raise TypeError(f"gradients: a target must be a Variable, not {target!r}")
     if not targets:
-        raise ValueError('gradients: targets is empty')
+        raise ValueError("gradients: targets is empty")
     block = targets[0].block.program.current_block()
-    made = _penstock.gradients(block.program.desc, block.idx, unique_name.generator, names_of(targets),
-                               names_of(inputs), given, stopped_names(no_grad_set, block.program))
+    made = _penstock.gradients(
+        block.program.desc,
+        block.idx,
+        unique_name.generator,
+        names_of(targets),
+        names_of(inputs),
+        given,
+        stopped_names(no_grad_set, block.program),
+    )
     grads = [block._var_recursive(name) if name else None for name in made]
     return grads[0] if len(grads) == 1 else grads
 
@@ -232,7 +253,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         x.stop_gradient = False
         dx, = fluid.gradients(fluid.layers.square(x), x)
     """
-    for name, given in (('targets', targets), ('inputs', inputs), ('target_gradients', target_gradients)):
+    for name, given in (("targets", targets), ("inputs", inputs), ("target_gradients", target_gradients)):
         if given is not None and not isinstance(given, (Variable, list, tuple)):
-            raise TypeError('gradients: %s must be a Variable or a list of Variables, not %r' % (name, given))
+            raise TypeError(f"gradients: {name} must be a Variable or a list of Variables, not {given!r}")
     return _as_list(calc_gradient(targets, inputs, target_gradients, no_grad_set))

@@ -12,8 +12,14 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.optimizer import clip
-from penstock._src.optimizer.backward import (call_back, names_of, pairs_of, require_callbacks, require_loss,
-                                              stopped_names)
+from penstock._src.optimizer.backward import (
+    call_back,
+    names_of,
+    pairs_of,
+    require_callbacks,
+    require_loss,
+    stopped_names,
+)
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
 
@@ -47,27 +53,28 @@ class Optimizer:
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
-            raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
+            raise TypeError(f"learning_rate must be a number or a Variable, not {type(learning_rate).__name__}")
         if not isinstance(learning_rate, Variable):
             require_finite(type(self).__name__, learning_rate=learning_rate)
-            require_equal_in('float32', float(learning_rate), '%s: learning_rate' % type(self).__name__)
+            require_equal_in("float32", float(learning_rate), f"{type(self).__name__}: learning_rate")
         if regularization is not None and not isinstance(regularization, WeightDecayRegularizer):
-            raise TypeError('regularization must be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
+            raise TypeError(f"regularization must be an L1Decay or L2Decay, not {type(regularization).__name__}")
         if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
-            raise TypeError('grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
-                            type(grad_clip).__name__)
+            raise TypeError(
+                f"grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not {type(grad_clip).__name__}"
+            )
         self._learning_rate = learning_rate
         self._parameter_list = parameter_list
         self.regularization = regularization
         self._grad_clip = grad_clip
         self._name = name
-        self._dtype = VarType.FP32    # the type of the loss, and therefore of the learning rate
-        self.type = getattr(self, 'type', None)
+        self._dtype = VarType.FP32  # the type of the loss, and therefore of the learning rate
+        self.type = getattr(self, "type", None)
         self._attrs = {}
-        self._inputs = {}               # hyperparameters that are Variables, by the op's slot
-        self._initial = {}              # initial values of state that no attribute holds, by the state's name
-        self._learning_rate_map = {}    # program -> the variable
-        self._accumulators = {}         # name of the state -> {parameter's name: variable}
+        self._inputs = {}  # hyperparameters that are Variables, by the op's slot
+        self._initial = {}  # initial values of state that no attribute holds, by the state's name
+        self._learning_rate_map = {}  # program -> the variable
+        self._accumulators = {}  # name of the state -> {parameter's name: variable}
         self._opti_name_list = []
 
     # Public methods.
@@ -87,16 +94,24 @@ class Optimizer:
             TypeError: `loss` is not a Variable.
             penstock.ProgramError: the loss does not have one element, or no parameter reaches it.
         """
-        require_loss('minimize', loss)
+        require_loss("minimize", loss)
         main = loss.block.program
         startup = startup_program or framework.default_startup_program()
         parameters = names_of(parameter_list or self._parameter_list)
         if self._is_custom() or self._clips(main):
             pairs = self.backward(loss, startup, parameters, no_grad_set)
             return self.apply_optimize(loss, startup, pairs), pairs
-        made = _penstock.minimize(main.desc, main.current_block_idx, startup.desc, unique_name.generator,
-                                  framework.name_scopes(), self._spec(main), loss.name, parameters,
-                                  stopped_names(no_grad_set, main))
+        made = _penstock.minimize(
+            main.desc,
+            main.current_block_idx,
+            startup.desc,
+            unique_name.generator,
+            framework.name_scopes(),
+            self._spec(main),
+            loss.name,
+            parameters,
+            stopped_names(no_grad_set, main),
+        )
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
@@ -119,15 +134,20 @@ class Optimizer:
 
     def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
         """Does the work of backward(); recomputes values between checkpoints, which are names."""
-        require_loss('backward', loss)
-        require_callbacks('backward', callbacks)
+        require_loss("backward", loss)
+        require_callbacks("backward", callbacks)
         block = loss.block.program.current_block()
         self._dtype = loss.dtype
         begin = len(block.ops)
-        made = _penstock.optimizer_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                            names_of(parameter_list or self._parameter_list),
-                                            stopped_names(no_grad_set, block.program),
-                                            list(checkpoints))
+        made = _penstock.optimizer_backward(
+            block.program.desc,
+            block.idx,
+            unique_name.generator,
+            loss.name,
+            names_of(parameter_list or self._parameter_list),
+            stopped_names(no_grad_set, block.program),
+            list(checkpoints),
+        )
         if callbacks is None:
             clip.clip_errors(block, begin)
         else:
@@ -144,13 +164,19 @@ class Optimizer:
             list[Operator]: the update ops.
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
-        pairs = [pair for pair in params_grads if pair[1] is not None]    # without a gradient there is no update
+        pairs = [pair for pair in params_grads if pair[1] is not None]  # without a gradient there is no update
         params_grads = self._clipped(sorted(pairs, key=lambda pair: pair[0].name))
         if self._is_custom():
             return self._apply_pairs_in_python(main, startup, params_grads)
-        made = _penstock.apply_gradients(main.desc, main.current_block_idx, startup.desc, unique_name.generator,
-                                         framework.name_scopes(), self._spec(main),
-                                         [(param.name, grad.name) for param, grad in params_grads])
+        made = _penstock.apply_gradients(
+            main.desc,
+            main.current_block_idx,
+            startup.desc,
+            unique_name.generator,
+            framework.name_scopes(),
+            self._spec(main),
+            [(param.name, grad.name) for param, grad in params_grads],
+        )
         return self._record(main, made)
 
     def apply_optimize(self, loss, startup_program, params_grads):
@@ -181,9 +207,11 @@ class Optimizer:
     # Clipping is built from layers.
     def _clips(self, program):
         """Returns whether gradients are clipped, between the backward pass and the updates or within the former."""
-        return (self._grad_clip is not None or
-                any(attrs.get('gradient_clip_attr') is not None for attrs in program._parameter_attrs.values()) or
-                any(var.error_clip is not None for var in program.global_block()._var_handles.values()))
+        return (
+            self._grad_clip is not None
+            or any(attrs.get("gradient_clip_attr") is not None for attrs in program._parameter_attrs.values())
+            or any(var.error_clip is not None for var in program.global_block()._var_handles.values())
+        )
 
     def _clipped(self, params_grads):
         if self._grad_clip is not None:
@@ -197,9 +225,17 @@ class Optimizer:
     def _spec(self, program):
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
-        return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
-                                       regularizers_in(program), self._initial, int(self._dtype),
-                                       {slot: var.name for slot, var in self._inputs.items()})
+        return _penstock.OptimizerSpec(
+            self.type,
+            self._attrs,
+            rate,
+            self._name or "",
+            self.regularization,
+            regularizers_in(program),
+            self._initial,
+            int(self._dtype),
+            {slot: var.name for slot, var in self._inputs.items()},
+        )
 
     def _record(self, program, made):
         """Records the results of C++; returns the optimizer ops."""
@@ -211,8 +247,8 @@ class Optimizer:
                 self._accumulators.setdefault(self._prefixed(accumulator), {})[param] = block._var_recursive(state)
         ops = [block._op_handle(op_id) for op_id in made.optimizer_ops]
         for op in ops:
-            for param in op.input('Param'):    # none for an op that only advances state, such as adamax's
-                rate = program._parameter_attrs.get(param, {}).get('learning_rate')
+            for param in op.input("Param"):  # none for an op that only advances state, such as adamax's
+                rate = program._parameter_attrs.get(param, {}).get("learning_rate")
                 if isinstance(rate, Variable):
                     op._rename_input(made.learning_rate, rate.name)
         return ops
@@ -231,10 +267,13 @@ class Optimizer:
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
         """Creates a state variable for a parameter, with the parameter's shape unless a shape is given."""
         name = self._prefixed(name)
-        helper = LayerHelper('accumulator', name='accumulator')
-        variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)),
-                                                 persistable=True, dtype=dtype or param.dtype,
-                                                 shape=list(param.shape if shape is None else shape))
+        helper = LayerHelper("accumulator", name="accumulator")
+        variable = helper.create_global_variable(
+            name=unique_name.generate(f"{param.name}_{name}"),
+            persistable=True,
+            dtype=dtype or param.dtype,
+            shape=list(param.shape if shape is None else shape),
+        )
         helper.set_variable_initializer(variable, Constant(float(fill_value)))
         self._accumulators.setdefault(name, {})[param.name] = variable
         self._opti_name_list.append(variable.name)
@@ -244,7 +283,7 @@ class Optimizer:
         return self._accumulators[self._prefixed(name)][param.name]
 
     def _prefixed(self, name):
-        return name if self._name is None else '%s_%s' % (self._name, name)
+        return name if self._name is None else f"{self._name}_{name}"
 
     def _create_global_learning_rate(self):
         program = framework.default_main_program()
@@ -253,20 +292,24 @@ class Optimizer:
         if isinstance(self._learning_rate, Variable):
             self._learning_rate_map[program] = self._learning_rate
             return
-        self._learning_rate_map[program] = tensor.create_global_var(name=unique_name.generate('learning_rate'),
-                                                                    shape=[1], value=float(self._learning_rate),
-                                                                    dtype=self._dtype, persistable=True)
+        self._learning_rate_map[program] = tensor.create_global_var(
+            name=unique_name.generate("learning_rate"),
+            shape=[1],
+            value=float(self._learning_rate),
+            dtype=self._dtype,
+            persistable=True,
+        )
 
     def _create_param_lr(self, param_and_grad):
         """Returns the learning rate of one parameter: the parameter's own, or the common one scaled by its factor."""
-        multiplier = param_and_grad[0].optimize_attr['learning_rate']
+        multiplier = param_and_grad[0].optimize_attr["learning_rate"]
         if isinstance(multiplier, Variable):
             return multiplier
         rate = self._global_learning_rate()
         if multiplier == 1.0:
             return rate
         program = framework.default_main_program()
-        with program._lr_schedule_guard(is_with_opt=True), framework.name_scope('scale_with_param_lr'):
+        with program._lr_schedule_guard(is_with_opt=True), framework.name_scope("scale_with_param_lr"):
             return rate * multiplier
 
     def _apply_pairs_in_python(self, program, startup, params_grads):
@@ -283,8 +326,8 @@ class Optimizer:
             if not pairs or pairs[0][0].name not in sharded:
                 self._create_global_learning_rate()
             for pair in pairs:
-                with program._optimized_guard(pair), framework.name_scope('optimizer'):
-                    self._create_global_learning_rate()    # of a table sharded by id: in the scope of its update
+                with program._optimized_guard(pair), framework.name_scope("optimizer"):
+                    self._create_global_learning_rate()  # of a table sharded by id: in the scope of its update
                     self._append_optimize_op(block, pair)
             with program._role_guard(OpRole.Optimize):
                 self._finish_update(block, pairs)
@@ -295,6 +338,6 @@ class Optimizer:
         """Returns the tables that are sharded by id over pservers; as in Fluid, they are updated first."""
         names = set()
         for op in block.ops:
-            if op.has_attr('is_distributed') and op.attr('is_distributed'):
+            if op.has_attr("is_distributed") and op.attr("is_distributed"):
                 names.update(op.input_arg_names)
         return names

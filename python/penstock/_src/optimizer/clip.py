@@ -16,7 +16,11 @@ from penstock._src.ir.variable import Parameter
 from penstock._src.layers import arithmetic, nn, tensor, unary
 
 __all__ = [
-    'ErrorClipByValue', 'GradientClipByGlobalNorm', 'GradientClipByNorm', 'GradientClipByValue', 'set_gradient_clip'
+    "ErrorClipByValue",
+    "GradientClipByGlobalNorm",
+    "GradientClipByNorm",
+    "GradientClipByValue",
+    "set_gradient_clip",
 ]
 
 
@@ -46,11 +50,11 @@ class ErrorClipByValue(BaseErrorClipAttr):
         self.max, self.min = _bounds(max, min)
 
     def __str__(self):
-        return 'ByValue, min=%f, max=%f' % (self.min, self.max)
+        return f"ByValue, min={self.min:f}, max={self.max:f}"
 
     def _insert_op(self, block, position, grad_name):
         with block.program._role_guard(OpRole.Backward):
-            block._insert_op(position, 'clip', {'X': grad_name}, {'Out': grad_name}, {'min': self.min, 'max': self.max})
+            block._insert_op(position, "clip", {"X": grad_name}, {"Out": grad_name}, {"min": self.min, "max": self.max})
 
 
 def clip_errors(block, begin):
@@ -66,8 +70,9 @@ def clip_errors(block, begin):
 
 def _error_clip_of(var):
     if var.error_clip is not None and not isinstance(var.error_clip, BaseErrorClipAttr):
-        raise TypeError('error_clip of %s must be an instance of BaseErrorClipAttr, not %s' %
-                        (var.name, type(var.error_clip).__name__))
+        raise TypeError(
+            f"error_clip of {var.name} must be an instance of BaseErrorClipAttr, not {type(var.error_clip).__name__}"
+        )
     return var.error_clip
 
 
@@ -98,13 +103,13 @@ def error_clip_callback(block, context):
 
 
 def _bounds(max, min):
-    require_numbers('clip', max=max, min=max if min is None else min)
+    require_numbers("clip", max=max, min=max if min is None else min)
     if min is None:
         if not max > 0:
-            raise ValueError('max must be above 0 if min is not given, but it is %r' % (max,))
+            raise ValueError(f"max must be above 0 if min is not given, but it is {max!r}")
         min = -max
-    if not float(min) <= float(max):    # false for NaN
-        raise program_error('E-hyperparameter', 'clip: min must be at most max, but they are %r and %r' % (min, max))
+    if not float(min) <= float(max):  # false for NaN
+        raise program_error("E-hyperparameter", f"clip: min must be at most max, but they are {min!r} and {max!r}")
     return float(max), float(min)
 
 
@@ -112,7 +117,7 @@ def _norm(kind, clip_norm):
     require_numbers(kind, clip_norm=clip_norm)
     norm = float(clip_norm)
     if not norm >= 0:
-        raise program_error('E-hyperparameter', '%s: clip_norm must be at least 0, not %r' % (kind, clip_norm))
+        raise program_error("E-hyperparameter", f"{kind}: clip_norm must be at least 0, not {clip_norm!r}")
     return norm
 
 
@@ -131,7 +136,7 @@ class GradientClipBase:
 
     def __init__(self, need_clip=None):
         if need_clip is not None and not callable(need_clip):
-            raise TypeError('need_clip must be a function of a parameter, not %s' % type(need_clip).__name__)
+            raise TypeError(f"need_clip must be a function of a parameter, not {type(need_clip).__name__}")
         self._need_clip_func = need_clip
 
     def __call__(self, params_grads):
@@ -141,7 +146,7 @@ class GradientClipBase:
             return params_grads
         block = chosen[0][0].block
         begin = block.program.desc.op_count(block.idx)
-        with framework.name_scope('gradient_clip'):
+        with framework.name_scope("gradient_clip"):
             clipped = dict(zip([param.name for param, _ in chosen], self._clip(chosen)))
         _name_clipped(block.ops[begin:], clipped)
         return _replaced(params_grads, clipped)
@@ -178,7 +183,7 @@ class GradientClipByValue(GradientClipBase):
         self.max, self.min = _bounds(max, min)
 
     def __str__(self):
-        return 'GradientClipByValue(max=%g, min=%g)' % (self.max, self.min)
+        return f"GradientClipByValue(max={self.max:g}, min={self.min:g})"
 
     def _clip_one(self, param, grad, groups):
         return arithmetic.clip(x=grad, min=self.min, max=self.max)
@@ -199,10 +204,10 @@ class GradientClipByNorm(GradientClipBase):
 
     def __init__(self, clip_norm, need_clip=None):
         super().__init__(need_clip)
-        self.clip_norm = _norm('GradientClipByNorm', clip_norm)
+        self.clip_norm = _norm("GradientClipByNorm", clip_norm)
 
     def __str__(self):
-        return 'GradientClipByNorm(%g)' % self.clip_norm
+        return f"GradientClipByNorm({self.clip_norm:g})"
 
     def _clip_one(self, param, grad, groups):
         return arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm)
@@ -225,13 +230,13 @@ class GradientClipByGlobalNorm(GradientClipBase):
         Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
     """
 
-    def __init__(self, clip_norm, group_name='default_group', need_clip=None):
+    def __init__(self, clip_norm, group_name="default_group", need_clip=None):
         super().__init__(need_clip)
-        self.clip_norm = _norm('GradientClipByGlobalNorm', clip_norm)
+        self.clip_norm = _norm("GradientClipByGlobalNorm", clip_norm)
         self.group_name = group_name
 
     def __str__(self):
-        return 'GradientClipByGlobalNorm(%g)' % self.clip_norm
+        return f"GradientClipByGlobalNorm({self.clip_norm:g})"
 
     def _clip(self, pairs):
         squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
@@ -239,8 +244,9 @@ class GradientClipByGlobalNorm(GradientClipBase):
             norm = unary.sqrt(tensor.sums(squares))
             most = self._most(norm)
             factor = arithmetic.elementwise_div(x=most, y=arithmetic.elementwise_max(x=most, y=norm))
-        return [_of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None)
-                for pair in pairs]
+        return [
+            _of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None) for pair in pairs
+        ]
 
     def _most(self, like):
         return tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
@@ -250,8 +256,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
             groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
         group = groups[self.group_name]
         if group.clip_norm != self.clip_norm:
-            raise ValueError('parameters of group %s must have one clip_norm; %s has %s, another %s' %
-                             (self.group_name, param.name, self.clip_norm, group.clip_norm))
+            raise ValueError(
+                f"parameters of group {self.group_name} must have one clip_norm; {param.name} has {self.clip_norm}, "
+                f"another {group.clip_norm}"
+            )
         group.squares.append(_sum_of_squares(grad))
 
     def _clip_one(self, param, grad, groups):
@@ -294,8 +302,8 @@ def _sum_of_squares(grad):
 def _name_clipped(made, clipped):
     """Sets the role_var of the ops to (parameter, clipped gradient), whose name is now known."""
     for op in made:
-        param_name = op.attr('op_role_var')[0]
-        op._set_attr('op_role_var', [param_name, clipped[param_name].name])
+        param_name = op.attr("op_role_var")[0]
+        op._set_attr("op_role_var", [param_name, clipped[param_name].name])
 
 
 def _replaced(params_grads, clipped):
@@ -321,26 +329,29 @@ def set_gradient_clip(clip, param_list=None, program=None):
         fluid.optimizer.SGD(0.01).minimize(loss)
     """
     if not isinstance(clip, GradientClipBase):
-        raise TypeError('clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
-                        type(clip).__name__)
+        raise TypeError(f"clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not {type(clip).__name__}")
     block = (framework.default_main_program() if program is None else program).global_block()
-    if any(op.has_attr('op_role') and op.attr('op_role') & OpRole.Optimize for op in block.ops):
-        warnings.warn('set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or '
-                      'give the optimizer a grad_clip', stacklevel=stack_level())
+    if any(op.has_attr("op_role") and op.attr("op_role") & OpRole.Optimize for op in block.ops):
+        warnings.warn(
+            "set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or "
+            "give the optimizer a grad_clip",
+            stacklevel=stack_level(),
+        )
     if param_list is None:
         param_list = block.all_parameters()
     params = [block.var(param) if isinstance(param, str) else param for param in param_list]
     for param in params:
         if not isinstance(param, Parameter):
-            raise TypeError('param_list must hold Parameters or their names, not %r' % (param,))
+            raise TypeError(f"param_list must hold Parameters or their names, not {param!r}")
         param.gradient_clip_attr = clip
 
 
 def append_gradient_clip_ops(param_grads):
     """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Both Fluid's transpiler and this one
     recognise these ops by their name scopes, so the second scope keeps Fluid's misspelling."""
+
     def clip_of(param):
-        return getattr(param, 'gradient_clip_attr', None)    # in a loaded program, parameters are Variables
+        return getattr(param, "gradient_clip_attr", None)  # in a loaded program, parameters are Variables
 
     param_grads = _with_gradient(param_grads)
     marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]
@@ -350,12 +361,12 @@ def append_gradient_clip_ops(param_grads):
     begin = block.program.desc.op_count(block.idx)
     groups = {}
     for pair in marked:
-        with framework.name_scope('gradient_clip_@CLIP'):
+        with framework.name_scope("gradient_clip_@CLIP"):
             _of_pair(pair, clip_of(pair[0])._measure, groups)
     measuring = block.program.desc.op_count(block.idx) - begin
     clipped = {}
     for pair in marked:
-        with framework.name_scope('graident_clip_@CLIP'):
+        with framework.name_scope("graident_clip_@CLIP"):
             clipped[pair[0].name] = _of_pair(pair, clip_of(pair[0])._clip_one, groups)
-    _name_clipped(block.ops[begin:begin + measuring], clipped)
+    _name_clipped(block.ops[begin : begin + measuring], clipped)
     return _replaced(param_grads, clipped)

@@ -5,7 +5,7 @@ from penstock._src.ir import framework
 from penstock._src.ir.variable import Variable
 from penstock._src.optimizer.base import Optimizer
 
-__all__ = ['extend_with_decoupled_weight_decay']
+__all__ = ["extend_with_decoupled_weight_decay"]
 
 
 class DecoupledWeightDecay:
@@ -19,7 +19,7 @@ class DecoupledWeightDecay:
 
     def __init__(self, coeff=0.0, apply_decay_param_fun=None, **kwargs):
         if not isinstance(coeff, (float, Variable)):
-            raise TypeError('weight decay: coeff must be a float or a Variable, not %r' % (coeff,))
+            raise TypeError(f"weight decay: coeff must be a float or a Variable, not {coeff!r}")
         self._coeff = coeff
         self._apply_decay_param_fun = apply_decay_param_fun
         self._params_name = set()
@@ -27,11 +27,12 @@ class DecoupledWeightDecay:
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
-        params_grads = self.backward(loss=loss, startup_program=startup_program, parameter_list=parameter_list,
-                                     no_grad_set=no_grad_set)
+        params_grads = self.backward(
+            loss=loss, startup_program=startup_program, parameter_list=parameter_list, no_grad_set=no_grad_set
+        )
         with framework.program_guard(loss.block.program, startup_program):
             for param, grad, decay in self._decays(params_grads):
-                with param.block.program._optimized_guard([param, grad]), framework.name_scope('weight decay'):
+                with param.block.program._optimized_guard([param, grad]), framework.name_scope("weight decay"):
                     layers.assign(layers.elementwise_sub(param, decay), output=param)
         ops = self.apply_optimize(loss, startup_program, params_grads)
         return ops, params_grads
@@ -44,13 +45,13 @@ class DecoupledWeightDecay:
         for param, grad in params_grads:
             if grad is None or (self._apply_decay_param_fun and not self._apply_decay_param_fun(param.name)):
                 continue
-            with param.block.program._optimized_guard([param, grad]), framework.name_scope('weight decay'):
+            with param.block.program._optimized_guard([param, grad]), framework.name_scope("weight decay"):
                 decays.append((param, grad, param * self._coeff))
             self._params_name.add(param.name)
         return decays
 
     def __str__(self):
-        return 'Weight Decay, params: ' + ','.join(sorted(self._params_name))
+        return "Weight Decay, params: " + ",".join(sorted(self._params_name))
 
 
 def extend_with_decoupled_weight_decay(base_optimizer):
@@ -76,10 +77,9 @@ def extend_with_decoupled_weight_decay(base_optimizer):
         AdamW(weight_decay=0.01, learning_rate=0.1).minimize(loss)
     """
     if not (isinstance(base_optimizer, type) and issubclass(base_optimizer, Optimizer)):
-        raise TypeError('extend_with_decoupled_weight_decay takes a subclass of Optimizer, not %r' % (base_optimizer,))
+        raise TypeError(f"extend_with_decoupled_weight_decay takes a subclass of Optimizer, not {base_optimizer!r}")
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):
-
         def __init__(self, weight_decay, apply_decay_param_fun=None, **kwargs):
             super().__init__(weight_decay, apply_decay_param_fun, **kwargs)
 

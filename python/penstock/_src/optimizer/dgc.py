@@ -12,11 +12,11 @@ from penstock._src.optimizer import clip
 from penstock._src.optimizer.base import Optimizer
 from penstock._src.parameters.regularizer import append_regularization_ops
 
-__all__ = ['DGCMomentumOptimizer']
+__all__ = ["DGCMomentumOptimizer"]
 
 # A gradient with fewer elements is exchanged whole.
 _LEAST_ELEMENTS = 16384
-_REGULARIZERS = {'l1': 1, 'l2': 2}
+_REGULARIZERS = {"l1": 1, "l2": 2}
 
 
 class DGCMomentumOptimizer(Optimizer):
@@ -50,14 +50,26 @@ class DGCMomentumOptimizer(Optimizer):
         fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, rampup_begin_step=100).minimize(loss)
     """
 
-    type = 'dgc_momentum'
+    type = "dgc_momentum"
 
-    def __init__(self, learning_rate, momentum, rampup_begin_step, rampup_step=1, sparsity=[0.999], parameter_list=None,
-                 use_nesterov=False, num_trainers=None, regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        momentum,
+        rampup_begin_step,
+        rampup_step=1,
+        sparsity=[0.999],
+        parameter_list=None,
+        use_nesterov=False,
+        num_trainers=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if rampup_begin_step < 0:
-            raise ValueError('rampup_begin_step must be at least 0, not %r' % (rampup_begin_step,))
-        require_finite('DGCMomentum', momentum=momentum)
+            raise ValueError(f"rampup_begin_step must be at least 0, not {rampup_begin_step!r}")
+        require_finite("DGCMomentum", momentum=momentum)
         self._momentum = float(momentum)
         self._use_nesterov = bool(use_nesterov)
         self._begin, self._ramp = float(rampup_begin_step), float(rampup_step)
@@ -80,8 +92,8 @@ class DGCMomentumOptimizer(Optimizer):
         pairs = super().backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
         main = loss.block.program
         with program_guard(main, startup_program or framework.default_startup_program()):
-            step = _lasting('__g_dgc_counter__', -1.0)
-            main.global_block()._prepend_op('increment', {'X': [step]}, {'Out': [step]}, {'step': 1.0})
+            step = _lasting("__g_dgc_counter__", -1.0)
+            main.global_block()._prepend_op("increment", {"X": [step]}, {"Out": [step]}, {"step": 1.0})
             for param, grad in pairs:
                 if _is_large(param, grad):
                     self._append_dgc(main.global_block(), param, grad, step)
@@ -106,58 +118,76 @@ class DGCMomentumOptimizer(Optimizer):
         return self._append_updates(main, startup, pairs)
 
     def _append_dgc(self, block, param, grad, step):
-        kept = self._add_accumulator('__dgc_u__', param)
-        waiting = self._add_accumulator('__dgc_v__', param)
-        count, encoded, gathered = (_lasting(param.name + part, 0.0, param.dtype)
-                                    for part in ('__dgc_k__', '__dgc_encoded__', '__dgc_gather__'))
+        kept = self._add_accumulator("__dgc_u__", param)
+        waiting = self._add_accumulator("__dgc_v__", param)
+        count, encoded, gathered = (
+            _lasting(param.name + part, 0.0, param.dtype) for part in ("__dgc_k__", "__dgc_encoded__", "__dgc_gather__")
+        )
         _leave_to_next(block, param, grad)
         program = block.program
         with program._role_guard(OpRole.Backward):
             clipped = grad if self._clip_norm is None else self._append_clip(block, grad, step)
         with program._role_guard(OpRole.Backward, (param, grad)):
             block.append_op(
-                'dgc', {'U': kept, 'V': waiting, 'Grad': clipped, 'Param': param, 'current_step': step,
-                        'nranks': _ranks()},
-                {'U_out': kept, 'V_out': waiting, 'EncodeGrad': encoded, 'k': count, 'Grad_out': grad,
-                 'GatherBuff': gathered}, self._dgc_attrs(param))
+                "dgc",
+                {"U": kept, "V": waiting, "Grad": clipped, "Param": param, "current_step": step, "nranks": _ranks()},
+                {
+                    "U_out": kept,
+                    "V_out": waiting,
+                    "EncodeGrad": encoded,
+                    "k": count,
+                    "Grad_out": grad,
+                    "GatherBuff": gathered,
+                },
+                self._dgc_attrs(param),
+            )
 
     def _dgc_attrs(self, param):
         regularizer = param.regularizer or self.regularization
         return {
-            'm': self._momentum,
-            'use_nesterov': self._use_nesterov,
-            'sparsity': self._sparsity,
-            'rampup_begin_step': self._begin,
-            'rampup_step': self._ramp,
-            'regular_coeff': 0.0 if regularizer is None else regularizer.coefficient,
-            'regular_type': 0 if regularizer is None else _REGULARIZERS[regularizer.kind],
+            "m": self._momentum,
+            "use_nesterov": self._use_nesterov,
+            "sparsity": self._sparsity,
+            "rampup_begin_step": self._begin,
+            "rampup_step": self._ramp,
+            "regular_coeff": 0.0 if regularizer is None else regularizer.coefficient,
+            "regular_type": 0 if regularizer is None else _REGULARIZERS[regularizer.kind],
         }
 
     def _append_clip(self, block, grad, step):
         clipped = block._create_temporary(unique_name.generate(grad.name), grad.dtype, False)
-        block.append_op('dgc_clip_by_norm', {'X': grad, 'current_step': step}, {'Out': clipped},
-                        {'max_norm': self._clip_norm, 'rampup_begin_step': self._begin})
+        block.append_op(
+            "dgc_clip_by_norm",
+            {"X": grad, "current_step": step},
+            {"Out": clipped},
+            {"max_norm": self._clip_norm, "rampup_begin_step": self._begin},
+        )
         return clipped
 
     def _create_accumulators(self, block, parameters):
         for param in parameters:
-            self._add_accumulator('velocity', param)
-        self._step = _lasting('__g_dgc_update_counter__', -1.0)
+            self._add_accumulator("velocity", param)
+        self._step = _lasting("__g_dgc_update_counter__", -1.0)
         with block.program._lr_schedule_guard():
-            block.append_op('increment', {'X': [self._step]}, {'Out': [self._step]}, {'step': 1.0})
+            block.append_op("increment", {"X": [self._step]}, {"Out": [self._step]}, {"step": 1.0})
 
     def _append_optimize_op(self, block, param_and_grad):
         param, grad = param_and_grad
-        velocity = self._get_accumulator('velocity', param)
-        inputs = {'Param': param, 'Grad': grad, 'Velocity': velocity,
-                  'LearningRate': self._create_param_lr(param_and_grad)}
-        outputs = {'ParamOut': param, 'VelocityOut': velocity}
-        attrs = {'mu': self._momentum, 'use_nesterov': self._use_nesterov}
+        velocity = self._get_accumulator("velocity", param)
+        inputs = {
+            "Param": param,
+            "Grad": grad,
+            "Velocity": velocity,
+            "LearningRate": self._create_param_lr(param_and_grad),
+        }
+        outputs = {"ParamOut": param, "VelocityOut": velocity}
+        attrs = {"mu": self._momentum, "use_nesterov": self._use_nesterov}
         if not _is_large(param, grad):
-            return block.append_op('momentum', inputs, outputs, attrs)
+            return block.append_op("momentum", inputs, outputs, attrs)
         inputs.update(current_step=self._step, nranks=_ranks())
-        return block.append_op('dgc_momentum', inputs, dict(outputs, Grad_out=grad),
-                               dict(attrs, rampup_begin_step=self._begin))
+        return block.append_op(
+            "dgc_momentum", inputs, dict(outputs, Grad_out=grad), dict(attrs, rampup_begin_step=self._begin)
+        )
 
 
 def _is_large(param, grad):
@@ -171,13 +201,13 @@ def _is_large(param, grad):
 def _share_of_norm(grad_clip, num_trainers):
     """Returns the share of one trainer in the norm limit of all trainers."""
     if not isinstance(grad_clip, clip.GradientClipByNorm):
-        raise TypeError('DGCMomentumOptimizer clips by GradientClipByNorm only, not by %s' % type(grad_clip).__name__)
+        raise TypeError(f"DGCMomentumOptimizer clips by GradientClipByNorm only, not by {type(grad_clip).__name__}")
     if not isinstance(num_trainers, int) or num_trainers < 1:
-        raise ValueError('with grad_clip, num_trainers must be an int of at least 1, not %r' % (num_trainers,))
+        raise ValueError(f"with grad_clip, num_trainers must be an int of at least 1, not {num_trainers!r}")
     return grad_clip.clip_norm * num_trainers**-0.5
 
 
-def _lasting(name, value, dtype='float32'):
+def _lasting(name, value, dtype="float32"):
     """Returns the variable of this name in the default programs, which is created once."""
     block = framework.default_main_program().global_block()
     if block.has_var(name):
@@ -187,14 +217,14 @@ def _lasting(name, value, dtype='float32'):
 
 def _ranks():
     # The number of gradients that are summed into the one that the update reads; the exchange takes the mean.
-    return _lasting('__g_nranks__', 1.0)
+    return _lasting("__g_nranks__", 1.0)
 
 
 def _leave_to_next(block, param, grad):
     """Removes the role_var mark of the op that writes the gradient, because the following op receives it."""
     for op in block.ops:
-        names = op.attr('op_role_var') if op.has_attr('op_role_var') else []
+        names = op.attr("op_role_var") if op.has_attr("op_role_var") else []
         pairs = list(zip(names[::2], names[1::2]))
         if (param.name, grad.name) in pairs:
             pairs.remove((param.name, grad.name))
-            op._set_attr('op_role_var', [name for pair in pairs for name in pair])
+            op._set_attr("op_role_var", [name for pair in pairs for name in pair])

@@ -5,10 +5,30 @@ from penstock._src.ir.variable import Variable
 from penstock._src.optimizer.base import Optimizer
 
 __all__ = [
-    'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
-    'AdamaxOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer', 'Ftrl',
-    'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum', 'LarsMomentumOptimizer', 'Momentum',
-    'MomentumOptimizer', 'RMSProp', 'RMSPropOptimizer', 'SGD', 'SGDOptimizer',
+    "Adadelta",
+    "AdadeltaOptimizer",
+    "Adagrad",
+    "AdagradOptimizer",
+    "Adam",
+    "AdamOptimizer",
+    "Adamax",
+    "AdamaxOptimizer",
+    "DecayedAdagrad",
+    "DecayedAdagradOptimizer",
+    "Dpsgd",
+    "DpsgdOptimizer",
+    "Ftrl",
+    "FtrlOptimizer",
+    "Lamb",
+    "LambOptimizer",
+    "LarsMomentum",
+    "LarsMomentumOptimizer",
+    "Momentum",
+    "MomentumOptimizer",
+    "RMSProp",
+    "RMSPropOptimizer",
+    "SGD",
+    "SGDOptimizer",
 ]
 
 
@@ -27,7 +47,7 @@ class SGDOptimizer(Optimizer):
         fluid.optimizer.SGD(0.01).minimize(loss)
     """
 
-    type = 'sgd'
+    type = "sgd"
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
@@ -52,16 +72,24 @@ class MomentumOptimizer(Optimizer):
         fluid.optimizer.Momentum(0.01, momentum=0.9).minimize(loss)
     """
 
-    type = 'momentum'
-    _velocity_acc_str = 'velocity'
+    type = "momentum"
+    _velocity_acc_str = "velocity"
 
-    def __init__(self, learning_rate, momentum, parameter_list=None, use_nesterov=False, regularization=None,
-                 grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        momentum,
+        parameter_list=None,
+        use_nesterov=False,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Momentum', momentum=momentum)
+        require_finite("Momentum", momentum=momentum)
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)
-        self._attrs = {'mu': momentum, 'use_nesterov': self._use_nesterov}
+        self._attrs = {"mu": momentum, "use_nesterov": self._use_nesterov}
 
 
 class AdamOptimizer(Optimizer):
@@ -86,21 +114,31 @@ class AdamOptimizer(Optimizer):
         fluid.optimizer.Adam(0.001).minimize(loss)
     """
 
-    type = 'adam'
-    _moment1_acc_str = 'moment1'
-    _moment2_acc_str = 'moment2'
-    _beta1_pow_acc_str = 'beta1_pow_acc'
-    _beta2_pow_acc_str = 'beta2_pow_acc'
+    type = "adam"
+    _moment1_acc_str = "moment1"
+    _moment2_acc_str = "moment2"
+    _beta1_pow_acc_str = "beta1_pow_acc"
+    _beta2_pow_acc_str = "beta2_pow_acc"
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
-                 regularization=None, grad_clip=None, name=None, lazy_mode=False):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-8,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+        lazy_mode=False,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        betas = {'beta1': beta1, 'beta2': beta2}
+        betas = {"beta1": beta1, "beta2": beta2}
         numbers = {name: beta for name, beta in betas.items() if not isinstance(beta, Variable)}
-        require_finite('Adam', epsilon=epsilon)
-        require_decays('Adam', **numbers)
+        require_finite("Adam", epsilon=epsilon)
+        require_decays("Adam", **numbers)
         self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
-        self._inputs = {name.capitalize() + 'Tensor': beta for name, beta in betas.items() if name not in numbers}
+        self._inputs = {name.capitalize() + "Tensor": beta for name, beta in betas.items() if name not in numbers}
         self._attrs = dict(numbers, epsilon=epsilon, lazy_mode=lazy_mode, min_row_size_to_use_multithread=1000)
 
 
@@ -124,15 +162,23 @@ class AdagradOptimizer(Optimizer):
         Duchi, Hazan and Singer, Adaptive Subgradient Methods, JMLR 2011.
     """
 
-    type = 'adagrad'
-    _moment_acc_str = 'moment'
+    type = "adagrad"
+    _moment_acc_str = "moment"
 
-    def __init__(self, learning_rate, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None, name=None,
-                 initial_accumulator_value=0.0):
+    def __init__(
+        self,
+        learning_rate,
+        epsilon=1e-6,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+        initial_accumulator_value=0.0,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Adagrad', epsilon=epsilon)
-        self._attrs = {'epsilon': epsilon}
-        self._initial = {'moment': float(initial_accumulator_value)}
+        require_finite("Adagrad", epsilon=epsilon)
+        self._attrs = {"epsilon": epsilon}
+        self._initial = {"moment": float(initial_accumulator_value)}
 
 
 class DecayedAdagradOptimizer(Optimizer):
@@ -152,15 +198,23 @@ class DecayedAdagradOptimizer(Optimizer):
         fluid.optimizer.DecayedAdagrad(0.1).minimize(loss)
     """
 
-    type = 'decayed_adagrad'
-    _moment_acc_str = 'moment'
+    type = "decayed_adagrad"
+    _moment_acc_str = "moment"
 
-    def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None,
-                 grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        decay=0.95,
+        epsilon=1e-6,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('DecayedAdagrad', epsilon=epsilon)
-        require_decays('DecayedAdagrad', decay=decay)
-        self._attrs = {'decay': decay, 'epsilon': epsilon}
+        require_finite("DecayedAdagrad", epsilon=epsilon)
+        require_decays("DecayedAdagrad", decay=decay)
+        self._attrs = {"decay": decay, "epsilon": epsilon}
 
 
 class AdamaxOptimizer(Optimizer):
@@ -184,17 +238,26 @@ class AdamaxOptimizer(Optimizer):
         Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015, section 7.
     """
 
-    type = 'adamax'
-    _moment_acc_str = 'moment'
-    _inf_norm_acc_str = 'inf_norm'
-    _beta1_pow_acc_str = 'beta1_pow_acc'
+    type = "adamax"
+    _moment_acc_str = "moment"
+    _inf_norm_acc_str = "inf_norm"
+    _beta1_pow_acc_str = "beta1_pow_acc"
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
-                 regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-8,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Adamax', epsilon=epsilon)
-        require_decays('Adamax', beta1=beta1, beta2=beta2)
-        self._attrs = {'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
+        require_finite("Adamax", epsilon=epsilon)
+        require_decays("Adamax", beta1=beta1, beta2=beta2)
+        self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
 
 class AdadeltaOptimizer(Optimizer):
@@ -218,16 +281,17 @@ class AdadeltaOptimizer(Optimizer):
         Zeiler, ADADELTA: An Adaptive Learning Rate Method, arXiv:1212.5701.
     """
 
-    type = 'adadelta'
-    _avg_squared_grad_acc_str = '_avg_squared_grad'
-    _avg_squared_update_acc_str = '_avg_squared_update'
+    type = "adadelta"
+    _avg_squared_grad_acc_str = "_avg_squared_grad"
+    _avg_squared_update_acc_str = "_avg_squared_update"
 
-    def __init__(self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None,
-                 name=None):
+    def __init__(
+        self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None, name=None
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Adadelta', epsilon=epsilon)
-        require_decays('Adadelta', rho=rho)
-        self._attrs = {'epsilon': epsilon, 'rho': rho}
+        require_finite("Adadelta", epsilon=epsilon)
+        require_decays("Adadelta", rho=rho)
+        self._attrs = {"epsilon": epsilon, "rho": rho}
 
 
 class RMSPropOptimizer(Optimizer):
@@ -249,17 +313,27 @@ class RMSPropOptimizer(Optimizer):
         fluid.optimizer.RMSProp(0.01).minimize(loss)
     """
 
-    type = 'rmsprop'
-    _momentum_acc_str = 'momentum'
-    _mean_square_acc_str = 'mean_square'
-    _mean_grad_acc_str = 'mean_grad'
+    type = "rmsprop"
+    _momentum_acc_str = "momentum"
+    _mean_square_acc_str = "mean_square"
+    _mean_grad_acc_str = "mean_grad"
 
-    def __init__(self, learning_rate, rho=0.95, epsilon=1e-6, momentum=0.0, centered=False, parameter_list=None,
-                 regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        rho=0.95,
+        epsilon=1e-6,
+        momentum=0.0,
+        centered=False,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('RMSProp', epsilon=epsilon, momentum=momentum)
-        require_decays('RMSProp', rho=rho)
-        self._attrs = {'decay': rho, 'epsilon': epsilon, 'momentum': momentum, 'centered': centered}
+        require_finite("RMSProp", epsilon=epsilon, momentum=momentum)
+        require_decays("RMSProp", rho=rho)
+        self._attrs = {"decay": rho, "epsilon": epsilon, "momentum": momentum, "centered": centered}
 
 
 class FtrlOptimizer(Optimizer):
@@ -285,15 +359,24 @@ class FtrlOptimizer(Optimizer):
         McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013.
     """
 
-    type = 'ftrl'
-    _squared_acc_str = 'squared'
-    _linear_acc_str = 'linear'
+    type = "ftrl"
+    _squared_acc_str = "squared"
+    _linear_acc_str = "linear"
 
-    def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None,
-                 grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        l1=0.0,
+        l2=0.0,
+        lr_power=-0.5,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Ftrl', l1=l1, l2=l2, lr_power=lr_power)
-        self._attrs = {'l1': l1, 'l2': l2, 'lr_power': lr_power}
+        require_finite("Ftrl", l1=l1, l2=l2, lr_power=lr_power)
+        self._attrs = {"l1": l1, "l2": l2, "lr_power": lr_power}
 
 
 class LambOptimizer(Optimizer):
@@ -323,30 +406,42 @@ class LambOptimizer(Optimizer):
         You et al., Large Batch Optimization for Deep Learning, ICLR 2020.
     """
 
-    type = 'lamb'
-    _moment1_acc_str = 'moment1'
-    _moment2_acc_str = 'moment2'
-    _beta1_pow_acc_str = 'beta1_pow_acc'
-    _beta2_pow_acc_str = 'beta2_pow_acc'
+    type = "lamb"
+    _moment1_acc_str = "moment1"
+    _moment2_acc_str = "moment2"
+    _beta1_pow_acc_str = "beta1_pow_acc"
+    _beta2_pow_acc_str = "beta2_pow_acc"
 
-    def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
-                 parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
-                 name=None):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        lamb_weight_decay=0.01,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-6,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        exclude_from_weight_decay_fn=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('Lamb', lamb_weight_decay=lamb_weight_decay, epsilon=epsilon)
-        require_decays('Lamb', beta1=beta1, beta2=beta2)
+        require_finite("Lamb", lamb_weight_decay=lamb_weight_decay, epsilon=epsilon)
+        require_decays("Lamb", beta1=beta1, beta2=beta2)
         if exclude_from_weight_decay_fn is not None and not callable(exclude_from_weight_decay_fn):
-            raise TypeError('Lamb: exclude_from_weight_decay_fn must be a function of a parameter, not %r' %
-                            (exclude_from_weight_decay_fn,))
+            raise TypeError(
+                "Lamb: exclude_from_weight_decay_fn must be a function of a parameter, not "
+                f"{exclude_from_weight_decay_fn!r}"
+            )
         self._excludes = exclude_from_weight_decay_fn
-        self._attrs = {'weight_decay': lamb_weight_decay, 'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
+        self._attrs = {"weight_decay": lamb_weight_decay, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
     def _record(self, program, made):
         ops = super()._record(program, made)
         for op in ops:
             if self._excludes is not None and op.type == self.type:
-                if self._excludes(program.global_block().var(op.input('Param')[0])):
-                    op._set_attr('weight_decay', 0.0)
+                if self._excludes(program.global_block().var(op.input("Param")[0])):
+                    op._set_attr("weight_decay", 0.0)
         return ops
 
 
@@ -371,14 +466,23 @@ class LarsMomentumOptimizer(Optimizer):
         You, Gitman and Ginsburg, Large Batch Training of Convolutional Networks, arXiv:1708.03888.
     """
 
-    type = 'lars_momentum'
-    _velocity_acc_str = 'velocity'
+    type = "lars_momentum"
+    _velocity_acc_str = "velocity"
 
-    def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
-                 regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate,
+        momentum,
+        lars_coeff=0.001,
+        lars_weight_decay=0.0005,
+        parameter_list=None,
+        regularization=None,
+        grad_clip=None,
+        name=None,
+    ):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite('LarsMomentum', momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
-        self._attrs = {'mu': momentum, 'lars_coeff': lars_coeff, 'lars_weight_decay': lars_weight_decay}
+        require_finite("LarsMomentum", momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
+        self._attrs = {"mu": momentum, "lars_coeff": lars_coeff, "lars_weight_decay": lars_weight_decay}
 
 
 class DpsgdOptimizer(Optimizer):
@@ -399,12 +503,12 @@ class DpsgdOptimizer(Optimizer):
         Abadi et al., Deep Learning with Differential Privacy, CCS 2016.
     """
 
-    type = 'dpsgd'
+    type = "dpsgd"
 
     def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
         super().__init__(learning_rate, parameter_list)
-        require_finite('Dpsgd', clip=clip, batch_size=batch_size, sigma=sigma)
-        self._attrs = {'clip': clip, 'batch_size': batch_size, 'sigma': sigma}
+        require_finite("Dpsgd", clip=clip, batch_size=batch_size, sigma=sigma)
+        self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma}
 
 
 SGD = SGDOptimizer

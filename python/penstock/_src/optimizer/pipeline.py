@@ -36,22 +36,30 @@ class PipelineOptimizer:
         assert len(sections) == 3
     """
 
-    def __init__(self, optimizer, cut_list=None, place_list=None, concurrency_list=None, queue_size=30, sync_steps=1,
-                 start_cpu_core_id=0):
+    def __init__(
+        self,
+        optimizer,
+        cut_list=None,
+        place_list=None,
+        concurrency_list=None,
+        queue_size=30,
+        sync_steps=1,
+        start_cpu_core_id=0,
+    ):
         self._optimizer = optimizer
         self._cut_list = [names_of(names) for names in cut_list or []]
         sections = max(2 * len(self._cut_list) - 1, 1)
-        for name, values in (('place_list', place_list), ('concurrency_list', concurrency_list)):
+        for name, values in (("place_list", place_list), ("concurrency_list", concurrency_list)):
             if values is not None and len(values) != sections:
-                raise ValueError('PipelineOptimizer: %s has %d entries, but there are %d sections' %
-                                 (name, len(values), sections))
-        self._place_list = [device_of(place, 'PipelineOptimizer')
-                            for place in place_list or [CPUPlace()] * sections]
+                raise ValueError(
+                    f"PipelineOptimizer: {name} has {len(values)} entries, but there are {sections} sections"
+                )
+        self._place_list = [device_of(place, "PipelineOptimizer") for place in place_list or [CPUPlace()] * sections]
         self._facts = {
-            'concurrency_list': concurrency_list or [1] * sections,
-            'queue_size': queue_size,
-            'start_cpu_core_id': start_cpu_core_id,
-            'sync_steps': sync_steps,
+            "concurrency_list": concurrency_list or [1] * sections,
+            "queue_size": queue_size,
+            "start_cpu_core_id": start_cpu_core_id,
+            "sync_steps": sync_steps,
         }
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
@@ -75,15 +83,21 @@ class PipelineOptimizer:
         program = loss.block.program
         sections = [_section_of(program, ids) for ids in _cut(program.global_block(), self._cut_list)]
         for number, section in enumerate(sections):
-            later = set().union(*(each['input_set'] for each in sections[number + 1:]))
-            section['output_set'] &= later
-        program._pipeline_opt = dict(self._facts, trainer='PipelineTrainer', device_worker='Section',
-                                     section_program_list=sections, place_list=self._place_list, param_need_sync=[])
+            later = set().union(*(each["input_set"] for each in sections[number + 1 :]))
+            section["output_set"] &= later
+        program._pipeline_opt = dict(
+            self._facts,
+            trainer="PipelineTrainer",
+            device_worker="Section",
+            section_program_list=sections,
+            place_list=self._place_list,
+            param_need_sync=[],
+        )
         return made
 
 
 def _is_update(op):
-    return op.has_attr('op_role') and bool(op.attr('op_role') & (OpRole.Optimize | OpRole.LRSched))
+    return op.has_attr("op_role") and bool(op.attr("op_role") & (OpRole.Optimize | OpRole.LRSched))
 
 
 def _cut(block, cuts):
@@ -97,8 +111,9 @@ def _cut(block, cuts):
     for names in ends:
         taken = _made_of(ops, left, names)
         if not taken:
-            raise ValueError('PipelineOptimizer: no op writes %s, so the section that ends with it is empty' %
-                             ', '.join(names))
+            raise ValueError(
+                f"PipelineOptimizer: no op writes {', '.join(names)}, so the section that ends with it is empty"
+            )
         sections.append(taken)
         left = [position for position in left if position not in taken]
     sections.append(left)
@@ -126,7 +141,7 @@ def _made_of(ops, positions, names):
 def _section_of_update(op, section_of, count):
     """Returns the section that computes the gradients of the parameter: as far from the end as its forward ops are from
     the beginning. Ops without a parameter, such as a learning-rate schedule, run in the first section."""
-    params = op.attr('op_role_var') if op.has_attr('op_role_var') else []
+    params = op.attr("op_role_var") if op.has_attr("op_role_var") else []
     first = min((section_of[name] for name in params if name in section_of), default=None)
     return 0 if first is None else max(count - 1 - first, first)
 
@@ -147,4 +162,4 @@ def _section_of(program, positions):
     for op in block.ops:
         read.update(name for name in op.input_arg_names if name not in made)
         made.update(op.output_arg_names)
-    return {'program': section, 'input_set': read, 'output_set': made}
+    return {"program": section, "input_set": read, "output_set": made}

@@ -29,7 +29,7 @@ class RecomputeOptimizer(Optimizer):
 
     def __init__(self, optimizer):
         if not isinstance(optimizer, Optimizer):
-            raise TypeError('RecomputeOptimizer takes an Optimizer, not %r' % (optimizer,))
+            raise TypeError(f"RecomputeOptimizer takes an Optimizer, not {optimizer!r}")
         self._optimizer = optimizer
         self._checkpoints = None
         self._learning_rate = optimizer._learning_rate
@@ -48,7 +48,7 @@ class RecomputeOptimizer(Optimizer):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('RecomputeOptimizer: load the state of the inner optimizer by fluid.load')
+        raise NotImplementedError("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the gradients, computed from values that are recomputed between checkpoints.
@@ -68,8 +68,9 @@ class RecomputeOptimizer(Optimizer):
             penstock.ProgramError: a checkpoint is not a variable of the program (E-backward-checkpoint).
         """
         if self._checkpoints is None:
-            raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: no checkpoints are set',
-                              'call _set_checkpoints first')
+            raise state_error(
+                "E-recompute-checkpoints", "RecomputeOptimizer: no checkpoints are set", "call _set_checkpoints first"
+            )
         return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
 
     def apply_gradients(self, params_grads):
@@ -111,7 +112,7 @@ class RecomputeOptimizer(Optimizer):
         Raises:
             penstock.StateError: before _set_checkpoints.
         """
-        require_loss('minimize', loss)
+        require_loss("minimize", loss)
         pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, pairs), pairs
 
@@ -137,15 +138,15 @@ class LookaheadOptimizer:
     Reference: Zhang et al., Lookahead Optimizer: k steps forward, 1 step back.
     """
 
-    type = 'lookahead'
+    type = "lookahead"
 
     def __init__(self, inner_optimizer, alpha=0.5, k=5):
         if inner_optimizer is None:
-            raise ValueError('LookaheadOptimizer: inner_optimizer is None')
+            raise ValueError("LookaheadOptimizer: inner_optimizer is None")
         if not 0.0 <= alpha <= 1.0:
-            raise ValueError('LookaheadOptimizer: alpha must be from 0 to 1, not %r' % (alpha,))
+            raise ValueError(f"LookaheadOptimizer: alpha must be from 0 to 1, not {alpha!r}")
         if not isinstance(k, int) or k <= 0:
-            raise ValueError('LookaheadOptimizer: k must be a positive int, not %r' % (k,))
+            raise ValueError(f"LookaheadOptimizer: k must be a positive int, not {k!r}")
         self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
 
     def minimize(self, loss, startup_program=None):
@@ -169,25 +170,26 @@ class LookaheadOptimizer:
     @staticmethod
     def _slow(main, startup, param):
         """Creates the slow weights of a parameter, with the same initial value."""
-        name = param.name + '@SLOW'
+        name = param.name + "@SLOW"
         kept = startup.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
-        startup.global_block().append_op('assign', {'X': startup.global_block().var(param.name)}, {'Out': kept})
+        startup.global_block().append_op("assign", {"X": startup.global_block().var(param.name)}, {"Out": kept})
         return main.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
 
     def _move(self, main, slow):
         def constant(name, value, dtype):
-            return layers.create_global_var([1], value, dtype, persistable=True, name='lookahead_' + name)
+            return layers.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
 
-        period, step = constant('k', self.k, 'int32'), constant('step', 0, 'int32')
-        alpha = constant('alpha', self.alpha, 'float32')
+        period, step = constant("k", self.k, "int32"), constant("step", 0, "int32")
+        alpha = constant("alpha", self.alpha, "float32")
         layers.increment(step, value=1.0, in_place=True)
-        is_due = layers.equal(layers.elementwise_mod(step, period), layers.fill_constant([1], 'int32', 0))
-        rest = layers.elementwise_sub(layers.fill_constant([1], 'float32', 1.0), alpha)
+        is_due = layers.equal(layers.elementwise_mod(step, period), layers.fill_constant([1], "int32", 0))
+        rest = layers.elementwise_sub(layers.fill_constant([1], "float32", 1.0), alpha)
         with layers.Switch() as switch:
             with switch.case(is_due):
                 for name, kept in slow.items():
                     fast = main.global_block().var(name)
-                    moved = layers.elementwise_add(layers.elementwise_mul(fast, alpha),
-                                                   layers.elementwise_mul(kept, rest))
+                    moved = layers.elementwise_add(
+                        layers.elementwise_mul(fast, alpha), layers.elementwise_mul(kept, rest)
+                    )
                     layers.assign(moved, output=kept)
                     layers.assign(moved, output=fast)

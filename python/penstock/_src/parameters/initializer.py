@@ -11,9 +11,21 @@ from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.types import VarType, nearest_float32, require_equal_in, require_finite, require_numbers
 
 __all__ = [
-    'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
-    'NormalInitializer', 'TruncatedNormalInitializer', 'XavierInitializer', 'MSRAInitializer',
-    'NumpyArrayInitializer', 'Bilinear', 'BilinearInitializer',
+    "Constant",
+    "Uniform",
+    "Normal",
+    "TruncatedNormal",
+    "Xavier",
+    "MSRA",
+    "ConstantInitializer",
+    "UniformInitializer",
+    "NormalInitializer",
+    "TruncatedNormalInitializer",
+    "XavierInitializer",
+    "MSRAInitializer",
+    "NumpyArrayInitializer",
+    "Bilinear",
+    "BilinearInitializer",
 ]
 
 
@@ -25,14 +37,19 @@ def _stand_in(var, block, label):
     variable itself."""
     if var.dtype != VarType.FP16:
         return var
-    return block.create_var(name=unique_name.generate('%s.%s.tmp' % (label, var.name)), shape=var.shape,
-                            dtype=VarType.FP32, type=VarType.LOD_TENSOR, persistable=False)
+    return block.create_var(
+        name=unique_name.generate(f"{label}.{var.name}.tmp"),
+        shape=var.shape,
+        dtype=VarType.FP32,
+        type=VarType.LOD_TENSOR,
+        persistable=False,
+    )
 
 
 def _cast_from(out, var, block):
     if out is not var:
-        attrs = {'in_dtype': int(out.dtype), 'out_dtype': int(var.dtype)}
-        block.append_op('cast', {'X': out}, {'Out': var}, attrs)
+        attrs = {"in_dtype": int(out.dtype), "out_dtype": int(var.dtype)}
+        block.append_op("cast", {"X": out}, {"Out": var}, attrs)
 
 
 class Initializer:
@@ -41,16 +58,16 @@ class Initializer:
     def __call__(self, param, block):
         raise NotImplementedError
 
-    _label = None    # prefix of the name of the float32 variable; by default the op type
+    _label = None  # prefix of the name of the float32 variable; by default the op type
 
     def _prepend(self, var, block, op, attrs):
-        if op != 'fill_constant' and var.dtype not in _FLOATS:
-            raise TypeError('%s fills variables of floats; %s is %s' % (type(self).__name__, var.name, var.dtype.name))
+        if op != "fill_constant" and var.dtype not in _FLOATS:
+            raise TypeError(f"{type(self).__name__} fills variables of floats; {var.name} is {var.dtype.name}")
         out = _stand_in(var, block, self._label or op)
-        attrs['shape'] = var.shape
-        attrs['dtype'] = int(out.dtype)
+        attrs["shape"] = var.shape
+        attrs["dtype"] = int(out.dtype)
         # Fluid declares the empty input slots only of uniform_random.
-        made = block._prepend_op(op, {} if op == 'uniform_random' else None, {'Out': out}, attrs)
+        made = block._prepend_op(op, {} if op == "uniform_random" else None, {"Out": out}, attrs)
         _cast_from(out, var, block)
         return made
 
@@ -73,7 +90,6 @@ class Initializer:
 
 
 class ConstantInitializer(Initializer):
-
     """Fills a variable with one value.
 
     Args:
@@ -84,24 +100,23 @@ class ConstantInitializer(Initializer):
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Constant(0.5))
     """
 
-    _label = 'constant_init'
+    _label = "constant_init"
 
     def __init__(self, value=0.0, force_cpu=False):
-        require_numbers('Constant', value=value)
+        require_numbers("Constant", value=value)
         self._value = value
         self._force_cpu = force_cpu
 
     def __call__(self, var, block):
-        require_equal_in(var.dtype, self._value, 'Constant for %s' % var.name)
+        require_equal_in(var.dtype, self._value, f"Constant for {var.name}")
         nearest, is_int = nearest_float32(self._value), isinstance(self._value, numbers.Integral)
-        attrs = {'value': nearest, 'force_cpu': self._force_cpu}
+        attrs = {"value": nearest, "force_cpu": self._force_cpu}
         if nearest != self._value if is_int else math.isinf(nearest) != math.isinf(self._value):
-            attrs['str_value'] = str((int if is_int else float)(self._value))    # which replaces `value`
-        return self._prepend(var, block, 'fill_constant', attrs)
+            attrs["str_value"] = str((int if is_int else float)(self._value))  # which replaces `value`
+        return self._prepend(var, block, "fill_constant", attrs)
 
 
 class UniformInitializer(Initializer):
-
     """Draws initial values uniformly from [low, high).
 
     Args:
@@ -120,9 +135,9 @@ class UniformInitializer(Initializer):
     """
 
     def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
-        require_finite('Uniform', low=low, high=high, seed=seed)
+        require_finite("Uniform", low=low, high=high, seed=seed)
         if low > high:
-            raise ValueError('Uniform: low (%s) must not be above high (%s)' % (low, high))
+            raise ValueError(f"Uniform: low ({low}) must not be above high ({high})")
         self._low = low
         self._high = high
         self._seed = seed
@@ -131,18 +146,21 @@ class UniformInitializer(Initializer):
     def __call__(self, var, block):
         number, step, value = self._diag
         return self._prepend(
-            var, block, 'uniform_random', {
-                'min': self._low,
-                'max': self._high,
-                'seed': self._seed_in(block),
-                'diag_num': number,
-                'diag_step': step,
-                'diag_val': value
-            })
+            var,
+            block,
+            "uniform_random",
+            {
+                "min": self._low,
+                "max": self._high,
+                "seed": self._seed_in(block),
+                "diag_num": number,
+                "diag_step": step,
+                "diag_val": value,
+            },
+        )
 
 
 class NormalInitializer(Initializer):
-
     """Draws initial values from a normal distribution.
 
     Args:
@@ -155,21 +173,18 @@ class NormalInitializer(Initializer):
     """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_finite('Normal', loc=loc, scale=scale, seed=seed)
+        require_finite("Normal", loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
 
     def __call__(self, var, block):
-        return self._prepend(var, block, 'gaussian_random', {
-            'mean': self._mean,
-            'std': self._std,
-            'seed': self._seed_in(block)
-        })
+        return self._prepend(
+            var, block, "gaussian_random", {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)}
+        )
 
 
 class TruncatedNormalInitializer(Initializer):
-
     """Draws initial values from a normal distribution, truncated at two standard deviations.
 
     Args:
@@ -182,21 +197,21 @@ class TruncatedNormalInitializer(Initializer):
     """
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_finite('TruncatedNormal', loc=loc, scale=scale, seed=seed)
+        require_finite("TruncatedNormal", loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
 
     def __call__(self, var, block):
-        return self._prepend(var, block, 'truncated_gaussian_random', {
-            'mean': self._mean,
-            'std': self._std,
-            'seed': self._seed_in(block)
-        })
+        return self._prepend(
+            var,
+            block,
+            "truncated_gaussian_random",
+            {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)},
+        )
 
 
 class XavierInitializer(Initializer):
-
     """Draws initial values whose variance is 2 / (fan_in + fan_out).
 
     Args:
@@ -212,10 +227,10 @@ class XavierInitializer(Initializer):
         Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks, AISTATS 2010.
     """
 
-    _label = 'xavier_init'
+    _label = "xavier_init"
 
     def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
-        require_numbers('Xavier', seed=seed)
+        require_numbers("Xavier", seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._fan_out = fan_out
@@ -228,13 +243,12 @@ class XavierInitializer(Initializer):
         seed = self._seed_in(block)
         if self._uniform:
             limit = math.sqrt(6.0 / float(fan_in + fan_out))
-            return self._prepend(var, block, 'uniform_random', {'min': -limit, 'max': limit, 'seed': seed})
+            return self._prepend(var, block, "uniform_random", {"min": -limit, "max": limit, "seed": seed})
         std = math.sqrt(2.0 / float(fan_in + fan_out))
-        return self._prepend(var, block, 'gaussian_random', {'mean': 0.0, 'std': std, 'seed': seed})
+        return self._prepend(var, block, "gaussian_random", {"mean": 0.0, "std": std, "seed": seed})
 
 
 class MSRAInitializer(Initializer):
-
     """Draws initial values whose variance is 2 / fan_in.
 
     Args:
@@ -250,10 +264,10 @@ class MSRAInitializer(Initializer):
         He et al., Delving Deep into Rectifiers, ICCV 2015.
     """
 
-    _label = 'masra_init'    # as in Fluid
+    _label = "masra_init"  # as in Fluid
 
     def __init__(self, uniform=True, fan_in=None, seed=0):
-        require_numbers('MSRA', seed=seed)
+        require_numbers("MSRA", seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._seed = seed
@@ -263,30 +277,29 @@ class MSRAInitializer(Initializer):
         seed = self._seed_in(block)
         if self._uniform:
             limit = math.sqrt(6.0 / float(fan_in))
-            return self._prepend(var, block, 'uniform_random', {'min': -limit, 'max': limit, 'seed': seed})
-        return self._prepend(var, block, 'gaussian_random', {
-            'mean': 0.0,
-            'std': math.sqrt(2.0 / float(fan_in)),
-            'seed': seed
-        })
+            return self._prepend(var, block, "uniform_random", {"min": -limit, "max": limit, "seed": seed})
+        return self._prepend(
+            var, block, "gaussian_random", {"mean": 0.0, "std": math.sqrt(2.0 / float(fan_in)), "seed": seed}
+        )
 
 
-VALUES_MAX = 1024 * 1024    # maximum number of elements in an op's attribute
-_VALUE_SLOTS = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
+VALUES_MAX = 1024 * 1024  # maximum number of elements in an op's attribute
+_VALUE_SLOTS = {VarType.FP32: ("fp32_values", "float32"), VarType.INT32: ("int32_values", "int32")}
 
 
 def _prepend_values(kind, label, array, var, block):
     """Adds the op that contains the array, which becomes part of the program."""
     if array.size > VALUES_MAX:
-        raise ValueError('the array has %d elements; an initial value in the program may have at most %d' %
-                         (array.size, VALUES_MAX))
+        raise ValueError(
+            f"the array has {array.size} elements; an initial value in the program may have at most {VALUES_MAX}"
+        )
     out = _stand_in(var, block, label)
     if out.dtype not in _VALUE_SLOTS:
-        raise ValueError('%s fills float16, float32 and int32 variables; %s is %s' % (kind, var.name, var.dtype.name))
+        raise ValueError(f"{kind} fills float16, float32 and int32 variables; {var.name} is {var.dtype.name}")
     slot, dtype = _VALUE_SLOTS[out.dtype]
     values = to_array(array, dtype, var.name, kind).ravel().tolist()
-    attrs = {'dtype': int(out.dtype), 'shape': list(array.shape), slot: values}
-    made = block._prepend_op('assign_value', None, {'Out': out}, attrs)
+    attrs = {"dtype": int(out.dtype), "shape": list(array.shape), slot: values}
+    made = block._prepend_op("assign_value", None, {"Out": out}, attrs)
     _cast_from(out, var, block)
     return made
 
@@ -305,12 +318,12 @@ class BilinearInitializer(Initializer):
     def __call__(self, var, block):
         shape = var.shape
         if len(shape) != 4 or shape[2] != shape[3]:
-            raise ValueError('BilinearInitializer fills [., ., n, n]; %s is %s' % (var.name, list(shape)))
+            raise ValueError(f"BilinearInitializer fills [., ., n, n]; {var.name} is {list(shape)}")
         half = math.ceil(shape[3] / 2)
         centre = (2 * half - 1 - half % 2) / (2.0 * half)
         along = 1 - numpy.abs(numpy.arange(shape[3]) / half - centre)
         filters = numpy.broadcast_to(numpy.outer(along, along), shape)
-        return _prepend_values('BilinearInitializer', 'bilinear_init', filters, var, block)
+        return _prepend_values("BilinearInitializer", "bilinear_init", filters, var, block)
 
 
 class NumpyArrayInitializer(Initializer):
@@ -329,11 +342,11 @@ class NumpyArrayInitializer(Initializer):
 
     def __init__(self, value):
         if not isinstance(value, numpy.ndarray):
-            raise TypeError('NumpyArrayInitializer takes a numpy array, not %s' % type(value).__name__)
+            raise TypeError(f"NumpyArrayInitializer takes a numpy array, not {type(value).__name__}")
         self._value = value
 
     def __call__(self, var, block):
-        return _prepend_values('NumpyArrayInitializer', 'numpy_array_init', self._value, var, block)
+        return _prepend_values("NumpyArrayInitializer", "numpy_array_init", self._value, var, block)
 
 
 Constant = ConstantInitializer

@@ -4,11 +4,10 @@ from penstock._src.ir.types import require_finite
 from penstock._src.parameters.initializer import Constant, Initializer, Xavier
 from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
-__all__ = ['ParamAttr', 'WeightNormParamAttr']
+__all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
 class ParamAttr:
-
     """Describes a parameter of a layer: its name, initial value and training.
 
     Args:
@@ -27,18 +26,19 @@ class ParamAttr:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=attr)
     """
 
-    def __init__(self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
-                 do_model_average=True):
+    def __init__(
+        self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True, do_model_average=True
+    ):
         if name is not None and not isinstance(name, str):
-            raise TypeError('ParamAttr: the name must be a str, not %r' % (name,))
-        require_finite('ParamAttr', learning_rate=learning_rate)
-        for what, flag in (('trainable', trainable), ('do_model_average', do_model_average)):
+            raise TypeError(f"ParamAttr: the name must be a str, not {name!r}")
+        require_finite("ParamAttr", learning_rate=learning_rate)
+        for what, flag in (("trainable", trainable), ("do_model_average", do_model_average)):
             if not isinstance(flag, bool):
-                raise TypeError('ParamAttr: %s must be True or False, not %r' % (what, flag))
+                raise TypeError(f"ParamAttr: {what} must be True or False, not {flag!r}")
         if regularizer is not None and not isinstance(regularizer, WeightDecayRegularizer):
-            raise TypeError('ParamAttr: regularizer must be an L1Decay or L2Decay, not %r' % (regularizer,))
+            raise TypeError(f"ParamAttr: regularizer must be an L1Decay or L2Decay, not {regularizer!r}")
         if initializer is not None and not isinstance(initializer, Initializer):
-            raise TypeError('ParamAttr: initializer must be an Initializer, not %r' % (initializer,))
+            raise TypeError(f"ParamAttr: initializer must be an Initializer, not {initializer!r}")
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate
@@ -64,7 +64,7 @@ class ParamAttr:
             return ParamAttr(regularizer=arg)
         if isinstance(arg, bool):
             return ParamAttr() if arg else False
-        raise TypeError('%s cannot describe a parameter' % type(arg).__name__)
+        raise TypeError(f"{type(arg).__name__} cannot describe a parameter")
 
     def _completed(self, name, initializer, is_bias):
         """Returns a copy in which name and initializer are set."""
@@ -78,16 +78,14 @@ class ParamAttr:
 
     def _to_kwargs(self, with_initializer=False):
         kwargs = {
-            'name': self.name,
-            'optimize_attr': {
-                'learning_rate': self.learning_rate
-            },
-            'regularizer': self.regularizer,
-            'trainable': self.trainable,
-            'do_model_average': self.do_model_average,
+            "name": self.name,
+            "optimize_attr": {"learning_rate": self.learning_rate},
+            "regularizer": self.regularizer,
+            "trainable": self.trainable,
+            "do_model_average": self.do_model_average,
         }
         if with_initializer:
-            kwargs['initializer'] = self.initializer
+            kwargs["initializer"] = self.initializer
         return kwargs
 
 
@@ -113,9 +111,17 @@ class WeightNormParamAttr(ParamAttr):
         Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
-    params_with_weight_norm = []    # all parameters of this kind, in the order of their creation
+    params_with_weight_norm = []  # all parameters of this kind, in the order of their creation
 
-    def __init__(self, dim=None, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
-                 do_model_average=False):
+    def __init__(
+        self,
+        dim=None,
+        name=None,
+        initializer=None,
+        learning_rate=1.0,
+        regularizer=None,
+        trainable=True,
+        do_model_average=False,
+    ):
         super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
         self.dim = dim

@@ -4,7 +4,7 @@ from penstock import _penstock
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.types import require_finite
 
-__all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
+__all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
 
 
 class WeightDecayRegularizer:
@@ -22,7 +22,7 @@ class WeightDecayRegularizer:
         return float(self._regularization_coeff)
 
     def __str__(self):
-        return '%sDecay, regularization_coeff=%f' % (self.kind.upper(), self.coefficient)
+        return f"{self.kind.upper()}Decay, regularization_coeff={self.coefficient:f}"
 
 
 class L2DecayRegularizer(WeightDecayRegularizer):
@@ -34,7 +34,8 @@ class L2DecayRegularizer(WeightDecayRegularizer):
     Example:
         optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(1e-4))
     """
-    kind = 'l2'
+
+    kind = "l2"
 
 
 class L1DecayRegularizer(WeightDecayRegularizer):
@@ -46,7 +47,8 @@ class L1DecayRegularizer(WeightDecayRegularizer):
     Example:
         optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L1Decay(1e-4))
     """
-    kind = 'l1'
+
+    kind = "l1"
 
 
 L1Decay = L1DecayRegularizer
@@ -55,8 +57,11 @@ L2Decay = L2DecayRegularizer
 
 def regularizers_in(program):
     """Returns {parameter name: regularizer} for the parameters that have a regularizer."""
-    return {name: attrs['regularizer'] for name, attrs in program._parameter_attrs.items()
-            if attrs.get('regularizer') is not None}
+    return {
+        name: attrs["regularizer"]
+        for name, attrs in program._parameter_attrs.items()
+        if attrs.get("regularizer") is not None
+    }
 
 
 def append_regularization_ops(parameters_and_grads, regularization=None):
@@ -79,10 +84,13 @@ def append_regularization_ops(parameters_and_grads, regularization=None):
     if not given:
         return parameters_and_grads
     program = given[0][0].block.program
-    spec = _penstock.OptimizerSpec('sgd', {}, 0.0, '', regularization, regularizers_in(program))
+    spec = _penstock.OptimizerSpec("sgd", {}, 0.0, "", regularization, regularizers_in(program))
     block = program.current_block()
     names = [(param.name, grad.name) for param, grad in given]
-    regularized = dict(_penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(),
-                                            spec, names))
-    return [(param, grad if grad is None else block._var_recursive(regularized[param.name]))
-            for param, grad in parameters_and_grads]
+    regularized = dict(
+        _penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(), spec, names)
+    )
+    return [
+        (param, grad if grad is None else block._var_recursive(regularized[param.name]))
+        for param, grad in parameters_and_grads
+    ]

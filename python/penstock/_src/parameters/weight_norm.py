@@ -12,22 +12,24 @@ def create_weight_normalized(helper, attr, shape, dtype):
     """
     axes = [axis for axis in range(len(shape)) if axis != attr.dim]
     length_shape = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
-    g_attr, v_attr = _named(attr, '_g'), _named(attr, '_v')
+    g_attr, v_attr = _named(attr, "_g"), _named(attr, "_v")
     startup, main = helper.startup_program.global_block(), helper.main_program.global_block()
     g = startup.create_parameter(length_shape, dtype, **g_attr._to_kwargs())
     v = startup.create_parameter(shape, dtype, **v_attr._to_kwargs(with_initializer=True))
     with program_guard(helper.startup_program):
-        _op(helper, 'assign', {'X': _length(helper, v, axes)}, {}, out=g)
+        _op(helper, "assign", {"X": _length(helper, v, axes)}, {}, out=g)
     g = main.create_parameter(length_shape, dtype, **g_attr._to_kwargs())
     v = main.create_parameter(shape, dtype, **v_attr._to_kwargs())
-    ratio = _op(helper, 'elementwise_div', {'X': g, 'Y': _length(helper, v, axes)}, {'axis': -1})
+    ratio = _op(helper, "elementwise_div", {"X": g, "Y": _length(helper, v, axes)}, {"axis": -1})
     # A vector, which elementwise_mul aligns with the axis.
     flat = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('reshape2', {'X': ratio}, {
-        'Out': flat,
-        'XShape': helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    }, {'shape': [-1]})
-    return _op(helper, 'elementwise_mul', {'X': v, 'Y': flat}, {'axis': -1 if attr.dim is None else attr.dim})
+    helper.append_op(
+        "reshape2",
+        {"X": ratio},
+        {"Out": flat, "XShape": helper.create_variable_for_type_inference(dtype, stop_gradient=True)},
+        {"shape": [-1]},
+    )
+    return _op(helper, "elementwise_mul", {"X": v, "Y": flat}, {"axis": -1 if attr.dim is None else attr.dim})
 
 
 def _named(attr, suffix):
@@ -39,13 +41,16 @@ def _named(attr, suffix):
 def _op(helper, op_type, inputs, attrs, out=None):
     if out is None:
         out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)
-    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    helper.append_op(op_type, inputs, {"Out": out}, attrs)
     return out
 
 
 def _length(helper, x, axes):
     """Returns the Euclidean length over the axes, which are kept with extent 1."""
-    squares = _op(helper, 'square', {'X': x}, {})
-    total = _op(helper, 'reduce_sum', {'X': squares},
-                {'dim': axes, 'keep_dim': True, 'reduce_all': False}) if axes else squares
-    return _op(helper, 'sqrt', {'X': total}, {})
+    squares = _op(helper, "square", {"X": x}, {})
+    total = (
+        _op(helper, "reduce_sum", {"X": squares}, {"dim": axes, "keep_dim": True, "reduce_all": False})
+        if axes
+        else squares
+    )
+    return _op(helper, "sqrt", {"X": total}, {})

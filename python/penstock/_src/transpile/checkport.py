@@ -5,7 +5,7 @@ import threading
 
 from penstock._src.base import log
 
-__all__ = ['wait_server_ready']
+__all__ = ["wait_server_ready"]
 
 _PAUSE_S, _CONNECT_S = 3, 2
 
@@ -28,11 +28,11 @@ def wait_server_ready(endpoints):
             wait_server_ready(['127.0.0.1:%d' % server.getsockname()[1]])
     """
     if isinstance(endpoints, str):
-        raise TypeError('wait_server_ready takes a list of addresses, not the str %r' % endpoints)
+        raise TypeError(f"wait_server_ready takes a list of addresses, not the str {endpoints!r}")
     addresses = [_address(endpoint) for endpoint in endpoints]
     waiting = [address for address in addresses if not _accepts(address)]
     while waiting:
-        log.info('wait_server_ready: no server yet at ' + ', '.join('%s:%d' % address for address in waiting))
+        log.info("wait_server_ready: no server yet at " + ", ".join(f"{host}:{port}" for host, port in waiting))
         _pause(_PAUSE_S)
         waiting = [address for address in addresses if not _accepts(address)]
 
@@ -42,9 +42,9 @@ def _pause(seconds):
 
 
 def _address(endpoint):
-    host, _, port = endpoint.rpartition(':')
+    host, _, port = endpoint.rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError("wait_server_ready: an address is 'host:port', not %r" % endpoint)
+        raise ValueError(f"wait_server_ready: an address is 'host:port', not {endpoint!r}")
     return host, int(port)
 
 

@@ -10,7 +10,7 @@ from penstock._src.ir import framework
 from penstock._src.transpile.config import DistributeTranspilerConfig, check_count, check_flag
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
 
-__all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
+__all__ = ["GradAllReduce", "LocalSGD", "SingleProcessMultiThread"]
 
 
 class Collective:
@@ -19,7 +19,7 @@ class Collective:
     collective_mode = None
 
     def __init__(self, nrings):
-        self.nrings = check_count('nrings', nrings, 1)
+        self.nrings = check_count("nrings", nrings, 1)
         self.endpoints = self.current_endpoint = self.nranks = self.rank = None
         self.startup_program = self.main_program = None
 
@@ -40,15 +40,16 @@ class Collective:
         main = framework.default_main_program() if main_program is None else main_program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         transpiler = DistributeTranspiler(self._config())
-        transpiler.transpile(rank, program=main, trainers=endpoints, startup_program=startup,
-                             current_endpoint=current_endpoint)
+        transpiler.transpile(
+            rank, program=main, trainers=endpoints, startup_program=startup, current_endpoint=current_endpoint
+        )
         self.startup_program, self.main_program = startup, main
         self.endpoints, self.current_endpoint = transpiler.trainer_endpoints, current_endpoint
         self.nranks, self.rank, self.wait_port = len(self.endpoints), rank, wait_port
 
     def _config(self):
         config = DistributeTranspilerConfig()
-        config.mode = 'collective'
+        config.mode = "collective"
         config.collective_mode = self.collective_mode
         config.nccl_comm_num = self.nrings
         return config
@@ -69,7 +70,7 @@ class GradAllReduce(Collective):
             current_endpoint='10.0.0.1:6170', wait_port=True)
     """
 
-    collective_mode = 'grad_allreduce'
+    collective_mode = "grad_allreduce"
 
     def __init__(self, nrings=2):
         super().__init__(nrings)
@@ -94,13 +95,13 @@ class LocalSGD(Collective):
             endpoints='10.0.0.1:6170,10.0.0.2:6170', current_endpoint='10.0.0.1:6170', wait_port=True)
     """
 
-    collective_mode = 'local_sgd'
-    snapshot_key = '@SNAPSHOT'
+    collective_mode = "local_sgd"
+    snapshot_key = "@SNAPSHOT"
 
     def __init__(self, nrings=2, k_steps=1, adaptive=False):
         super().__init__(nrings)
-        self.k_steps = check_count('k_steps', k_steps, 1)
-        self.adaptive = check_flag('adaptive', adaptive)
+        self.k_steps = check_count("k_steps", k_steps, 1)
+        self.adaptive = check_flag("adaptive", adaptive)
 
     def snapshot_name(self, param_name):
         """Returns the name of the variable that keeps the last average of a parameter.
@@ -126,7 +127,7 @@ class SingleProcessMultiThread(GradAllReduce):
         transpiler = fluid.transpiler.collective.SingleProcessMultiThread()
     """
 
-    collective_mode = 'single_process_multi_thread'
+    collective_mode = "single_process_multi_thread"
 
     def __init__(self):
         super().__init__(1)

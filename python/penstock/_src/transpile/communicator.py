@@ -4,7 +4,7 @@ from penstock import _penstock
 from penstock._src.ir.framework import Program
 from penstock._src.transpile.config import DistributedMode
 
-__all__ = ['Communicator']
+__all__ = ["Communicator"]
 
 _MODES = {
     DistributedMode.SYNC: _penstock.CommunicatorMode.SYNC,
@@ -13,13 +13,14 @@ _MODES = {
     DistributedMode.GEO: _penstock.CommunicatorMode.GEO,
 }
 
-_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
-_WAITS, _ROUNDS = 'communicator_send_wait_times', 'communicator_min_send_grad_num_before_recv'
-_APART = 'communicator_independent_recv_thread'
+_QUEUE, _MERGE = "communicator_send_queue_size", "communicator_max_merge_var_num"
+_WAITS, _ROUNDS = "communicator_send_wait_times", "communicator_min_send_grad_num_before_recv"
+_APART = "communicator_independent_recv_thread"
 _DEFAULTS = {_QUEUE: 1, _MERGE: 1, _WAITS: 5, _ROUNDS: 1, _APART: 1}
-_WITHOUT_EFFECT = frozenset(('communicator_thread_pool_size', 'communicator_is_sgd_optimizer', 'rpc_deadline',
-                             'rpc_retry_times'))
-_GEO_VARS, _GEO_TRAINERS, _GEO_STEPS = 'geo_send_varnames', 'geo_trainer_nums', 'geo_need_push_nums'
+_WITHOUT_EFFECT = frozenset(
+    ("communicator_thread_pool_size", "communicator_is_sgd_optimizer", "rpc_deadline", "rpc_retry_times")
+)
+_GEO_VARS, _GEO_TRAINERS, _GEO_STEPS = "geo_send_varnames", "geo_trainer_nums", "geo_need_push_nums"
 _MOST = 1_000_000
 
 
@@ -71,9 +72,9 @@ class Communicator:
 
     def __init__(self, program, mode, kwargs=None, envs=None):
         if not isinstance(program, Program):
-            raise TypeError('Communicator takes the Program of a trainer, not %s' % type(program).__name__)
+            raise TypeError(f"Communicator takes the Program of a trainer, not {type(program).__name__}")
         if mode not in _MODES:
-            raise ValueError('the mode of a Communicator must be one of DistributedMode, not %r' % (mode,))
+            raise ValueError(f"the mode of a Communicator must be one of DistributedMode, not {mode!r}")
         self._program = program
         self._mode = _MODES[mode]
         said, envs = dict(kwargs or {}), dict(envs or {})
@@ -95,9 +96,15 @@ class Communicator:
             _penstock.start_geo_communicator(self._program.desc, *self._geo)
             self._started = True
             return
-        _penstock.start_communicator(self._program.desc, self._mode, queue_max=settings[_QUEUE],
-                                     merge_max=settings[_MERGE], patience_ms=10 * settings[_WAITS],
-                                     rounds_before_receive=settings[_ROUNDS], receives_apart=settings[_APART] != 0)
+        _penstock.start_communicator(
+            self._program.desc,
+            self._mode,
+            queue_max=settings[_QUEUE],
+            merge_max=settings[_MERGE],
+            patience_ms=10 * settings[_WAITS],
+            rounds_before_receive=settings[_ROUNDS],
+            receives_apart=settings[_APART] != 0,
+        )
         self._started = True
 
     def stop(self):
@@ -118,56 +125,64 @@ class Communicator:
 def _take_geo(envs):
     """Removes the settings of geo-SGD from `envs` and returns them as kwargs."""
     said = {}
-    for key, name in (('trainers', _GEO_TRAINERS), ('push_nums', _GEO_STEPS)):
+    for key, name in (("trainers", _GEO_TRAINERS), ("push_nums", _GEO_STEPS)):
         if name in envs:
             said[key] = envs.pop(name)
     if _GEO_VARS not in envs:
         return said
-    said['push_vars'] = {}
-    for param in envs.pop(_GEO_VARS).split('#'):
-        fields = envs.pop(param, '').split('#')
+    said["push_vars"] = {}
+    for param in envs.pop(_GEO_VARS).split("#"):
+        fields = envs.pop(param, "").split("#")
         if len(fields) != 4:
-            raise ValueError("envs: %s must be 'pieces#rows#addresses#is_sparse', each joined by '&'" % param)
-        said['push_vars'][param] = dict(
-            zip(('var_names', 'sections', 'epmap', 'is_sparse'), (field.split('&') for field in fields)))
+            raise ValueError(f"envs: {param} must be 'pieces#rows#addresses#is_sparse', each joined by '&'")
+        said["push_vars"][param] = dict(
+            zip(("var_names", "sections", "epmap", "is_sparse"), (field.split("&") for field in fields))
+        )
     return said
 
 
 def _geo_settings(program, said):
     """Returns (variables, trainers, steps between two exchanges) for _penstock, from `said` or the plan."""
     plan = _penstock.geo_plan(program.desc)
-    if plan is None and not {'push_vars', 'trainers', 'push_nums'} <= said.keys():
-        raise ValueError("kwargs: the program contains no plan, so mode GEO needs 'push_vars' (of "
-                         "GeoSgdTranspiler._get_vars_info()), 'trainers' and 'push_nums'")
+    if plan is None and not {"push_vars", "trainers", "push_nums"} <= said.keys():
+        raise ValueError(
+            "kwargs: the program contains no plan, so mode GEO needs 'push_vars' (of "
+            "GeoSgdTranspiler._get_vars_info()), 'trainers' and 'push_nums'"
+        )
     params, trainers, push_every = plan or ((), None, None)
     numbers = {}
-    for key, planned in (('trainers', trainers), ('push_nums', push_every)):
+    for key, planned in (("trainers", trainers), ("push_nums", push_every)):
         try:
             numbers[key] = int(said.get(key, planned))
         except (TypeError, ValueError):
-            raise ValueError('kwargs: %s must be a whole number, not %r' % (key, said[key])) from None
+            raise ValueError(f"kwargs: {key} must be a whole number, not {said[key]!r}") from None
         if not 1 <= numbers[key] <= _MOST:
-            raise ValueError('kwargs: %s must be from 1 to %d, not %d' % (key, _MOST, numbers[key]))
-    if trainers is not None and numbers['trainers'] != trainers:
-        raise ValueError('kwargs: trainers is %d, but the program says %d' % (numbers['trainers'], trainers))
-    if 'push_vars' in said:
-        variables = [_geo_variable(param, info) for param, info in said['push_vars'].items()]
+            raise ValueError(f"kwargs: {key} must be from 1 to {_MOST}, not {numbers[key]}")
+    if trainers is not None and numbers["trainers"] != trainers:
+        raise ValueError(f"kwargs: trainers is {numbers['trainers']}, but the program says {trainers}")
+    if "push_vars" in said:
+        variables = [_geo_variable(param, info) for param, info in said["push_vars"].items()]
     else:
-        variables = [(param, sparse, [(name, address, end - begin) for name, begin, end, address in pieces])
-                     for param, _, _, _, sparse, _, pieces in params]
-    return variables, numbers['trainers'], numbers['push_nums']
+        variables = [
+            (param, sparse, [(name, address, end - begin) for name, begin, end, address in pieces])
+            for param, _, _, _, sparse, _, pieces in params
+        ]
+    return variables, numbers["trainers"], numbers["push_nums"]
 
 
 def _geo_variable(param, info):
     try:
-        names, rows, addresses = info['var_names'], [int(each) for each in info['sections']], info['epmap']
-        sparse = str(info['is_sparse'][0]) == 'True'
+        names, rows, addresses = info["var_names"], [int(each) for each in info["sections"]], info["epmap"]
+        sparse = str(info["is_sparse"][0]) == "True"
     except (KeyError, IndexError, TypeError, ValueError):
-        raise ValueError('kwargs: push_vars of %s must have the form that GeoSgdTranspiler._get_vars_info() returns' %
-                         param) from None
+        raise ValueError(
+            f"kwargs: push_vars of {param} must have the form that GeoSgdTranspiler._get_vars_info() returns"
+        ) from None
     if not len(names) == len(rows) == len(addresses):
-        raise ValueError('kwargs: push_vars of %s has %d names, %d numbers of rows and %d addresses' %
-                         (param, len(names), len(rows), len(addresses)))
+        raise ValueError(
+            f"kwargs: push_vars of {param} has {len(names)} names, {len(rows)} numbers of rows and {len(addresses)} "
+            "addresses"
+        )
     return param, sparse, list(zip(names, addresses, rows))
 
 
@@ -176,24 +191,26 @@ def _numbers(envs):
     numbers = {}
     for name, value in envs.items():
         if name not in _DEFAULTS and name not in _WITHOUT_EFFECT:
-            raise ValueError('envs: a communicator has no setting %r; there are %s' %
-                             (name, ', '.join(sorted(_DEFAULTS) + sorted(_WITHOUT_EFFECT))))
+            raise ValueError(
+                f"envs: a communicator has no setting {name!r}; there are "
+                f"{', '.join(sorted(_DEFAULTS) + sorted(_WITHOUT_EFFECT))}"
+            )
         least = 1 if name in (_QUEUE, _MERGE) else 0
         try:
             numbers[name] = int(value)
         except (TypeError, ValueError):
-            raise ValueError('envs: %s must be a whole number, not %r' % (name, value)) from None
+            raise ValueError(f"envs: {name} must be a whole number, not {value!r}") from None
         if name in _DEFAULTS and not least <= numbers[name] <= _MOST:
-            raise ValueError('envs: %s must be from %d to %d, not %d' % (name, least, _MOST, numbers[name]))
+            raise ValueError(f"envs: {name} must be from {least} to {_MOST}, not {numbers[name]}")
     return numbers
 
 
 def _check_agrees(program, kwargs):
     """Raises if kwargs contradict the program."""
-    attrs = {'pserver_endpoints': 'endpoints', 'trainer_id': 'trainer_id'}
+    attrs = {"pserver_endpoints": "endpoints", "trainer_id": "trainer_id"}
     for op in program.global_block().ops:
-        if op.type != 'send_barrier':
+        if op.type != "send_barrier":
             continue
         for name, attr in attrs.items():
             if name in kwargs and kwargs[name] != op.attr(attr):
-                raise ValueError('kwargs: %s is %r, but the program says %r' % (name, kwargs[name], op.attr(attr)))
+                raise ValueError(f"kwargs: {name} is {kwargs[name]!r}, but the program says {op.attr(attr)!r}")

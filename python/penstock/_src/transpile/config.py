@@ -7,27 +7,36 @@ from penstock import _penstock
 from penstock._src.base.errors import program_error, suggestion
 from penstock._src.transpile import ps_dispatcher
 
-__all__ = ['DistributeTranspilerConfig', 'DistributedMode']
+__all__ = ["DistributeTranspilerConfig", "DistributedMode"]
 
-MODES = ('pserver', 'nccl2', 'collective')
-COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread')
-SLICINGS = ('fluid', 'even', 'mxnet')
-BN_SYNCS = ('none', 'average')
-CLIPS = ('local', 'global')
-ON_UNEVEN = ('', 'join', 'pad', 'error')
-EXCHANGES = {'dense': ('pserver', 'allreduce', 'auto'), 'sparse': ('pserver',)}
+MODES = ("pserver", "nccl2", "collective")
+COLLECTIVE_MODES = ("grad_allreduce", "local_sgd", "single_process_multi_thread")
+SLICINGS = ("fluid", "even", "mxnet")
+BN_SYNCS = ("none", "average")
+CLIPS = ("local", "global")
+ON_UNEVEN = ("", "join", "pad", "error")
+EXCHANGES = {"dense": ("pserver", "allreduce", "auto"), "sparse": ("pserver",)}
 
-_FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
-          'geo_sgd_mode', 'use_hierarchical_allreduce', 'local_sgd_adaptive')
+_FLAGS = (
+    "slice_var_up",
+    "enable_dc_asgd",
+    "print_log",
+    "wait_port",
+    "half_async",
+    "completely_not_async",
+    "geo_sgd_mode",
+    "use_hierarchical_allreduce",
+    "local_sgd_adaptive",
+)
 MOST_ELEMENTS = 2**63 - 1
 MOST_TRAINERS = 2**16
-_SIZES = ('min_block_size', 'big_array_bound', 'chunk_bytes')
+_SIZES = ("min_block_size", "big_array_bound", "chunk_bytes")
 # The minimum of each field.
 _COUNTS = {
-    'geo_sgd_need_push_nums': 1,
-    'nccl_comm_num': 1,
-    'local_sgd_k_steps': 1,
-    'hierarchical_allreduce_inter_nranks': 0,
+    "geo_sgd_need_push_nums": 1,
+    "nccl_comm_num": 1,
+    "local_sgd_k_steps": 1,
+    "hierarchical_allreduce_inter_nranks": 0,
 }
 
 
@@ -37,6 +46,7 @@ class DistributedMode:
     Example:
         assert fluid.transpiler.distribute_transpiler.DistributedMode.GEO == 3
     """
+
     SYNC = 0
     ASYNC = 1
     HALF_ASYNC = 2
@@ -123,16 +133,16 @@ class DistributeTranspilerConfig:
     """
 
     slice_var_up = True
-    split_method = None      # a subclass of PSDispatcher; None: RoundRobin
-    min_block_size = 8192    # the minimum number of elements of a slice
-    slicing = 'fluid'        # 'fluid', 'even' or 'mxnet'
-    big_array_bound = 1000000    # elements
-    chunk_bytes = 1 << 20    # the maximum of a chunk, the unit of merge and update
-    bn_sync = 'none'         # 'average': running statistics are averaged over trainers
-    clip = 'local'           # 'global': the mean of all trainers' gradients is clipped, as one machine would
+    split_method = None  # a subclass of PSDispatcher; None: RoundRobin
+    min_block_size = 8192  # the minimum number of elements of a slice
+    slicing = "fluid"  # 'fluid', 'even' or 'mxnet'
+    big_array_bound = 1000000  # elements
+    chunk_bytes = 1 << 20  # the maximum of a chunk, the unit of merge and update
+    bn_sync = "none"  # 'average': running statistics are averaged over trainers
+    clip = "local"  # 'global': the mean of all trainers' gradients is clipped, as one machine would
     enable_dc_asgd = False
-    dc_asgd_lambda = 1.0     # factor of the correction; Fluid has only 1
-    mode = 'pserver'
+    dc_asgd_lambda = 1.0  # factor of the correction; Fluid has only 1
+    mode = "pserver"
     print_log = False
     wait_port = True
     half_async = False
@@ -143,16 +153,16 @@ class DistributeTranspilerConfig:
     use_hierarchical_allreduce = False
     hierarchical_allreduce_inter_nranks = 0
     collective_mode = None
-    staleness = None         # async: steps that a trainer may be ahead of the slowest
-    backup_trainers = 0      # sync: trainers that a step does not wait for
-    compression = 'none'     # of gradients, such as 'two_bit 0.5 from 65536, fc_0.w_0: none'
-    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}, or 'auto': by cost
-    exchange_gbit = 10.0     # 'auto': bandwidth of a link in each direction, Gbit/s
-    exchange_message_us = 20.0    # 'auto': the fixed cost of a message
-    on_uneven = ''           # 'join', 'pad' or 'error': trainers' batches may differ in size and number
-    local_sgd_k_steps = 1    # local_sgd: steps between two averages
-    local_sgd_adaptive = False    # local_sgd: the interval follows loss and learning rate
-    _sync_mode = None        # None: untouched, so an argument of transpile() wins
+    staleness = None  # async: steps that a trainer may be ahead of the slowest
+    backup_trainers = 0  # sync: trainers that a step does not wait for
+    compression = "none"  # of gradients, such as 'two_bit 0.5 from 65536, fc_0.w_0: none'
+    exchange = None  # {'dense': 'allreduce', 'sparse': 'pserver'}, or 'auto': by cost
+    exchange_gbit = 10.0  # 'auto': bandwidth of a link in each direction, Gbit/s
+    exchange_message_us = 20.0  # 'auto': the fixed cost of a message
+    on_uneven = ""  # 'join', 'pad' or 'error': trainers' batches may differ in size and number
+    local_sgd_k_steps = 1  # local_sgd: steps between two averages
+    local_sgd_adaptive = False  # local_sgd: the interval follows loss and learning rate
+    _sync_mode = None  # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
 
     @property
@@ -162,7 +172,7 @@ class DistributeTranspilerConfig:
 
     @sync_mode.setter
     def sync_mode(self, value):
-        value = check_flag('sync_mode', value)
+        value = check_flag("sync_mode", value)
         if value and self._runtime_split_send_recv:
             raise _both()
         self._sync_mode = value
@@ -174,16 +184,17 @@ class DistributeTranspilerConfig:
 
     @runtime_split_send_recv.setter
     def runtime_split_send_recv(self, value):
-        value = check_flag('runtime_split_send_recv', value)
+        value = check_flag("runtime_split_send_recv", value)
         if value and self._sync_mode:
             raise _both()
         self._runtime_split_send_recv = value
 
     def __setattr__(self, name, value):
-        if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):    # a subclass may have others
-            fields = [one for one in dir(type(self)) if not one.startswith('_')]
-            raise program_error('E-plan-config', 'plan: %s has no field %s%s' %
-                                (type(self).__name__, name, suggestion(name, fields)))
+        if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):  # a subclass may have others
+            fields = [one for one in dir(type(self)) if not one.startswith("_")]
+            raise program_error(
+                "E-plan-config", f"plan: {type(self).__name__} has no field {name}{suggestion(name, fields)}"
+            )
         object.__setattr__(self, name, value)
 
     def is_set(self, field):
@@ -209,48 +220,52 @@ class DistributeTranspilerConfig:
             check_count(field, getattr(self, field), 1, MOST_ELEMENTS)
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)
-        for field in ('dc_asgd_lambda', 'exchange_gbit', 'exchange_message_us'):
+        for field in ("dc_asgd_lambda", "exchange_gbit", "exchange_message_us"):
             check_number(field, getattr(self, field))
         set_policies(self.staleness, self.backup_trainers, self.compression, _penstock.TranspileConfig())
-        check_choice('mode', self.mode, MODES, 'E-plan-kind')
-        check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
-        check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
-        check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
+        check_choice("mode", self.mode, MODES, "E-plan-kind")
+        check_choice("slicing", self.slicing, SLICINGS, "E-plan-slicing")
+        check_choice("bn_sync", self.bn_sync, BN_SYNCS, "E-plan-bn-sync")
+        check_choice("clip", self.clip, CLIPS, "E-plan-clip")
         dense_exchange(self.exchange)
-        check_choice('on_uneven', self.on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
+        check_choice("on_uneven", self.on_uneven, ON_UNEVEN, "E-plan-on-uneven")
         if self.collective_mode is not None:
-            check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
+            check_choice("collective_mode", self.collective_mode, COLLECTIVE_MODES, "E-plan-collective-mode")
         ps_dispatcher.check(self.split_method)
 
 
 def set_policies(staleness, backup_trainers, compression, config):
     """Sets the fields of a native configuration that Fluid does not have."""
-    config.staleness = None if staleness is None else check_count('staleness', staleness, 0)
-    config.backup_trainers = check_count('backup_trainers', backup_trainers, 0)
+    config.staleness = None if staleness is None else check_count("staleness", staleness, 0)
+    config.backup_trainers = check_count("backup_trainers", backup_trainers, 0)
     if not isinstance(compression, str):
-        raise program_error('E-plan-config', "plan: compression must be a text, such as 'two_bit 0.5', not %r" %
-                            (compression,))
+        raise program_error(
+            "E-plan-config", f"plan: compression must be a text, such as 'two_bit 0.5', not {compression!r}"
+        )
     config.compression = compression
 
 
 def dense_exchange(exchange):
     """Returns how dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
-    if exchange is None or (isinstance(exchange, str) and exchange == 'auto'):
-        return exchange or 'pserver'
+    if exchange is None or (isinstance(exchange, str) and exchange == "auto"):
+        return exchange or "pserver"
     known = isinstance(exchange, dict) and all(
-        kind in EXCHANGES and way in EXCHANGES[kind] for kind, way in exchange.items())
+        kind in EXCHANGES and way in EXCHANGES[kind] for kind, way in exchange.items()
+    )
     if not known:
         raise program_error(
-            'E-plan-exchange', "plan: exchange must be 'auto' or a dict of 'dense' ('pserver', 'allreduce' or 'auto') "
-            "and 'sparse' ('pserver'), not %r" % (exchange,))
-    return exchange.get('dense', 'pserver')
+            "E-plan-exchange",
+            "plan: exchange must be 'auto' or a dict of 'dense' ('pserver', 'allreduce' or 'auto') "
+            f"and 'sparse' ('pserver'), not {exchange!r}",
+        )
+    return exchange.get("dense", "pserver")
 
 
 def check_flag(field, value):
     """Returns the value as a bool."""
-    if type(value).__name__ in ('bool', 'bool_') or (type(value) is int and value in (0, 1)):
+    if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
         return bool(value)
-    raise program_error('E-plan-config', 'plan: %s must be True or False, not %r' % (field, value))
+    raise program_error("E-plan-config", f"plan: {field} must be True or False, not {value!r}")
 
 
 def check_count(field, value, least=None, most=2**31 - 1):
@@ -260,37 +275,41 @@ def check_count(field, value, least=None, most=2**31 - 1):
     except TypeError:
         number = None
     if number is None:
-        raise program_error('E-plan-config', 'plan: %s must be an integer, not %r' % (field, value))
+        raise program_error("E-plan-config", f"plan: {field} must be an integer, not {value!r}")
     if least is not None and number < least:
-        raise program_error('E-plan-config', 'plan: %s must be at least %d, not %d' % (field, least, number))
+        raise program_error("E-plan-config", f"plan: {field} must be at least {least}, not {number}")
     if number > most:
-        raise program_error('E-plan-config', 'plan: %s must be at most %d, not %d' % (field, most, number))
+        raise program_error("E-plan-config", f"plan: {field} must be at most {most}, not {number}")
     return number
 
 
 def ids_of_trainers(trainers, ids):
     """Returns the ids of the trainers whose programs are made: all if `ids` is None. C++ rejects ids out of range."""
     ids = range(min(trainers, MOST_TRAINERS)) if ids is None else ids
-    return [check_count('trainer_id', trainer_id) for trainer_id in ids]
+    return [check_count("trainer_id", trainer_id) for trainer_id in ids]
 
 
 def check_number(field, value):
     """Returns the value as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise program_error('E-plan-config', 'plan: %s must be a number, not %r' % (field, value))
+        raise program_error("E-plan-config", f"plan: {field} must be a number, not {value!r}")
     try:
         return float(value)
     except OverflowError:
-        raise program_error('E-plan-config', 'plan: %s is larger than any float' % field) from None
+        raise program_error("E-plan-config", f"plan: {field} is larger than any float") from None
 
 
 def check_choice(field, value, choices, id):
     """Returns the value, which must be one of `choices`."""
     if not isinstance(value, str) or value not in choices:
-        raise program_error(id, 'plan: %s is %r; it must be one of %s' %
-                            (field, value, ', '.join(choice or "''" for choice in choices)))
+        raise program_error(
+            id,
+            "plan: {} is {!r}; it must be one of {}".format(
+                field, value, ", ".join(choice or "''" for choice in choices)
+            ),
+        )
     return value
 
 
 def _both():
-    return program_error('E-plan-sync-mode', 'plan: runtime_split_send_recv=True needs sync_mode=False; it is True')
+    return program_error("E-plan-sync-mode", "plan: runtime_split_send_recv=True needs sync_mode=False; it is True")

@@ -8,7 +8,6 @@ of times. A second transpile() of a program that was not changed since the first
 Several main programs with one startup program train in one job (job_programs.py).
 """
 
-
 from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.base.errors import program_error
@@ -16,12 +15,18 @@ from penstock._src.executor.remote_tables import note_tables
 from penstock._src.ir import framework
 from penstock._src.ir.framework import Program
 from penstock._src.transpile import job_programs, launched, ps_dispatcher, vars_distributed
-from penstock._src.transpile.config import (MOST_ELEMENTS, DistributeTranspilerConfig, check_count, check_flag,
-                                            dense_exchange, set_policies)
+from penstock._src.transpile.config import (
+    MOST_ELEMENTS,
+    DistributeTranspilerConfig,
+    check_count,
+    check_flag,
+    dense_exchange,
+    set_policies,
+)
 from penstock._src.transpile.role_set import native_roles
 from penstock._src.transpile.server_config import ServerRuntimeConfig
 
-__all__ = ['DistributeTranspiler']
+__all__ = ["DistributeTranspiler"]
 
 
 class DistributeTranspiler:
@@ -52,21 +57,32 @@ class DistributeTranspiler:
         main, startup = t.get_pserver_programs('10.0.0.1:6174')
     """
 
-    _together = ()    # the transpilers of all programs of the job, itself included
+    _together = ()  # the transpilers of all programs of the job, itself included
 
     def __init__(self, config=None):
         self.config = DistributeTranspilerConfig() if config is None else config
         if not isinstance(self.config, DistributeTranspilerConfig):
-            raise TypeError('config must be a DistributeTranspilerConfig, not %s' % type(config).__name__)
+            raise TypeError(f"config must be a DistributeTranspilerConfig, not {type(config).__name__}")
         self.config.validate()
         # Fluid's constructor requires this minimum; for smaller slices set the field afterwards.
-        check_count('min_block_size', self.config.min_block_size, DistributeTranspilerConfig.min_block_size,
-                    MOST_ELEMENTS)
+        check_count(
+            "min_block_size", self.config.min_block_size, DistributeTranspilerConfig.min_block_size, MOST_ELEMENTS
+        )
         self._roles = None
 
-    def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
-                  startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None,
-                  beside=None):
+    def transpile(
+        self,
+        trainer_id,
+        program=None,
+        pservers="127.0.0.1:6174",
+        trainers=1,
+        sync_mode=None,
+        startup_program=None,
+        current_endpoint="127.0.0.1:6174",
+        slice_var_up=None,
+        split_method=None,
+        beside=None,
+    ):
         """Makes the programs of all roles, and replaces the contents of the startup program by the trainer's.
 
         Args:
@@ -93,21 +109,28 @@ class DistributeTranspiler:
         startup = framework.default_startup_program() if startup_program is None else startup_program
         for one in (program, startup):
             if not isinstance(one, Program):
-                raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
+                raise TypeError(f"transpile takes Programs, not {type(one).__name__}")
         self._check_loss_scaling(program)
         source_main, source_startup = job_programs.source_of(program), job_programs.source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
-        if config.trainer_addresses and self._kind != 'pserver':
+        if config.trainer_addresses and self._kind != "pserver":
             if not isinstance(current_endpoint, str):
-                raise program_error('E-plan-config', "plan: current_endpoint must be this trainer's address, not %r" %
-                                    (current_endpoint,))
+                raise program_error(
+                    "E-plan-config", f"plan: current_endpoint must be this trainer's address, not {current_endpoint!r}"
+                )
             config.current_addresses = [current_endpoint]
         with launched.compared(config.pservers):
             roles = native_roles(source_main, source_startup, config)
             others = job_programs.others_of(self, program, startup, source_startup, roles, config, beside)
             members = [*others, self]
-            sources = [(one._sources[0], source_startup if one.startup_program is startup else one._sources[1],
-                        one._sources[2]) for one in others]
+            sources = [
+                (
+                    one._sources[0],
+                    source_startup if one.startup_program is startup else one._sources[1],
+                    one._sources[2],
+                )
+                for one in others
+            ]
             sources.append((source_main, source_startup, config))
             sets = job_programs.made_together(sources) if others else [roles]
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
@@ -117,7 +140,7 @@ class DistributeTranspiler:
         self._current_endpoint = current_endpoint
         self._take(sources[-1], sets[-1], members)
         # If pservers optimize, Fluid changes the main program only in get_trainer_program().
-        job_programs.make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
+        job_programs.make_mean(program, source_main if self._kind == "pserver" else self._trainer_main, source_main)
         for one, its_sources, made in zip(others, sources, sets):
             is_trainers = one.origin_program.desc.content_id == one._trainer_main.content_id
             one._take(its_sources, made, members)
@@ -138,21 +161,24 @@ class DistributeTranspiler:
         _, self._trainer_main, self._trainer_startup = roles.trainers[0]
 
     def _check_loss_scaling(self, program):
-        if self._kind == 'pserver' and getattr(program, '_scales_loss_dynamically', False):
-            raise program_error('E-plan-loss-scaling', 'plan: the program adapts the scaling of its loss to whether '
-                                'all gradients are finite, which pservers that update single parameters do not know; '
-                                'decorate the optimizer with use_dynamic_loss_scaling=False, or train on ranks')
+        if self._kind == "pserver" and getattr(program, "_scales_loss_dynamically", False):
+            raise program_error(
+                "E-plan-loss-scaling",
+                "plan: the program adapts the scaling of its loss to whether "
+                "all gradients are finite, which pservers that update single parameters do not know; "
+                "decorate the optimizer with use_dynamic_loss_scaling=False, or train on ranks",
+            )
 
     def _leave_marks(self, current_endpoint):
         """Sets the attributes that Fluid's users and runtime expect on the programs."""
         program, given = self.origin_program, self.config
-        if self._kind == 'nccl2':
+        if self._kind == "nccl2":
             program._trainers_endpoints = list(self.trainer_endpoints)
             program._trainer_id = self.trainer_id
             program._nccl_comm_num = given.nccl_comm_num
             program._use_hierarchical_allreduce = given.use_hierarchical_allreduce
             program._hierarchical_allreduce_inter_nranks = given.hierarchical_allreduce_inter_nranks
-        elif self._kind == 'collective':
+        elif self._kind == "collective":
             program._origin_program, self.startup_program._origin_program = self.source_main, self.source_startup
         else:
             program._is_distributed = True
@@ -160,13 +186,13 @@ class DistributeTranspiler:
             program._ps_endpoint = current_endpoint
             program._is_chief = self.trainer_id == 0
             program._distributed_lookup_table = self.table_name
-            program._distributed_lookup_tables = list(self._roles.tables)    # Fluid has only one
+            program._distributed_lookup_tables = list(self._roles.tables)  # Fluid has only one
             program._parameters_on_pservers = self.vars_overview
 
     def _set_server_config(self, server_config=None):
         """Accepts the setting that fleets pass; it has no effect."""
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
-            raise TypeError('server_config must be a ServerRuntimeConfig, not %r' % (server_config,))
+            raise TypeError(f"server_config must be a ServerRuntimeConfig, not {server_config!r}")
 
     @property
     def _kind(self):
@@ -203,8 +229,12 @@ class DistributeTranspiler:
         self._made()
         job_programs.make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
         tables = list(self._roles.tables)
-        note_tables(self.origin_program, tables, self.trainer_id,
-                    [(address, Program._of(main)) for address, (main, _) in self._pservers.items() if tables])
+        note_tables(
+            self.origin_program,
+            tables,
+            self.trainer_id,
+            [(address, Program._of(main)) for address, (main, _) in self._pservers.items() if tables],
+        )
         return self.origin_program
 
     def get_pserver_program(self, endpoint):
@@ -246,7 +276,7 @@ class DistributeTranspiler:
 
     def _pserver_main(self, endpoint):
         program = Program._of(self._pserver(endpoint)[0].copy())
-        program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint    # as in Fluid
+        program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint  # as in Fluid
         program._pservers, program._sharded_tables = list(self.pserver_endpoints), list(self._roles.tables)
         program._source_main = self.source_main
         return program
@@ -272,48 +302,50 @@ class DistributeTranspiler:
 
     def _made(self):
         if self._roles is None:
-            raise _penstock.StateError('transpile() has not been called yet')
+            raise _penstock.StateError("transpile() has not been called yet")
         return self._roles
 
     def _pserver(self, endpoint):
         self._made()
         if endpoint not in self._pservers:
-            raise program_error('E-plan-pserver', 'plan: there is no pserver %s; the plan has %s' %
-                                (endpoint, ', '.join(self._pservers) or 'none'))
+            raise program_error(
+                "E-plan-pserver",
+                f"plan: there is no pserver {endpoint}; the plan has {', '.join(self._pservers) or 'none'}",
+            )
         return self._pservers[endpoint]
 
     def _native_config(self, trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method):
         given = self.config
         given.validate()
         if sync_mode is not None:
-            sync_mode = check_flag('sync_mode', sync_mode)
+            sync_mode = check_flag("sync_mode", sync_mode)
         if slice_var_up is not None:
-            slice_var_up = check_flag('slice_var_up', slice_var_up)
+            slice_var_up = check_flag("slice_var_up", slice_var_up)
         ps_dispatcher.check(split_method)
         config = _penstock.TranspileConfig()
         config.kind = self._kind
-        config.trainer_ids = [check_count('trainer_id', trainer_id)]
+        config.trainer_ids = [check_count("trainer_id", trainer_id)]
         config.clip = given.clip
         config.on_uneven = given.on_uneven
         set_policies(given.staleness, given.backup_trainers, given.compression, config)
         config.dense = dense_exchange(given.exchange)
         config.exchange_gbit, config.exchange_message_us = given.exchange_gbit, given.exchange_message_us
-        if self._kind in ('nccl2', 'collective'):
+        if self._kind in ("nccl2", "collective"):
             self._describe_ranks(trainers, config)
             return config
-        if config.dense != 'pserver' or given.on_uneven:
+        if config.dense != "pserver" or given.on_uneven:
             self._describe_ranks(_endpoints_if_counted(trainers), config)
         else:
-            config.trainers = check_count('trainers', trainers)
+            config.trainers = check_count("trainers", trainers)
         config.pservers = addresses_of(pservers)
         config.geo_push_every = given.geo_sgd_need_push_nums
-        config.slice_params = bool(self._merged('slice_var_up', slice_var_up))
+        config.slice_params = bool(self._merged("slice_var_up", slice_var_up))
         config.slicing = given.slicing
         config.min_block_size = given.min_block_size
         config.allow_small_blocks = True
         config.big_array_bound = given.big_array_bound
         config.chunk_bytes = given.chunk_bytes
-        ps_dispatcher.choose(self._merged('split_method', split_method), config)
+        ps_dispatcher.choose(self._merged("split_method", split_method), config)
         config.sync_mode_argument = sync_mode
         config.sync_mode_field = given._sync_mode
         config.runtime_split_send_recv = given.runtime_split_send_recv
@@ -327,14 +359,16 @@ class DistributeTranspiler:
     def _describe_ranks(self, trainers, config):
         given = self.config
         if isinstance(trainers, (str, list, tuple)):
-            config.trainer_addresses = addresses_of(trainers, 'trainers')
+            config.trainer_addresses = addresses_of(trainers, "trainers")
             config.trainers = len(config.trainer_addresses)
         elif isinstance(trainers, int) and not isinstance(trainers, bool):
             config.trainers = trainers
         else:
-            raise program_error('E-plan-rank-addresses',
-                                'plan: mode %s needs the address of each trainer, comma-separated or in a list, not '
-                                "%r; give trainers='10.0.0.1:6170,10.0.0.2:6170', say" % (self._kind, trainers))
+            raise program_error(
+                "E-plan-rank-addresses",
+                f"plan: mode {self._kind} needs the address of each trainer, comma-separated or in a list, not "
+                f"{trainers!r}; give trainers='10.0.0.1:6170,10.0.0.2:6170', say",
+            )
         if given.collective_mode is not None:
             config.collective_mode = given.collective_mode
         config.rings = given.nccl_comm_num
@@ -350,22 +384,26 @@ class DistributeTranspiler:
             return value
         if self.config.is_set(field) and value is not None and value != argument:
             shown = [one.__name__ if isinstance(one, type) else repr(one) for one in (argument, value)]
-            raise program_error('E-plan-%s' % field.replace('_', '-'),
-                                'plan: transpile() was given %s=%s and its config says %s=%s; give one of them, or the '
-                                'same value twice' % (field, shown[0], field, shown[1]))
+            raise program_error(
+                f"E-plan-{field.replace('_', '-')}",
+                f"plan: transpile() was given {field}={shown[0]} and its config says {field}={shown[1]}; give one of "
+                "them, or the "
+                "same value twice",
+            )
         return argument
 
 
 def _endpoints_if_counted(trainers):
     """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
-    listed = environment.listed('PADDLE_TRAINER_ENDPOINTS')
+    listed = environment.listed("PADDLE_TRAINER_ENDPOINTS")
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
 
 
-def addresses_of(given, field='pservers'):
+def addresses_of(given, field="pservers"):
     """Returns a comma-separated text, or a list, as a list."""
-    listed = given.split(',') if isinstance(given, str) else given
+    listed = given.split(",") if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
-        raise program_error('E-plan-config', 'plan: %s must be addresses, comma-separated or in a list, not %r' %
-                            (field, given))
+        raise program_error(
+            "E-plan-config", f"plan: {field} must be addresses, comma-separated or in a list, not {given!r}"
+        )
     return [address.strip() for address in listed]

@@ -8,7 +8,7 @@ transpile() replaces the contents of both programs by the trainer's.
 
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
 
-__all__ = ['GeoSgdTranspiler']
+__all__ = ["GeoSgdTranspiler"]
 
 
 class GeoSgdTranspiler(DistributeTranspiler):
@@ -27,10 +27,18 @@ class GeoSgdTranspiler(DistributeTranspiler):
         t.transpile(trainer_id=0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
     """
 
-    _kind = 'geo'
+    _kind = "geo"
 
-    def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=False,
-                  startup_program=None, current_endpoint='127.0.0.1:6174'):
+    def transpile(
+        self,
+        trainer_id,
+        program=None,
+        pservers="127.0.0.1:6174",
+        trainers=1,
+        sync_mode=False,
+        startup_program=None,
+        current_endpoint="127.0.0.1:6174",
+    ):
         """Makes the programs of all roles.
 
         Args:
@@ -47,8 +55,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         """
         super().transpile(trainer_id, program, pservers, trainers, None, startup_program, current_endpoint)
         self.trainer_startup_program = self.startup_program
-        self.vars_info = {param: _info_of(sparse, pieces)
-                          for param, _, _, _, sparse, _, pieces in self._roles.params}
+        self.vars_info = {param: _info_of(sparse, pieces) for param, _, _, _, sparse, _, pieces in self._roles.params}
 
     def _get_vars_info(self):
         """Returns the facts of each parameter that a communicator needs: its pieces, their rows and servers."""
@@ -58,8 +65,8 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
 def _info_of(sparse, pieces):
     return {
-        'var_names': [name for name, _, _, _ in pieces],
-        'sections': [str(end - begin) for _, begin, end, _ in pieces],
-        'epmap': [address for _, _, _, address in pieces],
-        'is_sparse': [str(sparse)],
+        "var_names": [name for name, _, _, _ in pieces],
+        "sections": [str(end - begin) for _, begin, end, _ in pieces],
+        "epmap": [address for _, _, _, address in pieces],
+        "is_sparse": [str(sparse)],
     }

@@ -36,27 +36,38 @@ def others_of(transpiler, program, startup, source_startup, roles, config, besid
     if beside is not None:
         named = list(beside) if isinstance(beside, (list, tuple)) else [beside]
         for one in named:
-            if not hasattr(one, '_together'):
-                raise TypeError('beside takes DistributeTranspilers, not %s' % type(one).__name__)
+            if not hasattr(one, "_together"):
+                raise TypeError(f"beside takes DistributeTranspilers, not {type(one).__name__}")
             one._made()
         found = [each for one in named for each in one._together]
     else:
-        found = [each for one in startup.__dict__.get('_transpilers', ()) for each in one._together
-                 if _works_with(one, transpiler, roles, config)]
+        found = [
+            each
+            for one in startup.__dict__.get("_transpilers", ())
+            for each in one._together
+            if _works_with(one, transpiler, roles, config)
+        ]
     found = list(dict.fromkeys(found))
     found = [one for one in found if one is not transpiler and one.origin_program is not program]
-    if found and any(op.type == 'recv' for op in Program._of(source_startup).global_block().ops):
-        raise program_error('E-plan-programs', 'plan: the startup program was changed after it had been transpiled for '
-                            'another program of the job; build all programs, with their minimize(), before the first '
-                            'transpile()')
+    if found and any(op.type == "recv" for op in Program._of(source_startup).global_block().ops):
+        raise program_error(
+            "E-plan-programs",
+            "plan: the startup program was changed after it had been transpiled for "
+            "another program of the job; build all programs, with their minimize(), before the first "
+            "transpile()",
+        )
     return found
 
 
 def _works_with(one, transpiler, roles, config):
     """Whether two programs with one startup program are meant for one job, not for alternatives of one job."""
-    return (bool(config.pservers) and one._kind == transpiler._kind and one.trainer_id == config.trainer_ids[0]
-            and one.pserver_endpoints == config.pservers
-            and not updated_by(one._roles).intersection(updated_by(roles)))
+    return (
+        bool(config.pservers)
+        and one._kind == transpiler._kind
+        and one.trainer_id == config.trainer_ids[0]
+        and one.pserver_endpoints == config.pservers
+        and not updated_by(one._roles).intersection(updated_by(roles))
+    )
 
 
 def made_together(members):
@@ -79,10 +90,10 @@ def source_of(program):
     """Returns the program from which a transpile starts: the original if an earlier transpile made the program and it
     was not changed since; with what was added to a startup program since, such as the initial values of another
     program of the job."""
-    source, content_id = program.__dict__.get('_transpile_source', (None, None))
+    source, content_id = program.__dict__.get("_transpile_source", (None, None))
     if content_id == program.desc.content_id:
         return source
-    made = program.__dict__.get('_transpilers')
+    made = program.__dict__.get("_transpilers")
     added = None
     if source is not None and made and made[0].pserver_endpoints:
         added = _penstock.with_added(source, made[0]._trainer_startup, program.desc)

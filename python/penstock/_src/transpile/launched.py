@@ -11,15 +11,15 @@ from penstock._src.base import environment, log
 
 
 def _started():
-    return environment.listed('PADDLE_PSERVER_ENDPOINTS')
+    return environment.listed("PADDLE_PSERVER_ENDPOINTS")
 
 
 def _note(pservers):
     """Returns a note with the launcher's pservers; '' if the script names only such, or there is no launcher."""
     started = _started()
     if not started or set(pservers) <= set(started):
-        return ''
-    return ('the launcher has started pservers at %s; PADDLE_PSERVER_ENDPOINTS lists them' % ', '.join(started))
+        return ""
+    return f"the launcher has started pservers at {', '.join(started)}; PADDLE_PSERVER_ENDPOINTS lists them"
 
 
 @contextlib.contextmanager
@@ -30,16 +30,16 @@ def compared(pservers):
     try:
         yield
     except _penstock.ProgramError as error:
-        if note and error.id.startswith('E-plan-pserver'):
-            raise _with(error, 'note: ' + note) from None
+        if note and error.id.startswith("E-plan-pserver"):
+            raise _with(error, "note: " + note) from None
         raise
     if note:
         started = _started()
         missing = [address for address in pservers if address not in started]
-        log.warning('transpile: no pserver was started at %s: %s' % (', '.join(missing), note))
+        log.warning(f"transpile: no pserver was started at {', '.join(missing)}: {note}")
 
 
 def _with(error, line):
-    noted = type(error)('%s\n  %s' % (error, line))
+    noted = type(error)(f"{error}\n  {line}")
     noted.id, noted.details = error.id, [*error.details, line]
     return noted

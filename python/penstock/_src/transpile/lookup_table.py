@@ -1,9 +1,12 @@
 """Finds the table of a program that is_distributed=True of layers.embedding puts on the parameter servers."""
 
-__all__ = ['find_distributed_lookup_table', 'find_distributed_lookup_table_inputs',
-           'find_distributed_lookup_table_outputs']
+__all__ = [
+    "find_distributed_lookup_table",
+    "find_distributed_lookup_table_inputs",
+    "find_distributed_lookup_table_outputs",
+]
 
-_LOOKUPS = ('lookup_table', 'lookup_table_v2')
+_LOOKUPS = ("lookup_table", "lookup_table_v2")
 
 
 def find_distributed_lookup_table(program):
@@ -25,12 +28,12 @@ def find_distributed_lookup_table(program):
         assert find(fluid.default_main_program()) == 'table'
     """
     lookups = [op for op in program.global_block().ops if op.type in _LOOKUPS]
-    tables = list(dict.fromkeys(op.input('W')[0] for op in lookups if op.attr('is_distributed')))
+    tables = list(dict.fromkeys(op.input("W")[0] for op in lookups if op.attr("is_distributed")))
     if len(tables) > 1:
-        raise RuntimeError('a program has one distributed table, but these are: %s' % ', '.join(tables))
+        raise RuntimeError(f"a program has one distributed table, but these are: {', '.join(tables)}")
     for op in lookups:
-        if op.input('W')[0] in tables and not op.attr('is_distributed'):
-            raise RuntimeError('the distributed table %s is also looked up without is_distributed' % tables[0])
+        if op.input("W")[0] in tables and not op.attr("is_distributed"):
+            raise RuntimeError(f"the distributed table {tables[0]} is also looked up without is_distributed")
     return tables[0] if tables else None
 
 
@@ -50,7 +53,7 @@ def find_distributed_lookup_table_inputs(program, table_name):
         find = fluid.distribute_lookup_table.find_distributed_lookup_table_inputs
         assert find(fluid.default_main_program(), 'table') == [ids]
     """
-    return _variables(program, table_name, lambda op: op.input('Ids'))
+    return _variables(program, table_name, lambda op: op.input("Ids"))
 
 
 def find_distributed_lookup_table_outputs(program, table_name):
@@ -69,10 +72,14 @@ def find_distributed_lookup_table_outputs(program, table_name):
         found, = fluid.distribute_lookup_table.find_distributed_lookup_table_outputs(rows.block.program, 'table')
         assert found is rows
     """
-    return _variables(program, table_name, lambda op: op.output('Out'))
+    return _variables(program, table_name, lambda op: op.output("Out"))
 
 
 def _variables(program, table, names_of):
     block = program.global_block()
-    return [block.var(name) for op in block.ops if op.type in _LOOKUPS and op.input('W')[0] == table
-            for name in names_of(op)]
+    return [
+        block.var(name)
+        for op in block.ops
+        if op.type in _LOOKUPS and op.input("W")[0] == table
+        for name in names_of(op)
+    ]

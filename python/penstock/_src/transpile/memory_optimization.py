@@ -11,7 +11,7 @@ that are fed, kept between steps, sent or received are not changed, so the funct
 from penstock import _penstock
 from penstock._src.ir.framework import Program
 
-__all__ = ['memory_optimize', 'release_memory']
+__all__ = ["memory_optimize", "release_memory"]
 
 
 def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
@@ -38,9 +38,9 @@ def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, 
         fluid.memory_optimize(fluid.default_main_program(), skip_opt_set=[loss])
     """
     if level not in (0, 1):
-        raise ValueError('level must be 0 or 1, not %r' % (level,))
+        raise ValueError(f"level must be 0 or 1, not {level!r}")
     less, report = _penstock.reuse_buffers(_desc(input_program), _names(skip_opt_set), level == 1, bool(skip_grads))
-    _rewrite(input_program, less, report if print_log else '')
+    _rewrite(input_program, less, report if print_log else "")
 
 
 def release_memory(input_program, skip_opt_set=None):
@@ -59,12 +59,12 @@ def release_memory(input_program, skip_opt_set=None):
         fluid.release_memory(fluid.default_main_program(), skip_opt_set=[loss])
     """
     less, _ = _penstock.release_buffers(_desc(input_program), _names(skip_opt_set))
-    _rewrite(input_program, less, '')
+    _rewrite(input_program, less, "")
 
 
 def _desc(program):
     if not isinstance(program, Program):
-        raise TypeError('a Program is needed, not %s' % type(program).__name__)
+        raise TypeError(f"a Program is needed, not {type(program).__name__}")
     return program.desc
 
 
@@ -78,6 +78,6 @@ def _names(variables):
 
 def _rewrite(program, less, report):
     if report:
-        print(report, end='')
+        print(report, end="")
     if less.content_id != program.desc.content_id:
         program._rebind(less)

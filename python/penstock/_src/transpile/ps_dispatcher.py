@@ -16,7 +16,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_size
 from penstock._src.transpile.vars_distributed import VarStruct
 
-__all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
+__all__ = ["HashName", "PSDispatcher", "RoundRobin", "SizeBalanced"]
 
 
 class PSDispatcher:
@@ -42,7 +42,7 @@ class PSDispatcher:
     def __init__(self, pserver_endpoints):
         self._eps = list(pserver_endpoints)
         if not self._eps:
-            raise program_error('E-plan-no-pserver', 'plan: the list of pservers is empty')
+            raise program_error("E-plan-no-pserver", "plan: the list of pservers is empty")
         self._step = 0
 
     @property
@@ -66,7 +66,7 @@ class PSDispatcher:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s has no dispatch(varlist)' % type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} has no dispatch(varlist)")
 
 
 class RoundRobin(PSDispatcher):
@@ -170,11 +170,14 @@ def check(split_method):
     if split_method is None:
         return
     if isinstance(split_method, PSDispatcher):
-        raise program_error('E-plan-dispatcher', 'plan: split_method must be a class, not an object of it: give %s' %
-                            type(split_method).__name__)
+        raise program_error(
+            "E-plan-dispatcher",
+            f"plan: split_method must be a class, not an object of it: give {type(split_method).__name__}",
+        )
     if not (isinstance(split_method, type) and issubclass(split_method, PSDispatcher)):
-        raise program_error('E-plan-dispatcher', 'plan: split_method must be a subclass of PSDispatcher, not %r' %
-                            (split_method,))
+        raise program_error(
+            "E-plan-dispatcher", f"plan: split_method must be a subclass of PSDispatcher, not {split_method!r}"
+        )
 
 
 class _Asked:
@@ -187,13 +190,15 @@ class _Asked:
     def dispatch(self, pieces):
         answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
         if not isinstance(answer, (list, tuple)):
-            raise program_error('E-plan-dispatcher', 'plan: %s.dispatch must return a list of endpoints, not %r' %
-                                (self._name, answer))
+            raise program_error(
+                "E-plan-dispatcher", f"plan: {self._name}.dispatch must return a list of endpoints, not {answer!r}"
+            )
         for endpoint, piece in zip(answer, pieces):
             if not isinstance(endpoint, str):
-                raise program_error('E-plan-dispatcher',
-                                    'plan: %s.dispatch returned %r for %s; it must be an endpoint' %
-                                    (self._name, endpoint, piece[0]))
+                raise program_error(
+                    "E-plan-dispatcher",
+                    f"plan: {self._name}.dispatch returned {endpoint!r} for {piece[0]}; it must be an endpoint",
+                )
         return list(answer)
 
     def reset(self):

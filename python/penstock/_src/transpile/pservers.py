@@ -2,18 +2,53 @@
 
 from penstock import _penstock
 from penstock._src.transpile import ps_dispatcher
-from penstock._src.transpile.config import (BN_SYNCS, CLIPS, MOST_ELEMENTS, ON_UNEVEN, check_choice, check_count,
-                                            check_flag, check_number, dense_exchange, ids_of_trainers, set_policies)
+from penstock._src.transpile.config import (
+    BN_SYNCS,
+    CLIPS,
+    MOST_ELEMENTS,
+    ON_UNEVEN,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    dense_exchange,
+    ids_of_trainers,
+    set_policies,
+)
 from penstock._src.transpile.distribute_transpiler import addresses_of
 from penstock._src.transpile.role_set import role_set, role_sets
 
 
-def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
-              placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
-              runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
-              dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
-              exchange_gbit=10.0, exchange_message_us=20.0, on_uneven='', clip='local', bn_sync='none',
-              chunk_bytes=1 << 20):
+def transpile(
+    main,
+    startup,
+    pservers,
+    trainers=1,
+    trainer_ids=None,
+    sync=True,
+    slice_params=True,
+    min_block_size=8192,
+    placement="RoundRobin",
+    slicing="fluid",
+    big_array_bound=1000000,
+    compat=None,
+    runtime_split_send_recv=False,
+    half_async=False,
+    completely_not_async=False,
+    dc_asgd=False,
+    dc_asgd_lambda=1.0,
+    staleness=None,
+    backup_trainers=0,
+    compression="none",
+    exchange=None,
+    rings=1,
+    exchange_gbit=10.0,
+    exchange_message_us=20.0,
+    on_uneven="",
+    clip="local",
+    bn_sync="none",
+    chunk_bytes=1 << 20,
+):
     """Rewrites the programs of one machine into those of trainers and parameter servers, without changing the
     originals.
 
@@ -76,30 +111,30 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     config = _penstock.TranspileConfig()
     config.pservers = addresses_of(pservers)
     config.dense = dense_exchange(exchange)
-    config.exchange_gbit = check_number('exchange_gbit', exchange_gbit)
-    config.exchange_message_us = check_number('exchange_message_us', exchange_message_us)
-    config.rings = check_count('rings', rings)
-    config.on_uneven = check_choice('on_uneven', on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
-    config.clip = check_choice('clip', clip, CLIPS, 'E-plan-clip')
-    config.bn_sync = check_choice('bn_sync', bn_sync, BN_SYNCS, 'E-plan-bn-sync')
-    if (config.dense != 'pserver' or on_uneven) and not isinstance(trainers, int):
-        config.trainer_addresses = addresses_of(trainers, 'trainers')
+    config.exchange_gbit = check_number("exchange_gbit", exchange_gbit)
+    config.exchange_message_us = check_number("exchange_message_us", exchange_message_us)
+    config.rings = check_count("rings", rings)
+    config.on_uneven = check_choice("on_uneven", on_uneven, ON_UNEVEN, "E-plan-on-uneven")
+    config.clip = check_choice("clip", clip, CLIPS, "E-plan-clip")
+    config.bn_sync = check_choice("bn_sync", bn_sync, BN_SYNCS, "E-plan-bn-sync")
+    if (config.dense != "pserver" or on_uneven) and not isinstance(trainers, int):
+        config.trainer_addresses = addresses_of(trainers, "trainers")
         trainers = len(config.trainer_addresses)
-    config.trainers = check_count('trainers', trainers)
+    config.trainers = check_count("trainers", trainers)
     config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
-    config.sync_mode_argument = check_flag('sync', sync)
-    config.slice_params = check_flag('slice_params', slice_params)
-    config.min_block_size = check_count('min_block_size', min_block_size, most=MOST_ELEMENTS)
+    config.sync_mode_argument = check_flag("sync", sync)
+    config.slice_params = check_flag("slice_params", slice_params)
+    config.min_block_size = check_count("min_block_size", min_block_size, most=MOST_ELEMENTS)
     config.allow_small_blocks = True
     config.slicing = slicing
-    config.big_array_bound = check_count('big_array_bound', big_array_bound, most=MOST_ELEMENTS)
-    config.chunk_bytes = check_count('chunk_bytes', chunk_bytes, most=MOST_ELEMENTS)
+    config.big_array_bound = check_count("big_array_bound", big_array_bound, most=MOST_ELEMENTS)
+    config.chunk_bytes = check_count("chunk_bytes", chunk_bytes, most=MOST_ELEMENTS)
     ps_dispatcher.choose(placement, config)
-    config.runtime_split_send_recv = check_flag('runtime_split_send_recv', runtime_split_send_recv)
-    config.half_async = check_flag('half_async', half_async)
-    config.completely_not_async = check_flag('completely_not_async', completely_not_async)
-    config.dc_asgd = check_flag('dc_asgd', dc_asgd)
-    config.dc_asgd_lambda = check_number('dc_asgd_lambda', dc_asgd_lambda)
+    config.runtime_split_send_recv = check_flag("runtime_split_send_recv", runtime_split_send_recv)
+    config.half_async = check_flag("half_async", half_async)
+    config.completely_not_async = check_flag("completely_not_async", completely_not_async)
+    config.dc_asgd = check_flag("dc_asgd", dc_asgd)
+    config.dc_asgd_lambda = check_number("dc_asgd_lambda", dc_asgd_lambda)
     set_policies(staleness, backup_trainers, compression, config)
     if compat is not None:
         config.dialect = compat
@@ -107,6 +142,8 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         return role_set(main, startup, config)
     startups = list(startup) if isinstance(startup, (list, tuple)) else [startup] * len(main)
     if not main or len(startups) != len(main):
-        raise ValueError('transpile takes a startup program for all main programs, or one for each, not %d for %d' %
-                         (len(startups), len(main)))
+        raise ValueError(
+            f"transpile takes a startup program for all main programs, or one for each, not {len(startups)} for "
+            f"{len(main)}"
+        )
     return role_sets(main, startups, config)

@@ -6,8 +6,19 @@ from penstock._src.transpile.distribute_transpiler import addresses_of
 from penstock._src.transpile.role_set import role_set
 
 
-def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1, node_ranks=0, k_steps=1,
-                    trainer_ids=None, compat=None, adaptive=False, on_uneven=''):
+def transpile_ranks(
+    main,
+    startup,
+    trainers,
+    exchange="grad_allreduce",
+    rings=1,
+    node_ranks=0,
+    k_steps=1,
+    trainer_ids=None,
+    compat=None,
+    adaptive=False,
+    on_uneven="",
+):
     """Rewrites the programs of one machine into those of ranks without pservers, without changing the originals.
 
     Args:
@@ -40,18 +51,18 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
                                          trainers='10.0.0.1:6170,10.0.0.2:6170')
     """
     config = _penstock.TranspileConfig()
-    config.trainer_addresses = addresses_of(trainers, 'trainers')
+    config.trainer_addresses = addresses_of(trainers, "trainers")
     config.trainers = len(config.trainer_addresses)
     config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
-    config.kind = 'nccl2' if exchange == 'nccl2' else 'collective'
-    if exchange != 'nccl2':
+    config.kind = "nccl2" if exchange == "nccl2" else "collective"
+    if exchange != "nccl2":
         config.collective_mode = exchange
-    config.rings = check_count('rings', rings)
+    config.rings = check_count("rings", rings)
     config.hierarchical = node_ranks != 0
-    config.node_ranks = check_count('node_ranks', node_ranks, 0)
-    config.local_sgd_k_steps = check_count('k_steps', k_steps, 1)
-    config.local_sgd_adaptive = check_flag('adaptive', adaptive)
-    config.on_uneven = check_choice('on_uneven', on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
+    config.node_ranks = check_count("node_ranks", node_ranks, 0)
+    config.local_sgd_k_steps = check_count("k_steps", k_steps, 1)
+    config.local_sgd_adaptive = check_flag("adaptive", adaptive)
+    config.on_uneven = check_choice("on_uneven", on_uneven, ON_UNEVEN, "E-plan-on-uneven")
     if compat is not None:
         config.dialect = compat
     return role_set(main, startup, config)

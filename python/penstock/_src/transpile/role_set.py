@@ -7,7 +7,7 @@ from penstock import _penstock
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.framework import Program
 
-Role = collections.namedtuple('Role', 'main startup')
+Role = collections.namedtuple("Role", "main startup")
 Role.__doc__ = """The two Programs of one process.
 
 Args:
@@ -19,7 +19,7 @@ Example:
     assert role.main is not role.startup
 """
 
-RoleSet = collections.namedtuple('RoleSet', 'plan trainers pservers')
+RoleSet = collections.namedtuple("RoleSet", "plan trainers pservers")
 RoleSet.__doc__ = """What transpile() and transpile_ranks() return.
 
 Args:
@@ -62,8 +62,9 @@ def role_set(main, startup, config):
 
 def role_sets(mains, startups, config):
     """Returns a RoleSet for each program of one job, in the order of the programs, which are not changed."""
-    made = _penstock.transpile_together([main.desc for main in mains], [startup.desc for startup in startups],
-                                        [config] * len(mains))
+    made = _penstock.transpile_together(
+        [main.desc for main in mains], [startup.desc for startup in startups], [config] * len(mains)
+    )
     for roles in made:
         warn_of(roles)
     return [_role_set_of(roles) for roles in made]
@@ -73,5 +74,8 @@ def _role_set_of(roles):
     def role(made):
         return Role(*(Program._of(desc) for desc in made))
 
-    return RoleSet(roles.plan, {trainer_id: role(made) for trainer_id, *made in roles.trainers},
-                   {address: role(made) for address, *made in roles.pservers})
+    return RoleSet(
+        roles.plan,
+        {trainer_id: role(made) for trainer_id, *made in roles.trainers},
+        {address: role(made) for address, *made in roles.pservers},
+    )

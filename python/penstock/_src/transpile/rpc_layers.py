@@ -7,7 +7,7 @@ from penstock._src.layers.control_flow_blocks import BlockGuard
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.transpile.config import DistributedMode
 
-__all__ = ['BlockGuardServ', 'ListenAndServ', 'Recv', 'Send']
+__all__ = ["BlockGuardServ", "ListenAndServ", "Recv", "Send"]
 
 _OP_ROLE = op_proto_and_checker_maker.kOpRoleAttrName()
 _RPC = op_proto_and_checker_maker.OpRole.RPC
@@ -29,7 +29,7 @@ class BlockGuardServ(BlockGuard):
 
     def __init__(self, server):
         if not isinstance(server, ListenAndServ):
-            raise TypeError('BlockGuardServ takes a ListenAndServ, not %s' % type(server).__name__)
+            raise TypeError(f"BlockGuardServ takes a ListenAndServ, not {type(server).__name__}")
         super().__init__(server.helper.main_program)
         self.server = server
 
@@ -64,7 +64,7 @@ class ListenAndServ:
     """
 
     def __init__(self, endpoint, inputs, fan_in=1, optimizer_mode=True):
-        self.helper = LayerHelper('listen_and_serv')
+        self.helper = LayerHelper("listen_and_serv")
         self.inputs, self.outputs = inputs, []
         self.endpoint, self.fan_in, self.optimizer_mode = endpoint, fan_in, optimizer_mode
 
@@ -88,8 +88,9 @@ class ListenAndServ:
         program = self.helper.main_program
         around = program.current_block().parent_idx
         if around < 0:
-            raise ValueError('ListenAndServ: the current block is the outermost one; call this inside '
-                             '`with server.do():`')
+            raise ValueError(
+                "ListenAndServ: the current block is the outermost one; call this inside `with server.do():`"
+            )
         return program.block(around)
 
     def get_params_and_grads(self):
@@ -105,7 +106,7 @@ class ListenAndServ:
         around, ops = self.parent_block(), self.helper.main_program.current_block().ops
         if self.optimizer_mode:
             updates = _updates(ops)
-            return [op.input('Param')[0] for op in updates], [op.input('Grad')[0] for op in updates]
+            return [op.input("Param")[0] for op in updates], [op.input("Grad")[0] for op in updates]
         read = [around.var(name) for op in ops for name in op.input_arg_names]
         return read, list(read)
 
@@ -116,15 +117,19 @@ class ListenAndServ:
             ValueError: the current block is the outermost one.
         """
         around, block = self.parent_block(), self.helper.main_program.current_block()
-        grads = [op.input('Grad')[0] for op in _updates(block.ops)]
+        grads = [op.input("Grad")[0] for op in _updates(block.ops)]
         around.append_op(
-            'listen_and_serv', {'X': self.inputs}, {}, {
-                'endpoint': self.endpoint,
-                'Fanin': self.fan_in,
-                'optimize_blocks': [block],
-                'distributed_mode': DistributedMode.SYNC,
-                'grad_to_block_id': ['%s:%d' % (grad, block.idx) for grad in grads] or ['']
-            })
+            "listen_and_serv",
+            {"X": self.inputs},
+            {},
+            {
+                "endpoint": self.endpoint,
+                "Fanin": self.fan_in,
+                "optimize_blocks": [block],
+                "distributed_mode": DistributedMode.SYNC,
+                "grad_to_block_id": [f"{grad}:{block.idx}" for grad in grads] or [""],
+            },
+        )
 
 
 def Send(endpoints, send_vars, dummy_output=None, sync=True):
@@ -147,16 +152,14 @@ def Send(endpoints, send_vars, dummy_output=None, sync=True):
         assert [op.type for op in fluid.default_main_program().global_block().ops] == ['send', 'send_barrier']
     """
     order = _listed(dummy_output)
-    addresses = _addresses(endpoints, send_vars, 'Send: send_vars')
-    helper = LayerHelper('Send')
+    addresses = _addresses(endpoints, send_vars, "Send: send_vars")
+    helper = LayerHelper("Send")
     servers = list(dict.fromkeys(addresses))
-    helper.append_op('send', {'X': send_vars}, {'Out': order}, {
-        'endpoints': servers,
-        'epmap': addresses,
-        _OP_ROLE: _RPC
-    })
+    helper.append_op(
+        "send", {"X": send_vars}, {"Out": order}, {"endpoints": servers, "epmap": addresses, _OP_ROLE: _RPC}
+    )
     if sync:
-        helper.append_op('send_barrier', {'X': order}, {'Out': []}, {'endpoints': servers, _OP_ROLE: _RPC})
+        helper.append_op("send_barrier", {"X": order}, {"Out": []}, {"endpoints": servers, _OP_ROLE: _RPC})
 
 
 def Recv(endpoints, get_vars, dummy_input=None, sync=True):
@@ -181,21 +184,22 @@ def Recv(endpoints, get_vars, dummy_input=None, sync=True):
         assert Recv('127.0.0.1:6174', [y]) == [y]
         assert [op.type for op in fluid.default_main_program().global_block().ops] == ['recv', 'fetch_barrier']
     """
-    addresses = _addresses(endpoints, get_vars, 'Recv: get_vars')
-    helper = LayerHelper('Recv')
+    addresses = _addresses(endpoints, get_vars, "Recv: get_vars")
+    helper = LayerHelper("Recv")
     servers = list(dict.fromkeys(addresses))
-    helper.append_op('recv', {'X': _listed(dummy_input)}, {'Out': get_vars}, {
-        'endpoints': servers,
-        'epmap': addresses,
-        _OP_ROLE: _RPC
-    })
+    helper.append_op(
+        "recv",
+        {"X": _listed(dummy_input)},
+        {"Out": get_vars},
+        {"endpoints": servers, "epmap": addresses, _OP_ROLE: _RPC},
+    )
     if sync:
-        helper.append_op('fetch_barrier', {}, {'Out': get_vars}, {'endpoints': servers, _OP_ROLE: _RPC})
+        helper.append_op("fetch_barrier", {}, {"Out": get_vars}, {"endpoints": servers, _OP_ROLE: _RPC})
     return get_vars
 
 
 def _updates(ops):
-    return [op for op in ops if op.input('Param') and op.input('Grad')]
+    return [op for op in ops if op.input("Param") and op.input("Grad")]
 
 
 def _listed(order):
@@ -204,9 +208,11 @@ def _listed(order):
 
 def _addresses(endpoints, variables, what):
     if not isinstance(variables, list):
-        raise TypeError('%s must be a list of Variables, not %s' % (what, type(variables).__name__))
-    addresses = endpoints.split(',')
+        raise TypeError(f"{what} must be a list of Variables, not {type(variables).__name__}")
+    addresses = endpoints.split(",")
     if len(addresses) != len(variables):
-        raise ValueError('%s has %d variables, but endpoints has %d addresses; it must have one for each variable' %
-                         (what, len(variables), len(addresses)))
+        raise ValueError(
+            f"{what} has {len(variables)} variables, but endpoints has {len(addresses)} addresses; it must have one "
+            "for each variable"
+        )
     return addresses

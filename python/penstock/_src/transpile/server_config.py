@@ -2,7 +2,7 @@
 
 from penstock._src.base import environment
 
-__all__ = ['ServerRuntimeConfig']
+__all__ = ["ServerRuntimeConfig"]
 
 
 class ServerRuntimeConfig:
@@ -15,5 +15,5 @@ class ServerRuntimeConfig:
     """
 
     def __init__(self):
-        for name in ('rpc_send_thread_num', 'rpc_get_thread_num', 'rpc_prefetch_thread_num'):
-            setattr(self, '_' + name, environment.value('FLAGS_' + name, 12))
+        for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
+            setattr(self, "_" + name, environment.value("FLAGS_" + name, 12))

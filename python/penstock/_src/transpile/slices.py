@@ -20,7 +20,7 @@ class VarBlock:
         self.varname, self.offset, self.size = varname, offset, size
 
     def __str__(self):
-        return '%s:%d:%d' % (self.varname, self.offset, self.size)
+        return f"{self.varname}:{self.offset}:{self.size}"
 
 
 def same_or_split_var(p_name, var_name):
@@ -37,7 +37,7 @@ def same_or_split_var(p_name, var_name):
         from penstock.fluid.transpiler.distribute_transpiler import same_or_split_var
         assert same_or_split_var('w.block1', 'w') and not same_or_split_var('w_1', 'w')
     """
-    return p_name == var_name or p_name.startswith(var_name + '.block')
+    return p_name == var_name or p_name.startswith(var_name + ".block")
 
 
 def slice_variable(var_list, slice_count, min_block_size):
@@ -56,8 +56,8 @@ def slice_variable(var_list, slice_count, min_block_size):
         slices = fluid.transpiler.distribute_transpiler.slice_variable([w], 2, 1024)
         assert slices == ['w:0:5000', 'w:1:5000']
     """
-    check_count('slice_count', slice_count, 1)
-    check_count('min_block_size', min_block_size, 1, MOST_ELEMENTS)
+    check_count("slice_count", slice_count, 1)
+    check_count("min_block_size", min_block_size, 1, MOST_ELEMENTS)
     cuts = []
     for var in var_list:
         bounds = _penstock.cut_rows(list(var.shape), slice_count, min_block_size)

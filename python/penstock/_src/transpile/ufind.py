@@ -1,6 +1,6 @@
 """UnionFind: a partition of elements into sets that are merged."""
 
-__all__ = ['UnionFind']
+__all__ = ["UnionFind"]
 
 
 class UnionFind:
@@ -21,7 +21,7 @@ class UnionFind:
 
     def __init__(self, elementes=None):
         self._number = {element: number for number, element in enumerate(dict.fromkeys(elementes or ()))}
-        self._above = list(range(len(self._number)))    # by number; that of a set itself at its root
+        self._above = list(range(len(self._number)))  # by number; that of a set itself at its root
 
     def find(self, x):
         """Finds the set of an element.
@@ -38,7 +38,7 @@ class UnionFind:
         while self._above[root] != root:
             root = self._above[root]
         number = self._number[x]
-        while number != root:    # later calls are quicker
+        while number != root:  # later calls are quicker
             number, self._above[number] = self._above[number], root
         return root
 
@@ -54,7 +54,7 @@ class UnionFind:
         """
         for element in (x, y):
             if element not in self._number:
-                raise ValueError('UnionFind: there is no element %r' % (element,))
+                raise ValueError(f"UnionFind: there is no element {element!r}")
         self._above[self.find(x)] = self.find(y)
 
     def is_connected(self, x, y):

@@ -1,12 +1,12 @@
 """The slices of all variables and their pservers: t.vars_overview after transpile().
 
-    for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
-        print(one.origin.name, one.slice.name, one.offset)
+for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
+    print(one.origin.name, one.slice.name, one.offset)
 """
 
 from penstock._src.ir.types import VarDesc, to_dtype
 
-__all__ = ['VarDistributed', 'VarStruct', 'VarsDistributed']
+__all__ = ["VarDistributed", "VarStruct", "VarsDistributed"]
 
 
 class VarStruct:
@@ -51,12 +51,20 @@ class VarStruct:
         return cls(name, shape, to_dtype(_DTYPES.get(dtype, dtype)), kind, 0, False)
 
     def __repr__(self):
-        return 'VarStruct(%r, shape=%s)' % (self.name, list(self.shape))
+        return f"VarStruct({self.name!r}, shape={list(self.shape)})"
 
 
 # The plan's names of element types, if they differ from numpy's.
-_DTYPES = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'i8': 'int8', 'i16': 'int16', 'i32': 'int32',
-           'i64': 'int64', 'u8': 'uint8'}
+_DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+}
 
 
 class VarDistributed:
@@ -82,10 +90,10 @@ class VarDistributed:
     def __init__(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None):
         self.origin = origin_var
         self.slice = slice_var
-        self.is_slice = is_slice      # whether it is less than the whole
-        self.block_id = block_id      # the number of the slice
-        self.offset = offset          # elements of the whole before it
-        self.vtype = vtype            # 'Param', 'RemotePrefetch' or 'Optimizer'
+        self.is_slice = is_slice  # whether it is less than the whole
+        self.block_id = block_id  # the number of the slice
+        self.offset = offset  # elements of the whole before it
+        self.vtype = vtype  # 'Param', 'RemotePrefetch' or 'Optimizer'
         self.endpoint = endpoint
 
     @staticmethod
@@ -99,13 +107,17 @@ class VarDistributed:
         Returns:
             bool: True if all fields are equal.
         """
-        return all(getattr(var1, field) == getattr(var2, field)
-                   for field in ('name', 'type', 'shape', 'dtype', 'lod_level', 'persistable'))
+        return all(
+            getattr(var1, field) == getattr(var2, field)
+            for field in ("name", "type", "shape", "dtype", "lod_level", "persistable")
+        )
 
     def __str__(self):
-        origin, piece = ('%s : %s%s' % (var.name, var.dtype.name, list(var.shape)) for var in (self.origin, self.slice))
-        return '%s -> %s, is_slice=%s, block_id=%s, offset=%s, vtype=%s, endpoint=%s' % (
-            origin, piece, self.is_slice, self.block_id, self.offset, self.vtype, self.endpoint)
+        origin, piece = (f"{var.name} : {var.dtype.name}{list(var.shape)}" for var in (self.origin, self.slice))
+        return (
+            f"{origin} -> {piece}, is_slice={self.is_slice}, block_id={self.block_id}, offset={self.offset}, "
+            f"vtype={self.vtype}, endpoint={self.endpoint}"
+        )
 
 
 class VarsDistributed:
@@ -123,8 +135,9 @@ class VarsDistributed:
     def __init__(self):
         self.distributed_vars = []
 
-    def add_distributed_var(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None,
-                            endpoint=None):
+    def add_distributed_var(
+        self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None
+    ):
         """Appends a slice.
 
         Args:
@@ -172,8 +185,10 @@ class VarsDistributed:
         Returns:
             VarDistributed: the slice, or None.
         """
-        return next((one for one in self.distributed_vars
-                     if one.origin.name == origin_var_name and one.endpoint == endpoint), None)
+        return next(
+            (one for one in self.distributed_vars if one.origin.name == origin_var_name and one.endpoint == endpoint),
+            None,
+        )
 
     def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
         """Finds the slices of some types.
@@ -203,8 +218,9 @@ class VarsDistributed:
         Returns:
             list[VarDistributed]: the slices.
         """
-        return [one for one in self.distributed_vars
-                if one.endpoint == endpoint and (vtype is None or one.vtype == vtype)]
+        return [
+            one for one in self.distributed_vars if one.endpoint == endpoint and (vtype is None or one.vtype == vtype)
+        ]
 
     def overview(self):
         """Describes all slices as text.
@@ -212,7 +228,7 @@ class VarsDistributed:
         Returns:
             str: a line for each slice.
         """
-        return '\n'.join(str(one) for one in self.distributed_vars)
+        return "\n".join(str(one) for one in self.distributed_vars)
 
 
 def overview_of(params):
@@ -227,7 +243,13 @@ def overview_of(params):
         for number, (piece, row_begin, row_end, endpoint) in enumerate(slices):
             part = VarStruct.of_piece(piece, [row_end - row_begin] + shape[1:] if shape else [], dtype, False)
             part.persistable = True
-            overview.add_distributed_var(origin_var=whole, slice_var=part, is_slice=len(slices) > 1, block_id=number,
-                                         offset=row_begin * width,
-                                         vtype='RemotePrefetch' if prefetched else 'Param', endpoint=endpoint)
+            overview.add_distributed_var(
+                origin_var=whole,
+                slice_var=part,
+                is_slice=len(slices) > 1,
+                block_id=number,
+                offset=row_begin * width,
+                vtype="RemotePrefetch" if prefetched else "Param",
+                endpoint=endpoint,
+            )
     return overview

@@ -5,7 +5,7 @@ import sys
 
 try:
     import penstock
-except ModuleNotFoundError:    # not on sys.path: this folder is inside it
+except ModuleNotFoundError:  # not on sys.path: this folder is inside it
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
     import penstock
 
@@ -24,4 +24,4 @@ from paddle.version import full_version as __version__
 # Tests of Fluid set another version.
 paddle.fluid.framework.api_version = lambda: [version.major, version.minor, version.patch, version.rc]
 
-__all__ = ['batch', 'compat', 'dataset', 'distributed', 'fluid', 'reader', 'sysconfig', 'utils', 'version']
+__all__ = ["batch", "compat", "dataset", "distributed", "fluid", "reader", "sysconfig", "utils", "version"]

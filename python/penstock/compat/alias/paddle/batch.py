@@ -2,4 +2,4 @@
 
 from penstock.fluid.io import batch
 
-__all__ = ['batch']
+__all__ = ["batch"]

@@ -2,12 +2,12 @@
 
 import math
 
-__all__ = ['floor_division', 'get_exception_message', 'long_type', 'round', 'to_bytes', 'to_text']
+__all__ = ["floor_division", "get_exception_message", "long_type", "round", "to_bytes", "to_text"]
 
 int_type = long_type = int
 
 
-def to_text(obj, encoding='utf-8', inplace=False):
+def to_text(obj, encoding="utf-8", inplace=False):
     """Decodes bytes, including those in a list, set or dict.
 
     Args:
@@ -21,7 +21,7 @@ def to_text(obj, encoding='utf-8', inplace=False):
     return _converted(obj, inplace, lambda one: one.decode(encoding) if isinstance(one, bytes) else one)
 
 
-def to_bytes(obj, encoding='utf-8', inplace=False):
+def to_bytes(obj, encoding="utf-8", inplace=False):
     """Encodes text, including text in a list or set; the inverse of to_text."""
     return _converted(obj, inplace, lambda one: one.encode(encoding) if isinstance(one, str) else one)
 
@@ -64,5 +64,5 @@ def floor_division(x, y):
 def get_exception_message(exc):
     """Returns the text of an exception."""
     if exc is None:
-        raise AssertionError('get_exception_message: an exception is required, not None')
+        raise AssertionError("get_exception_message: an exception is required, not None")
     return str(exc)

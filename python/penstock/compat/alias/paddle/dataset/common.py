@@ -13,16 +13,16 @@ import warnings
 from penstock._src.base.call_site import stack_level
 from penstock._src.io import pickles
 
-__all__ = ['DATA_HOME', 'cluster_files_reader', 'download', 'md5file', 'split']
+__all__ = ["DATA_HOME", "cluster_files_reader", "download", "md5file", "split"]
 
-DATA_HOME = os.path.expanduser('~/.cache/paddle/dataset')
+DATA_HOME = os.path.expanduser("~/.cache/paddle/dataset")
 
 
 def md5file(fname):
     """Returns the MD5 sum of a file, in hexadecimal digits."""
     total = hashlib.md5()
-    with open(fname, 'rb') as file:
-        for part in iter(lambda: file.read(1 << 20), b''):
+    with open(fname, "rb") as file:
+        for part in iter(lambda: file.read(1 << 20), b""):
             total.update(part)
     return total.hexdigest()
 
@@ -42,22 +42,26 @@ def download(url, module_name, md5sum, save_name=None):
     Raises:
         FileNotFoundError: the file is missing; the error names it and its address.
     """
-    path = os.path.join(DATA_HOME, module_name, save_name or url.split('/')[-1])
+    path = os.path.join(DATA_HOME, module_name, save_name or url.split("/")[-1])
     if not os.path.isfile(path):
-        raise FileNotFoundError('paddle.dataset: %s is missing, and nothing is downloaded here; get it from %s   '
-                                '[E-dataset-missing]' % (path, url))
+        raise FileNotFoundError(
+            f"paddle.dataset: {path} is missing, and nothing is downloaded here; get it from {url}   "
+            "[E-dataset-missing]"
+        )
     if md5sum is not None and path not in _checked:
         _checked.add(path)
         if md5file(path) != md5sum:
-            warnings.warn('paddle.dataset: %s is not the file that Fluid downloads from %s: its MD5 sum is not %s' %
-                          (path, url, md5sum), stacklevel=stack_level())
+            warnings.warn(
+                f"paddle.dataset: {path} is not the file that Fluid downloads from {url}: its MD5 sum is not {md5sum}",
+                stacklevel=stack_level(),
+            )
     return path
 
 
-_checked = set()    # paths whose MD5 sum was compared, which takes seconds for large files
+_checked = set()  # paths whose MD5 sum was compared, which takes seconds for large files
 
 
-def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
+def split(reader, line_count, suffix="%05d.pickle", dumper=pickle.dump):
     """Writes the samples of a reader to pickles of `line_count` samples each.
 
     Args:
@@ -67,11 +71,11 @@ def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
         dumper: called as dumper(list of samples, binary file).
     """
     if not callable(dumper):
-        raise TypeError('split: dumper must be callable, not %r' % (dumper,))
+        raise TypeError(f"split: dumper must be callable, not {dumper!r}")
     samples, count = [], 0
 
     def write():
-        with open(suffix % count, 'wb') as file:
+        with open(suffix % count, "wb") as file:
             dumper(samples, file)
 
     for sample in reader():
@@ -103,11 +107,11 @@ def cluster_files_reader(files_pattern, trainer_count, trainer_id, loader=_sampl
         function: a reader of the samples.
     """
     if not callable(loader):
-        raise TypeError('cluster_files_reader: loader must be callable, not %r' % (loader,))
+        raise TypeError(f"cluster_files_reader: loader must be callable, not {loader!r}")
 
     def reader():
         for path in sorted(glob.glob(files_pattern))[trainer_id::trainer_count]:
-            with open(path, 'rb') as file:
+            with open(path, "rb") as file:
                 yield from loader(file)
 
     return reader

@@ -7,8 +7,16 @@ import tarfile
 import numpy
 
 __all__ = [
-    'batch_images_from_tar', 'center_crop', 'left_right_flip', 'load_and_transform', 'load_image', 'load_image_bytes',
-    'random_crop', 'resize_short', 'simple_transform', 'to_chw',
+    "batch_images_from_tar",
+    "center_crop",
+    "left_right_flip",
+    "load_and_transform",
+    "load_image",
+    "load_image_bytes",
+    "random_crop",
+    "resize_short",
+    "simple_transform",
+    "to_chw",
 ]
 
 
@@ -16,8 +24,9 @@ def _opencv():
     try:
         import cv2
     except ImportError as error:
-        raise ImportError('paddle.dataset.image needs OpenCV to read and to scale images: '
-                          'pip install opencv-python-headless') from error
+        raise ImportError(
+            "paddle.dataset.image needs OpenCV to read and to scale images: pip install opencv-python-headless"
+        ) from error
     return cv2
 
 
@@ -33,17 +42,17 @@ def batch_images_from_tar(data_file, dataset_name, img2label, num_per_batch=1024
     Returns:
         str: path of a text file, each line of which is the path of a pickle {'label': [...], 'data': [bytes, ...]}.
     """
-    folder = os.path.join(data_file + '_batch', dataset_name)
-    listed = folder + '.txt'
+    folder = os.path.join(data_file + "_batch", dataset_name)
+    listed = folder + ".txt"
     if os.path.exists(folder):
         return listed
     os.makedirs(folder)
     paths, labels, images = [], [], []
 
     def write():
-        paths.append(os.path.abspath(os.path.join(folder, 'batch_%d' % len(paths))))
-        with open(paths[-1], 'wb') as file:
-            pickle.dump({'label': labels, 'data': images}, file, protocol=2)
+        paths.append(os.path.abspath(os.path.join(folder, f"batch_{len(paths)}")))
+        with open(paths[-1], "wb") as file:
+            pickle.dump({"label": labels, "data": images}, file, protocol=2)
 
     with tarfile.open(data_file) as tar:
         for member in tar:
@@ -55,14 +64,14 @@ def batch_images_from_tar(data_file, dataset_name, img2label, num_per_batch=1024
                     labels, images = [], []
     if images:
         write()
-    with open(listed, 'w') as file:
-        file.writelines(path + '\n' for path in paths)
+    with open(listed, "w") as file:
+        file.writelines(path + "\n" for path in paths)
     return listed
 
 
 def load_image_bytes(bytes, is_color=True):
     """Returns the image in a file's bytes: uint8, [height, width, 3 (blue, green, red)], or [height, width] in grey."""
-    return _opencv().imdecode(numpy.frombuffer(bytes, 'uint8'), 1 if is_color else 0)
+    return _opencv().imdecode(numpy.frombuffer(bytes, "uint8"), 1 if is_color else 0)
 
 
 def load_image(file, is_color=True):
@@ -81,21 +90,21 @@ def resize_short(im, size):
 def to_chw(im, order=(2, 0, 1)):
     """Transposes [height, width, channels] to [channels, height, width]."""
     if len(im.shape) != len(order):
-        raise ValueError('to_chw: the image has %d axes, but order has %d' % (len(im.shape), len(order)))
+        raise ValueError(f"to_chw: the image has {len(im.shape)} axes, but order has {len(order)}")
     return im.transpose(order)
 
 
 def center_crop(im, size, is_color=True):
     """Crops a square of side `size` from the centre."""
     top, left = (im.shape[0] - size) // 2, (im.shape[1] - size) // 2
-    return im[top:top + size, left:left + size]
+    return im[top : top + size, left : left + size]
 
 
 def random_crop(im, size, is_color=True):
     """Crops a square of side `size` at a random position, drawn from numpy.random."""
     top = numpy.random.randint(0, im.shape[0] - size + 1)
     left = numpy.random.randint(0, im.shape[1] - size + 1)
-    return im[top:top + size, left:left + size]
+    return im[top : top + size, left : left + size]
 
 
 def left_right_flip(im, is_color=True):
@@ -124,9 +133,9 @@ def simple_transform(im, resize_size, crop_size, is_train, is_color=True, mean=N
             im = left_right_flip(im, is_color)
     else:
         im = center_crop(im, crop_size, is_color)
-    im = (to_chw(im) if im.ndim == 3 else im).astype('float32')
+    im = (to_chw(im) if im.ndim == 3 else im).astype("float32")
     if mean is not None:
-        mean = numpy.array(mean, dtype='float32')
+        mean = numpy.array(mean, dtype="float32")
         im -= mean[:, None, None] if mean.ndim == 1 and is_color else mean
     return im
 

@@ -10,13 +10,21 @@ import numpy
 from paddle.dataset import common
 
 __all__ = [
-    'age_table', 'get_movie_title_dict', 'max_job_id', 'max_movie_id', 'max_user_id', 'movie_categories', 'movie_info',
-    'test', 'train', 'user_info',
+    "age_table",
+    "get_movie_title_dict",
+    "max_job_id",
+    "max_movie_id",
+    "max_user_id",
+    "movie_categories",
+    "movie_info",
+    "test",
+    "train",
+    "user_info",
 ]
 
 age_table = [1, 18, 25, 35, 45, 50, 56]
-URL = 'https://dataset.bj.bcebos.com/movielens%2Fml-1m.zip'
-MD5 = 'c4d9eecfca2ab87c1945afe126590906'
+URL = "https://dataset.bj.bcebos.com/movielens%2Fml-1m.zip"
+MD5 = "c4d9eecfca2ab87c1945afe126590906"
 
 
 class MovieInfo:
@@ -31,12 +39,13 @@ class MovieInfo:
         """Returns [index, ids of the categories, ids of the title's words]."""
         about = _about()
         return [
-            self.index, [about.categories[name] for name in self.categories],
-            [about.titles[word.lower()] for word in self.title.split()]
+            self.index,
+            [about.categories[name] for name in self.categories],
+            [about.titles[word.lower()] for word in self.title.split()],
         ]
 
     def __repr__(self):
-        return '<MovieInfo id(%d), title(%s), categories(%s)>' % (self.index, self.title, self.categories)
+        return f"<MovieInfo id({self.index}), title({self.title}), categories({self.categories})>"
 
 
 class UserInfo:
@@ -44,7 +53,7 @@ class UserInfo:
 
     def __init__(self, index, gender, age, job_id):
         self.index = int(index)
-        self.is_male = gender == 'M'
+        self.is_male = gender == "M"
         self.age = age_table.index(int(age))
         self.job_id = int(job_id)
 
@@ -53,8 +62,10 @@ class UserInfo:
         return [self.index, 0 if self.is_male else 1, self.age, self.job_id]
 
     def __repr__(self):
-        return '<UserInfo id(%d), gender(%s), age(%d), job(%d)>' % (self.index, 'M' if self.is_male else 'F',
-                                                                    age_table[self.age], self.job_id)
+        return (
+            f"<UserInfo id({self.index}), gender({'M' if self.is_male else 'F'}), age({age_table[self.age]}), "
+            f"job({self.job_id})>"
+        )
 
 
 class _About:
@@ -63,19 +74,19 @@ class _About:
     def __init__(self, path):
         self.path = path
         self.movies, self.users = {}, {}
-        for movie, title, categories in self.lines('movies'):
-            title = re.match(r'^(.*)\((\d+)\)$', title).group(1)
-            self.movies[int(movie)] = MovieInfo(movie, categories.split('|'), title)
-        for user, gender, age, job, _ in self.lines('users'):
+        for movie, title, categories in self.lines("movies"):
+            title = re.match(r"^(.*)\((\d+)\)$", title).group(1)
+            self.movies[int(movie)] = MovieInfo(movie, categories.split("|"), title)
+        for user, gender, age, job, _ in self.lines("users"):
             self.users[int(user)] = UserInfo(user, gender, age, job)
         self.categories = _numbered(name for movie in self.movies.values() for name in movie.categories)
         self.titles = _numbered(word.lower() for movie in self.movies.values() for word in movie.title.split())
 
     def lines(self, name):
         """Yields the fields of each line of a file in the archive."""
-        with zipfile.ZipFile(self.path) as package, package.open('ml-1m/%s.dat' % name) as file:
+        with zipfile.ZipFile(self.path) as package, package.open(f"ml-1m/{name}.dat") as file:
             for line in file:
-                yield line.decode('latin1').strip().split('::')
+                yield line.decode("latin1").strip().split("::")
 
 
 def _numbered(names):
@@ -88,12 +99,12 @@ def _read(path):
 
 
 def _about():
-    return _read(common.download(URL, 'movielens', MD5))
+    return _read(common.download(URL, "movielens", MD5))
 
 
 def _samples(rand_seed, test_ratio, is_test):
     about, random = _about(), numpy.random.RandomState(rand_seed)
-    for user, movie, rating, _ in about.lines('ratings'):
+    for user, movie, rating, _ in about.lines("ratings"):
         if (random.random_sample() < test_ratio) == is_test:
             yield about.users[int(user)].value() + about.movies[int(movie)].value() + [[float(rating) * 2 - 5.0]]
 
@@ -147,4 +158,4 @@ def movie_info():
 
 def fetch():
     """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
-    common.download(URL, 'movielens', MD5)
+    common.download(URL, "movielens", MD5)

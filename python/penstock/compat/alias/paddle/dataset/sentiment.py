@@ -7,19 +7,19 @@ import zipfile
 
 from paddle.dataset import common
 
-__all__ = ['get_word_dict', 'test', 'train']
+__all__ = ["get_word_dict", "test", "train"]
 
-URL = 'https://corpora.bj.bcebos.com/movie_reviews%2Fmovie_reviews.zip'
-MD5 = '155de2b77c6834dd8eea7cbe88e93acb'
+URL = "https://corpora.bj.bcebos.com/movie_reviews%2Fmovie_reviews.zip"
+MD5 = "155de2b77c6834dd8eea7cbe88e93acb"
 NUM_TRAINING_INSTANCES = 1600
-_TOKEN = re.compile(r'\w+|[^\w\s]+')    # NLTK's pattern for this corpus
+_TOKEN = re.compile(r"\w+|[^\w\s]+")  # NLTK's pattern for this corpus
 
 
 def _files():
     """Returns {name: words} of the corpus, sorted by name: the negative reviews come first."""
-    with zipfile.ZipFile(common.download(URL, 'corpora', MD5, 'movie_reviews.zip')) as archive:
-        names = sorted(name for name in archive.namelist() if re.fullmatch(r'movie_reviews/(neg|pos)/.*\.txt', name))
-        return {name: _TOKEN.findall(archive.read(name).decode('latin1')) for name in names}
+    with zipfile.ZipFile(common.download(URL, "corpora", MD5, "movie_reviews.zip")) as archive:
+        names = sorted(name for name in archive.namelist() if re.fullmatch(r"movie_reviews/(neg|pos)/.*\.txt", name))
+        return {name: _TOKEN.findall(archive.read(name).decode("latin1")) for name in names}
 
 
 def _ranked(files):
@@ -35,9 +35,9 @@ def get_word_dict():
 def _samples():
     files = _files()
     ids = dict(_ranked(files))
-    halves = [[name for name in files if name.startswith('movie_reviews/' + kind)] for kind in ('neg', 'pos')]
+    halves = [[name for name in files if name.startswith("movie_reviews/" + kind)] for kind in ("neg", "pos")]
     for name in itertools.chain.from_iterable(zip(*halves)):
-        yield [ids[word.lower()] for word in files[name]], int('/pos/' in name)
+        yield [ids[word.lower()] for word in files[name]], int("/pos/" in name)
 
 
 def train():
@@ -52,4 +52,4 @@ def test():
 
 def fetch():
     """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
-    common.download(URL, 'corpora', MD5, 'movie_reviews.zip')
+    common.download(URL, "corpora", MD5, "movie_reviews.zip")

@@ -6,11 +6,11 @@ import tarfile
 
 from paddle.dataset import common
 
-__all__ = ['get_dict', 'test', 'train']
+__all__ = ["get_dict", "test", "train"]
 
-URL_TRAIN = 'http://paddlemodels.bj.bcebos.com/wmt/wmt14.tgz'
-MD5_TRAIN = '0791583d57d5beb693b9414c5b36798c'
-START, END, UNK, UNK_IDX = '<s>', '<e>', '<unk>', 2
+URL_TRAIN = "http://paddlemodels.bj.bcebos.com/wmt/wmt14.tgz"
+MD5_TRAIN = "0791583d57d5beb693b9414c5b36798c"
+START, END, UNK, UNK_IDX = "<s>", "<e>", "<unk>", 2
 _LONGEST = 80
 
 
@@ -22,10 +22,10 @@ def _read_dicts(path, dict_size):
     """Returns {word: id} of the source and of the target: the first dict_size lines of each dictionary."""
     dicts = []
     with tarfile.open(path) as tar:
-        for ending in ('src.dict', 'trg.dict'):
+        for ending in ("src.dict", "trg.dict"):
             members = _members(tar, ending)
             if len(members) != 1:
-                raise ValueError('%s holds %d files *%s; it needs one' % (path, len(members), ending))
+                raise ValueError(f"{path} holds {len(members)} files *{ending}; it needs one")
             lines = itertools.islice(tar.extractfile(members[0]), dict_size)
             dicts.append({line.decode().strip(): id for id, line in enumerate(lines)})
     return dicts
@@ -39,7 +39,7 @@ def reader_creator(tar_file, file_name, dict_size):
         source, target = _read_dicts(tar_file, dict_size)
         with tarfile.open(tar_file) as tar:
             for line in itertools.chain.from_iterable(tar.extractfile(one) for one in _members(tar, file_name)):
-                pair = line.decode().strip().split('\t')
+                pair = line.decode().strip().split("\t")
                 if len(pair) != 2:
                     continue
                 ids = [source.get(word, UNK_IDX) for word in [START, *pair[0].split(), END]]
@@ -51,23 +51,22 @@ def reader_creator(tar_file, file_name, dict_size):
 
 
 def _file():
-    return common.download(URL_TRAIN, 'wmt14', MD5_TRAIN)
+    return common.download(URL_TRAIN, "wmt14", MD5_TRAIN)
 
 
 def train(dict_size):
-    """Returns a reader of the sentences for training; words that are not among the first dict_size words are '<unk>'.
-    """
-    return reader_creator(_file(), 'train/train', dict_size)
+    """Returns a reader of the sentences for training; words that are not among the first dict_size are '<unk>'."""
+    return reader_creator(_file(), "train/train", dict_size)
 
 
 def test(dict_size):
     """Returns a reader of the sentences for tests."""
-    return reader_creator(_file(), 'test/test', dict_size)
+    return reader_creator(_file(), "test/test", dict_size)
 
 
 def gen(dict_size):
     """Returns a reader of the sentences to translate."""
-    return reader_creator(_file(), 'gen/gen', dict_size)
+    return reader_creator(_file(), "gen/gen", dict_size)
 
 
 def get_dict(dict_size, reverse=True):
@@ -80,4 +79,4 @@ def get_dict(dict_size, reverse=True):
 
 def fetch():
     """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
-    common.download(URL_TRAIN, 'wmt14', MD5_TRAIN)
+    common.download(URL_TRAIN, "wmt14", MD5_TRAIN)

@@ -2,4 +2,4 @@
 
 from penstock.fluid.incubate.fleet.utils.fs import BDFS, FS, LocalFS
 
-__all__ = ['BDFS', 'FS', 'LocalFS']
+__all__ = ["BDFS", "FS", "LocalFS"]

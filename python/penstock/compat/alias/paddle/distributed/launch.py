@@ -4,7 +4,7 @@ import sys
 
 from penstock.distributed.launch.main import main
 
-__all__ = ['launch', 'main']
+__all__ = ["launch", "main"]
 
 
 def launch():
@@ -12,5 +12,5 @@ def launch():
     sys.exit(main(sys.argv[1:]))
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     launch()

@@ -2,4 +2,4 @@
 
 from paddle.utils.plot import Ploter
 
-__all__ = ['Ploter']
+__all__ = ["Ploter"]

@@ -2,7 +2,7 @@
 
 from penstock._src.base import environment
 
-__all__ = ['PlotData', 'Ploter']
+__all__ = ["PlotData", "Ploter"]
 
 
 class PlotData:
@@ -35,20 +35,22 @@ class Ploter:
 
     def __init__(self, *args):
         self._curves = {title: PlotData() for title in args}
-        self._disabled = environment.value('DISABLE_PLOT', False)
+        self._disabled = environment.value("DISABLE_PLOT", False)
         if self._disabled:
             return
         try:
             import matplotlib.pyplot
         except ImportError as error:
-            raise ImportError('Ploter draws with matplotlib, which is not installed; DISABLE_PLOT=True in the '
-                              'environment makes it draw nothing') from error
+            raise ImportError(
+                "Ploter draws with matplotlib, which is not installed; DISABLE_PLOT=True in the "
+                "environment makes it draw nothing"
+            ) from error
         self._pyplot = matplotlib.pyplot
 
     def append(self, title, step, value):
         """Adds the point (step, value) to the curve of `title`."""
         if title not in self._curves:
-            raise ValueError('Ploter has no curve %r; there are %s' % (title, ', '.join(map(repr, self._curves))))
+            raise ValueError(f"Ploter has no curve {title!r}; there are {', '.join(map(repr, self._curves))}")
         self._curves[title].append(step, value)
 
     def plot(self, path=None):
@@ -58,7 +60,7 @@ class Ploter:
         titles = [title for title, curve in self._curves.items() if curve.step]
         for title in titles:
             self._pyplot.plot(self._curves[title].step, self._curves[title].value)
-        self._pyplot.legend(titles, loc='upper left')
+        self._pyplot.legend(titles, loc="upper left")
         if path is None:
             self._pyplot.show()
         else:

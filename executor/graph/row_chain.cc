@@ -298,12 +298,27 @@ class ChainBuilder {
   Status Declare(std::vector<TensorDesc> read) {
     const RowChain* const chain = chain_.get();
     OpDef& def = chain_->def;
-    for (int i = 0; i < chain->inputs; ++i) def.Input(StrCat("X", i), "an input of the ops", AnyType());
+    for (int i = 0; i < chain->inputs; ++i) {
+      def.Input(StrCat("X", i), "an input of the ops", AnyType(),
+                {.shape_only = !ReadsElements(chain->block, i)});
+    }
     for (int i = 0; i < chain->outputs; ++i) def.Output(StrCat("Out", i), "an output of the ops", AnyType());
     def.InferShape([chain](InferContext& c) { return InferOutputs(*chain, c); });
     PENSTOCK_ASSIGN_OR_RETURN(const ChainTypes types, TypesOfChain(*chain, std::move(read)));
     DeclareInPlace(types);
     return OkStatus();
+  }
+
+  // Whether a member reads the elements of the slot.
+  static bool ReadsElements(const CompiledBlock& members, int slot) {
+    return std::ranges::any_of(members.instructions, [slot](const Instruction& member) {
+      for (std::size_t i = 0; i < member.inputs.size(); ++i) {
+        if (exec::ReadsElements(member, i) &&
+            std::ranges::find(member.inputs[i], slot) != member.inputs[i].end())
+          return true;
+      }
+      return false;
+    });
   }
 
   static Status InferOutputs(const RowChain& chain, InferContext& c) {

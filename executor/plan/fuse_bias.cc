@@ -15,7 +15,7 @@
 namespace penstock::exec {
 namespace {
 
-constexpr char kBiasAddOp[] = "elementwise_add", kBiasAddGradOp[] = "elementwise_add_grad";
+constexpr char kBiasAddOp[] = "elementwise_add";
 constexpr char kLayerOp[] = "fc";
 
 // The slots of an op that computes what a bias is added to.
@@ -34,14 +34,10 @@ const ProducerSlots* ProducerOf(const std::string& type) {
 }
 
 struct BiasChain {
-  int producer = -1, add = -1;  // instructions
-  int sum = -1, bias = -1;      // slots
-  int row_dims = 0;             // of a product
-  struct Gradient {
-    int sum_grad = -1;  // instruction
-    int shape = -1;     // the slot that it reads in place of the product
-  };
-  std::vector<Gradient> gradients = {};
+  int producer = -1, add = -1;      // instructions
+  int sum = -1, bias = -1;          // slots
+  int row_dims = 0;                 // of a product
+  std::vector<int> gradients = {};  // instructions that use the type of the product
 };
 
 class BiasChains {
@@ -76,15 +72,18 @@ class BiasChains {
     for (const int reader : uses_.Readers(product)) {
       if (reader == add) continue;
       if (reader < add || !ReadsTypeAlone(reader, product)) return std::nullopt;
-      chain.gradients.push_back({.sum_grad = reader});
+      chain.gradients.push_back(reader);
     }
     return chain;
   }
 
-  // The gradient of a sum uses the types of X and Y alone.
-  bool ReadsTypeAlone(int instruction, int slot) const {
-    return uses_.TypeOf(instruction) == kBiasAddGradOp && uses_.Input(instruction, "X") == slot &&
-           uses_.Input(instruction, "Y") != slot && uses_.Input(instruction, "Out@GRAD") != slot;
+  bool ReadsTypeAlone(int reader, int slot) const {
+    const Instruction& instruction = uses_.At(reader);
+    for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const bool names = std::ranges::find(instruction.inputs[i], slot) != instruction.inputs[i].end();
+      if (names && ReadsElements(instruction, i)) return false;
+    }
+    return true;
   }
 
   // By types.
@@ -98,27 +97,8 @@ class BiasChains {
     const int rank = product->shape.rank(), axis = ChannelAxis(chain.producer, rank);
     const auto given = uses_.OpOf(chain.add).GetOr<std::int32_t>("axis", -1);
     if ((given == -1 ? rank - 1 : given) != axis || bias->shape[0] != product->shape[axis]) return false;
-    return std::ranges::all_of(chain.gradients, [&](BiasChain::Gradient& gradient) {
-      gradient.shape = ShapeFor(gradient.sum_grad, *product);
-      return gradient.shape >= 0;
-    });
-  }
-
-  // A value of the forward pass, of this type, that the op which computes Out@GRAD reads, so that it is in
-  // memory anyway; -1: there is none.
-  int ShapeFor(int sum_grad, const TensorDesc& wanted) {
-    const int slope = uses_.Input(sum_grad, "Out@GRAD");
-    if (wanted.lod_level != 0 || slope < 0 || uses_.Writers(slope).size() != 1) return -1;
-    const int writer = uses_.Writers(slope).front();
-    if (writer > sum_grad) return -1;
-    for (const Slot& named : uses_.OpOf(writer).inputs()) {
-      const int slot = named.name.str().ends_with(kGradSuffix) ? -1 : uses_.Input(writer, named.name.str());
-      const TensorDesc* const type = TypeOf(slot);
-      if (type == nullptr || type->shape != wanted.shape || type->dtype != wanted.dtype) continue;
-      const bool stays = uses_.Writers(slot).size() == 1 && uses_.IsWrittenBefore(slot, writer);
-      if (stays && type->lod_level == 0) return slot;
-    }
-    return -1;
+    // The sum has the type of the product, if it keeps its own.
+    return chain.gradients.empty() || uses_.Writers(chain.sum).size() == 1;
   }
 
   int ChannelAxis(int producer, int rank) const {
@@ -202,8 +182,9 @@ std::shared_ptr<const CompiledBlock> FuseBias(const OpRegistry& ops,
                     ? WithArguments(*block, uses.At(chain.producer), {{"Bias", chain.bias}},
                                     {{producer.out.data(), chain.sum}})
                     : LayerOf(ops, *block, uses, chain));
-    for (const auto& [gradient, shape] : chain.gradients)
-      out.Replace({gradient}, gradient, WithArguments(*block, uses.At(gradient), {{"X", shape}}, {}));
+    for (const int gradient : chain.gradients)
+      out.Replace({gradient}, gradient,
+                  WithInput(*block, uses.At(gradient), uses.Input(chain.add, "X"), chain.sum));
   }
   return out.Write();
 }

@@ -6,13 +6,12 @@
 //   relu(a) -> r
 //   ...
 //   relu_grad(r, dr) -> da
-//   elementwise_add_grad(t, b, da) -> dt, db    elementwise_add_grad(r, b, da) -> dt, db
+//   elementwise_add_grad(t, b, da) -> dt, db    elementwise_add_grad(a, b, da) -> dt, db
 //
 // The same holds for matmul if its right factor is a single matrix, and for conv2d and depthwise_conv2d,
-// which then read Bias. t is a temporary that only the sum and its gradient read. The gradient needs the type
-// of t alone. It reads another value of the forward pass that has this type and is in memory anyway, because
-// the op that computes da reads it; without such a value nothing is fused, since t is not made, and a would
-// have to live longer. b is a vector with one element for each column of the product, or for each channel.
+// which then read Bias. t is a temporary that only the sum reads, and gradients that use its type alone
+// (SlotDef::shape_only): they read a, which has this type, and whose memory may be in use for other values by
+// then. b is a vector with one element for each column of the product, or for each channel.
 // The new op stands where elementwise_add stood, if no op in between writes what it reads or touches a, and a
 // names no input of the product. The results have the bytes of the chain.
 //

@@ -68,6 +68,18 @@ Instruction WithArguments(const CompiledBlock& block, const Instruction& from,
   return made;
 }
 
+Instruction WithInput(const CompiledBlock& block, const Instruction& from, int of, int to) {
+  Op op = *from.op;
+  const auto name = [&](int slot) -> const std::string& {
+    return block.slots[static_cast<std::size_t>(slot)].name;
+  };
+  op.Rename(name(of), name(to), false);
+  Instruction made = from;
+  for (std::vector<int>& row : made.inputs) std::ranges::replace(row, of, to);
+  made.op = std::make_shared<const Op>(std::move(op));
+  return made;
+}
+
 void BlockWithFewerSteps::Replace(const std::vector<int>& members, int at, Instruction made) {
   const auto measure = [&](int slot) { measured_[static_cast<std::size_t>(slot)] = true; };
   for (const int member : members) {

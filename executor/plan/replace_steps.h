@@ -27,6 +27,9 @@ struct NewArgument {
 Instruction WithArguments(const CompiledBlock& block, const Instruction& from,
                           const std::vector<NewArgument>& inputs, const std::vector<NewArgument>& outputs);
 
+// `from` with the variable `to` in place of the input variable `of`, which no output of it names.
+Instruction WithInput(const CompiledBlock& block, const Instruction& from, int of, int to);
+
 // Writes a block anew with fewer instructions.
 class BlockWithFewerSteps {
  public:

@@ -20,6 +20,7 @@ SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags fla
   slot.intermediate = flags.intermediate;
   if (!flags.kinds.empty()) slot.kinds = flags.kinds;
   slot.aliasing = flags.aliasing;
+  slot.shape_only = flags.shape_only;
   return slot;
 }
 
@@ -157,6 +158,22 @@ Status SetByDeclaration(InferContext& c, const SlotDef& slot, int i) {
   if (kind == VarKind::kTensor && slot.kinds.Has(VarKind::kSelectedRows))
     c.SetKind(slot.name, VarKind::kSelectedRows, i);
   return OkStatus();
+}
+
+// Gives each gradient the shape of its forward value if the op reads that value; otherwise it keeps the declared
+// shape.
+std::function<Status(InferContext&)> LikeInputs(const std::vector<std::string>& yields) {
+  return [yields](InferContext& c) -> Status {
+    for (const std::string& name : yields) {
+      for (int i = 0; i < c.InputCount(name); ++i) {
+        const TensorDesc& forward = c.Input(name, i);
+        PENSTOCK_RETURN_IF_ERROR(c.SetShape(name + kGradSuffix, i, forward.shape));
+        c.SetDType(name + kGradSuffix, forward.dtype, i);
+        c.ShareLod(name, i, name + kGradSuffix, i);
+      }
+    }
+    return OkStatus();
+  };
 }
 
 }  // namespace
@@ -366,8 +383,10 @@ void OpDef::BuildGradDef() {
       first_of.emplace(giver, name);
     }
     def.Input(name, slot.doc, std::move(type),
-              {.optional = slot.optional, .repeated = slot.repeated, .kinds = kinds_of(slot)});
-    def.inputs_.back().shape_only = Names(grad_->shapes, name);
+              {.optional = slot.optional,
+               .repeated = slot.repeated,
+               .kinds = kinds_of(slot),
+               .shape_only = Names(grad_->shapes, name)});
   };
   for (const std::string& name : grad_->reads) {
     const SlotDef* slot = FindInput(name);
@@ -402,20 +421,7 @@ void OpDef::BuildGradDef() {
     if (def.FindAttr(attr.name) == nullptr) def.attrs_.push_back(attr);
   }
   if (def.infer_ != nullptr) return;
-  // Each gradient gets the shape of its forward value if the op reads that value; otherwise it keeps the
-  // declared shape.
-  const std::vector<std::string> yields = grad_->yields;
-  def.infer_ = [yields](InferContext& c) -> Status {
-    for (const std::string& name : yields) {
-      for (int i = 0; i < c.InputCount(name); ++i) {
-        const TensorDesc& forward = c.Input(name, i);
-        PENSTOCK_RETURN_IF_ERROR(c.SetShape(name + kGradSuffix, i, forward.shape));
-        c.SetDType(name + kGradSuffix, forward.dtype, i);
-        c.ShareLod(name, i, name + kGradSuffix, i);
-      }
-    }
-    return OkStatus();
-  };
+  def.infer_ = LikeInputs(grad_->yields);
 }
 
 // Marks an optimizer's outputs as updates of its parameter and its state.

@@ -77,6 +77,7 @@ struct SlotFlags {
   bool optional = false, repeated = false, intermediate = false;
   KindSet kinds = {};  // empty: dense tensors alone
   Aliasing aliasing = Aliasing::kKnownSize;
+  bool shape_only = false;
 };
 constexpr SlotFlags Optional() { return {.optional = true}; }
 constexpr SlotFlags Repeated() { return {.repeated = true}; }
@@ -90,8 +91,12 @@ constexpr SlotFlags OfAnyKind() { return {.kinds = KindSet::Any()}; }
 constexpr SlotFlags Apart() { return {.aliasing = Aliasing::kNever}; }
 constexpr SlotFlags InPlaceInAnySize() { return {.aliasing = Aliasing::kAnySize}; }
 constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
-  return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate,
-          a.kinds | b.kinds, a.aliasing == Aliasing::kKnownSize ? b.aliasing : a.aliasing};
+  return {a.optional || b.optional,
+          a.repeated || b.repeated,
+          a.intermediate || b.intermediate,
+          a.kinds | b.kinds,
+          a.aliasing == Aliasing::kKnownSize ? b.aliasing : a.aliasing,
+          a.shape_only || b.shape_only};
 }
 
 // The rule for NaN that every op follows unless its declaration says otherwise (OpDef::Nan).

@@ -115,7 +115,7 @@ def test_bound_functions_never_crash_or_raise_pybind11_errors():
         count = len(parameters(signature))
         for given in ([None] * count, [odd] * count, [odd] * 17, [{}], [b"\xff"] * 3):
             if given:
-                calls.append((f"{name}({signature}) of {given:.80}", called(function, given)))
+                calls.append((f"{name}({signature}) of {given!s:.80}", called(function, given)))
     for label, text in outcomes(calls).items():
         assert "incompatible" not in text and "penstock._penstock" not in text, (label, text)
 

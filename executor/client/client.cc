@@ -10,6 +10,9 @@ namespace {
 constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the answer
 constexpr Nanoseconds kReportClosingEvery = std::chrono::seconds(10);
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
+// After the loss of a connection, so that the end of a server's process is known as soon.
+constexpr Nanoseconds kWatchLostEvery = std::chrono::milliseconds(10),
+                      kWatchLostFor = std::chrono::seconds(1);
 constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -23,6 +26,11 @@ TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions
           const std::lock_guard lock(mutex_);
           ++changes_;
           changed_.notify_all();
+        };
+        options.session.on_lost = [this] {
+          const std::lock_guard lock(mutex_);
+          watch_closely_until_ = options_.session.clock->Now() + kWatchLostFor;
+          stopped_.notify_all();
         };
         return std::move(options);
       }()),
@@ -53,7 +61,10 @@ Status TrainerClient::Attach(const Program& program) {
 
 void TrainerClient::Watch() {
   std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
+  while (!stop_) {
+    const bool closely = options_.session.clock->Now() < watch_closely_until_;
+    stopped_.wait_for(lock, closely ? kWatchLostEvery : kWatchEvery);
+    if (stop_) break;
     lock.unlock();
     session_.Tick();
     lock.lock();

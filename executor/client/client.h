@@ -40,6 +40,7 @@ class TrainerClient : public SessionClient {
   std::condition_variable stopped_;  // wakes the watch
   std::uint64_t changes_ = 0;
   bool stop_ = false;
+  Nanoseconds watch_closely_until_{0};
   Session session_;
   std::thread watch_;  // resends and reconnects; sleeps otherwise
 };

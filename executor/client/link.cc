@@ -109,7 +109,8 @@ void Link::SayHello() {
                            .body = {.job = environment_.options.job,
                                     .trainers = static_cast<std::uint32_t>(environment_.options.trainers),
                                     .contract = contract_.ToText(),
-                                    .job_facts = job_facts_}});
+                                    .job_facts = job_facts_,
+                                    .process = environment_.options.process}});
 }
 
 void Link::Complete() {
@@ -148,7 +149,7 @@ bool Link::IsClosed() const {
 // this object is not destroyed meanwhile.
 void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
   std::optional<Status> failure;
-  bool by_peer = false;
+  bool by_peer = false, lost = false;
   {
     const std::lock_guard lock(mutex_);
     if (from != connection_) return;
@@ -161,17 +162,51 @@ void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) 
     if (!ended_ && !completed_ && !may_pass) {
       failure = Status(why).In(StrCat("pserver ", address_));
     } else if (!ended_ && !completed_ && was_welcome_) {
+      const std::string how = why.ok() ? std::string("it closed the connection")
+                                       : StrCat(why.message(), protocol::SilenceText(closed_at_ - heard_));
       by_peer = true;
-      failure = Unavailable("E-peer-lost", "pserver ", address_, " is gone: ",
-                            why.ok() ? std::string("it closed the connection")
-                                     : StrCat(why.message(), protocol::SilenceText(closed_at_ - heard_)),
-                            " (step ", environment_.steps.step(), ", seen by trainer ", sender_.trainer, ")");
+      lost = environment_.options.reconnect_deadline > Nanoseconds(0);
+      if (!lost) {
+        failure = Gone(how);
+      } else if (welcome_ = false; !lost_) {
+        lost_ = Lost{.at = closed_at_, .how = how};
+      }
     }
   }
   if (failure) environment_.host.OnLinkFailure(*std::move(failure), by_peer);
+  if (lost && environment_.options.on_lost) environment_.options.on_lost();
   const std::lock_guard lock(mutex_);
   --closing_;
   environment_.options.on_change();
+}
+
+Status Link::Gone(const std::string& how) const {
+  return Unavailable("E-peer-lost", "pserver ", address_, " is gone: ", how, " (step ",
+                     environment_.steps.step(), ", seen by trainer ", sender_.trainer, ")");
+}
+
+// Whether a server whose connection has broken may still come back. The kernel closes what a process listens
+// on when the process ends, so a host that refuses connections says that it has ended.
+Status Link::CheckReturn(Nanoseconds now) const {
+  if (!closed_ && connection_->refused()) return Gone(lost_->how);
+  if (now - lost_->at <= environment_.options.reconnect_deadline) return OkStatus();
+  return Gone(StrCat(lost_->how, ", and it could not be reached for ", WholeSeconds(now - lost_->at), " s"))
+      .With("note: the launcher's --reconnect_s or PENSTOCK_RECONNECT_S sets this time");
+}
+
+// Sends again what the lost connection may not have delivered; the server recognises what it has.
+void Link::Resume() {
+  const Nanoseconds now = environment_.options.clock->Now();
+  environment_.options.report(StrCat("pserver ", address_, " is connected again after ",
+                                     protocol::OutageText(now - lost_->at), ": ", lost_->how));
+  lost_.reset();
+  for (Variable& variable : variables_) {  // the message that gave it credit may be lost
+    if (!variable.waiting.empty()) variable.waiting.front().asked = now - environment_.options.resend_after;
+  }
+  log_.SendAgain(now, now, [&](const RetentionLog::Sent& sent) {
+    notes_.Resent();
+    SendMessage(sent.event, sent.contract);
+  });
 }
 
 Status Link::Tick() {
@@ -179,13 +214,16 @@ Status Link::Tick() {
   if (completed_ || ended_) return OkStatus();
   const SessionOptions& options = environment_.options;
   const Nanoseconds now = options.clock->Now();
-  if (!welcome_ && now - since_ > options.connect_deadline) {
+  if (lost_) PENSTOCK_RETURN_IF_ERROR(CheckReturn(now));
+  if (!welcome_ && !lost_ && now - since_ > options.connect_deadline) {
     return DeadlineExceeded("E-peer-connect", "pserver ", address_, " has not answered for ",
                             WholeSeconds(now - since_), " s")
         .With("it was not started, or the job ended before this trainer came: its log says which");
   }
   if (closed_) {
-    if (now - closed_at_ >= options.reconnect_after) Connect();
+    // The first time at once: a host that refuses shows that the process has ended.
+    const bool first = lost_ && lost_->at == closed_at_;
+    if (first || now - closed_at_ >= options.reconnect_after) Connect();
     return OkStatus();
   }
   for (std::size_t position = 0; pushes_waiting_ > 0 && welcome_ && position < slot_of_.size(); ++position) {
@@ -200,6 +238,7 @@ Status Link::Tick() {
         sender_.contract);
   }
   log_.SendAgain(now - options.resend_after, now, [&](const RetentionLog::Sent& sent) {
+    if (!MaySend(sent.event)) return;
     notes_.Resent();
     SendMessage(sent.event, sent.contract);
   });

@@ -196,6 +196,13 @@ class Link final : public ConnectionHandler {
     return position < slot_of_.size() ? &variables_[slot_of_[position]] : nullptr;
   }
   void Number(const protocol::Contract& before);
+  Status Gone(const std::string& how) const;
+  Status CheckReturn(Nanoseconds now) const;
+  void Resume();
+  // On a new connection the server takes nothing before its welcome but a hello.
+  bool MaySend(const protocol::Event& event) const {
+    return !lost_ || std::holds_alternative<protocol::Hello>(event);
+  }
   void Connect();
   void SayHello();
 
@@ -298,6 +305,11 @@ class Link final : public ConnectionHandler {
   int closing_ = 0;       // calls of OnClosed in progress
   Nanoseconds since_{0};  // when the wait for the welcome began
   Nanoseconds closed_at_{0};
+  struct Lost {
+    Nanoseconds at{0};
+    std::string how;
+  };
+  std::optional<Lost> lost_;  // the connection has broken since the last welcome
   Nanoseconds heard_{0};
   protocol::WelcomeBody cut_;  // without chunk_rows, which are stored in the variables
 

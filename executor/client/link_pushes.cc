@@ -46,7 +46,7 @@ template <typename E>
 bool Link::SendKept(E event) {
   const auto [sent, replaced] =
       log_.Keep(std::move(event), sender_.contract, environment_.options.clock->Now());
-  if (!closed_) SendMessage(sent.event, sent.contract);
+  if (!closed_ && MaySend(sent.event)) SendMessage(sent.event, sent.contract);
   return !replaced;
 }
 template bool Link::SendKept(protocol::Hello);

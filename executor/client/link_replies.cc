@@ -75,6 +75,7 @@ Status Link::On(const protocol::Welcome& welcome) {
   welcome_ = was_welcome_ = true;
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
+  if (lost_) Resume();
   SendAllThatWaited();
   return OkStatus();
 }

@@ -41,13 +41,15 @@ void Link::Ask(const std::string& waits_for) {
 
 Link::Waiting Link::WaitsFor() const {
   const std::lock_guard lock(mutex_);
-  const bool has_more = !before_welcome_.empty() || pushes_waiting_ > 0 || completing_;
+  const bool has_more = lost_ || !before_welcome_.empty() || pushes_waiting_ > 0 || completing_;
   const Nanoseconds now = environment_.options.clock->Now();
   Waiting waiting{.silent = now - (was_welcome_ ? heard_ : since_), .notes = notes_};
   if (!welcome_ && !completed_ && has_more) {
     waiting.urgency = Urgency::kNoWelcome;
-    waiting.text = StrCat("pserver ", address_,
-                          was_welcome_ ? " to accept the program" : " to start (nothing answers there yet)");
+    const std::string for_what = lost_          ? StrCat(" to be within reach again (", lost_->how, ")")
+                                 : was_welcome_ ? std::string(" to accept the program")
+                                                : std::string(" to start (nothing answers there yet)");
+    waiting.text = StrCat("pserver ", address_, for_what);
     return waiting;
   }
   const std::string because = answer_.empty() ? std::string() : StrCat(", which waits for ", answer_);

@@ -20,10 +20,17 @@ struct SessionOptions {
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered within this time fails the job.
   Nanoseconds connect_deadline = std::chrono::minutes(15);
+  // How long a server may be out of reach after its welcome before it counts as gone. It is gone at once if
+  // nothing listens at its address any more. 0: a connection that breaks is the end.
+  Nanoseconds reconnect_deadline{0};
+  std::string process;  // DescribeThisProcess, for servers of this host; empty: unknown
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;
   // must not call back.
   std::function<void()> on_change = [] {};
+  // Called when a connection was lost; Tick should then be called every few milliseconds for a second. Must
+  // not call back; may be empty.
+  std::function<void()> on_lost;
   // Called when the failure of a peer, not of this trainer, ends the job; must not call back; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();

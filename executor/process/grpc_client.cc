@@ -9,6 +9,7 @@
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/environment.h"
 #include "framework/base/log.h"
+#include "framework/runtime/process_id.h"
 
 namespace penstock::process {
 Result<GrpcClientOptions> GrpcClientOptions::FromEnvironment() {
@@ -21,6 +22,7 @@ Result<GrpcClientOptions> GrpcClientOptions::FromEnvironment() {
   options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
   PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
   PENSTOCK_ASSIGN_OR_RETURN(options.connect_deadline, StartDeadline());
+  PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
@@ -71,6 +73,8 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.trainers = options.trainers;
   client.session.checkpoint_folder = options.checkpoint_folder;
   client.session.connect_deadline = options.connect_deadline;
+  client.session.reconnect_deadline = options.reconnect_deadline;
+  client.session.process = DescribeThisProcess();
   // The wall clock orders the incarnations: a restarted trainer has a higher number.
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());

@@ -21,7 +21,8 @@ struct GrpcClientOptions {
   std::string job;    // name of the job; servers of other jobs refuse the trainer
   std::string token;  // the job's secret; empty: none
   int trainers = 0;   // number of trainers according to the environment; 0: unknown
-  Nanoseconds connect_deadline = kStartDeadline;  // for a server to come up (start_deadline.h)
+  Nanoseconds connect_deadline = kStartDeadline;        // for a server to come up (start_deadline.h)
+  Nanoseconds reconnect_deadline = kReconnectDeadline;  // for a server whose connection has broken
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
@@ -30,8 +31,8 @@ struct GrpcClientOptions {
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
-  // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_START_S or
-  // FLAGS_rpc_deadline; unset ones leave the defaults. kInvalidArgument E-environment.
+  // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_RECONNECT_S,
+  // PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave the defaults. kInvalidArgument E-environment.
   static Result<GrpcClientOptions> FromEnvironment();
 };
 

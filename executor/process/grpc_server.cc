@@ -64,6 +64,7 @@ Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   if (!folder.empty()) options.checkpoint_folder = folder;
   PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
   PENSTOCK_ASSIGN_OR_RETURN(options.start_deadline, StartDeadline());
+  PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
@@ -83,6 +84,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.observer = &Diagnosis::OfThisProcess().observer();
   PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.report_after, observe::ReportAfterFromEnvironment());
   loop.pserver.start_deadline = options.start_deadline;
+  loop.pserver.reconnect_deadline = options.reconnect_deadline;
   if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
   loop.pserver.report = options.report ? std::move(options.report)
                                        : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
@@ -90,7 +92,8 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
   if (wire == WireName::kFluid) {
-    loop.pserver.proven = true;  // Fluid's wire has no hello to verify
+    loop.pserver.proven = true;                        // Fluid's wire has no hello to verify
+    loop.pserver.reconnect_deadline = Nanoseconds(0);  // nor a way to resume
     loop.pserver.part_bytes = pserver::FluidService::kPartBytes;
     loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // Fluid's wire has no flow control
     auto fluid = std::make_unique<pserver::FluidWire>(loop.pserver.job, loop.pserver.report);

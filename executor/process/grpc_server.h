@@ -33,10 +33,12 @@ struct GrpcServerOptions {
   std::string checkpoint_folder = ".";             // tables are saved here, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // for peers that have not identified themselves
   Nanoseconds start_deadline = kStartDeadline;  // for trainers and other servers to come (start_deadline.h)
-  std::function<void(const std::string&)> report;  // default: a log line
+  Nanoseconds reconnect_deadline = kReconnectDeadline;  // for peers whose connection has broken
+  std::function<void(const std::string&)> report;       // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
-  // PENSTOCK_WIRE, PENSTOCK_START_S or FLAGS_rpc_deadline; unset variables leave the defaults above.
+  // PENSTOCK_WIRE, PENSTOCK_RECONNECT_S, PENSTOCK_START_S or FLAGS_rpc_deadline; unset variables leave the
+  // defaults above.
   // kInvalidArgument E-environment.
   static Result<GrpcServerOptions> FromEnvironment();
 };

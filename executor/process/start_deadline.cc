@@ -35,4 +35,9 @@ Result<Nanoseconds> StartDeadline() {
   return fluid_ms ? Nanoseconds(std::chrono::milliseconds(*fluid_ms)) : kStartDeadline;
 }
 
+Result<Nanoseconds> ReconnectDeadline() {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<double> seconds, env::Number("PENSTOCK_RECONNECT_S"));
+  return seconds ? OfSeconds(*seconds) : kReconnectDeadline;
+}
+
 }  // namespace penstock::process

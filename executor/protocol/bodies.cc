@@ -87,6 +87,7 @@ std::string WriteHello(const HelloBody& body) {
     out.Text(StrCat(body.contract.substr(0, body.contract.rfind('\n', kHelloContractMax - 1) + 1), kCutLine));
   }
   out.Text(body.job_facts);
+  out.Text(body.process);
   return out.Take();
 }
 
@@ -97,6 +98,7 @@ Result<HelloBody> ReadHello(std::string_view bytes) {
   body.trainers = in.Number<std::uint32_t>();
   body.contract = in.Text();
   body.job_facts = in.Text();
+  body.process = in.Text();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }

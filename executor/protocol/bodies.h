@@ -16,6 +16,7 @@ struct HelloBody {
   std::uint32_t trainers = 0;  // number of trainers according to this trainer's environment; 0: unknown
   std::string contract;        // Contract::ToText
   std::string job_facts;       // ProgramMeta::job_facts; may be empty
+  std::string process = {};    // DescribeThisProcess (runtime/process_id.h); empty: unknown
 };
 // A server limits the hello of an unknown peer to 64 KB. If the contract is too long for it, only its first
 // lines and kCutLine are sent; the envelope's hash covers the whole contract.

@@ -23,4 +23,9 @@ std::string SilenceText(Nanoseconds since_heard) {
   return StrCat(" after a silence of ", WholeSeconds(since_heard), " s");
 }
 
+std::string OutageText(Nanoseconds span) {
+  const auto tenths = span / std::chrono::milliseconds(100);
+  return StrCat(tenths / 10, ".", tenths % 10, " s");
+}
+
 }  // namespace penstock::protocol

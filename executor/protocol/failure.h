@@ -21,4 +21,7 @@ Status FailureOf(std::string_view peer, const Status& why);
 // noticed at once.
 std::string SilenceText(Nanoseconds since_heard);
 
+// "3.2 s": how long a peer was out of reach.
+std::string OutageText(Nanoseconds span);
+
 }  // namespace penstock::protocol

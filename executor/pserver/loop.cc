@@ -17,6 +17,9 @@ namespace penstock::pserver {
 namespace {
 
 constexpr auto kTickEvery = std::chrono::seconds(1);
+// After the loss of a connection, so that the end of the peer's process is known as soon.
+constexpr auto kTickLostEvery = std::chrono::milliseconds(20);
+constexpr int kTicksLost = 50;
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
 
 Status NoMemory(const Op& op, const std::string& why) {
@@ -105,10 +108,13 @@ void PserverLoop::Tick(const Pservers& pservers) {
 }
 
 void PserverLoop::TickUntilOver(const Pservers& pservers) {
-  const Nanoseconds every = std::min<Nanoseconds>(kTickEvery, options_.pserver.report_after);
+  const Nanoseconds seldom = std::min<Nanoseconds>(kTickEvery, options_.pserver.report_after);
   std::unique_lock lock(mutex_);
+  int often = 0;  // ticks left that follow each other closely
   while (!cancelled_) {
-    if (changed_.wait_for(lock, every, [&] { return ended_ || cancelled_; }) && cancelled_) break;
+    const Nanoseconds every = often > 0 ? kTickLostEvery : seldom;
+    if (changed_.wait_for(lock, every, [&] { return ended_ || lost_ || cancelled_; }) && cancelled_) break;
+    often = std::exchange(lost_, false) ? kTicksLost : std::max(often - 1, 0);
     const bool looks = std::exchange(ended_, false);
     lock.unlock();
     if (looks && AreOver(pservers)) {
@@ -152,6 +158,11 @@ Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedPr
   options.on_end = [this] {
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    changed_.notify_all();
+  };
+  options.on_lost = [this] {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
     changed_.notify_all();
   };
   const Op& first = *programs[0].op;

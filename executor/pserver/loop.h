@@ -69,6 +69,7 @@ class PserverLoop : public ServerLoop {
   bool stop_ = false;                 // workers end when no work is left
   bool cancelled_ = false;
   bool ended_ = false;  // a pserver has ended since Serve last looked
+  bool lost_ = false;   // a connection was lost since then
 };
 
 }  // namespace penstock::pserver

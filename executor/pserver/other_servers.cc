@@ -35,7 +35,7 @@ const std::string& OtherServers::address(int server) const {
 std::vector<int> OtherServers::Awaited() const {
   std::vector<int> awaited;
   std::copy_if(all_.begin(), all_.end(), std::back_inserter(awaited),
-               [&](int server) { return !At(server).came || !At(server).welcome; });
+               [&](int server) { return !At(server).came || (!At(server).welcome && !At(server).lost); });
   return awaited;
 }
 
@@ -71,13 +71,16 @@ Status OtherServers::Check(const std::shared_ptr<Caller>& from, const protocol::
         .With("Transpile all roles from one program and configuration");
   }
   const std::optional<int> before = Find(from.get());
-  if (before == server || (!before && At(server).caller == nullptr)) return OkStatus();
+  // With a deadline for reconnecting, a new call replaces one whose end was not noticed yet.
+  const bool replaces = options_.reconnect_deadline > Nanoseconds(0);
+  if (before == server || (!before && (At(server).caller == nullptr || replaces))) return OkStatus();
   return FailedPrecondition("E-rpc-second", NameOf(server), " is connected to ", here,
                             " already; this is its second connection");
 }
 
 void OtherServers::Admit(int server, const std::shared_ptr<Caller>& from) {
   Other& other = At(server);
+  if (other.caller != nullptr && other.caller != from) other.caller->Close();
   other.caller = from;
   if (!std::exchange(other.came, true)) other.notes.Record(observe::EventKind::kPeerCame, 0);
   Reply(server, protocol::ServerWelcome{});
@@ -129,8 +132,14 @@ void OtherServers::SayHello(int server) {
 }
 
 void OtherServers::Welcomed(int server) {
-  if (std::exchange(At(server).welcome, true)) return;
-  for (auto& [step, told] : At(server).told) {
+  Other& other = At(server);
+  if (std::exchange(other.welcome, true)) return;
+  if (other.lost) {
+    other.returned = {
+        .server = server, .lasted = options_.clock->Now() - other.lost->at, .how = other.lost->how};
+    other.lost.reset();
+  }
+  for (auto& [step, told] : other.told) {
     told.at = options_.clock->Now();
     Say(server, protocol::Sums{.step = step, .bytes = told.sums});
   }
@@ -144,14 +153,38 @@ void OtherServers::Tell(std::uint64_t step, const Payload& sums) {
   }
 }
 
-bool OtherServers::CalleeClosed(int server, const Status& why) {
+bool OtherServers::CalleeClosed(int server, const Status& why, const std::string& how) {
   Other& other = At(server);
   other.callee = nullptr;
   other.closed_at = options_.clock->Now();
+  const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
+  if (other.welcome && !other.released && !failed_ && may_pass &&
+      options_.reconnect_deadline > Nanoseconds(0)) {
+    other.welcome = false;
+    other.lost = {.at = other.closed_at, .how = how};
+  }
   // A server that has not started yet refuses the connection, so a retry may succeed; other errors are
   // permanent.
-  return other.released || failed_ ||
-         (!other.welcome && (why.ok() || why.code() == StatusCode::kUnavailable));
+  return other.released || failed_ || (!other.welcome && may_pass);
+}
+
+std::optional<OtherServers::Outage> OtherServers::TakeGone() {
+  for (const int server : all_) {
+    Other& other = At(server);
+    if (!other.lost || failed_) continue;
+    const Nanoseconds lasted = options_.clock->Now() - other.lost->at;
+    const bool late = lasted > options_.reconnect_deadline;
+    if (!late && (other.callee == nullptr || !other.callee->refused())) continue;
+    return Outage{.server = server,
+                  .lasted = lasted,
+                  .how = std::exchange(other.lost, std::nullopt)->how,
+                  .late = late};
+  }
+  return std::nullopt;
+}
+
+std::optional<OtherServers::Outage> OtherServers::TakeReturned(int server) {
+  return std::exchange(At(server).returned, std::nullopt);
 }
 
 Status OtherServers::Tick() {
@@ -160,13 +193,15 @@ Status OtherServers::Tick() {
   for (const int server : all_) {
     Other& other = At(server);
     if (other.released) continue;
-    if (!other.welcome && now - began_ > options_.connect_deadline) {
+    if (!other.welcome && !other.lost && now - began_ > options_.connect_deadline) {
       return DeadlineExceeded("E-peer-connect", NameOf(server), " has not answered for ",
                               WholeSeconds(now - began_), " s")
           .With("it was not started, or the job ended before this pserver came: its log says which");
     }
     if (other.callee == nullptr) {
-      if (!other.welcome && now - other.closed_at >= options_.redial_after) Call(server);
+      // The first time at once: a host that refuses shows that the process has ended.
+      const bool first = other.lost && other.lost->at == other.closed_at;
+      if (!other.welcome && (first || now - other.closed_at >= options_.redial_after)) Call(server);
       continue;
     }
     if (!other.welcome && now - other.said >= options_.resend_after) SayHello(server);

@@ -30,6 +30,7 @@ struct OtherServersOptions {
   Nanoseconds resend_after = std::chrono::seconds(1);
   Nanoseconds redial_after = std::chrono::milliseconds(500);
   Nanoseconds connect_deadline = std::chrono::minutes(15);  // for a server to come up
+  Nanoseconds reconnect_deadline{0};                        // as in PserverOptions
 };
 
 class OtherServers {
@@ -71,13 +72,24 @@ class OtherServers {
   std::optional<int> Find(const Callee* callee) const;
   // The server accepts this server's sums.
   void Welcomed(int server);
-  bool was_welcome(int server) const { return At(server).welcome; }
+  bool was_welcome(int server) const { return At(server).welcome || At(server).lost.has_value(); }
   void Tell(std::uint64_t step, const Payload& sums);
   void Taken(int server, std::uint64_t step) { At(server).told.erase(step); }
-  // The call has ended; returns whether the error may be temporary, in which case Tick tries again.
-  bool CalleeClosed(int server, const Status& why);
+  // The call has ended, as `how` says; returns whether Tick calls again.
+  bool CalleeClosed(int server, const Status& why, const std::string& how);
   // Resends what was not acknowledged, and reconnects. kDeadlineExceeded E-peer-connect.
   Status Tick();
+  struct Outage {
+    int server = -1;
+    Nanoseconds lasted{0};
+    std::string how;  // the connection was lost
+    bool late = false;
+  };
+  // The first server whose call has broken and that does not come back: nothing listens at its address any
+  // more, or the deadline has passed. Told once.
+  std::optional<Outage> TakeGone();
+  // The outage that the welcome of this server has ended, once.
+  std::optional<Outage> TakeReturned(int server);
 
   // --- The end.
 
@@ -102,6 +114,12 @@ class OtherServers {
     bool came = false;
     bool worked = false;
     bool welcome = false;  // it has accepted this server
+    struct Lost {
+      Nanoseconds at{0};
+      std::string how;
+    };
+    std::optional<Lost> lost;        // the call to it has broken since its last welcome
+    std::optional<Outage> returned;  // not told yet
     bool released = false;
     bool completed = false;
     Nanoseconds said{0};  // when the hello or the final message was sent

@@ -95,7 +95,8 @@ Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions 
               {.clock = options_.clock,
                .observer = options_.observer,
                .resend_after = options_.resend_after,
-               .connect_deadline = options_.start_deadline}),
+               .connect_deadline = options_.start_deadline,
+               .reconnect_deadline = options_.reconnect_deadline}),
       trainers_(static_cast<std::size_t>(facts_.trainers)),
       strangers_(options_.report, options_.clock),
       checkpoints_(options_.checkpoint_folder),
@@ -164,9 +165,11 @@ bool Pserver::HasListeners() const {
   const std::lock_guard lock(mutex_);
   if (!ended_.has_value()) return !trainer_of_.empty();
   const Nanoseconds since = options_.clock->Now() - ended_at_;
-  if (!trainer_of_.empty() && since < kLastReplies) return true;
+  bool lost = false;  // trainers that may come back for their last reply
+  for (int id = 0; id < facts_.trainers; ++id) lost = lost || (At(id).lost && MayComeBack(id));
+  if ((!trainer_of_.empty() || lost) && since < kLastReplies) return true;
   if (ended_->ok() && others_.AnyAtWork() && since < kLastReplies) return true;
-  return !ended_->ok() && !admission_.Awaited().empty() && since < kTellLatecomers;
+  return !ended_->ok() && (lost || !admission_.Awaited().empty()) && since < kTellLatecomers;
 }
 
 // The state machine has ended. Tables are put into the scope first, without the lock: it takes as long as
@@ -271,6 +274,8 @@ void Pserver::OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& 
 
 void Pserver::Tick() {
   Decide([&] {
+    GiveUpLost();
+    GiveUpLostServers();
     ReportAwaited();
     if (ended_.has_value() && !ended_->ok()) return;
     const Status status = others_.Tick();

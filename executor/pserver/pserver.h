@@ -37,6 +37,7 @@
 #include "executor/pserver/service/wire.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/line_limiter.h"
+#include "framework/runtime/process_id.h"
 #include "framework/runtime/transport.h"
 
 namespace penstock::pserver {
@@ -68,7 +69,14 @@ struct PserverOptions {
   // come.
   Nanoseconds start_deadline = std::chrono::minutes(15);
   Nanoseconds resend_after = std::chrono::seconds(1);  // for unacknowledged messages to other servers
-  observe::Observer* observer = nullptr;               // records and counts what it does; may be null
+  // How long a trainer, or another server, may be out of reach before it counts as gone. It is gone at once
+  // if its process has ended, as far as this host can see. 0: a connection that breaks is the end.
+  Nanoseconds reconnect_deadline{0};
+  std::function<ProcessState(const std::string&)> state_of = StateOfProcess;
+  // Called when a connection was lost; Tick should then be called every few milliseconds for a second. May be
+  // empty.
+  std::function<void()> on_lost;
+  observe::Observer* observer = nullptr;  // records and counts what it does; may be null
 };
 
 class Pserver : public EventHandler, public ReplyHandler {
@@ -114,8 +122,14 @@ class Pserver : public EventHandler, public ReplyHandler {
   bool HasListeners() const;
 
  private:
+  struct Lost {
+    Nanoseconds at{0};
+    std::string how;
+  };
   struct Trainer {
     std::shared_ptr<Caller> caller;  // null: not there
+    std::string process;             // as its hello describes it
+    std::optional<Lost> lost;        // its connection has broken; it may come back
     Nanoseconds heard{0};
     Nanoseconds active{0};                // when it last made progress
     std::pair<std::uint64_t, int> place;  // its progress: a step, and how much of it was sent
@@ -152,6 +166,10 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Refuse(const std::shared_ptr<Caller>& caller, const Status& why);
   bool Forget(int trainer);
   Status CheckAlone(const From& from) const;
+  void Replace(int trainer, const std::shared_ptr<Caller>& caller);
+  bool MayComeBack(int trainer) const;
+  Status GoneError(int trainer, const std::string& how) const;
+  void GiveUpLost();
   void Closed(const std::shared_ptr<Caller>& from, const Status& why);
   // The failure or loss of a trainer ends the job.
   void React(int trainer, const Status& why, Actions& actions);
@@ -178,7 +196,9 @@ class Pserver : public EventHandler, public ReplyHandler {
   bool ForgetServer(int server);
   void Replied(int server, const protocol::Reply& reply, Actions& actions);
   void CalleeClosed(int server, const Status& why);
-  void ServerClosed(int server, const Status& why);
+  void ServerClosed(int server, const std::string& how);
+  std::string HowServerClosed(int server, const Status& why) const;
+  void GiveUpLostServers();
   void ReactToServer(int server, const Status& why, Actions& actions);
 
   // Carries out the state machine's decisions (pserver_actions.cc).

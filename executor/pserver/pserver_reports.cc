@@ -175,11 +175,13 @@ std::string Pserver::Lacking(int param, int chunk) const {
   for (const int t : machine_->Lacks(param, chunk)) {
     const Trainer& trainer = At(t);
     if (!text.empty()) text += ", ";
-    text +=
-        StrCat("trainer ", t,
-               admission_.Admitted(t)
-                   ? StrCat(" (last heard ", WholeSeconds(options_.clock->Now() - trainer.heard), " s ago)")
-                   : std::string(" (not started yet)"));
+    text += StrCat(
+        "trainer ", t,
+        trainer.lost
+            ? StrCat(" (out of reach for ", WholeSeconds(options_.clock->Now() - trainer.lost->at), " s)")
+        : admission_.Admitted(t)
+            ? StrCat(" (last heard ", WholeSeconds(options_.clock->Now() - trainer.heard), " s ago)")
+            : std::string(" (not started yet)"));
   }
   return text.empty() && machine_->WaitsForSums(param, chunk) ? LackingSums() : text;
 }

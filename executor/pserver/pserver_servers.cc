@@ -67,7 +67,14 @@ void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions)
 
 void Pserver::Replied(int server, const protocol::Reply& reply, Actions& actions) {
   others_.Hear(server, 0);
-  if (std::holds_alternative<protocol::ServerWelcome>(reply)) return others_.Welcomed(server);
+  if (std::holds_alternative<protocol::ServerWelcome>(reply)) {
+    others_.Welcomed(server);
+    if (const std::optional<OtherServers::Outage> outage = others_.TakeReturned(server))
+      options_.report(StrCat("pserver ", facts_.address, ": ", others_.NameOf(server),
+                             " is connected again after ", protocol::OutageText(outage->lasted), ": ",
+                             outage->how));
+    return;
+  }
   if (std::holds_alternative<protocol::Completed>(reply)) return others_.Released(server);
   if (const auto* taken = std::get_if<protocol::SumsTaken>(&reply)) {
     others_.Taken(server, taken->step);
@@ -82,24 +89,40 @@ void Pserver::Replied(int server, const protocol::Reply& reply, Actions& actions
 }
 
 void Pserver::CalleeClosed(int server, const Status& why) {
-  if (others_.CalleeClosed(server, why)) return;
-  if (why.ok() || why.code() == StatusCode::kUnavailable) return ServerClosed(server, why);
+  const std::string how = HowServerClosed(server, why);
+  if (others_.CalleeClosed(server, why, how)) {
+    if (others_.was_welcome(server) && options_.on_lost) options_.on_lost();
+    return;
+  }
+  if (why.ok() || why.code() == StatusCode::kUnavailable) return ServerClosed(server, how);
   Actions actions;
   machine_->ServerGone(server, Status(why).In(others_.NameOf(server)), actions);
   Execute(std::move(actions));
 }
 
-// One of the two calls with this server has ended; both end when its process does.
-void Pserver::ServerClosed(int server, const Status& why) {
-  const std::string how =
-      why.ok() ? "it closed its connection before the job had ended"
-               : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - others_.heard(server)));
+std::string Pserver::HowServerClosed(int server, const Status& why) const {
+  return why.ok()
+             ? "it closed its connection before the job had ended"
+             : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - others_.heard(server)));
+}
+
+// One of the two calls with this server has ended; both end when its process does. With a deadline for
+// reconnecting, the call to the server shows whether its process lives.
+void Pserver::ServerClosed(int server, const std::string& how) {
   Actions actions;
   ReactToServer(server,
                 Unavailable("E-peer-lost", others_.NameOf(server), " is gone: ", how, " (step ",
                             machine_->sums().over(), ", seen by pserver ", facts_.address, ")"),
                 actions);
   Execute(std::move(actions));
+}
+
+void Pserver::GiveUpLostServers() {
+  while (const std::optional<OtherServers::Outage> outage = others_.TakeGone()) {
+    ServerClosed(outage->server, outage->late ? StrCat(outage->how, ", and it could not be reached for ",
+                                                       WholeSeconds(outage->lasted), " s")
+                                              : outage->how);
+  }
 }
 
 void Pserver::ReactToServer(int server, const Status& why, Actions& actions) {

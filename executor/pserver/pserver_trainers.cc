@@ -58,10 +58,12 @@ bool Pserver::HasCome() const {
   return static_cast<int>(admission_.Awaited().size()) < facts_.trainers;
 }
 
-// A trainer has one connection at a time.
+// A trainer has one connection at a time. With a deadline for reconnecting, a second one of the same process
+// replaces the first, whose end this server has not noticed yet.
 Status Pserver::CheckAlone(const From& from) const {
   const Trainer& trainer = At(from.trainer);
   if (trainer.caller == nullptr || trainer.caller == from.caller) return OkStatus();
+  if (options_.reconnect_deadline > Nanoseconds(0)) return OkStatus();
   return FailedPrecondition("E-rpc-second", "trainer ", from.trainer, " is connected to pserver ",
                             facts_.address, " already; this is its second connection");
 }
@@ -81,7 +83,8 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
   if (const Status fits = admission_.Check(from.sender, hello.body); !fits.ok())
     return TurnAway(from, fits, actions);
   const int id = from.trainer;
-  if (ended_.has_value() && !admission_.Admitted(id)) {  // the job is over
+  // The job is over. A trainer that was out of reach when it failed learns why.
+  if (ended_.has_value() && (!admission_.Admitted(id) || (At(id).lost && !ended_->ok()))) {
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
     admission_.TurnAway(id);
@@ -93,9 +96,9 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
     Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
   admission_.Admit(from.sender, hello.body);
   Trainer& trainer = At(id);
-  trainer.caller = from.caller;
+  Replace(id, from.caller);
+  trainer.process = hello.body.process;
   trainer.heard = trainer.active = options_.clock->Now();
-  trainer_of_[from.caller.get()] = id;
   notes_.Came(id, machine_->steps_ended(id));
   Welcome(id, from.sender.contract);
 }
@@ -122,12 +125,62 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   Execute(std::move(credit));
 }
 
+void Pserver::Replace(int id, const std::shared_ptr<Caller>& caller) {
+  Trainer& trainer = At(id);
+  if (trainer.caller != nullptr && trainer.caller != caller) {
+    trainer_of_.erase(trainer.caller.get());
+    refused_.insert(trainer.caller.get());  // what it still sends is ignored
+    trainer.caller->Close();
+  }
+  trainer.caller = caller;
+  trainer_of_[caller.get()] = id;
+  if (!trainer.lost) return;
+  options_.report(StrCat("pserver ", facts_.address, ": trainer ", id, " is connected again after ",
+                         protocol::OutageText(options_.clock->Now() - trainer.lost->at), ": ",
+                         trainer.lost->how));
+  trainer.lost.reset();
+}
+
+// Whether a trainer whose connection has broken is waited for.
+bool Pserver::MayComeBack(int trainer) const {
+  return options_.reconnect_deadline > Nanoseconds(0) &&
+         options_.state_of(At(trainer).process) != ProcessState::kEnded;
+}
+
+Status Pserver::GoneError(int trainer, const std::string& how) const {
+  return Unavailable("E-peer-lost", "trainer ", trainer, " is gone: ", how, " (step ",
+                     machine_->steps_ended(trainer), ", seen by pserver ", facts_.address, ")");
+}
+
+// Gives up trainers that have been out of reach for too long, or whose process has ended.
+void Pserver::GiveUpLost() {
+  const Nanoseconds now = options_.clock->Now();
+  for (int id = 0; id < facts_.trainers; ++id) {
+    Trainer& trainer = At(id);
+    if (!trainer.lost) continue;
+    const bool late = now - trainer.lost->at > options_.reconnect_deadline;
+    if (!late && MayComeBack(id)) continue;
+    std::string how = trainer.lost->how;
+    if (late)
+      how += StrCat(", and it did not connect again within ", WholeSeconds(now - trainer.lost->at), " s");
+    trainer.lost.reset();
+    Status gone = GoneError(id, how);
+    if (late)
+      gone =
+          std::move(gone).With("note: the launcher's --reconnect_s or PENSTOCK_RECONNECT_S sets this time");
+    Actions actions;
+    React(id, gone, actions);
+    Execute(std::move(actions));
+  }
+}
+
 void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   refused_.erase(from.get());
   if (const std::optional<int> server = others_.Find(from.get())) {
     if (ForgetServer(*server)) return;
     others_.Forget(*server);
-    return ServerClosed(*server, why);
+    if (options_.reconnect_deadline > Nanoseconds(0)) return;
+    return ServerClosed(*server, HowServerClosed(*server, why));
   }
   const auto known = trainer_of_.find(from.get());
   if (known == trainer_of_.end()) return;
@@ -141,14 +194,18 @@ void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   if (trainer.caller != from) return;
   trainer.caller = nullptr;
   notes_.Left(id, machine_->steps_ended(id));
+  const Nanoseconds now = options_.clock->Now();
+  const std::string how = why.ok() ? "it closed its connection before it had completed"
+                                   : StrCat(why.message(), protocol::SilenceText(now - trainer.heard));
+  // A trainer that has completed may lack the answer to that.
+  const bool broken = !why.ok() || !machine_->completed(id);
+  if (broken && MayComeBack(id)) {
+    trainer.lost = {.at = now, .how = how};
+    if (options_.on_lost) options_.on_lost();
+    return;
+  }
   Actions actions;
-  const std::string how =
-      why.ok() ? "it closed its connection before it had completed"
-               : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - trainer.heard));
-  React(id,
-        Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ", machine_->steps_ended(id),
-                    ", seen by pserver ", facts_.address, ")"),
-        actions);
+  React(id, GoneError(id, how), actions);
   Execute(std::move(actions));
 }
 

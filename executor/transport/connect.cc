@@ -56,6 +56,7 @@ class ClientConnection : public PeerConnection {
       alarm_.Set(std::chrono::system_clock::now(), [this, why](bool) { EndWithout(why); });
     }
   }
+  bool refused() const override { return refused_; }
   void Abort() override {
     StopDialing();
     PeerConnection::Abort();
@@ -98,7 +99,8 @@ class ClientConnection : public PeerConnection {
       if (stopped_) break;
       if (why.code() != StatusCode::kUnavailable) return EndWithout(why);
       // A server that has not started yet refuses connections; other errors may need a person's help.
-      if (why.id() != "E-rpc-connect" && why.message() != told) {
+      refused_ = why.id() == "E-rpc-refused";
+      if (!refused_ && why.id() != "E-rpc-connect" && why.message() != told) {
         told = why.message();
         options_.report(StrCat(options_.peer, " ", address_, ": ", told, "; trying again"));
       }
@@ -181,6 +183,7 @@ class ClientConnection : public PeerConnection {
   std::condition_variable changed_;
   std::atomic<bool> stopped_ = false;  // no more streams may be opened
   std::atomic<bool> large_ = false;    // a large body was sent or received
+  std::atomic<bool> refused_ = false;  // by the last attempt
 };
 
 }  // namespace

@@ -76,6 +76,7 @@ constexpr std::array kSettings = {
     Whole("PENSTOCK_METRICS", 0, 65535),
     YesNo("PENSTOCK_MOVE_THREADS"),
     Decimal("PENSTOCK_PROGRESS", 0, kManySeconds),
+    Decimal("PENSTOCK_RECONNECT_S", 0, kManySeconds),
     Decimal("PENSTOCK_REPORT_AFTER", 1e-3, kManySeconds),
     Whole("PENSTOCK_RESTART_COUNT", 0, kMany),
     Decimal("PENSTOCK_START_S", 1e-3, kManySeconds),

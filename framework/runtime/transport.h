@@ -79,6 +79,9 @@ class Connection {
   // Whether messages never leave this machine's memory, and so need no checksum. May become true when the
   // connection is established, and then stays true.
   virtual bool local() const { return false; }
+  // Of a connection that is not established yet: whether its last attempt was refused, because no process
+  // listens at the address.
+  virtual bool refused() const { return false; }
 };
 
 // Memory into which bytes are received; none if `data` is null.

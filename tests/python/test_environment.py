@@ -69,6 +69,7 @@ def test_every_variable_that_the_sources_name_is_in_the_table():
         ("PADDLE_PORT", ["0", "65536", "http"]),
         ("PENSTOCK_METRICS", ["65536", "-1", "all"]),
         ("PENSTOCK_PROGRESS", ["-1", "nan", "inf", "often"]),
+        ("PENSTOCK_RECONNECT_S", ["-1", "nan", "soon"]),
         ("PENSTOCK_START_S", ["0", "-1", "nan", "soon"]),
         ("FLAGS_rpc_deadline", ["0", "-1", "3s"]),
         ("PENSTOCK_VERIFY", ["all"]),

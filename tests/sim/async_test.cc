@@ -197,7 +197,7 @@ class ChunkCheck {
 
 void RunSeed(std::uint64_t seed, const ToyJob& of_seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
-  Simulation sim(of_seed, kSteps, seed, kRough);
+  Simulation sim(of_seed, kSteps, seed, FaultsOf(seed));
   Recorder recorder(sim);
   ASSERT_TRUE(sim.Run()) << "the job did not end: " << sim.Waiting();
   const ToyJob& job = sim.job();
@@ -243,7 +243,7 @@ TEST(Async, ALoneTrainerEqualsSynchronousTraining) {
     std::erase_if(job.params, [](const ToyParam& param) { return param.table; });
     ToyJob sync = job;
     sync.async = false;
-    Simulation sim(job, kSteps, seed, kRough);
+    Simulation sim(job, kSteps, seed, FaultsOf(seed));
     ASSERT_TRUE(sim.Run()) << sim.Waiting();
     ASSERT_TRUE(sim.trainer(0).session().status().ok()) << sim.trainer(0).session().status().ToString();
     const std::vector<ToyValues> reference = ToyReference(sync, kSteps);

@@ -108,7 +108,7 @@ std::uint64_t LateSteps(const std::vector<std::string>& reports) {
 // The number of late steps.
 std::uint64_t RunBackupSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed));
-  Simulation sim(BackupJob(seed), kBackupSteps, seed, kRough);
+  Simulation sim(BackupJob(seed), kBackupSteps, seed, FaultsOf(seed));
   std::uint64_t late = 0;
   if (!sim.Run()) {
     ADD_FAILURE() << "the job did not end: " << sim.Waiting();

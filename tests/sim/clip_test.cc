@@ -48,7 +48,8 @@ void RunClipSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed));
   ToyJob job = ClipJob(seed);
   if (seed % 3 < 2) job.early_bytes = seed % 3 * 64;
-  Simulation sim(job, kClipSteps, seed, {.lost = 0.1, .twice = 0.1}, job.trainers - 1);
+  const Faults faults = seed % 5 == 3 ? kBreaking : Faults{.lost = 0.1, .twice = 0.1};
+  Simulation sim(job, kClipSteps, seed, faults, job.trainers - 1);
   std::vector<int> ends(static_cast<std::size_t>(job.trainers), kClipSteps);
   ends.back() = seed % 4 == 0 ? 2 : kClipSteps;  // the last trainer may complete before the others
   sim.AddTrainer(job.trainers - 1, sim.job(), ends.back(), {});

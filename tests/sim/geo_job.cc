@@ -235,6 +235,7 @@ Status GeoJob::StartServers() {
     options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
     options.report = [](const std::string&) {};
     options.clock = &net_.clock();
+    options.reconnect_deadline = net_.reconnect_deadline();
     PENSTOCK_ASSIGN_OR_RETURN(server.pserver,
                               pserver::Pserver::Make(server.program, *server.program.main().ops().back().op,
                                                      server.scope, SimOps(), runner_, options));

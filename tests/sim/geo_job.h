@@ -71,7 +71,7 @@ class GeoJob {
     std::unique_ptr<Listener> listener;
   };
   struct Role {
-    explicit Role(Network& net) : client(net.transport(), SimClient::OptionsOf(net.clock()), turn) {}
+    explicit Role(Network& net) : client(net.transport(), SimClient::OptionsOf(net), turn) {}
     Turn turn;
     SimClient client;
     Trainer trainer;

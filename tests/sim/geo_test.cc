@@ -140,7 +140,7 @@ void RunSeed(std::uint64_t seed) {
   GeoSetup setup{.trainers = 2 + static_cast<int>(seed % 3 == 2),
                  .push_every = 1 + static_cast<int>(seed % 4)};
   setup.steps = {5, seed % 2 == 0 ? 5 : 2, 4};  // some have fewer batches
-  GeoJob job(setup, seed, kRough);
+  GeoJob job(setup, seed, FaultsOf(seed));
   const Status status = job.Run();
   ASSERT_TRUE(status.ok()) << status.ToString();
   for (const communicator::GeoVariable& variable : job.settings().variables) {
@@ -162,7 +162,8 @@ TEST(Geo, EverySeedAddsEachDeltaOnce) {
 
 TEST(Geo, ALoneTrainerEqualsOneMachineExactly) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    GeoJob job({.trainers = 1, .push_every = 1 + static_cast<int>(seed % 3), .steps = {7}}, seed, kRough);
+    GeoJob job({.trainers = 1, .push_every = 1 + static_cast<int>(seed % 3), .steps = {7}}, seed,
+               FaultsOf(seed));
     const Status status = job.Run();
     ASSERT_TRUE(status.ok()) << status.ToString();
     ToyValues alone = job.trainer(0).start;

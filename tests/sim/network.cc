@@ -8,11 +8,12 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   Link(Network& net, std::string address) : net_(net), address_(std::move(address)) {}
 
   void Send(Message message) override {
-    if (closed_) return;
+    if (closed_ || (closing_ && net_.faults_.breaks > 0)) return;
     if (handler_ != nullptr && other_.lock() == nullptr) {
       waiting_.push_back(std::move(message));
       return;
     }
+    if (net_.faults_.breaks > 0 && net_.Uniform() < net_.faults_.breaks) return Break();
     if (net_.Uniform() < net_.faults_.lost) return;
     const int copies = net_.Uniform() < net_.faults_.twice ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
@@ -26,6 +27,7 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
     }
   }
 
+  bool refused() const override { return refused_; }
   void Close() override { End(net_.faults_.delay_max, OkStatus()); }
   void Abort() override { End(Nanoseconds(0), Unavailable("E-rpc-stream", "its connection broke")); }
 
@@ -33,7 +35,9 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   void Dial() {
     if (closed_) return;
     const auto listener = net_.listeners_.find(address_);
-    if (listener == net_.listeners_.end()) {
+    const bool reachable = net_.unreachable_until_[address_] <= net_.clock_.Now();
+    refused_ = reachable && listener == net_.listeners_.end();
+    if (!reachable || refused_) {
       net_.After(std::chrono::milliseconds(50), [self = shared_from_this()] { self->Dial(); });
       return;
     }
@@ -55,6 +59,21 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   }
 
  private:
+  // Each end learns at its own time that the connection has broken.
+  void Break() {
+    if (closing_) return;
+    ++net_.breaks_;
+    const Status why = Unavailable("E-rpc-stream", "its connection broke");
+    Nanoseconds& until = net_.unreachable_until_[address_];
+    if (until <= net_.clock_.Now() && net_.Uniform() < 0.5)
+      until = net_.clock_.Now() + Nanoseconds(static_cast<std::int64_t>(net_.Uniform() * 5e9));
+    const std::shared_ptr<Link> other = other_.lock();
+    for (const std::shared_ptr<Link>& end : {shared_from_this(), other}) {
+      if (end == nullptr) continue;
+      end->closing_ = true;  // nothing more leaves it
+      net_.After(net_.Delay() * 20, [end, why] { end->Closed(why); });
+    }
+  }
   void End(Nanoseconds grace, const Status& why) {
     if (closing_) return;
     closing_ = true;
@@ -77,6 +96,7 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   std::vector<Message> waiting_;
   bool closing_ = false;
   bool closed_ = false;
+  bool refused_ = false;
 };
 
 class Network::SimListener : public Listener {

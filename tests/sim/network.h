@@ -25,8 +25,18 @@ struct Faults {
   // Probability that a message is delayed by up to twenty times delay_max, so that later messages may have
   // changed its meaning. If above 0, half of the repeated messages are also that late.
   double late = 0;
+  // Probability that a message breaks its connection instead of arriving. Each end learns that at its own
+  // time; half of the broken connections can be made again only after up to five seconds.
+  double breaks = 0;
 };
 inline constexpr Faults kRough = {.lost = 0.1, .twice = 0.1, .late = 0.02};
+inline constexpr Faults kBreaking = {.lost = 0.02, .twice = 0.05, .late = 0.02, .breaks = 0.005};
+// The faults of a seed: most have the first kind, every third the second.
+inline constexpr Faults FaultsOf(std::uint64_t seed) { return seed % 3 == 2 ? kBreaking : kRough; }
+// How long processes on such a network wait for each other when a connection breaks.
+inline constexpr Nanoseconds ReconnectDeadlineOn(const Faults& faults) {
+  return faults.breaks > 0 ? Nanoseconds(std::chrono::seconds(60)) : Nanoseconds(0);
+}
 
 class Network {
  public:
@@ -50,6 +60,8 @@ class Network {
   }
   std::mt19937_64& random() { return random_; }
   std::uint64_t messages() const { return messages_; }
+  std::uint64_t breaks() const { return breaks_; }  // connections that have broken
+  Nanoseconds reconnect_deadline() const { return ReconnectDeadlineOn(faults_); }
 
  private:
   class Link;
@@ -72,7 +84,9 @@ class Network {
       events_;  // by time, then order of creation
   std::uint64_t made_ = 0;
   std::uint64_t messages_ = 0;
-  int meanwhiles_ = 0;  // active calls of RunMeanwhile
+  std::uint64_t breaks_ = 0;
+  std::map<std::string, Nanoseconds> unreachable_until_;  // by address
+  int meanwhiles_ = 0;                                    // active calls of RunMeanwhile
   std::map<std::string, ConnectionHandler*> listeners_;
   std::vector<std::weak_ptr<Link>> dialled_;
 };

@@ -29,7 +29,7 @@ struct RoleJob::Server {
 struct RoleJob::Role {
   Role(const OpRegistry& ops, RolePrograms given, Network& net)
       : programs(std::move(given)),
-        client(net.transport(), SimClient::OptionsOf(net.clock()), turn),
+        client(net.transport(), SimClient::OptionsOf(net), turn),
         executor(ops, {.threads = 1, .rpc = &client}) {}
 
   Status Train(const std::vector<std::string>& fetches) {
@@ -92,6 +92,7 @@ Status RoleJob::Serve(Server& server) {
   options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
   options.report = [](const std::string&) {};
   options.clock = &net_.clock();
+  options.reconnect_deadline = net_.reconnect_deadline();
   PENSTOCK_ASSIGN_OR_RETURN(
       server.pserver,
       pserver::Pserver::Make(server.programs.main, *server.programs.main.main().ops().back().op, server.scope,

@@ -2,7 +2,7 @@
 // the simulation waits for it: it gets its turn when the event for which it waits has happened, and returns
 // it where a process would block. Each seed therefore has one order of all events.
 //
-//   SimClient client(net.transport(), SimClient::OptionsOf(net.clock()), turn);
+//   SimClient client(net.transport(), SimClient::OptionsOf(net), turn);
 //   std::thread trainer([&] { turn.Take(); ... client.Pull(handle, w) ... turn.Return(); });
 //   while (...) client.MayGoOn() ? turn.Give() : net.RunUntil(...);
 #pragma once
@@ -11,7 +11,7 @@
 #include <semaphore>
 
 #include "executor/client/session_client.h"
-#include "framework/runtime/clock.h"
+#include "tests/sim/network.h"
 
 namespace penstock::test {
 
@@ -37,11 +37,12 @@ class SimClient : public client::SessionClient {
       : client::SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
 
   // The options for the job "sim".
-  static client::SessionOptions OptionsOf(Clock& clock) {
+  static client::SessionOptions OptionsOf(Network& net) {
     client::SessionOptions options;
     options.job = "sim";
     options.resend_after = std::chrono::milliseconds(100);
-    options.clock = &clock;
+    options.clock = &net.clock();
+    options.reconnect_deadline = net.reconnect_deadline();
     return options;
   }
   client::Session& session() { return session_; }

@@ -268,6 +268,7 @@ class Simulation {
     options.on_reaction = [&server](const Status& why) { server.reactions.push_back(why); };
     options.clock = &net_.clock();
     options.resend_after = std::chrono::milliseconds(100);
+    options.reconnect_deadline = net_.reconnect_deadline();
     auto made = pserver::Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope,
                                        SimOps(), runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -276,10 +277,11 @@ class Simulation {
     server.held = std::make_unique<HeldBytes>(*server.service);
     net_.After(net_.Delay() * 10, [this, &server] {
       server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.held)).value();
-      if (!server.pserver->meets_servers()) return;
-      server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
-      server.pserver->MeetServers(*server.dialer);
-      Tick(server);
+      if (server.pserver->meets_servers()) {
+        server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
+        server.pserver->MeetServers(*server.dialer);
+      }
+      if (server.dialer != nullptr || net_.reconnect_deadline() > Nanoseconds(0)) Tick(server);
     });
   }
   // Kills a server. The servers that it called do not notice; it only falls silent.
@@ -294,6 +296,7 @@ class Simulation {
     if (options.job.empty()) options.job = "sim";
     options.resend_after = job.resend_after;
     options.clock = &net_.clock();
+    options.reconnect_deadline = net_.reconnect_deadline();
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
     Trainer& trainer = *trainers_.back();
     net_.After(net_.Delay() * 10, [this, &trainer] {

@@ -48,7 +48,7 @@ void RunSeed(std::uint64_t seed) {
   constexpr int kSteps = 4;
   ToyJob job = Job(seed);
   if (seed % 3 < 2) job.early_bytes = seed % 3 * 64;  // one chunk or a few; otherwise more than all chunks
-  Faults faults = kRough;
+  Faults faults = FaultsOf(seed);
   if (seed % 4 == 1) {  // few messages are lost; some are far behind the others
     faults.lost = 0.03;
     job.resend_after = std::chrono::milliseconds(500);
@@ -99,7 +99,7 @@ TEST(Simulation, EarlyGradientsAreBounded) {
     ToyJob job{.trainers = 4, .servers = {"ps0:1"}, .early_bytes = kEarlyBytes, .all_by_turn = true};
     for (const char* name : {"a", "b", "c", "d"})
       job.params.push_back({.name = name, .shape = {4, 3}, .optimizer = "momentum"});
-    Simulation sim(job, 4, seed, kRough);
+    Simulation sim(job, 4, seed, FaultsOf(seed));
     std::size_t most_of_seed = 0;
     ASSERT_TRUE(sim.Run([&] { most_of_seed = std::max(most_of_seed, sim.server(0).held->now()); }))
         << sim.Waiting();

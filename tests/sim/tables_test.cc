@@ -163,7 +163,7 @@ void RunSeed(const Update& update, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const int trainers = static_cast<int>(random() % 3 + 1), pservers = static_cast<int>(random() % 3 + 1);
   const RoleSet roles = RolesOf(update, trainers, pservers);
-  RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, kRough);
+  RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, FaultsOf(seed));
   ReferenceJob reference(AllOps(), TrainersOf(roles), PserversOf(roles));
   job.fetches = {"loss"};
   std::vector<std::vector<std::vector<exec::Feed>>> feeds(kSteps);  // by step, by trainer

@@ -18,6 +18,7 @@ class NativeCallee : public Callee {
     connection_->Send(protocol::Encode(from, event, protocol::ChecksumOver(*connection_)));
   }
   void Close() override { connection_->Close(); }
+  bool refused() const override { return connection_->refused(); }
 
  private:
   const std::shared_ptr<Connection> connection_;

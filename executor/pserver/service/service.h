@@ -50,6 +50,8 @@ class Callee {
   virtual void Send(const protocol::Sender& from, protocol::Event event) = 0;
   // Sends pending events, then ends the connection.
   virtual void Close() = 0;
+  // As Connection::refused.
+  virtual bool refused() const { return false; }
 };
 
 // Handles the replies. Calls for one callee come one at a time, from any thread but never inside a call of

@@ -240,6 +240,10 @@ def _settings(options):
         if not options.start_s > 0:
             raise JobError(f"--start_s is {options.start_s:g}; it must be a number of seconds above 0")
         settings["PENSTOCK_START_S"] = f"{options.start_s:.3f}"
+    if options.reconnect_s is not None:
+        if not options.reconnect_s >= 0:
+            raise JobError(f"--reconnect_s is {options.reconnect_s:g}; it must be a number of seconds, or 0")
+        settings["PENSTOCK_RECONNECT_S"] = f"{options.reconnect_s:.3f}"
     if options.trace is not None:
         settings["PENSTOCK_TRACE"] = os.path.abspath(options.trace)
     if options.progress is not None:

@@ -242,6 +242,14 @@ def make_parser():
         "FLAGS_rpc_deadline milliseconds, else 900)",
     )
     watch.add_argument(
+        "--reconnect_s",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long a process whose connection with another one has broken may be out of reach before "
+        "it counts as gone; a process that has ended, as far as that can be seen, is gone at once; 0: a "
+        "connection that breaks ends the job (PENSTOCK_RECONNECT_S; default: 60)",
+    )
+    watch.add_argument(
         "--hang_timeout",
         type=_seconds,
         default=0.0,

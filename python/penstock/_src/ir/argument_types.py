@@ -3,7 +3,8 @@
 import functools
 import inspect
 
-from penstock._src.ir.types import VarDesc, dtype_name, to_dtype
+from penstock import _penstock
+from penstock._src.ir.types import VAR_TYPES, VarDesc, VarType, dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 
 _TYPED = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS)
@@ -36,6 +37,14 @@ def _either(types):
 
 def types_of(text):
     return frozenset(to_dtype(name) for name in text.split())
+
+
+@functools.cache
+def kernel_types(op: str) -> "frozenset[VarType]":
+    """Returns the element types that an op takes: those of its kernels. An op with a kernel for float32 takes float16,
+    too, and computes in float32 if it has no kernel for it."""
+    types = {VAR_TYPES[number] for number in _penstock.op_kernel_types(op)} - {VarType.SIZE_T}
+    return frozenset(types | {VarType.FP16} if VarType.FP32 in types else types)
 
 
 def element_types(**types):

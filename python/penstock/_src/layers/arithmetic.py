@@ -4,6 +4,7 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -35,19 +36,12 @@ __all__ = [
 ]
 
 
-@element_types(x="float16 float32 float64")
+@layer("mean", typed="x")
 def mean(x, name=None):
     """Computes the mean of all elements.
 
-    Args:
-        x (Variable): any shape, float32 or float64.
-        name (str | None): prefix of the names of the variables that the layer creates.
-
     Returns:
         Variable: shape [1], same type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -59,23 +53,18 @@ def mean(x, name=None):
     return out
 
 
-@element_types(x="uint8 int8 int16 int32 int64 float16 float32 float64")
+@layer("scale", typed="x")
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     """Computes scale * x + bias, or scale * (x + bias).
 
     Args:
-        x (Variable): any shape; numbers, or selected rows.
+        x (Variable): any shape, or selected rows.
         scale (float | Variable): the factor; a Variable has one element.
         bias (float): the term.
         bias_after_scale (bool): add the bias after the multiplication.
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -93,21 +82,18 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return helper.append_activation(out)
 
 
-@element_types(x="float16 float32 float64")
+@layer("clip", typed="x")
 def clip(x, min, max, name=None):
     """Limits each element to [min, max].
 
     Args:
-        x (Variable): any shape, float32 or float64, or selected rows.
+        x (Variable): any shape, or selected rows.
         min (float): lower bound.
         max (float): upper bound, above `min`.
         name (str | None): name of the result.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -116,20 +102,17 @@ def clip(x, min, max, name=None):
     return _clipping("clip", x, {"min": min, "max": max}, name)
 
 
-@element_types(x="float32 float64")
+@layer("clip_by_norm", fluid_accepts={"x": "float32 float64"})
 def clip_by_norm(x, max_norm, name=None):
     """Scales x down so that its Euclidean norm is at most `max_norm`.
 
     Args:
-        x (Variable): any shape, float32 or float64, or selected rows.
+        x (Variable): any shape, or selected rows.
         max_norm (float): the maximum norm, above 0.
         name (str | None): name of the result.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -148,20 +131,15 @@ def _clipping(op_type, x, attrs, name):
     return out
 
 
-@element_types(x="int32 int64 float32 float64", factor="float32")
+@layer("pow", fluid_accepts={"x": "int32 int64 float32 float64", "factor": "float32"})
 def pow(x, factor=1.0, name=None):
     """Computes x ** factor, element by element.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         factor (float | Variable): the exponent; a Variable has one element.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])

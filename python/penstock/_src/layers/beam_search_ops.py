@@ -1,21 +1,20 @@
 """Layers that assemble the results of a beam search by following each branch from its end to its beginning."""
 
-from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["beam_search_decode", "gather_tree"]
 
 
-@element_types(ids="int64", scores="float32 float64")
+@layer("beam_search_decode", fluid_accepts={"ids": "int64", "scores": "float32 float64"})
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     """Assembles the sentences from the tokens that the steps of `beam_search` selected.
 
     Args:
-        ids (Variable): array of the selected tokens of each step, int64, with two levels of sequences.
-        scores (Variable): array of their scores, float32 or float64, with the same sequences.
+        ids (Variable): array of the selected tokens of each step, with two levels of sequences.
+        scores (Variable): array of their scores, with the same sequences.
         beam_size (int): the maximum number of sentences per source.
         end_id (int): the token that ends a sentence; each sentence keeps one at its end.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (tokens, scores), two Variables of the types of `ids` and `scores` with two levels of sequences. The
@@ -23,7 +22,6 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
         sentence.
 
     Raises:
-        TypeError: `ids` or `scores` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `beam_size` is below 1, or an array has an unsupported element type.
 
     Example:
@@ -43,19 +41,18 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     return tuple(outputs.values())
 
 
-@element_types(ids="int32 int64", parents="int32 int64")
+@layer("gather_tree", typed="ids", fluid_accepts={"parents": "int32 int64"})
 def gather_tree(ids, parents):
     """Follows the branches of a beam search from the last step to the first one.
 
     Args:
-        ids (Variable): the token of each branch at each step, int32 or int64, shape [steps, sources, branches].
+        ids (Variable): the token of each branch at each step, shape [steps, sources, branches].
         parents (Variable): the branch of the previous step that each branch continues; same shape and type as `ids`.
 
     Returns:
         Variable: the tokens of the branches of the last step; same shape and type as `ids`.
 
     Raises:
-        TypeError: `ids` or `parents` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes or types differ.
 
     Example:

@@ -2,11 +2,11 @@
 
 import functools
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import VarType, float_attr, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import arithmetic, tensor
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 
 __all__ = [
@@ -26,20 +26,17 @@ __all__ = [
 ]
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("increment", fluid_accepts={"x": "int32 int64 float32 float64"})
 def increment(x, value=1.0, in_place=True):
     """Adds a number to a variable of one element.
 
     Args:
-        x (Variable): shape [1]; numbers.
+        x (Variable): shape [1].
         value (float): the number.
         in_place (bool): True: change `x` itself.
 
     Returns:
         Variable: `x` itself, or a new variable of the same shape and type without `in_place`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         counter = fluid.layers.fill_constant([1], 'int64', 0)
@@ -59,12 +56,11 @@ def _compare(op_type, x, y, cond, attrs=None):
     return cond
 
 
-@element_types(x="int32 int64 float32 float64", y="int32 int64 float32 float64")
+@layer("less_than", fluid_accepts={"x y": "int32 int64 float32 float64"})
 def less_than(x, y, force_cpu=None, cond=None):
     """Tests whether x < y, element by element.
 
     Args:
-        x (Variable): any shape; int32, int64, float32 or float64.
         y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
         force_cpu (bool | None): keep the result in host memory.
         cond (Variable | None): receives the result, same shape as `x`, bool; None: a new Variable.
@@ -122,19 +118,15 @@ equal = _comparison("equal", "x == y")
 not_equal = _comparison("not_equal", "x != y")
 
 
-@element_types(x="int32 int64 float32 float64", cond="bool")
+@layer("is_empty", fluid_accepts={"x": "int32 int64 float32 float64", "cond": "bool"})
 def is_empty(x, cond=None):
     """Tests whether a variable has no elements.
 
     Args:
-        x (Variable): any shape and type.
-        cond (Variable | None): receives the result, shape [1], bool; None: a new Variable.
+        cond (Variable | None): receives the result, shape [1]; None: a new Variable.
 
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -147,7 +139,7 @@ def is_empty(x, cond=None):
     return cond
 
 
-@element_types(input="bool int32 int64 float32 float64")
+@layer(fluid_accepts={"input": "bool int32 int64 float32 float64"})
 def Print(
     input,
     first_n=-1,
@@ -162,7 +154,6 @@ def Print(
     """Prints a variable to standard error when the op runs, and returns its value.
 
     Args:
-        input (Variable): any shape and type.
         first_n (int): number of times to print; -1: always.
         message (str | None): text to print before the value.
         summarize (int): number of elements to print; -1: all.
@@ -174,9 +165,6 @@ def Print(
 
     Returns:
         Variable: the value of `input`, same shape and type.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -271,15 +259,14 @@ class Switch:
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
+@layer()
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Runs the ops of one of two functions, and returns its results.
 
     Args:
         pred (Variable): shape [1], bool.
-        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of
-            them.
+        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of them.
         false_fn (callable | None): builds the ops for false; returns the same structure.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         The results as new Variables, in the structure that both functions return; None if they return None.
@@ -408,13 +395,13 @@ def _form(results):
     return "Variable"
 
 
+@layer()
 def case(pred_fn_pairs, default=None, name=None):
     """Runs the function of the first predicate that is true, or the default, and returns its results.
 
     Args:
         pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
         default (callable | None): runs if no predicate is true; None: the last pair's function.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         The results of the function; all functions must return the same structure.
@@ -445,6 +432,7 @@ def case(pred_fn_pairs, default=None, name=None):
     return otherwise()
 
 
+@layer()
 def switch_case(branch_index, branch_fns, default=None, name=None):
     """Runs the function that a number selects, and returns its results.
 
@@ -452,7 +440,6 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         branch_index (Variable): shape [1], uint8, int32 or int64.
         branch_fns (dict[int, callable] | list): functions by index, or a list of functions or of (index, function).
         default (callable | None): for all other indices; None: the function of the largest index.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         The results of the function; all functions must return the same structure.

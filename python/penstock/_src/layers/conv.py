@@ -1,7 +1,8 @@
 """Convolution of images, its transpose, and pooling."""
 
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.parameters.initializer import Normal
 
@@ -62,7 +63,7 @@ def _paddings(padding, data_format):
     return _pair(padding, "padding"), "EXPLICIT"
 
 
-@element_types(input="float16 float32 float64")
+@layer("conv2d", typed="input")
 def conv2d(
     input,
     num_filters,
@@ -81,26 +82,20 @@ def conv2d(
     """Convolves images with learned filters, and adds a bias.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
-        num_filters (int): number of channels of the result.
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC.
         filter_size (int | list[int]): height and width of a filter.
         stride (int | list[int]): distance between neighbouring positions of the filter, down and across.
-        padding (int | list | str): rows and columns of zeros around the image: one number, [height, width],
-            [top, bottom, left, right], a pair for each of the four axes, 'SAME' or 'VALID'.
+        padding (int | list | str): rows and columns of zeros around the image: one number, [height, width], [top,
+            bottom, left, right], a pair for each of the four axes, 'SAME' or 'VALID'.
         dilation (int | list[int]): distance between neighbouring elements of a window.
-        groups (int | None): number of groups into which the channels are split, each with its own filters; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [num_filters, C / groups, height, width].
-        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d, as in Fluid.
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `groups` does not divide C, or an argument has an invalid value.
 
     Example:
@@ -146,6 +141,7 @@ def conv2d(
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
 
 
+@layer()
 def pool2d(
     input,
     pool_size=-1,
@@ -164,13 +160,10 @@ def pool2d(
     Args:
         input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
         pool_size (int | list[int]): height and width of the window; not needed with `global_pooling`.
-        pool_type (str): 'max' or 'avg'.
         pool_stride (int | list[int]): distance between neighbouring windows.
         pool_padding (int | list | str): as `padding` of conv2d.
         global_pooling (bool): the window is the whole image.
-        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         ceil_mode (bool): round the number of windows up, so that the last window may extend beyond the image.
-        name (str | None): prefix of the names of the variables that the layer creates.
         exclusive (bool): compute a mean over the elements of the image only, without the padding.
         data_format (str): 'NCHW' or 'NHWC'.
 
@@ -178,7 +171,6 @@ def pool2d(
         Variable: shape [N, C, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: an argument has an invalid value.
 
     Example:
@@ -217,6 +209,7 @@ def pool2d(
     return out
 
 
+@layer()
 def conv2d_transpose(
     input,
     num_filters,
@@ -237,7 +230,6 @@ def conv2d_transpose(
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
-        num_filters (int): number of channels of the result.
         output_size (int | list[int] | None): height and width of the result; without `filter_size`, the size of the
             filter is derived from it.
         filter_size (int | list[int] | None): height and width of a filter; one of the two sizes is required.
@@ -246,17 +238,13 @@ def conv2d_transpose(
         dilation (int | list[int]): distance between neighbouring elements of a filter in the result.
         groups (int | None): number of groups into which the channels are split; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [C, num_filters / groups, height, width].
-        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid.
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: neither `output_size` nor `filter_size` is given, or an argument has an invalid value.
 
     Example:

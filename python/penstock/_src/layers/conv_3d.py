@@ -1,6 +1,7 @@
 """Convolution and pooling of volumes, and adaptive pooling of images and volumes."""
 
 from penstock._src.layers.conv import _require_bool
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.parameters.initializer import Normal
 
@@ -57,6 +58,7 @@ def _shortened(paddings):
     return paddings[::2] if paddings[::2] == paddings[1::2] else paddings
 
 
+@layer()
 def conv3d(
     input,
     num_filters,
@@ -76,25 +78,17 @@ def conv3d(
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
-        num_filters (int): number of channels of the result.
         filter_size (int|list): depth, height and width of the filters.
         stride (int|list): distance between neighbouring windows along each axis.
         padding (int|list|str): zeros around the input: one number, one for each spatial axis, two for each spatial
             axis, a pair for each of the five axes, 'SAME' or 'VALID'.
         dilation (int|list): distance between neighbouring elements of a window.
-        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
-        param_attr (ParamAttr): attributes of the filters.
-        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
-        use_cudnn (bool): has no effect.
-        act (str): name of an activation.
-        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
         Variable: shape [N, num_filters, depth, height, width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: an argument does not fit the input or has an invalid value.
 
     Example:
@@ -143,6 +137,7 @@ def _biased(helper, before_bias, data_format):
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
 
 
+@layer()
 def conv3d_transpose(
     input,
     num_filters,
@@ -163,26 +158,18 @@ def conv3d_transpose(
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
-        num_filters (int): number of channels of the result.
         output_size (int|list): depth, height and width of the result; without `filter_size`, the size of the filters is
             derived from it.
         filter_size (int|list): depth, height and width of the filters.
         padding (int|list|str): as in conv3d, but the padding is cropped from the result.
         stride (int|list): distance between the positions of neighbouring elements in the result along each axis.
         dilation (int|list): distance between neighbouring elements of a filter in the result.
-        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
-        param_attr (ParamAttr): attributes of the filters.
-        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
-        use_cudnn (bool): has no effect.
-        act (str): name of an activation.
-        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
         Variable: shape [N, num_filters, depth, height, width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: an argument does not fit the input, or neither `output_size` nor `filter_size` is given.
 
     Example:
@@ -232,6 +219,7 @@ def conv3d_transpose(
     return _biased(helper, before_bias, data_format)
 
 
+@layer()
 def pool3d(
     input,
     pool_size=-1,
@@ -250,14 +238,11 @@ def pool3d(
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         pool_size (int|list): depth, height and width of the window; not needed with `global_pooling`.
-        pool_type (str): 'max' or 'avg'.
         pool_stride (int|list): distance between neighbouring windows along each axis.
         pool_padding (int|list|str): as `padding` of conv3d; a maximum never selects the padding.
         global_pooling (bool): whether the window is the whole volume.
-        use_cudnn (bool): has no effect.
         ceil_mode (bool): whether the number of windows is rounded up, so that the last window may extend beyond the
             volume.
-        name (str): prefix of the names of the variables that the layer creates.
         exclusive (bool): whether a mean leaves out the padding.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
@@ -266,7 +251,6 @@ def pool3d(
         same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: an argument has an invalid value.
 
     Example:
@@ -326,22 +310,20 @@ def _adaptive_pool(layer, axes, input, pool_size, pool_type, require_index, name
     return (out, outputs["Mask"]) if require_index else out
 
 
+@layer()
 def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None):
     """Divides images into a given number of windows and takes the maximum or the mean of each.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
         pool_size (int|list): the numbers of windows along height and width.
-        pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return the positions of the maxima too.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
         Variable of the same shape, the index of each maximum in the flattened plane of H * W pixels.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:
@@ -352,22 +334,20 @@ def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name
     return _adaptive_pool("adaptive_pool2d", 2, input, pool_size, pool_type, require_index, name)
 
 
+@layer()
 def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):
     """Divides volumes into a given number of windows and takes the maximum or the mean of each.
 
     Args:
         input (Variable): shape [N, C, D, H, W], float32 or float64.
         pool_size (int|list): the numbers of windows along depth, height and width.
-        pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return the positions of the maxima too.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
         Variable of the same shape, the index of each maximum in the flattened volume of D * H * W elements.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:

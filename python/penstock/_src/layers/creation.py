@@ -2,9 +2,10 @@
 
 import numpy
 
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import float_attr, to_dtype
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign, fill_constant
 from penstock._src.layers.tensor import range as range_layer
@@ -12,18 +13,15 @@ from penstock._src.layers.tensor import range as range_layer
 __all__ = ["arange", "full", "full_like", "linspace", "ones_like", "rank", "size", "zeros_like"]
 
 
-@element_types(dtype="bool int32 int64 float16 float32 float64")
+@layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Creates a tensor filled with one value.
 
     Args:
         shape (Variable or list): its shape; a list may hold Variables.
         fill_value (float or Variable): the value; a Variable has one element.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default float32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at the result.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape `shape`, type `dtype`.
@@ -46,18 +44,15 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
     return out
 
 
-@element_types(dtype="bool int32 int64 float16 float32 float64")
+@layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Creates a tensor filled with one value in the shape of another tensor.
 
     Args:
         input (Variable): the tensor that provides the shape; any type.
         fill_value (float): the value.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default that of `input`.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at the result.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape as `input`, type `dtype`.
@@ -79,19 +74,15 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     return out
 
 
-@element_types(x="bool int32 int64 float32 float64", out="bool int32 int64 float32 float64")
+@layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"})
 def zeros_like(x, out=None):
     """Creates a tensor of zeros in the shape and type of another tensor.
 
     Args:
-        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        x (Variable): the tensor that provides shape and type.
 
     Returns:
         Variable: same shape and type as `x`; it has no gradient.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
@@ -104,19 +95,15 @@ def zeros_like(x, out=None):
     return out
 
 
-@element_types(x="bool int32 int64 float32 float64", out="bool int32 int64 float32 float64")
+@layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"})
 def ones_like(x, out=None):
     """Creates a tensor of ones in the shape and type of another tensor.
 
     Args:
-        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
+        x (Variable): the tensor that provides shape and type.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
@@ -150,14 +137,14 @@ def arange(start, end, step=1, dtype=None, name=None):
     return range_layer(start, end, step, "float32" if dtype is None else dtype)
 
 
-@element_types(start="float32 float64", stop="float32 float64", num="int32")
+@layer("linspace", fluid_accepts={"start stop": "float32 float64", "num": "int32"})
 def linspace(start, stop, num, dtype):
     """Creates `num` evenly spaced numbers from start to stop, both included.
 
     Args:
         start (float or Variable): the first number; a Variable has one element of type `dtype`.
         stop (float or Variable): the last number; a Variable has one element of type `dtype`.
-        num (int or Variable): the number of elements, at least 1; a Variable is int32.
+        num (int or Variable): the number of elements, at least 1.
         dtype (str): float32 or float64.
 
     Returns:
@@ -178,6 +165,7 @@ def linspace(start, stop, num, dtype):
     return out
 
 
+@layer()
 def rank(input):
     """Returns the rank of a tensor, the number of its axes.
 
@@ -187,9 +175,6 @@ def rank(input):
     Returns:
         Variable: shape [], int32.
 
-    Raises:
-        TypeError: `input` is not a Variable.
-
     Example:
         two = fluid.layers.rank(fluid.data('x', [None, 3]))
     """
@@ -197,6 +182,7 @@ def rank(input):
     return assign(numpy.array(len(input.shape), "int32"))
 
 
+@layer()
 def size(input):
     """Returns the number of elements of a tensor.
 
@@ -205,9 +191,6 @@ def size(input):
 
     Returns:
         Variable: shape [1], int64.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))

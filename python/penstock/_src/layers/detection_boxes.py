@@ -1,11 +1,13 @@
 """Layers for boxes: encoding and decoding, clipping, overlap, the output of a YOLO head."""
 
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
 __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
 
+@layer()
 def iou_similarity(x, y, box_normalized=True, name=None):
     """Computes the overlap (intersection over union) of each pair of boxes.
 
@@ -14,13 +16,9 @@ def iou_similarity(x, y, box_normalized=True, name=None):
         y (Variable): shape [M, 4], same type as `x`.
         box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
             plus 1.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, M], same type and sequences as `x`.
-
-    Raises:
-        TypeError: `x` or `y` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -33,6 +31,7 @@ def iou_similarity(x, y, box_normalized=True, name=None):
     return out
 
 
+@layer()
 def box_coder(
     prior_box, prior_box_var, target_box, code_type="encode_center_size", box_normalized=True, name=None, axis=0
 ):
@@ -45,7 +44,6 @@ def box_coder(
         code_type (str): 'encode_center_size' or 'decode_center_size'.
         box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
             plus 1.
-        name (str): prefix of the names of the variables that the layer creates.
         axis (int): used for decoding: with 0, axis 1 of `target_box` runs over the priors; with 1, axis 0 does.
 
     Returns:
@@ -76,6 +74,7 @@ def box_coder(
     return out
 
 
+@layer()
 def box_clip(input, im_info, name=None):
     """Clips boxes to their images.
 
@@ -83,13 +82,9 @@ def box_clip(input, im_info, name=None):
         input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
         im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to the height and
             width divided by the scale.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape, type and sequences as `input`.
-
-    Raises:
-        TypeError: `input` or `im_info` is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 4], lod_level=1)
@@ -102,18 +97,15 @@ def box_clip(input, im_info, name=None):
     return out
 
 
+@layer()
 def polygon_box_transform(input, name=None):
     """Converts offsets to positions of corners: 4 * x - offset on even channels, 4 * y - offset on odd channels.
 
     Args:
         input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -125,6 +117,7 @@ def polygon_box_transform(input, name=None):
     return out
 
 
+@layer()
 def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
     """Decodes the boxes of all classes, and selects the box of the class with the highest score.
 
@@ -134,13 +127,9 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
         target_box (Variable): the offsets, shape [N, 4 * classes], same type as `prior_box`.
         box_score (Variable): the scores, shape [N, classes], same type as `prior_box`; class 0 is the background.
         box_clip (float): upper bound of the encoded width and height before the exponential is taken.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (all boxes, best boxes): Variables of shapes [N, 4 * classes] and [N, 4], same type as `prior_box`.
-
-    Raises:
-        TypeError: an argument is not a Variable.
 
     Example:
         prior, var = fluid.data('prior', [None, 4]), fluid.data('var', [4])
@@ -159,6 +148,7 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
     return decoded, assigned
 
 
+@layer()
 def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0):
     """Computes boxes and scores from the output of a YOLOv3 head.
 
@@ -170,7 +160,6 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
         conf_thresh (float): boxes with a lower confidence are set to 0.
         downsample_ratio (int): width and height of a cell in pixels of the network's input.
         clip_bbox (bool): whether to clip boxes to their image.
-        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:

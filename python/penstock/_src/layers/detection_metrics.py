@@ -1,10 +1,12 @@
 """The op for the mean average precision of a detector; fluid.metrics.DetectionMAP keeps its state."""
 
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = []
 
 
+@layer()
 def detection_map(
     detect_res,
     label,
@@ -37,7 +39,6 @@ def detection_map(
         Variable: shape [1], float32.
 
     Raises:
-        TypeError: `detect_res` or `label` is not a Variable.
         penstock.ProgramError: `ap_version` has another value, or the shapes are incompatible.
 
     Example:

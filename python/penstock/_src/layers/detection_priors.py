@@ -3,6 +3,7 @@
 import math
 
 from penstock._src.layers.conv import conv2d
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.nn import flatten, reshape, transpose
 from penstock._src.layers.tensor import concat
@@ -29,6 +30,7 @@ def _priors(op_type, boxes, inputs, attrs, name):
     return out, variances
 
 
+@layer()
 def prior_box(
     input,
     image,
@@ -57,7 +59,6 @@ def prior_box(
         steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
             map.
         offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
-        name (str): prefix of the names of the variables that the layer creates.
         min_max_aspect_ratios_order (bool): whether the square from `max_sizes` comes second instead of last.
 
     Returns:
@@ -65,7 +66,6 @@ def prior_box(
         x2, y2, relative to the width and height of the image.
 
     Raises:
-        TypeError: `input` or `image` is not a Variable.
         ValueError: `steps` has the wrong number of values.
         penstock.ProgramError: a value of `max_sizes` is not above that of `min_sizes`.
 
@@ -95,6 +95,7 @@ def prior_box(
     return _priors("prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
+@layer()
 def density_prior_box(
     input,
     image,
@@ -122,7 +123,6 @@ def density_prior_box(
             map.
         offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
         flatten_to_2d (bool): whether the results have shape [boxes, 4].
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
@@ -155,6 +155,7 @@ def density_prior_box(
     return _priors("density_prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
+@layer()
 def anchor_generator(
     input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None, offset=0.5, name=None
 ):
@@ -167,7 +168,6 @@ def anchor_generator(
         variance (list): the 4 variances that are returned for each box.
         stride (list): width and height of a cell in pixels.
         offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are
@@ -195,6 +195,7 @@ def anchor_generator(
     return _priors("anchor_generator", "Anchors", {"Input": input}, attrs, name)
 
 
+@layer()
 def multi_box_head(
     inputs,
     image,
@@ -249,7 +250,6 @@ def multi_box_head(
         [boxes, 4] and [boxes, 4], same type as `inputs`.
 
     Raises:
-        TypeError: `image` is not a Variable.
         ValueError: `inputs` is not a list, or another list does not have the length of `inputs`.
 
     Example:

@@ -1,7 +1,7 @@
 """Results of detectors: non-maximum suppression, and proposals of regions that may contain objects."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.detection_boxes import box_coder
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.nn import softmax, transpose
@@ -29,6 +29,7 @@ def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
     return (out, outputs["Index"]) if index else out
 
 
+@layer()
 def multiclass_nms(
     bboxes,
     scores,
@@ -55,14 +56,12 @@ def multiclass_nms(
         normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
         nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
         background_label (int): the class that is ignored; -1: none.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
         same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
-        TypeError: `bboxes` or `scores` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -94,7 +93,7 @@ def _require_kinds(layer, kind, **values):
             raise TypeError(f"{layer}: {name} must be of type {kind.__name__}, not {value!r}")
 
 
-@element_types(bboxes="float32 float64", scores="float32 float64")
+@layer("locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"})
 def locality_aware_nms(
     bboxes,
     scores,
@@ -110,7 +109,7 @@ def locality_aware_nms(
     """Merges overlapping neighbouring boxes by averaging, then applies multiclass_nms.
 
     Args:
-        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; float32 or float64.
+        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons.
         scores (Variable): shape [N, 1, M], same type as `bboxes`.
         score_threshold (float): only boxes whose score is above this are considered.
         nms_top_k (int): the maximum number of boxes that are considered; -1: all.
@@ -119,7 +118,6 @@ def locality_aware_nms(
         normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
         nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
         background_label (int): the class that is ignored; -1: none.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
@@ -165,6 +163,7 @@ def locality_aware_nms(
     )
 
 
+@layer()
 def matrix_nms(
     bboxes,
     scores,
@@ -194,15 +193,11 @@ def matrix_nms(
         background_label (int): the class that is ignored; -1: none.
         normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
         return_index (bool): whether to return the indices of the boxes too.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [kept boxes, 6], rows of class, score and box, in a sequence for each image, same type as
         `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all images, int32,
         shape [kept boxes, 1].
-
-    Raises:
-        TypeError: `bboxes` or `scores` is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -233,6 +228,7 @@ def matrix_nms(
     return (out, index) if return_index else out
 
 
+@layer()
 def detection_output(
     loc,
     scores,
@@ -266,9 +262,6 @@ def detection_output(
         `loc`; with `return_index`, a pair of it and the index of each box among the boxes of all images, int32, shape
         [kept boxes, 1].
 
-    Raises:
-        TypeError: an argument is not a Variable.
-
     Example:
         loc, scores = fluid.data('loc', [None, 20, 4]), fluid.data('scores', [None, 20, 3])
         prior, var = fluid.data('prior', [20, 4]), fluid.data('var', [20, 4])
@@ -292,6 +285,7 @@ def detection_output(
     return found
 
 
+@layer()
 def generate_proposals(
     scores,
     bbox_deltas,
@@ -312,7 +306,6 @@ def generate_proposals(
         scores (Variable): the score of each anchor, shape [N, A, H, W], float32 or float64.
         bbox_deltas (Variable): the offsets of the regions from the anchors, shape [N, 4 * A, H, W], same type as
             `scores`.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image.
         anchors (Variable): shape [H, W, A, 4], same type as `scores`.
         variances (Variable): the variances, by which the offsets are multiplied, shape [H, W, A, 4].
         pre_nms_top_n (int): the maximum number of anchors that are considered per image.
@@ -320,15 +313,11 @@ def generate_proposals(
         nms_thresh (float): the maximum overlap of two regions that are kept.
         min_size (float): the minimum width and height of a region in the original image; at least 1.
         eta (float): factor by which `nms_thresh` shrinks.
-        name (str): prefix of the names of the variables that the layer creates.
         return_rois_num (bool): whether to also return the index at which the regions of each image end.
 
     Returns:
         tuple: (regions, scores), Variables of shapes [regions, 4] and [regions, 1] in a sequence for each image, same
         type as `scores`; with `return_rois_num`, a third Variable, the ends, of shape [N], int64.
-
-    Raises:
-        TypeError: an argument is not a Variable.
 
     Example:
         scores, deltas = fluid.data('scores', [None, 3, 4, 4]), fluid.data('deltas', [None, 12, 4, 4])
@@ -367,6 +356,7 @@ def generate_proposals(
     return (rois, probabilities, ends) if return_rois_num else (rois, probabilities)
 
 
+@layer()
 def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_scale, name=None):
     """Assigns regions to the levels of a feature pyramid by their sizes.
 
@@ -376,14 +366,10 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
         max_level (int): the coarsest level.
         refer_level (int): the level of regions of size `refer_scale`.
         refer_scale (int): the square root of the area of such regions.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (levels, restore index): a list of Variables of shape [regions, 4], one for each level, same type as
         `fpn_rois`, and a Variable of shape [regions, 1], int32: the position of each region in the concatenated levels.
-
-    Raises:
-        TypeError: `fpn_rois` is not a Variable.
 
     Example:
         rois = fluid.data('rois', [None, 4], lod_level=1)
@@ -405,17 +391,17 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
     return levels, restore
 
 
+@layer()
 def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_nms_top_n, name=None):
     """Selects the regions with the highest scores from all levels of a feature pyramid.
 
     Args:
-        multi_rois (list): Variables of shape [regions, 4], one for each level, in a sequence for each image; float32
-            or float64.
+        multi_rois (list): Variables of shape [regions, 4], one for each level, in a sequence for each image; float32 or
+            float64.
         multi_scores (list): their scores, Variables of shape [regions, 1], in the same sequences and of the same type.
         min_level (int): the finest level.
         max_level (int): the coarsest level.
         post_nms_top_n (int): the maximum number of regions that are kept for all images together.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, 4], in a sequence for each image, the best first; same type as the regions.

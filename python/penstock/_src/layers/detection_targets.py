@@ -1,8 +1,8 @@
 """Training of detectors: matching boxes with objects, targets and losses."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_sum
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.detection_boxes import box_coder, iou_similarity
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
@@ -30,6 +30,7 @@ def _given(**attrs):
     return {key: value for key, value in attrs.items() if value is not None}
 
 
+@layer()
 def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
     """Matches columns of a distance matrix with rows, in descending order of distance.
 
@@ -39,14 +40,10 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         match_type (str): 'bipartite', the default, matches each row with one column; 'per_prediction' then matches the
             remaining columns too.
         dist_threshold (float): the minimum distance for matching the remaining columns; None: 0.5.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (rows, distances), Variables of shape [N, columns]: the matched row of each column within its image,
         int32, or -1; and the distance of the match, same type as `dist_matrix`.
-
-    Raises:
-        TypeError: `dist_matrix` is not a Variable.
 
     Example:
         distances = fluid.data('distances', [None, 7], lod_level=1)
@@ -65,6 +62,7 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
     return indices, distances
 
 
+@layer()
 def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):
     """Assigns to each box the target of the object that it is matched with.
 
@@ -75,14 +73,10 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: the boxes that have weight
             1 without an object.
         mismatch_value (int): the target of a box without an object; None: 0.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (targets, weights): Variables of shapes [N, boxes, K], same type as `input`, and [N, boxes, 1], float32:
         1 if a box counts, else 0.
-
-    Raises:
-        TypeError: `input` or `matched_indices` is not a Variable.
 
     Example:
         objects = fluid.data('objects', [None, 1, 4], lod_level=1)
@@ -100,6 +94,7 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
     return out, weight
 
 
+@layer()
 def ssd_loss(
     location,
     confidence,
@@ -142,7 +137,6 @@ def ssd_loss(
         Variable: shape [N, 1], float32.
 
     Raises:
-        TypeError: `location`, `confidence`, `gt_box`, `gt_label` or `prior_box` is not a Variable.
         ValueError: `mining_type` has another value.
 
     Example:
@@ -206,6 +200,7 @@ def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_
     return negatives, updated
 
 
+@layer()
 def yolov3_loss(
     x,
     gt_box,
@@ -234,7 +229,6 @@ def yolov3_loss(
         downsample_ratio (int): width and height of a cell in pixels of the network's input.
         gt_score (Variable): the weights of the true boxes, shape [N, boxes], same type as `x`.
         use_label_smooth (bool): whether to smooth the target probabilities of classes.
-        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
@@ -290,6 +284,7 @@ def yolov3_loss(
     return loss
 
 
+@layer()
 def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
     """Computes the focal loss: the sigmoid cross entropy with a lower weight for easy samples.
 
@@ -302,9 +297,6 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x`, `label` or `fg_num` is not a Variable.
 
     Example:
         x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
@@ -333,6 +325,7 @@ def _assign_anchors(op_type, inputs, attrs, outputs):
     return made
 
 
+@layer()
 def rpn_target_assign(
     bbox_pred,
     cls_logits,
@@ -357,7 +350,6 @@ def rpn_target_assign(
         anchor_var (Variable): has no effect.
         gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image.
         rpn_batch_size_per_im (int): the number of anchors per image.
         rpn_straddle_thresh (float): the maximum distance by which an anchor may extend beyond the image; negative: no
             limit.
@@ -370,9 +362,6 @@ def rpn_target_assign(
         tuple: Variables (scores [S, 1], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the target
         offsets [F, 4]), where S is the number of selected anchors and F the number of those for objects. Labels are
         int32.
-
-    Raises:
-        TypeError: an argument is not a Variable.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 1])
@@ -415,15 +404,12 @@ def rpn_target_assign(
     )
 
 
-@element_types(
-    bbox_pred="float32 float64",
-    cls_logits="float32 float64",
-    anchor_box="float32 float64",
-    anchor_var="float32 float64",
-    gt_boxes="float32 float64",
-    gt_labels="int32",
-    is_crowd="int32",
-    im_info="float32 float64",
+@layer(
+    "retinanet_target_assign",
+    fluid_accepts={
+        "bbox_pred cls_logits anchor_box anchor_var gt_boxes im_info": "float32 float64",
+        "gt_labels is_crowd": "int32",
+    },
 )
 def retinanet_target_assign(
     bbox_pred,
@@ -441,14 +427,13 @@ def retinanet_target_assign(
     """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
 
     Args:
-        bbox_pred (Variable): the predicted offsets, shape [N, A, 4], float32 or float64.
+        bbox_pred (Variable): the predicted offsets, shape [N, A, 4].
         cls_logits (Variable): the predicted scores, shape [N, A, num_classes], same type as `bbox_pred`.
         anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
         anchor_var (Variable): has no effect.
         gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
-        gt_labels (Variable): their classes, counted from 1, shape [objects, 1], int32.
-        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        gt_labels (Variable): their classes, counted from 1, shape [objects, 1].
+        is_crowd (Variable): shape [objects, 1]: not 0 if a box is a crowd, which does not count.
         num_classes (int): the number of classes.
         positive_overlap (float): the minimum overlap of anchors for objects.
         negative_overlap (float): anchors for the background have an overlap below this.
@@ -457,9 +442,6 @@ def retinanet_target_assign(
         tuple: Variables (scores [S, num_classes], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the
         target offsets [F, 4], number of anchors for objects of each image plus 1 [N, 1]), where S is the number of
         selected anchors and F the number of those for objects. Labels and numbers are int32.
-
-    Raises:
-        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
@@ -498,6 +480,7 @@ def retinanet_target_assign(
     )
 
 
+@layer()
 def generate_proposal_labels(
     rpn_rois,
     gt_classes,
@@ -522,7 +505,6 @@ def generate_proposal_labels(
         gt_classes (Variable): shape [objects, 1], int32, the classes of the true boxes.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
         gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image; same type as `rpn_rois`.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image.
         batch_size_per_im (int): the number of regions per image.
         fg_fraction (float): the maximum share of regions for objects.
         fg_thresh (float): the minimum overlap of regions for objects.
@@ -538,9 +520,6 @@ def generate_proposal_labels(
         tuple: Variables (regions [R, 4], classes [R, 1], target offsets [R, 4 * class_nums], inside weights and outside
         weights of the same shape), in a sequence for each image. Classes are int32, the others have the type of
         `rpn_rois`.
-
-    Raises:
-        TypeError: an argument is not a Variable.
 
     Example:
         rois, boxes = fluid.data('rois', [None, 4], lod_level=1), fluid.data('boxes', [None, 4], lod_level=1)
@@ -580,6 +559,7 @@ def generate_proposal_labels(
     return tuple(made.values())
 
 
+@layer()
 def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
     """Computes the masks on which the mask head of a detector is trained.
 
@@ -598,9 +578,6 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
         tuple: Variables (regions with a mask [M, 4], their indices within their image [M, 1], masks [M, num_classes *
         resolution * resolution]), in a sequence for each image. Masks and indices are int32. The part of a mask that
         belongs to the region's class is 1 inside the object and 0 outside; the parts of the other classes are -1.
-
-    Raises:
-        TypeError: an argument is not a Variable.
 
     Example:
         info, rois = fluid.data('info', [None, 3]), fluid.data('rois', [None, 4], lod_level=1)

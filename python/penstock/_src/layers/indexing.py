@@ -1,7 +1,7 @@
 """Layers that select, replace and find parts of tensors by their indices."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import to_dtype
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 
+@layer()
 def gather_nd(input, index, name=None):
     """Gathers slices of a tensor by their leading indices.
 
@@ -30,13 +31,11 @@ def gather_nd(input, index, name=None):
         input (Variable): any shape and type.
         index (Variable): the first n indices of each slice, shape [..., n], int32 or int64; n is at most the rank of
             `input`. An index that is out of range is an error when the program runs.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape index.shape[:-1] + input.shape[n:], same type as `input`.
 
     Raises:
-        TypeError: `input` or `index` is not a Variable.
         penstock.ProgramError: n is unknown or above the rank of `input`.
 
     Example:
@@ -50,6 +49,7 @@ def gather_nd(input, index, name=None):
     return out
 
 
+@layer()
 def scatter(input, index, updates, name=None, overwrite=True):
     """Replaces rows of a tensor by updates, or by the sums of their updates.
 
@@ -57,14 +57,12 @@ def scatter(input, index, updates, name=None, overwrite=True):
         input (Variable): at least 1 axis; float32, float64, int32 or int64.
         index (Variable): the row numbers, shape [n] or [n, 1], int32 or int64.
         updates (Variable): shape [n] + input.shape[1:], same type as `input`.
-        name (str): prefix of the result's name; by default the layer's.
         overwrite (bool): True: a row is replaced by its last update; False: by the sum of its updates.
 
     Returns:
         Variable: same shape and type as `input`; rows that are not in `index` keep their values.
 
     Raises:
-        TypeError: `input`, `index` or `updates` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -78,6 +76,7 @@ def scatter(input, index, updates, name=None, overwrite=True):
     return out
 
 
+@layer()
 def scatter_nd_add(ref, index, updates, name=None):
     """Adds updates to slices of a tensor, which are selected by their leading indices.
 
@@ -85,13 +84,11 @@ def scatter_nd_add(ref, index, updates, name=None):
         ref (Variable): any shape; float32, float64, int32 or int64.
         index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
         updates (Variable): shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `ref`.
 
     Raises:
-        TypeError: `ref`, `index` or `updates` is not a Variable.
         ValueError: the types of `ref` and `updates` differ.
         penstock.ProgramError: the shapes are incompatible.
 
@@ -108,6 +105,7 @@ def scatter_nd_add(ref, index, updates, name=None):
     return out
 
 
+@layer()
 def scatter_nd(index, updates, shape, name=None):
     """Adds updates to slices of a tensor of zeros, which are selected by their leading indices.
 
@@ -115,13 +113,11 @@ def scatter_nd(index, updates, shape, name=None):
         index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
         updates (Variable): shape index.shape[:-1] + shape[n:]; float32, float64, int32 or int64.
         shape (list): the shape of the result.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape `shape`, same type as `updates`.
 
     Raises:
-        TypeError: `index` or `updates` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -132,20 +128,19 @@ def scatter_nd(index, updates, shape, name=None):
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
-@element_types(input="int32 int64 float32 float64", index="int32 int64")
+@layer("index_select", fluid_accepts={"input": "int32 int64 float32 float64", "index": "int32 int64"})
 def index_select(input, index, dim=0):
     """Selects slices of a tensor along one axis by their indices.
 
     Args:
-        input (Variable): at least 1 axis; int32, int64, float32 or float64.
-        index (Variable): the indices, shape [n], int32 or int64.
+        input (Variable): at least 1 axis.
+        index (Variable): the indices, shape [n].
         dim (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `input` with extent n at `dim`, same type as `input`.
 
     Raises:
-        TypeError: `input` or `index` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has no axis `dim`, or `index` is not a vector.
 
     Example:
@@ -159,19 +154,18 @@ def index_select(input, index, dim=0):
     return out
 
 
-@element_types(x="int32 int64 float32 float64", index="int32 int64")
+@layer("index_sample", fluid_accepts={"x": "int32 int64 float32 float64", "index": "int32 int64"})
 def index_sample(x, index):
     """Selects elements of each row by the row's own indices.
 
     Args:
-        x (Variable): shape [rows, columns]; int32, int64, float32 or float64.
-        index (Variable): the column indices, shape [rows, n], int32 or int64.
+        x (Variable): shape [rows, columns].
+        index (Variable): the column indices, shape [rows, n].
 
     Returns:
         Variable: shape [rows, n], same type as `x`: element j of row i is x[i, index[i, j]].
 
     Raises:
-        TypeError: `x` or `index` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` or `index` is not a matrix, or they differ in the number of rows.
 
     Example:
@@ -185,13 +179,13 @@ def index_sample(x, index):
     return out
 
 
-@element_types(index="int32 int64", inputs="int32 int64 float32 float64")
+@layer("multiplex", fluid_accepts={"index": "int32 int64", "inputs": "int32 int64 float32 float64"})
 def multiplex(inputs, index):
     """Selects each row from one of several tensors.
 
     Args:
-        inputs (list): two or more Variables of one shape, [n, ...], and one type: int32, int64, float32 or float64.
-        index (Variable): the position in `inputs` of the tensor that provides the row, shape [n, 1], int32 or int64.
+        inputs (list): two or more Variables of one shape, [n, ...], and one type.
+        index (Variable): the position in `inputs` of the tensor that provides the row, shape [n, 1].
 
     Returns:
         Variable: same shape and type as each of `inputs`.
@@ -216,6 +210,7 @@ def multiplex(inputs, index):
     return out
 
 
+@layer()
 def where(condition):
     """Returns the indices of the elements that are true or nonzero.
 
@@ -226,7 +221,6 @@ def where(condition):
         Variable: shape [number of such elements, rank of `condition`], int64: a row of indices for each element.
 
     Raises:
-        TypeError: `condition` is not a Variable.
         penstock.ProgramError: `condition` has no axes.
 
     Example:
@@ -239,6 +233,7 @@ def where(condition):
     return out
 
 
+@layer()
 def nonzero(input, as_tuple=False):
     """Returns the indices of the elements that are nonzero.
 
@@ -251,7 +246,6 @@ def nonzero(input, as_tuple=False):
         elements, 1].
 
     Raises:
-        TypeError: `input` is not a Variable.
         penstock.ProgramError: `input` has no axes.
 
     Example:
@@ -266,12 +260,12 @@ def nonzero(input, as_tuple=False):
     return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("unique", fluid_accepts={"x": "int32 int64 float32 float64"})
 def unique(x, dtype="int32"):
     """Finds the unique elements of a vector.
 
     Args:
-        x (Variable): shape [n]; float32, float64, int32 or int64.
+        x (Variable): shape [n].
         dtype (str): type of the indices, int32 or int64.
 
     Returns:
@@ -279,7 +273,6 @@ def unique(x, dtype="int32"):
         order of first occurrence; `index`, shape [n], of type `dtype`, satisfies x[i] == out[index[i]].
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
 
     Example:
@@ -293,12 +286,12 @@ def unique(x, dtype="int32"):
     return out, index
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("unique_with_counts", fluid_accepts={"x": "int32 int64 float32 float64"})
 def unique_with_counts(x, dtype="int32"):
     """Finds the unique elements of a vector and counts how often each occurs.
 
     Args:
-        x (Variable): shape [n]; float32, float64, int32 or int64.
+        x (Variable): shape [n].
         dtype (str): type of the indices and counts, int32 or int64.
 
     Returns:
@@ -306,7 +299,6 @@ def unique_with_counts(x, dtype="int32"):
         `dtype`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
 
     Example:
@@ -323,12 +315,12 @@ def unique_with_counts(x, dtype="int32"):
     return out, index, count
 
 
-@element_types(input="int64")
+@layer("shard_index", fluid_accepts={"input": "int64"})
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     """Converts global indices to indices within one shard.
 
     Args:
-        input (Variable): the global indices in [0, index_num), any shape, int64.
+        input (Variable): the global indices in [0, index_num), any shape.
         index_num (int): the number of indices.
         nshards (int): the number of shards; each holds ceil(index_num / nshards) consecutive indices.
         shard_id (int): the shard, in [0, nshards).
@@ -338,7 +330,6 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `shard_id` is not in [0, nshards).
 
     Example:
@@ -359,21 +350,19 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     return out
 
 
-@element_types(input="int32 int64")
+@layer("hash", typed="input")
 def hash(input, hash_size, num_hash=1, name=None):
     """Hashes each row of integers to numbers below a bound.
 
     Args:
-        input (Variable): shape [rows, columns], int32 or int64.
+        input (Variable): shape [rows, columns].
         hash_size (int): the bound, exclusive.
         num_hash (int): the number of hash functions, each of which computes one number per row.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape [rows, num_hash, 1], same type as `input`; the hashes are the same as in Fluid (XXH64).
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` is not a matrix, or `hash_size` or `num_hash` is below 1.
 
     Example:

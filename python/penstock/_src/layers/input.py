@@ -1,7 +1,7 @@
 """fluid.embedding and fluid.one_hot: rows of a table and one-hot rows, for ids of any shape."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import lookup_layer
 
@@ -33,12 +33,12 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     return lookup_layer("lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
-@element_types(input="int32 int64")
+@layer("one_hot", typed="input")
 def one_hot(input, depth, allow_out_of_range=False):
     """Converts class indices of any shape to one-hot rows, with 1 at the index and 0 elsewhere.
 
     Args:
-        input (Variable): the class indices, any shape, int32 or int64.
+        input (Variable): the class indices, any shape.
         depth (int | Variable): length of a row; a Variable is int32 of shape [1].
         allow_out_of_range (bool): an index outside [0, depth) becomes a row of zeros instead of an error.
 
@@ -46,7 +46,6 @@ def one_hot(input, depth, allow_out_of_range=False):
         Variable: shape [shape of `input`..., depth], float32.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `depth` is below 1.
 
     Example:

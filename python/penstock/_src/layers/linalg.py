@@ -2,8 +2,8 @@
 
 import numpy
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr, to_dtype
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
@@ -59,12 +59,12 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32"):
     return out
 
 
-@element_types(diagonal="int32 int64 float32 float64")
+@layer("diag", fluid_accepts={"diagonal": "int32 int64 float32 float64"})
 def diag(diagonal):
     """Creates a square matrix with the given diagonal.
 
     Args:
-        diagonal (Variable or numpy.ndarray): shape [n]; float32, float64, int32 or int64.
+        diagonal (Variable or numpy.ndarray): shape [n].
 
     Returns:
         Variable: shape [n, n], same type as `diagonal`; it has no gradient.
@@ -86,13 +86,12 @@ def diag(diagonal):
     return out
 
 
-@element_types(input="int32 int64 float16 float32 float64")
+@layer("diag_embed", fluid_accepts={"input": "int32 int64 float16 float32 float64"})
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Creates matrices with the given diagonals.
 
     Args:
-        input (Variable or numpy.ndarray): shape [..., n]; int32, int64, float32 or float64; the last axis runs along
-            the diagonals.
+        input (Variable or numpy.ndarray): shape [..., n]; the last axis runs along the diagonals.
         offset (int): offset of the diagonal from the main diagonal; positive: above it.
         dim1 (int): the axis of the result that holds the rows of the matrices.
         dim2 (int): the axis of the result that holds the columns of the matrices.
@@ -170,23 +169,20 @@ def triu(input, diagonal=0, name=None):
     return _triangle("triu", input, diagonal, name, False)
 
 
-@element_types(input="int32 int64 float16 float32 float64", out="int32 int64 float16 float32 float64")
+@layer("trace", typed="input", fluid_accepts={"out": "int32 int64 float16 float32 float64"})
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     """Computes the sum of a diagonal of each matrix.
 
     Args:
-        input (Variable): at least 2 axes; float32, float64, int32 or int64.
+        input (Variable): at least 2 axes.
         offset (int): offset of the diagonal from the main diagonal; positive: above it.
         dim1 (int): the axis of the rows; negative: counted from the end.
         dim2 (int): the axis of the columns; negative: counted from the end.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: the shape of `input` without `dim1` and `dim2` ([1] if none remains), same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `dim1` and `dim2` are not two different axes.
 
     Example:
@@ -196,25 +192,17 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     return _layer("trace", {"Input": input}, attrs, type_of="Input", name=name, out=out)
 
 
-@element_types(
-    x="int32 int64 float16 float32 float64",
-    y="int32 int64 float16 float32 float64",
-    out="int32 int64 float16 float32 float64",
-)
+@layer("kron", typed="x", fluid_accepts={"y out": "int32 int64 float16 float32 float64"})
 def kron(x, y, out=None, name=None):
     """Computes the Kronecker product: each element of x is replaced by its product with y.
 
     Args:
-        x (Variable): any shape; float32, float64, int32 or int64.
         y (Variable): any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: each extent is the product of the extents of `x` and `y`; same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the types differ.
 
     Example:
@@ -223,6 +211,7 @@ def kron(x, y, out=None, name=None):
     return _layer("kron", {"X": x, "Y": y}, name=name, out=out)
 
 
+@layer()
 def cross(input, other, dim=None):
     """Computes the cross product of vectors along an axis of extent 3.
 
@@ -235,7 +224,6 @@ def cross(input, other, dim=None):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` or `other` is not a Variable.
         penstock.ProgramError: the shapes differ, or the extent of the axis is not 3.
 
     Example:
@@ -244,12 +232,11 @@ def cross(input, other, dim=None):
     return _layer("cross", {"X": input, "Y": other}, {"dim": dim} if dim else {})
 
 
-@element_types(x="float32 float64", y="float32 float64")
+@layer("dist", fluid_accepts={"x y": "float32 float64"})
 def dist(x, y, p=2):
     """Computes the p-norm of x - y.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         y (Variable): same type as `x`; the shapes are broadcast against each other.
         p (float): order of the norm; 0 counts the elements that differ, infinity takes the largest absolute difference
             and minus infinity the smallest.
@@ -269,12 +256,12 @@ def dist(x, y, p=2):
     return _layer("dist", {"X": x, "Y": y}, {"p": float_attr(p)})
 
 
-@element_types(x="int32 int64 float32 float64", y="int32 int64 float32 float64")
+@layer("dot", fluid_accepts={"x y": "int32 int64 float32 float64"})
 def dot(x, y, name=None):
     """Computes the dot product of each pair of rows.
 
     Args:
-        x (Variable): shape [n] or [rows, n]; float32, float64, int32 or int64.
+        x (Variable): shape [n] or [rows, n].
         y (Variable): same shape and type as `x`.
         name (str): the result's name; by default a generated one.
 
@@ -282,7 +269,6 @@ def dot(x, y, name=None):
         Variable: shape [1] or [rows, 1], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ, or the rank is above 2.
 
     Example:
@@ -291,19 +277,18 @@ def dot(x, y, name=None):
     return _layer("dot", {"X": x, "Y": y}, name=name, named=True)
 
 
+@layer()
 def bmm(x, y, name=None):
     """Multiplies each pair of matrices of two batches.
 
     Args:
         x (Variable): shape [batch, m, k], float32 or float64.
         y (Variable): shape [batch, k, n], same type as `x`.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape [batch, m, n], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -312,7 +297,7 @@ def bmm(x, y, name=None):
     return _layer("bmm", {"X": x, "Y": y}, name=name)
 
 
-@element_types(x="float32 float64", y="float32 float64")
+@layer("addmm", fluid_accepts={"x y": "float32 float64"})
 def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
     """Adds a matrix product to a matrix: alpha * x @ y + beta * input.
 
@@ -322,13 +307,11 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
         y (Variable): shape [k, n], same type as `input`.
         alpha (float): the factor of the product.
         beta (float): the factor of `input`.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape [m, n], same type as `input`.
 
     Raises:
-        TypeError: `input`, `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:

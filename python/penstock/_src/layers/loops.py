@@ -6,6 +6,7 @@ from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
 from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_names, outer_vars
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe
 
 __all__ = ["While", "while_loop"]
@@ -116,6 +117,7 @@ class WhileGuard(BlockGuard):
         return self._opened.__exit__(exc_type, exc_val, exc_tb)
 
 
+@layer()
 def while_loop(cond, body, loop_vars, is_test=False, name=None):
     """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) is true.
 
@@ -126,7 +128,6 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         loop_vars (list[Variable] | tuple): initial values, of any shape and type; the loop writes the results to the
             same Variables.
         is_test (bool): do not keep the values that a gradient needs.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         list[Variable] | tuple: `loop_vars`.

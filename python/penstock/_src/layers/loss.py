@@ -1,8 +1,8 @@
 """Losses of examples, most with one value per example."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -21,12 +21,12 @@ __all__ = [
 ]
 
 
-@element_types(input="float16 float32 float64")
+@layer("cross_entropy", typed="input")
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     """Computes the cross entropy, -log of the probability of the label.
 
     Args:
-        input (Variable): the probabilities, such as the result of softmax, shape [..., D], float32 or float64.
+        input (Variable): the probabilities, such as the result of softmax, shape [..., D].
         label (Variable): the class indices, shape [..., 1], int64; with `soft_label`, a probability for each class,
             same shape and type as `input`.
         soft_label (bool): whether labels are distributions.
@@ -34,9 +34,6 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
 
     Returns:
         Variable: shape [..., 1], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         probabilities = fluid.layers.softmax(fluid.data('x', [None, 10]))
@@ -70,6 +67,7 @@ def _cross_entropy2(input, label, ignore_index):
     return out
 
 
+@layer()
 def softmax_with_cross_entropy(
     logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True, return_softmax=False, axis=-1
 ):
@@ -88,9 +86,6 @@ def softmax_with_cross_entropy(
     Returns:
         Variable | tuple[Variable, Variable]: the loss, the shape of `logits` with extent 1 at `axis`; with
             `return_softmax`, also the probabilities, same shape as `logits`. Both have the type of `logits`.
-
-    Raises:
-        TypeError: `logits` or `label` is not a Variable.
 
     Example:
         logits = fluid.data('x', [None, 10])
@@ -112,19 +107,15 @@ def softmax_with_cross_entropy(
     return (loss, softmax) if return_softmax else loss
 
 
-@element_types(input="float32 float64", label="float32 float64")
+@layer(fluid_accepts={"input label": "float32 float64"})
 def square_error_cost(input, label):
     """Computes (input - label) ** 2, element by element.
 
     Args:
-        input (Variable): any shape, float32 or float64.
         label (Variable): same shape and type as `input`.
 
     Returns:
         Variable: same shape and type as `input`.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -139,21 +130,17 @@ def square_error_cost(input, label):
     return out
 
 
-@element_types(input="float32 float64", label="float32 float64")
+@layer("log_loss", fluid_accepts={"input label": "float32 float64"})
 def log_loss(input, label, epsilon=0.0001, name=None):
     """Computes -label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
 
     Args:
-        input (Variable): shape [N, 1], probabilities; float32 or float64.
+        input (Variable): shape [N, 1], probabilities.
         label (Variable): same shape and type as `input`; 0 or 1.
         epsilon (float): keeps the logarithms finite.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.sigmoid(fluid.data('x', [None, 1]))
@@ -166,22 +153,18 @@ def log_loss(input, label, epsilon=0.0001, name=None):
     return out
 
 
-@element_types(x="float16 float32 float64")
+@layer("sigmoid_cross_entropy_with_logits", typed="x")
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
     """Computes the cross entropy of sigmoid(x), element by element, in a numerically stable way.
 
     Args:
-        x (Variable): the logits, any shape, float32 or float64.
+        x (Variable): the logits, any shape.
         label (Variable): the target probabilities, same shape and type as `x`.
         ignore_index (int): elements with this label have loss 0.
-        name (str | None): prefix of the names of the variables that the layer creates.
         normalize (bool): divide by the number of elements that are not ignored.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -199,22 +182,19 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
     return out
 
 
-@element_types(input="float32 float64", label="float32 float64")
+@layer("huber_loss", fluid_accepts={"input label": "float32 float64"})
 def huber_loss(input, label, delta):
     """Computes the Huber loss: quadratic in the error r up to `delta`, linear beyond it.
 
         r ** 2 / 2 if |r| <= delta, else delta * (|r| - delta / 2), where r = label - input
 
     Args:
-        input (Variable): shape [N, 1], float32 or float64.
+        input (Variable): shape [N, 1].
         label (Variable): same shape and type as `input`.
         delta (float): the error above which the loss is linear.
 
     Returns:
         Variable: shape [N, 1], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -231,20 +211,17 @@ def huber_loss(input, label, delta):
     return out
 
 
-@element_types(input="int32 int64")
+@layer("one_hot", typed="input")
 def one_hot(input, depth, allow_out_of_range=False):
     """Converts class indices to one-hot rows, with 1 at the index and 0 elsewhere.
 
     Args:
-        input (Variable): the class indices, shape [..., 1], int32 or int64.
+        input (Variable): the class indices, shape [..., 1].
         depth (int | Variable): length of a row; a Variable is int32 of shape [1].
         allow_out_of_range (bool): an index outside [0, depth) becomes a row of zeros instead of an error.
 
     Returns:
         Variable: shape [..., depth], float32, with stop_gradient set.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -262,22 +239,19 @@ def one_hot(input, depth, allow_out_of_range=False):
     return out
 
 
-@element_types(label="float32 float64")
+@layer("label_smooth", fluid_accepts={"label": "float32 float64"})
 def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None):
     """Smooths one-hot labels: (1 - epsilon) * label + epsilon * prior.
 
     Args:
-        label (Variable): one-hot rows, shape [N, D], float32 or float64.
+        label (Variable): one-hot rows, shape [N, D].
         prior_dist (Variable | None): a distribution over the classes, shape [1, D]; None: uniform.
         epsilon (float): weight of the prior, above 0 and at most 1.
-        dtype (str | VarType): type of the result.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape as `label`, of type `dtype`.
 
     Raises:
-        TypeError: `label` is not a Variable, or has an unsupported element type.
         ValueError: `epsilon` is out of range.
 
     Example:
@@ -297,21 +271,17 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None
     return out
 
 
-@element_types(x="float32 float64", target="float32 float64")
+@layer("kldiv_loss", fluid_accepts={"x target": "float32 float64"})
 def kldiv_loss(x, target, reduction="mean", name=None):
     """Computes the Kullback-Leibler divergence target * (log(target) - x).
 
     Args:
-        x (Variable): the logarithms of probabilities, shape [N, ...], float32 or float64.
+        x (Variable): the logarithms of probabilities, shape [N, ...].
         target (Variable): the target probabilities, same shape and type as `x`.
         reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [1], or the shape of `x` with 'none'; same type as `x`.
-
-    Raises:
-        TypeError: `x` or `target` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -324,12 +294,12 @@ def kldiv_loss(x, target, reduction="mean", name=None):
     return loss
 
 
-@element_types(x="float32 float64", y="float32 float64")
+@layer(fluid_accepts={"x y": "float32 float64"})
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     """Computes the smooth L1 loss of each row: quadratic for differences below 1 / sigma ** 2, linear beyond.
 
     Args:
-        x (Variable): shape [N, ...], float32 or float64.
+        x (Variable): shape [N, ...].
         y (Variable): same shape and type as `x`.
         inside_weight (Variable | None): same shape as `x`; multiplies the differences.
         outside_weight (Variable | None): same shape as `x`; multiplies the losses of the elements.
@@ -337,9 +307,6 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
     Returns:
         Variable: shape [N, 1], the sum over each row, same type as `x`.
-
-    Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -363,21 +330,17 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     return loss
 
 
-@element_types(label="float32 float64", left="float32 float64", right="float32 float64")
+@layer("rank_loss", fluid_accepts={"label left right": "float32 float64"})
 def rank_loss(label, left, right, name=None):
     """Computes the RankNet loss of two scores, log(1 + exp(o)) - label * o with o = left - right.
 
     Args:
-        label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, 0 if `right` does.
-        left (Variable): the left scores, shape [N, 1], float32.
-        right (Variable): the right scores, shape [N, 1], float32.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        label (Variable): shape [N, 1]: 1 if `left` ranks higher, 0 if `right` does.
+        left (Variable): the left scores, shape [N, 1].
+        right (Variable): the right scores, shape [N, 1].
 
     Returns:
         Variable: shape [N, 1], float32.
-
-    Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
@@ -392,22 +355,18 @@ def rank_loss(label, left, right, name=None):
     return out
 
 
-@element_types(label="float32 float64")
+@layer("margin_rank_loss", fluid_accepts={"label": "float32 float64"})
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
     """Computes the margin ranking loss of two scores, max(0, -label * (left - right) + margin).
 
     Args:
-        label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, -1 if `right` does.
+        label (Variable): shape [N, 1]: 1 if `left` ranks higher, -1 if `right` does.
         left (Variable): the left scores, shape [N, 1], float32.
         right (Variable): the right scores, shape [N, 1], float32.
         margin (float): the required difference of the scores.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], float32.
-
-    Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))

@@ -1,8 +1,8 @@
 """Crops, splits and reorderings of tensors."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import reshape
 from penstock._src.layers.tensor import int_list
@@ -18,17 +18,14 @@ def _layer(op_type, inputs, attrs, name=None, type_of="X"):
     return out
 
 
-@element_types(x="float32 float64")
+@layer("crop", fluid_accepts={"x": "float32 float64"})
 def crop(x, shape=None, offsets=None, name=None):
     """Crops a box from a tensor.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         shape (Variable or list): a Variable with the shape of the box, or its extents, of which the first may be -1,
             the extent of `x`.
-        offsets (Variable or list): where the box begins along each axis, as an int32 Variable or numbers; by default
-            0.
-        name (str): prefix of the result's name; by default the layer's.
+        offsets (Variable or list): where the box begins along each axis, as an int32 Variable or numbers; by default 0.
 
     Returns:
         Variable: the box, same type as `x`.
@@ -59,16 +56,14 @@ def crop(x, shape=None, offsets=None, name=None):
     return out
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("crop_tensor", fluid_accepts={"x": "int32 int64 float32 float64"})
 def crop_tensor(x, shape=None, offsets=None, name=None):
     """Crops a box from a tensor; the extents of the box may be Variables.
 
     Args:
-        x (Variable): any shape; int32, int64, float32 or float64.
         shape (Variable or list): the extents of the box, as an int32 Variable or a list that may contain int32
             Variables; -1 extends the box to the end of `x`.
         offsets (Variable or list): where the box begins along each axis, in the same form; by default 0.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: the box, same type as `x`.
@@ -116,21 +111,19 @@ def _require_numbers(what, numbers, fits, rule):
             raise ValueError(f"crop_tensor: {what} holds {one}; it must be {rule}")
 
 
-@element_types(y="int32 int64 float32 float64")
+@layer("pad_constant_like", fluid_accepts={"y": "int32 int64 float32 float64"})
 def pad_constant_like(x, y, pad_value=0.0, name=None):
     """Pads a tensor at the end of each axis to the shape of another tensor.
 
     Args:
         x (Variable): the tensor that provides the shape, same type as `y`.
-        y (Variable): the tensor to pad, no larger than `x` along any axis; float32, float64, int32 or int64.
+        y (Variable): the tensor to pad, no larger than `x` along any axis.
         pad_value (float): the value of the padding.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape as `x`, same type as `y`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `y` is larger than `x` along an axis, or has another type.
 
     Example:
@@ -139,20 +132,17 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
     return _layer("pad_constant_like", {"X": x, "Y": y}, {"pad_value": float_attr(pad_value)}, name, type_of="Y")
 
 
-@element_types(x="bool int32 int64 float32 float64", target_tensor="bool int32 int64 float32 float64")
+@layer("expand_as", fluid_accepts={"x target_tensor": "bool int32 int64 float32 float64"})
 def expand_as(x, target_tensor, name=None):
     """Repeats a tensor until it has the shape of another tensor.
 
     Args:
-        x (Variable): any shape; bool, int32, int64, float32 or float64.
         target_tensor (Variable): the tensor that provides the shape; each extent is a multiple of the extent of `x`.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape as `target_tensor`, same type as `x`.
 
     Raises:
-        TypeError: `x` or `target_tensor` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the ranks differ, or an extent is not a multiple of the extent of `x`.
 
     Example:
@@ -161,14 +151,12 @@ def expand_as(x, target_tensor, name=None):
     return _layer("expand_as", {"X": x, "target_tensor": target_tensor}, {}, name)
 
 
-@element_types(input="bool int32 int64 float16 float32 float64")
+@layer("flip", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"})
 def flip(input, dims, name=None):
     """Reverses the order of the elements along the given axes.
 
     Args:
-        input (Variable): any shape and type.
         dims (list): the axes; negative: counted from the end.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `input`.
@@ -185,6 +173,7 @@ def flip(input, dims, name=None):
     return _layer("flip", {"X": input}, {"dims": list(dims)}, name)
 
 
+@layer()
 def roll(input, shifts, dims=None):
     """Shifts elements along the given axes; elements shifted beyond the end reappear at the start.
 
@@ -197,7 +186,6 @@ def roll(input, shifts, dims=None):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         penstock.ProgramError: `shifts` and `dims` differ in length, or `input` lacks an axis.
 
     Example:
@@ -212,6 +200,7 @@ def roll(input, shifts, dims=None):
     return reshape(out, list(input.shape), inplace=True)
 
 
+@layer()
 def unstack(x, axis=0, num=None):
     """Splits a tensor along one axis into tensors without that axis.
 
@@ -224,7 +213,6 @@ def unstack(x, axis=0, num=None):
         list: `num` Variables of the shape of `x` without the axis, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable.
         ValueError: `num` is not given, and the axis does not exist or its extent is unknown.
         penstock.ProgramError: `x` lacks the axis, or its extent is not `num`.
 
@@ -268,19 +256,17 @@ def meshgrid(input, name=None):
     return outs
 
 
-@element_types(input="int32 int64 float16 float32 float64")
+@layer(fluid_accepts={"input": "int32 int64 float16 float32 float64"})
 def t(input, name=None):
     """Transposes a matrix; a vector or scalar is returned unchanged.
 
     Args:
-        input (Variable): at most 2 axes; int32, int64, float32 or float64.
-        name (str): prefix of the result's name; by default the layer's.
+        input (Variable): at most 2 axes.
 
     Returns:
         Variable: shape [columns, rows], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` has more than 2 axes.
 
     Example:

@@ -2,10 +2,11 @@
 
 import sys
 
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import elementwise_add, elementwise_mul, reduce_sum
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign
 from penstock._src.layers.unary import exp, log
@@ -13,18 +14,14 @@ from penstock._src.layers.unary import exp, log
 __all__ = ["addcmul", "allclose", "clamp", "elementwise_equal", "log1p", "log_softmax", "logsumexp"]
 
 
-@element_types(
-    input="int32 int64 float32 float64", tensor1="int32 int64 float32 float64", tensor2="int32 int64 float32 float64"
-)
+@layer(fluid_accepts={"input tensor1 tensor2": "int32 int64 float32 float64"})
 def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     """Computes input + tensor1 * tensor2 * value.
 
     Args:
-        input (Variable): any shape; float32, float64, int32 or int64.
         tensor1 (Variable): same shape and type as `input`.
         tensor2 (Variable): same shape and type as `input`.
         value (float): the factor of the product; an int if `input` has an integer type.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): has no effect, as in Fluid.
 
     Returns:
@@ -49,7 +46,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     return out
 
 
-@element_types(min="int32 float32 float64", max="int32 float32 float64")
+@layer(fluid_accepts={"min max": "int32 float32 float64"})
 def clamp(input, min=None, max=None, output=None, name=None):
     """Clips each element to [min, max].
 
@@ -59,7 +56,6 @@ def clamp(input, min=None, max=None, output=None, name=None):
             Variable has shape [1].
         max (float or Variable): upper bound, by default the largest number of float64; a Variable has shape [1].
         output (Variable): receives the result, of its shape and type; by default a new Variable.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `input`.
@@ -87,22 +83,18 @@ def clamp(input, min=None, max=None, output=None, name=None):
     return output
 
 
-@element_types(x="float32 float64")
+@layer(fluid_accepts={"x": "float32 float64"})
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     """Computes the logarithm of the sum of exp(x) over the given axes, or over all axes.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         dim (int or list): the axes that are summed over, by default all.
         keepdim (bool): whether to keep the reduced axes, with extent 1.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: the shape of `x` without the reduced axes ([1] if none remains), same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` lacks an axis of `dim`.
 
     Example:
@@ -117,20 +109,14 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     return out
 
 
-@element_types(x="float32 float64")
+@layer("log1p", fluid_accepts={"x": "float32 float64"})
 def log1p(x, out=None, name=None):
     """Computes log(1 + x), accurately for small x.
-
-    Args:
-        x (Variable): any shape, float32 or float64.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `x`; NaN where `x` is below -1.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -143,12 +129,11 @@ def log1p(x, out=None, name=None):
     return out
 
 
-@element_types(input="float16 float32 float64")
+@layer(fluid_accepts={"input": "float16 float32 float64"})
 def log_softmax(input, axis=None, dtype=None, name=None):
     """Computes the logarithm of the softmax.
 
     Args:
-        input (Variable): any shape, float32 or float64.
         axis (int): the axis of the classes, by default the last.
         dtype (str): the type to which `input` is cast first; by default it is not cast.
         name (str): prefix of the results' names; by default the layer's.
@@ -157,7 +142,6 @@ def log_softmax(input, axis=None, dtype=None, name=None):
         Variable: same shape as `input`, of type `dtype` or else the type of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has no axis `axis`.
 
     Example:
@@ -178,6 +162,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     return out
 
 
+@layer()
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
     """Tests whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
 
@@ -187,13 +172,11 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
         rtol (float): the relative tolerance.
         atol (float): the absolute tolerance.
         equal_nan (bool): whether two NaN count as close.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape [1], bool.
 
     Raises:
-        TypeError: `input` or `other` is not a Variable.
         penstock.ProgramError: the shapes differ.
 
     Example:
@@ -207,19 +190,18 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
     return out
 
 
+@layer()
 def elementwise_equal(x, y, name=None):
     """Tests whether x == y, element by element.
 
     Args:
         x (Variable): any shape; float32, float64, int32 or int64.
         y (Variable): same shape and type as `x`.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape as `x`, bool; it has no gradient.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:

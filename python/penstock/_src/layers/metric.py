@@ -1,19 +1,19 @@
 """Metrics computed by ops."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.layers import nn
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
 __all__ = ["accuracy", "auc"]
 
 
-@element_types(input="float16 float32 float64")
+@layer("accuracy", fluid_accepts={"input": "float16 float32 float64"})
 def accuracy(input, label, k=1, correct=None, total=None):
     """Computes the top-k accuracy: the share of rows whose label is among the k highest scores.
 
     Args:
-        input (Variable): the scores, shape [N, D], float32 or float64.
+        input (Variable): the scores, shape [N, D].
         label (Variable): the labels, shape [N, 1], int64 or int32.
         k (int): the number of highest scores that count.
         correct (Variable | None): receives the number of correct rows, shape [1], int32.
@@ -21,9 +21,6 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
     Returns:
         Variable: shape [1], float32.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         scores = fluid.data('scores', [None, 10])
@@ -45,13 +42,13 @@ def accuracy(input, label, k=1, correct=None, total=None):
     return share
 
 
-@element_types(input="float32 float64", label="int32 int64")
+@layer("auc", fluid_accepts={"input": "float32 float64", "label": "int32 int64"})
 def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1, slide_steps=1):
     """Computes the area under the ROC or precision-recall curve, over all batches so far and over the last batches.
 
     Args:
-        input (Variable): the probabilities of both classes, shape [N, 2], float32 or float64.
-        label (Variable): the labels, 0 or 1, shape [N, 1], int64 or int32.
+        input (Variable): the probabilities of both classes, shape [N, 2].
+        label (Variable): the labels, 0 or 1, shape [N, 1].
         curve (str): 'ROC', or 'PR' for precision over recall.
         num_thresholds (int): number of thresholds, one less than the buckets of the histograms.
         topk (int): has no effect; kept for compatibility with Fluid.
@@ -60,9 +57,6 @@ def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1, slide_steps
     Returns:
         tuple: the area over all batches and the area over the last batches, each of shape [1], float64, and the list of
             the four persistable statistics.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.softmax(fluid.data('x', [None, 2]))

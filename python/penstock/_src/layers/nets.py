@@ -1,11 +1,13 @@
 """Networks that combine several layers."""
 
 from penstock._src import layers
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import require_variables
 
 __all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]
 
 
+@layer()
 def simple_img_conv_pool(
     input,
     num_filters,
@@ -28,27 +30,19 @@ def simple_img_conv_pool(
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        num_filters (int): number of channels of the result.
         filter_size (int | list[int]): height and width of a filter.
         pool_size (int | list[int]): height and width of the pooling window.
         pool_stride (int | list[int]): distance between windows.
         pool_padding (int | list[int]): rows and columns of zeros for the pooling.
-        pool_type (str): 'max' or 'avg'.
         global_pooling (bool): the window is the whole image.
         conv_stride (int | list[int]): distance between positions of the filter.
         conv_padding (int | list[int]): rows and columns of zeros for the convolution.
         conv_dilation (int | list[int]): distance between the elements that a filter reads.
         conv_groups (int): number of groups of channels.
-        param_attr (ParamAttr | None): the filters.
-        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
         act (str | None): name of an activation, after the convolution.
-        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
         Variable: shape [N, num_filters, height, width], same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         images = fluid.data('images', [None, 1, 28, 28])
@@ -71,6 +65,7 @@ def simple_img_conv_pool(
     return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
 
 
+@layer()
 def img_conv_group(
     input,
     conv_num_filter,
@@ -96,18 +91,15 @@ def img_conv_group(
         conv_padding (int | list[int]): padding of the convolutions.
         conv_filter_size (int | list[int]): size of the filters.
         conv_act (str | None): activation of the convolutions.
-        param_attr (ParamAttr | list | None): the filters.
+        param_attr (ParamAttr | list | None): attributes of the weights.
         conv_with_batchnorm (bool | list[bool]): apply batch norm.
         conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
         pool_stride (int | list[int]): distance between windows.
-        pool_type (str): 'max' or 'avg'.
-        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
         Variable: shape [N, conv_num_filter[-1], height, width], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: a list does not have one value per convolution.
 
     Example:
@@ -139,6 +131,7 @@ def img_conv_group(
     return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
 
 
+@layer()
 def sequence_conv_pool(
     input, num_filters, filter_size, param_attr=None, act="sigmoid", pool_type="max", bias_attr=None
 ):
@@ -148,16 +141,11 @@ def sequence_conv_pool(
         input (Variable): shape [rows, D] with sequences, float32 or float64.
         num_filters (int): width of the result.
         filter_size (int): number of rows that a filter covers.
-        param_attr (ParamAttr | None): the filters.
         act (str | None): name of an activation, after the convolution.
         pool_type (str): as in sequence_pool.
-        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
 
     Returns:
         Variable: shape [sequences, num_filters], same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -169,6 +157,7 @@ def sequence_conv_pool(
     return layers.sequence_pool(features, pool_type)
 
 
+@layer()
 def glu(input, dim=-1):
     """Computes a gated linear unit: the first half along an axis times the sigmoid of the second.
 
@@ -178,9 +167,6 @@ def glu(input, dim=-1):
 
     Returns:
         Variable: the shape of `input` with half the extent along the axis, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -193,6 +179,7 @@ def glu(input, dim=-1):
     return layers.elementwise_mul(x=value, y=layers.sigmoid(x=gate))
 
 
+@layer()
 def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
     """Computes multi-head attention: softmax(queries @ keys.T / sqrt(width of a head)) @ values.
 
@@ -208,7 +195,6 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
         Variable: shape [N, length, E], same type as `queries`.
 
     Raises:
-        TypeError: `queries` is not a Variable.
         ValueError: the shapes are incompatible, or `num_heads` does not divide a width.
 
     Example:

@@ -5,9 +5,10 @@ import numbers
 import operator
 
 from penstock._src.base.errors import program_error
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
@@ -35,20 +36,18 @@ __all__ = [
 _MOST_PARTS = 2**16  # of split; each is a Variable
 
 
-@element_types(input="float16 float32 float64")
+@layer("fc", typed="input")
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
     """Computes a fully connected layer: act(sum over i of flatten(input_i) @ W_i + b).
 
     Each input is flattened to a matrix: its first `num_flatten_dims` axes form the rows, the others the columns.
 
     Args:
-        input (Variable | list[Variable]): shape [N, ...], float32 or float64; each input has its own weight.
+        input (Variable | list[Variable]): shape [N, ...]; each input has its own weight.
         size (int): number of columns of the result.
         num_flatten_dims (int): number of leading axes of `input` that form the rows; -1: all but the last.
         param_attr (ParamAttr | list | None): the weights, of shape [columns of the input, size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [size]; False: no bias.
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [first `num_flatten_dims` extents of the input..., size], same type as `input`.
@@ -176,24 +175,19 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     return counter
 
 
-@element_types(x="float16 float32 float64")
+@layer("dropout", typed="x")
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
     """Sets elements to 0 at random, each with probability `dropout_prob`.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         dropout_prob (float): probability that an element is dropped, in [0, 1].
         is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
         seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a new one in each run.
-        name (str | None): prefix of the names of the variables that the layer creates.
         dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
             'upscale_in_train' divides the kept elements by 1 - dropout_prob in training and does nothing in inference.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -222,21 +216,15 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     return out
 
 
-@element_types(input="float16 float32 float64")
+@layer("softmax", typed="input")
 def softmax(input, use_cudnn=False, name=None, axis=-1):
     """Computes exp(x) / sum(exp(x)) along one axis.
 
     Args:
-        input (Variable): any shape, float32 or float64.
-        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
-        name (str | None): prefix of the names of the variables that the layer creates.
         axis (int): the axis along which the results sum to 1; negative: counted from the end.
 
     Returns:
         Variable: same shape and type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -248,22 +236,20 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
     return out
 
 
-@element_types(x="float16 float32 float64", y="float16 float32 float64")
+@layer("mul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     """Flattens two tensors to matrices and multiplies them.
 
     Args:
-        x (Variable): at least 2 axes, float32 or float64.
+        x (Variable): at least 2 axes.
         y (Variable): at least 2 axes, same type as `x`; it must have as many rows as `x` has columns.
         x_num_col_dims (int): number of leading axes of `x` that form the rows, at least 1.
         y_num_col_dims (int): number of leading axes of `y` that form the rows, at least 1.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [row extents of `x`..., column extents of `y`...], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the number of columns of `x` is not the number of rows of `y`.
 
     Example:
@@ -279,23 +265,21 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     return out
 
 
-@element_types(x="float16 float32 float64", y="float16 float32 float64")
+@layer("matmul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     """Computes alpha * x @ y over the last two axes; the leading axes are batches and are broadcast.
 
     Args:
-        x (Variable): shape [..., M, K], or [K]; float32 or float64.
+        x (Variable): shape [..., M, K], or [K].
         y (Variable): shape [..., K, N], or [K]; same type as `x`.
         transpose_x (bool): exchange the last two axes of `x` first.
         transpose_y (bool): exchange the last two axes of `y` first.
         alpha (float): factor of the product.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [..., M, N], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the inner extents or the batches are incompatible.
 
     Example:
@@ -314,19 +298,16 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     return out
 
 
-@element_types(X="float32 float64", Y="float32 float64")
+@layer("cos_sim", fluid_accepts={"X Y": "float32 float64"})
 def cos_sim(X, Y):
     """Computes the cosine of the angle between corresponding rows.
 
     Args:
-        X (Variable): shape [N, D], float32 or float64.
+        X (Variable): shape [N, D].
         Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; same type as `X`.
 
     Returns:
         Variable: shape [N, 1], same type as `X`.
-
-    Raises:
-        TypeError: `X` or `Y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -339,14 +320,12 @@ def cos_sim(X, Y):
     return out
 
 
-@element_types(x="int32 int64 float16 float32 float64")
+@layer("transpose", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
 def transpose(x, perm, name=None):
     """Reorders the axes: axis i of the result is axis perm[i] of `x`.
 
     Args:
-        x (Variable): any shape and type.
         perm (list[int]): a permutation of the axes of `x`.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape of `x` permuted, same type as `x`.
@@ -371,25 +350,21 @@ def transpose(x, perm, name=None):
     return out
 
 
-@element_types(x="int32 int64 float16 float32 float64")
+@layer("reshape", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """Changes the shape of a tensor; the elements and their order stay the same.
 
     Args:
-        x (Variable): any shape and type.
         shape (list[int | Variable] | Variable): the new extents. At most one may be -1, which is computed from the
             others; 0 keeps the extent of `x` at the same axis. Extents that are known only at run time are int32
             Variables of shape [1].
         actual_shape (Variable | None): shape [rank], int32; takes precedence over `shape` at run time.
-        act (str | None): name of an activation.
         inplace (bool): write the result to `x` itself.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the new shape, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: -1 occurs more than once, an extent is below -1, or 0 occurs at an axis that `x` does not have.
         penstock.ProgramError: the number of elements would change.
 
@@ -423,20 +398,17 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     return helper.append_activation(out)
 
 
-@element_types(x="int8 int32 int64 float32 float64")
+@layer("flatten", fluid_accepts={"x": "int8 int32 int64 float32 float64"})
 def flatten(x, axis=1, name=None):
     """Flattens a tensor to a matrix.
 
     Args:
-        x (Variable): any shape and type.
         axis (int): the axes before it form the rows, the others the columns; from 0 to the rank of `x`.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, columns], same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `axis` is out of range.
 
     Example:
@@ -453,20 +425,15 @@ def flatten(x, axis=1, name=None):
     return out
 
 
-@element_types(input="int8 int32 int64 float16 float32 float64")
+@layer("squeeze", fluid_accepts={"input": "int8 int32 int64 float16 float32 float64"})
 def squeeze(input, axes, name=None):
     """Removes axes of extent 1.
 
     Args:
-        input (Variable): any shape and type.
         axes (list[int]): the axes to remove, negative: counted from the end; empty: all axes of extent 1.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape of `input` without the axes, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [5, 1, 10])
@@ -475,6 +442,7 @@ def squeeze(input, axes, name=None):
     return _with_axes("squeeze2", LayerHelper("squeeze", name=name).takes(input=input), input, axes)
 
 
+@layer()
 def unsqueeze(input, axes, name=None):
     """Inserts axes of extent 1, one after the other in the given order.
 
@@ -482,13 +450,9 @@ def unsqueeze(input, axes, name=None):
         input (Variable): any shape and type.
         axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, and have shape [1]
             in a list.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape of `input` with the new axes, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [5, 10])
@@ -511,6 +475,7 @@ def _with_axes(op_type, helper, input, axes, **tensors):
     return out
 
 
+@layer()
 def split(input, num_or_sections, dim=-1, name=None):
     """Splits a tensor along one axis.
 
@@ -519,13 +484,11 @@ def split(input, num_or_sections, dim=-1, name=None):
         num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent may
             be -1 and is then computed from the others.
         dim (int | Variable): the axis; negative: counted from the end.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         list[Variable]: the parts, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         penstock.ProgramError: the extents of the parts do not sum to the extent of the axis.
 
     Example:
@@ -554,18 +517,15 @@ def split(input, num_or_sections, dim=-1, name=None):
     return outs
 
 
+@layer()
 def merge_selected_rows(x, name=None):
     """Adds the rows of a SELECTED_ROWS variable that have the same row number.
 
     Args:
         x (Variable): SELECTED_ROWS, float32 or float64; row numbers may repeat.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: SELECTED_ROWS with unique row numbers in ascending order, same type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         block = fluid.default_main_program().global_block()
@@ -578,12 +538,12 @@ def merge_selected_rows(x, name=None):
     return out
 
 
+@layer()
 def get_tensor_from_selected_rows(x, name=None):
     """Copies the values of a SELECTED_ROWS variable into a tensor.
 
     Args:
         x (Variable): SELECTED_ROWS with n rows of width D.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [n, D], same type as `x`.
@@ -605,20 +565,19 @@ def get_tensor_from_selected_rows(x, name=None):
     return out
 
 
+@layer()
 def topk(input, k, name=None):
     """Finds the k largest elements of each row and their indices.
 
     Args:
         input (Variable): shape [..., D], float32 or float64.
         k (int | Variable): number of elements, from 1 to D; a Variable is int32 of shape [1].
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the elements in descending order, shape [..., k], same type as `input`, and their
             indices in the row, shape [..., k], int64.
 
     Raises:
-        TypeError: `input` is not a Variable.
         penstock.ProgramError: `k` is None.
 
     Example:

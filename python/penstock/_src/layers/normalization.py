@@ -2,9 +2,10 @@
 
 import math
 
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank, require_variables
 from penstock._src.parameters.initializer import Constant, Normal
 from penstock._src.parameters.param_attr import ParamAttr
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 
-@element_types(input="float16 float32 float64")
+@layer("batch_norm", typed="input")
 def batch_norm(
     input,
     act=None,
@@ -43,17 +44,15 @@ def batch_norm(
     Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
-        act (str | None): name of an activation.
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC.
         is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
-            Variable has shape [1], float32.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a Variable has
+            shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
         data_layout (str): 'NCHW' or 'NHWC'.
         in_place (bool): the result replaces `input`.
-        name (str | None): prefix of the names of the variables that the layer creates.
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
@@ -63,7 +62,6 @@ def batch_norm(
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` has fewer than two axes.
 
     Example:
@@ -146,7 +144,7 @@ def _normalized_by_batch(
     return out
 
 
-@element_types(input="float32 float64")
+@layer("inplace_abn", fluid_accepts={"input": "float32 float64"})
 def inplace_abn(
     input,
     act=None,
@@ -168,16 +166,15 @@ def inplace_abn(
     The backward pass recovers the input from the result, so the input needs no memory of its own.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. It is overwritten.
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC. It is overwritten.
         act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
         is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
-            Variable has shape [1], float32.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a Variable has
+            shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str | None): prefix of the names of the variables that the layer creates.
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
@@ -188,7 +185,6 @@ def inplace_abn(
         Variable: `input` itself.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `act` or `data_layout` has another value, or `input` has fewer than two axes.
 
     Example:
@@ -226,7 +222,7 @@ def inplace_abn(
     )
 
 
-@element_types(input="float32 float64")
+@layer("layer_norm", fluid_accepts={"input": "float32 float64"})
 def layer_norm(
     input,
     scale=True,
@@ -241,21 +237,16 @@ def layer_norm(
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
 
     Args:
-        input (Variable): at least two axes; float32 or float64.
+        input (Variable): at least two axes.
         scale (bool): multiply by a learned scale.
         shift (bool): add a learned shift.
         begin_norm_axis (int): the first of the axes over which the layer normalises.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
         bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -285,25 +276,22 @@ def layer_norm(
     return helper.append_activation(out)
 
 
-@element_types(input="float32 float64")
+@layer("group_norm", fluid_accepts={"input": "float32 float64"})
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW", name=None):
     """Normalises each group of channels of each image to mean 0 and variance 1.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
+        input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC'.
         groups (int): the number of groups of channels.
         epsilon (float): added to the variance.
         param_attr (ParamAttr|bool): attributes of the scale, of shape [C]; None or False: no scale.
         bias_attr (ParamAttr|bool): attributes of the shift, of shape [C]; None or False: no shift.
-        act (str): name of an activation.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `data_layout` has an invalid value.
         penstock.ProgramError: `groups` exceeds the number of channels.
 
@@ -339,22 +327,20 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
     return helper.append_activation(out)
 
 
-@element_types(input="float32 float64")
+@layer("instance_norm", fluid_accepts={"input": "float32 float64"})
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
     """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
 
     Args:
-        input (Variable): shape [N, C, ...], float32 or float64.
+        input (Variable): shape [N, C, ...].
         epsilon (float): added to the variance.
         param_attr (ParamAttr): attributes of the scale, of shape [C], initially 1.
         bias_attr (ParamAttr): attributes of the shift, of shape [C], initially 0.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `bias_attr` is False, or `input` has fewer than 2 axes.
 
     Example:
@@ -385,6 +371,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
     return out
 
 
+@layer()
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     """Divides a weight by an estimate of its largest singular value.
 
@@ -393,13 +380,11 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         dim (int): the axis that forms the rows of the matrix, 0 or 1.
         power_iters (int): number of power iterations that improve the estimate.
         eps (float): keeps norms above 0.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `weight`.
 
     Raises:
-        TypeError: `weight` is not a Variable.
         penstock.ProgramError: `dim`, `power_iters` or the rank of `weight` is out of range.
 
     Example:
@@ -431,21 +416,16 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     return out
 
 
-@element_types(x="float32 float64")
+@layer(fluid_accepts={"x": "float32 float64"})
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
     """Divides the vectors along one axis by their Euclidean norm.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         axis (int | None): the axis of the vectors; None: 1; ignored if `x` has only one axis.
         epsilon (float): added to the sum of squares.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -463,24 +443,22 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
     return out
 
 
-@element_types(input="float32 float64")
+@layer("lrn", fluid_accepts={"input": "float32 float64"})
 def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW"):
     """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32.
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC.
         n (int): number of channels of a neighbourhood, odd.
         k (float): offset.
         alpha (float): factor of the sum.
         beta (float): exponent.
-        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` does not have four axes, or `data_format` has an invalid value.
 
     Example:

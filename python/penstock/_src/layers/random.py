@@ -3,9 +3,10 @@
 import numpy
 
 from penstock._src.ir import unique_name
-from penstock._src.ir.argument_types import ArgumentError, element_types, require_types, types_of
+from penstock._src.ir.argument_types import ArgumentError, require_types, types_of
 from penstock._src.ir.types import dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
@@ -42,22 +43,20 @@ def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
     return out
 
 
-@element_types(input="float32 float64")
+@layer("uniform_random_batch_size_like", fluid_accepts={"input": "float32 float64"})
 def uniform_random_batch_size_like(
     input, shape, dtype="float32", input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0, seed=0
 ):
     """Draws numbers from a uniform distribution over [min, max), taking one extent of the shape from another tensor.
 
     Args:
-        input (Variable): the tensor that provides the extent, float32 or float64; with sequences, the extent is their
-            number.
+        input (Variable): the tensor that provides the extent; with sequences, the extent is their number.
         shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
         dtype (str): float32 or float64.
         input_dim_idx (int): the axis of `input` whose extent is taken.
         output_dim_idx (int): the axis of the result that gets it.
         min (float): lower bound, inclusive.
         max (float): upper bound, exclusive.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
         Variable: shape `shape` with the extent of `input`, type `dtype`.
@@ -80,6 +79,7 @@ def uniform_random_batch_size_like(
     )
 
 
+@layer()
 def gaussian_random_batch_size_like(
     input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0, dtype="float32"
 ):
@@ -92,7 +92,6 @@ def gaussian_random_batch_size_like(
         output_dim_idx (int): the axis of the result that gets it.
         mean (float): the mean.
         std (float): the standard deviation.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str): float32 or float64.
 
     Returns:
@@ -116,6 +115,7 @@ def gaussian_random_batch_size_like(
     )
 
 
+@layer()
 def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
     """Draws a column index for each row, from the row's distribution.
 
@@ -123,14 +123,12 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
         x (Variable): the probabilities, shape [rows, columns], float32 or float64; each row sums to 1.
         min (float): lower bound of the uniform random number that selects a column by the cumulative sums of a row.
         max (float): upper bound of that number, exclusive.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str): has no effect: the values are int64, as in Fluid.
 
     Returns:
         Variable: shape [rows], int64.
 
     Raises:
-        TypeError: `x` is not a Variable.
         penstock.ProgramError: `x` is not a matrix, or `min` is above `max`.
 
     Example:
@@ -143,7 +141,7 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
     return out
 
 
-@element_types(dtype="int32 int64", out="int32 int64")
+@layer("randint", fluid_accepts={"dtype out": "int32 int64"})
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
     """Draws integers from a uniform distribution over [low, high).
 
@@ -151,11 +149,8 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         low (int): lower bound, inclusive; without `high`, the range is [0, low).
         high (int): upper bound, exclusive.
         shape (Variable or list): the shape, by default [1]; a list may hold Variables.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        dtype (str): int64 (the default) or int32.
+        dtype (str): the type, by default int64.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at the result.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
         name (str): the result's name; by default a generated one.
 
     Returns:
@@ -199,17 +194,14 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     return out
 
 
-@element_types(dtype="float32 float64")
+@layer(fluid_accepts={"dtype": "float32 float64"})
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Draws numbers from the standard normal distribution (mean 0, standard deviation 1).
 
     Args:
         shape (list): the shape.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
-        dtype (str): float32 (the default) or float64.
+        dtype (str): the type, by default float32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at the result.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape `shape`, type `dtype`.
@@ -247,15 +239,14 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     return out
 
 
+@layer()
 def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0):
     """Returns a random permutation of 0 ... n - 1.
 
     Args:
         n (int): the number of numbers, at least 1.
-        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): int64 or int32.
         device (str): None, 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at the result.
         seed (int): seed of the permutation; 0: a different one in each run.
 
     Returns:
@@ -292,13 +283,12 @@ def seed_variable(helper, name, seed):
     return variable
 
 
-@element_types(x="uint8 int16 int32 float32 float64")
+@layer("random_crop", fluid_accepts={"x": "uint8 int16 int32 float32 float64"})
 def random_crop(x, shape, seed=None):
     """Crops a box at a random position from each instance.
 
     Args:
-        x (Variable): shape [instances..., *box], uint8, int16, int32, float32 or float64; the leading axes that `shape`
-            leaves out are instances.
+        x (Variable): shape [instances..., *box]; the leading axes that `shape` leaves out are instances.
         shape (list): the extents of the cropped box.
         seed (int or Variable): the initial seed, or an int64 Variable of one element that holds the seed; by default
             NumPy draws one.

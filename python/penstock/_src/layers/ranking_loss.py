@@ -1,10 +1,10 @@
 """Losses for rankings, pairs, overlaps and distances to centres."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
 from penstock._src.layers.control_flow import equal
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
 from penstock._src.layers.nn import matmul, reshape, transpose
@@ -15,21 +15,19 @@ from penstock._src.parameters.initializer import Constant
 __all__ = ["bpr_loss", "center_loss", "dice_loss", "mean_iou", "mse_loss", "npair_loss", "teacher_student_sigmoid_loss"]
 
 
-@element_types(input="float16 float32 float64")
+@layer("bpr_loss", typed="input")
 def bpr_loss(input, label, name=None):
     """Computes the Bayesian personalised ranking loss of the correct item against all others.
 
     Args:
-        input (Variable): the scores, shape [N, items], float32 or float64.
+        input (Variable): the scores, shape [N, items].
         label (Variable): the correct items, shape [N, 1], int64.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape [N, 1], same type as `input`: the mean of log(1 + exp(score - correct score)) over the other
         items.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -94,12 +92,12 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
     return loss
 
 
-@element_types(input="float32 float64", label="float32 float64")
+@layer("teacher_student_sigmoid_loss", fluid_accepts={"input label": "float32 float64"})
 def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
     """Computes the log loss of clicks and of a teacher's predictions.
 
     Args:
-        input (Variable): the logits, shape [N, 1], float32 or float64.
+        input (Variable): the logits, shape [N, 1].
         label (Variable): shape [N, 1], same type as `input`. Without a prediction of the teacher: -2 without a click,
             -1 with a click. Otherwise the prediction, in [0, 1], plus 1 if there was a click.
         soft_max_up_bound (float): logits of at least this have no gradient.
@@ -109,7 +107,6 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes or types differ.
 
     Example:
@@ -127,6 +124,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
     return out
 
 
+@layer()
 def dice_loss(input, label, epsilon=0.00001, name=None):
     """Computes the dice loss 1 - 2 * |A and B| / (|A| + |B|), averaged over the batch.
 
@@ -140,7 +138,6 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
         Variable: shape [1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -155,19 +152,17 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
     return reduce_mean(1 - common * 2 / (divisor + epsilon))
 
 
-@element_types(input="float32 float64", label="float32 float64")
+@layer(fluid_accepts={"input label": "float32 float64"})
 def mse_loss(input, label):
     """Computes the mean squared error.
 
     Args:
-        input (Variable): any shape, float32 or float64.
         label (Variable): same shape and type as `input`.
 
     Returns:
         Variable: shape [1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -176,14 +171,14 @@ def mse_loss(input, label):
     return reduce_mean(square_error_cost(input, label))
 
 
-@element_types(anchor="float32 float64", positive="float32 float64", labels="int64 float32 float64")
+@layer(fluid_accepts={"anchor positive": "float32 float64", "labels": "int64 float32 float64"})
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Computes the N-pair loss, which makes each anchor more similar to positives of its class than to others.
 
     Args:
-        anchor (Variable): shape [N, columns] with known N, float32 or float64.
+        anchor (Variable): shape [N, columns] with known N.
         positive (Variable): same shape and type as `anchor`.
-        labels (Variable): the class of each pair, shape [N], float32, float64 or int64.
+        labels (Variable): the class of each pair, shape [N].
         l2_reg (float): the factor of the L2 regularisation.
 
     Returns:
@@ -212,12 +207,12 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     return lengths + reduce_mean(reduce_sum(labels * entropy, 0))
 
 
-@element_types(input="int32 int64", label="int32 int64")
+@layer("mean_iou", typed="input", fluid_accepts={"label": "int32 int64"})
 def mean_iou(input, label, num_classes):
     """Computes the mean intersection over union of the classes.
 
     Args:
-        input (Variable): the predicted class of each element, in [0, num_classes), any shape, int32 or int64.
+        input (Variable): the predicted class of each element, in [0, num_classes), any shape.
         label (Variable): the correct class of each element, same shape and type as `input`.
         num_classes (int): the number of classes.
 
@@ -226,7 +221,6 @@ def mean_iou(input, label, num_classes):
         classes that occur. `wrong` and `correct`, shape [num_classes], int32, count the elements of each class.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ.
 
     Example:

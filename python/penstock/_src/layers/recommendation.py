@@ -1,6 +1,6 @@
 """Layers for recommender systems: shows and clicks, running sums, filtering by tags."""
 
-from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
@@ -8,13 +8,13 @@ from penstock._src.parameters.param_attr import ParamAttr
 __all__ = ["continuous_value_model", "data_norm", "filter_by_instag"]
 
 
-@element_types(input="float16 float32 float64")
+@layer(fluid_accepts={"input": "float16 float32 float64"})
 def continuous_value_model(input, cvm, use_cvm=True):
     """Replaces the numbers of shows and clicks at the start of each row by their logarithms, or removes them.
 
     Args:
-        input (Variable): shape [N, D] with D of at least 2, with or without sequences, float32 or float64; the first
-            two columns are the numbers of shows and clicks.
+        input (Variable): shape [N, D] with D of at least 2, with or without sequences; the first two columns are the
+            numbers of shows and clicks.
         cvm (Variable): the gradient of these two columns, shape [instances, 2], same type as `input`.
         use_cvm (bool): True: keep the columns, as log(show + 1) and log(click + 1) - log(show + 1); False: remove them.
 
@@ -22,7 +22,6 @@ def continuous_value_model(input, cvm, use_cvm=True):
         Variable: shape [N, D] with `use_cvm`, else [N, D - 2]; same type as `input`.
 
     Raises:
-        TypeError: `input` or `cvm` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has fewer than 2 columns, or `cvm` has another shape.
 
     Example:
@@ -35,6 +34,7 @@ def continuous_value_model(input, cvm, use_cvm=True):
     return out
 
 
+@layer()
 def data_norm(
     input,
     act=None,
@@ -58,7 +58,6 @@ def data_norm(
 
     Args:
         input (Variable): shape [N, columns], float32 or float64.
-        act (str): name of an activation.
         epsilon (float): keeps the sum of squares above 0.
         param_attr (dict): the initial values of the parameters 'batch_size' (1e4), 'batch_sum' (0), 'batch_square'
             (1e4), 'scale_w' (1) and 'bias' (0).
@@ -78,7 +77,6 @@ def data_norm(
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: `data_layout` has another value.
         penstock.ProgramError: `slot_dim` does not divide the number of columns.
 
@@ -115,6 +113,7 @@ def data_norm(
     return helper.append_activation(out)
 
 
+@layer()
 def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
     """Keeps the instances that have at least one of the given tags.
 
@@ -130,7 +129,6 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
         `weight` has shape [instances, 1], float32: 1 for each remaining instance, or 0 if no instance remains.
 
     Raises:
-        TypeError: `ins`, `ins_tag` or `filter_tag` is not a Variable.
         penstock.ProgramError: the number of sequences of tags is not the number of instances, when the program runs.
 
     Example:

@@ -1,7 +1,7 @@
 """Recurrent layers over sequences, their single steps, and the step of a beam search."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import VarType
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.layers.nn import fc
 from penstock._src.layers.tensor import concat
@@ -23,7 +23,7 @@ def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
     return inputs, lambda: helper.create_parameter(helper.bias_attr, bias, dtype, is_bias=True)
 
 
-@element_types(input="float32 float64", h_0="float32 float64", c_0="float32 float64")
+@layer(fluid_accepts={"input h_0 c_0": "float32 float64"})
 def dynamic_lstm(
     input,
     size,
@@ -44,7 +44,7 @@ def dynamic_lstm(
     The input holds the terms of the four gates for each row; a fully connected layer of `size` columns computes it.
 
     Args:
-        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        input (Variable): shape [rows, size] with sequences.
         size (int): four times the width of the cell.
         h_0 (Variable | None): the initial hidden state, shape [sequences, size / 4]; None: zeros.
         c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
@@ -56,7 +56,6 @@ def dynamic_lstm(
         cell_activation (str): activation of the cell state: one of the same names.
         candidate_activation (str): activation of the candidate: one of the same names.
         dtype (str | VarType): type of the parameters.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the hidden states and the cell states, each of shape [rows, size / 4] with the
@@ -96,7 +95,7 @@ def dynamic_lstm(
     return outputs["Hidden"], outputs["Cell"]
 
 
-@element_types(input="float32 float64", h_0="float32 float64", c_0="float32 float64")
+@layer(fluid_accepts={"input h_0 c_0": "float32 float64"})
 def dynamic_lstmp(
     input,
     size,
@@ -122,7 +121,7 @@ def dynamic_lstmp(
     of the four gates for each row; a fully connected layer of `size` columns computes it.
 
     Args:
-        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        input (Variable): shape [rows, size] with sequences.
         size (int): four times the width of the cell.
         proj_size (int): width of the projection.
         param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
@@ -134,7 +133,6 @@ def dynamic_lstmp(
         candidate_activation (str): activation of the candidate: one of the same names.
         proj_activation (str): activation of the projection: one of the same names.
         dtype (str | VarType): type of the parameters.
-        name (str | None): prefix of the names of the variables that the layer creates.
         h_0 (Variable | None): the initial projection, shape [sequences, proj_size]; None: zeros.
         c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
         cell_clip (float | None): clips the cell state to [-cell_clip, cell_clip].
@@ -176,7 +174,7 @@ def dynamic_lstmp(
     return outputs["Projection"], outputs["Cell"]
 
 
-@element_types(input="float32 float64", init_h="float32 float64", init_c="float32 float64")
+@layer("lstm", fluid_accepts={"input init_h init_c": "float32 float64"})
 def lstm(
     input,
     init_h,
@@ -196,9 +194,9 @@ def lstm(
     All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
 
     Args:
-        input (Variable): shape [steps, sequences, width], float32 or float64.
-        init_h (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] with `is_bidirec`; same type as `input`.
+        input (Variable): shape [steps, sequences, width].
+        init_h (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or [num_layers * 2,
+            ...] with `is_bidirec`; same type as `input`.
         init_c (Variable): the initial cell states, same shape and type as `init_h`.
         max_len (int): the maximum number of steps.
         hidden_size (int): width of the states.
@@ -206,7 +204,6 @@ def lstm(
         dropout_prob (float): the probability that an element between two layers is set to 0 in training.
         is_bidirec (bool): whether each layer runs over the steps in both directions.
         is_test (bool): True: no dropout.
-        name (str): prefix of the names of the variables that the layer creates.
         default_initializer (Initializer): initializer of the weights; None: the default initializer of parameters.
         seed (int): seed of dropout; -1: a new seed in each run.
 
@@ -216,7 +213,6 @@ def lstm(
         shape of `init_h`.
 
     Raises:
-        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has an unsupported element type.
         ValueError: `input` has fewer than 3 axes.
         penstock.ProgramError: the shapes are incompatible, or `input` has more than `max_len` steps.
 
@@ -251,7 +247,7 @@ def lstm(
     return out, last_h, last_c
 
 
-@element_types(input="float32 float64", h_0="float32 float64")
+@layer(fluid_accepts={"input h_0": "float32 float64"})
 def dynamic_gru(
     input,
     size,
@@ -269,7 +265,7 @@ def dynamic_gru(
     columns computes it.
 
     Args:
-        input (Variable): shape [rows, 3 * size] with sequences, float32 or float64.
+        input (Variable): shape [rows, 3 * size] with sequences.
         size (int): width of the hidden state.
         param_attr (ParamAttr | None): the weights, of shape [size, 3 * size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [1, 3 * size]; False: no bias.
@@ -281,9 +277,6 @@ def dynamic_gru(
 
     Returns:
         Variable: the hidden states, shape [rows, size] with the sequences of `input`, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -315,7 +308,7 @@ def dynamic_gru(
     return outputs["Hidden"]
 
 
-@element_types(input="float32 float64", hidden="float32 float64")
+@layer("gru_unit", fluid_accepts={"input hidden": "float32 float64"})
 def gru_unit(
     input,
     hidden,
@@ -329,7 +322,7 @@ def gru_unit(
     """Computes one step of a gated recurrent unit.
 
     Args:
-        input (Variable): the terms of the two gates and the candidate, shape [N, size], float32 or float64.
+        input (Variable): the terms of the two gates and the candidate, shape [N, size].
         hidden (Variable): the previous hidden state, shape [N, size / 3], same type as `input`.
         size (int): three times the width of the hidden state.
         param_attr (ParamAttr | None): the weights, of shape [size / 3, size].
@@ -343,7 +336,6 @@ def gru_unit(
             the reset gate, shape [N, size / 3], and the gates and the candidate, shape [N, size]; same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: an activation is unknown.
 
     Example:
@@ -378,24 +370,22 @@ def gru_unit(
     return updated, reset, gate
 
 
-@element_types(x_t="float32 float64", hidden_t_prev="float32 float64", cell_t_prev="float32 float64")
+@layer("lstm_unit", fluid_accepts={"x_t hidden_t_prev cell_t_prev": "float32 float64"})
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
     """Computes one step of a long short-term memory network.
 
     Args:
-        x_t (Variable): the input of the step, shape [N, D], float32 or float64.
+        x_t (Variable): the input of the step, shape [N, D].
         hidden_t_prev (Variable): the previous hidden state, shape [N, W], same type as `x_t`.
         cell_t_prev (Variable): the previous cell state, shape [N, W], same type as `x_t`.
         forget_bias (float): added to the forget gate.
         param_attr (ParamAttr | None): the weights, of shape [D + W, 4 * W].
         bias_attr (ParamAttr | None): the bias, of shape [4 * W].
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the new hidden state and the new cell state, shape [N, W], same type as `x_t`.
 
     Raises:
-        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has an unsupported element type.
         ValueError: the shapes are incompatible.
 
     Example:
@@ -424,7 +414,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     return hidden, cell
 
 
-@element_types(pre_ids="int64", pre_scores="float32 float64", scores="float32 float64")
+@layer("beam_search", fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32 float64"})
 def beam_search(
     pre_ids,
     pre_scores,
@@ -442,27 +432,23 @@ def beam_search(
     A branch whose last token is `end_id` is finished and keeps its score.
 
     Args:
-        pre_ids (Variable): the last token of each branch, shape [branches, 1], int64, with two levels of sequences:
-            sources and branches.
-        pre_scores (Variable): the score of each branch, shape [branches, 1], float32 or float64.
-        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column
-            indices of `scores`.
+        pre_ids (Variable): the last token of each branch, shape [branches, 1], with two levels of sequences: sources
+            and branches.
+        pre_scores (Variable): the score of each branch, shape [branches, 1].
+        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column indices
+            of `scores`.
         scores (Variable): the scores of the candidates, shape [branches, K], same type as `pre_scores`.
         beam_size (int): number of branches that each source keeps.
         end_id (int): the token that finishes a branch.
         level (int): the level of sequences that holds the sources.
         is_accumulated (bool): True: the scores include those of the branches; False: the scores are probabilities,
             whose logarithms are added to `pre_scores`.
-        name (str | None): prefix of the names of the variables that the layer creates.
         return_parent_idx (bool): whether to return the continued branches too.
 
     Returns:
         tuple: the selected tokens, shape [rows, 1], int64, and their scores, shape [rows, 1], same type as
             `pre_scores`; with `return_parent_idx`, also the index of the branch that each continues, shape [rows],
             int32.
-
-    Raises:
-        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)

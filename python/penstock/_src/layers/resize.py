@@ -5,6 +5,7 @@ import warnings
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.tensor import int_list
 
@@ -14,6 +15,7 @@ _METHODS = {"BILINEAR": "bilinear", "TRILINEAR": "trilinear", "NEAREST": "neares
 _SIZES = ("out_d", "out_h", "out_w")
 
 
+@layer()
 def interpolate(
     input,
     out_shape=None,
@@ -33,7 +35,6 @@ def interpolate(
         out_shape (list|tuple|Variable): the spatial extents of the result: numbers or int32 Variables of shape [1], or
             one int32 Variable that holds all extents.
         scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
-        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner pixels of the input and the result are aligned.
@@ -59,6 +60,7 @@ def interpolate(
     )
 
 
+@layer()
 def image_resize(
     input,
     out_shape=None,
@@ -76,7 +78,6 @@ def image_resize(
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result.
         scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
-        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner pixels of the input and the result are aligned.
@@ -102,6 +103,7 @@ def image_resize(
     )
 
 
+@layer()
 def resize_bilinear(
     input,
     out_shape=None,
@@ -118,7 +120,6 @@ def resize_bilinear(
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
         scale (float|int|Variable): factor of height and width, if `out_shape` is None.
-        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
@@ -140,6 +141,7 @@ def resize_bilinear(
     return image_resize(input, out_shape, scale, name, "BILINEAR", actual_shape, align_corners, align_mode, data_format)
 
 
+@layer()
 def resize_trilinear(
     input,
     out_shape=None,
@@ -156,7 +158,6 @@ def resize_trilinear(
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): depth, height and width of the result.
         scale (float|int|Variable): factor of depth, height and width, if `out_shape` is None.
-        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner elements of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
@@ -180,6 +181,7 @@ def resize_trilinear(
     )
 
 
+@layer()
 def resize_nearest(
     input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, data_format="NCHW"
 ):
@@ -189,7 +191,6 @@ def resize_nearest(
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
         scale (float|int|Variable): factor of height and width, if `out_shape` is None.
-        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner pixels of the input and the result are aligned.
         data_format (str): 'NCHW' or 'NHWC'.
@@ -212,6 +213,7 @@ def resize_nearest(
     )
 
 
+@layer()
 def image_resize_short(input, out_short_len, resample="BILINEAR"):
     """Resizes images so that the shorter side has a given length; the aspect ratio stays the same.
 
@@ -224,7 +226,6 @@ def image_resize_short(input, out_short_len, resample="BILINEAR"):
         Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
         ValueError: `input` does not have 4 axes, or `resample` has an invalid value.
 
     Example:

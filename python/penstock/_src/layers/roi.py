@@ -1,8 +1,8 @@
 """Pooling of regions of images, and deformable convolution."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import _pair
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.parameters.initializer import Normal
 
@@ -33,12 +33,12 @@ def _pool(op_type, inputs, attrs, name=None, extra=None):
     return out
 
 
+@layer()
 def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, rois_lod=None):
     """Takes the maximum of each bin of regions of images (RoI pooling).
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
@@ -46,9 +46,6 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `rois` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -62,6 +59,7 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
     return _pool("roi_pool", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, extra="Argmax")
 
 
+@layer()
 def roi_align(
     input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None, rois_lod=None
 ):
@@ -69,20 +67,15 @@ def roi_align(
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         sampling_ratio (int): the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded
             up.
-        name (str): prefix of the names of the variables that the layer creates.
         rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `rois` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -101,19 +94,18 @@ def roi_align(
     return _pool("roi_align", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, name)
 
 
-@element_types(input="float32 float64", rois="float32 float64")
+@layer("roi_perspective_transform", fluid_accepts={"input rois": "float32 float64"})
 def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
     """Rectifies quadrilaterals of images by a perspective transform.
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
+        input (Variable): shape [N, C, H, W].
         rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
             each image; same type as `input`.
         transformed_height (int): number of rows of a region in the result.
         transformed_width (int): number of columns of a region in the result; a region with a smaller ratio of width to
             height fills only the first columns.
         spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
@@ -157,17 +149,16 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     return made["Out"], made["Mask"], made["TransformMatrix"]
 
 
+@layer()
 def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
     """Averages each bin of regions of images; each bin reads its own channels (position-sensitive RoI pooling).
 
     Args:
         input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         output_channels (int): number of channels of the result.
         spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
@@ -195,6 +186,7 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
     return _pool("psroi_pool", {"X": input, "ROIs": rois}, attrs, name)
 
 
+@layer()
 def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
     """Integrates over each bin of regions of images and divides by the area of the bin (precise RoI pooling).
 
@@ -206,7 +198,6 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
@@ -228,6 +219,7 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
     return _pool("prroi_pool", {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums}, attrs, name)
 
 
+@layer()
 def deformable_roi_pooling(
     input,
     rois,
@@ -247,7 +239,6 @@ def deformable_roi_pooling(
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         trans (Variable): the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
         no_trans (bool): whether to ignore `trans` and not to shift the bins.
         spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
@@ -259,7 +250,6 @@ def deformable_roi_pooling(
         sample_per_part (int): the number of points of a bin along each axis.
         trans_std (float): factor of the offsets.
         position_sensitive (bool): whether each bin has its own channels.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or with
@@ -308,6 +298,7 @@ def deformable_roi_pooling(
     return out
 
 
+@layer()
 def deformable_conv(
     input,
     offset,
@@ -333,18 +324,13 @@ def deformable_conv(
             * filter height * filter width, height, width], same type as `input`.
         mask (Variable): factors of the elements, shape [N, deformable_groups * filter height * filter width, height,
             width], same type as `input`; None with modulated=False.
-        num_filters (int): number of channels of the result.
         filter_size (int|list): height and width of the filters.
         stride (int|list): distance between neighbouring windows: height, width.
         padding (int|list): zeros around the input: height, width.
         dilation (int|list): distance between neighbouring elements of a window.
-        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
         deformable_groups (int): the number of groups of channels with their own offsets.
         im2col_step (int): has no effect.
-        param_attr (ParamAttr): attributes of the filters.
-        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         modulated (bool): whether there is a mask.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, num_filters, height, width], same type as `input`.

@@ -4,7 +4,7 @@ import operator
 
 import numpy
 
-from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.parameters.initializer import NumpyArrayInitializer
 from penstock._src.parameters.param_attr import ParamAttr
@@ -14,7 +14,7 @@ __all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]
 _SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
 
 
-@element_types(input="float32 float64", label="int64")
+@layer("nce", fluid_accepts={"input": "float32 float64", "label": "int64"})
 def nce(
     input,
     label,
@@ -32,14 +32,13 @@ def nce(
     """Computes the noise-contrastive estimation loss of the true classes against randomly drawn noise classes.
 
     Args:
-        input (Variable): shape [N, D], float32 or float64.
-        label (Variable): the true classes, shape [N, number of true classes], int64.
+        input (Variable): shape [N, D].
+        label (Variable): the true classes, shape [N, number of true classes].
         num_total_classes (int): number of classes.
         sample_weight (Variable | None): the weight of each example, shape [N, 1], same type as `input`.
         param_attr (ParamAttr | None): the weights, of shape [num_total_classes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_total_classes, 1]; False: no bias.
         num_neg_samples (int | None): number of noise classes drawn for each example; None: 10.
-        name (str | None): prefix of the names of the variables that the layer creates.
         sampler (str): 'uniform', 'log_uniform' or 'custom_dist'.
         custom_dist (list[float] | None): probability of each class, for 'custom_dist'.
         seed (int): seed of the drawn classes; 0: different classes in each run.
@@ -49,7 +48,6 @@ def nce(
         Variable: the loss divided by num_neg_samples + 1, shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         ValueError: `sampler` is unknown, `custom_dist` is missing or has the wrong length, or `input` has fewer than 2
             axes.
 
@@ -128,7 +126,7 @@ def _alias_tables(helper, custom_dist, classes):
     }
 
 
-@element_types(input="float32 float64", label="int64")
+@layer(fluid_accepts={"input": "float32 float64", "label": "int64"})
 def hsigmoid(
     input,
     label,
@@ -144,12 +142,11 @@ def hsigmoid(
     """Computes the hierarchical sigmoid loss: the log loss of the decisions on a class's path through a binary tree.
 
     Args:
-        input (Variable): shape [N, D], float32 or float64.
-        label (Variable): the true classes, shape [N, 1], int64.
+        input (Variable): shape [N, D].
+        label (Variable): the true classes, shape [N, 1].
         num_classes (int): number of classes, or with `is_custom` the number of inner nodes; at least 2.
         param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
-        name (str | None): prefix of the names of the variables that the layer creates.
         path_table (Variable | None): the nodes from the root to the class, padded with -1, shape [N, depth], int64.
         path_code (Variable | None): 0 or 1 for each node, padded with -1, shape [N, depth], int64.
         is_custom (bool): True: the paths are given; False: the tree is a complete binary tree.
@@ -159,7 +156,6 @@ def hsigmoid(
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         ValueError: paths are missing, or are given without `is_custom`, there are fewer than 2 classes, or `input` has
             fewer than 2 axes.
 

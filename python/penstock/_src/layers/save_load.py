@@ -1,10 +1,12 @@
 """Ops that save variables to files, and load them, when a program runs. fluid.io does so at once."""
 
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["load_combine", "save", "save_combine"]
 
 
+@layer()
 def save(x, file_path, overwrite=True):
     """Adds the op that writes a variable to a file when the program runs.
 
@@ -12,9 +14,6 @@ def save(x, file_path, overwrite=True):
         x (Variable): a tensor, or selected rows.
         file_path (str): the file; missing folders are created.
         overwrite (bool): replace a file that is there; False: that is an error of the run.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         ones = fluid.layers.ones([2], 'float32')

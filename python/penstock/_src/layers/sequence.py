@@ -1,8 +1,8 @@
 """Layers over sequences of rows."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import _pair
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_rank, require_variables
 from penstock._src.layers.nn import squeeze, topk
 
@@ -46,12 +46,12 @@ def _one_op(op_type, inputs, attrs=None, out="Out", layer=None, name=None, stop_
     return var
 
 
-@element_types(input="float32 float64")
+@layer("sequence_pool", fluid_accepts={"input": "float32 float64"})
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     """Reduces each sequence to one row.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+        input (Variable): shape [rows, ...] with sequences.
         pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the square root of the length), 'max', 'first' or
             'last'.
         is_test (bool): do not keep the values that a gradient needs.
@@ -83,18 +83,15 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     return out
 
 
-@element_types(input="float32 float64")
+@layer(fluid_accepts={"input": "float32 float64"})
 def sequence_first_step(input):
     """Takes the first row of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+        input (Variable): shape [rows, ...] with sequences.
 
     Returns:
         Variable: shape [number of sequences, ...], same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -103,18 +100,15 @@ def sequence_first_step(input):
     return sequence_pool(input, "first")
 
 
-@element_types(input="float32 float64")
+@layer(fluid_accepts={"input": "float32 float64"})
 def sequence_last_step(input):
     """Takes the last row of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+        input (Variable): shape [rows, ...] with sequences.
 
     Returns:
         Variable: shape [number of sequences, ...], same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -123,20 +117,15 @@ def sequence_last_step(input):
     return sequence_pool(input, "last")
 
 
-@element_types(input="float32 float64")
+@layer("sequence_softmax", fluid_accepts={"input": "float32 float64"})
 def sequence_softmax(input, use_cudnn=False, name=None):
     """Computes softmax over the rows of each sequence.
 
     Args:
-        input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
-        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        input (Variable): shape [rows, 1] or [rows], with sequences.
 
     Returns:
         Variable: same shape, type and sequences as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -145,7 +134,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):
     return _one_op("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
-@element_types(input="float32 float64")
+@layer("sequence_conv", fluid_accepts={"input": "float32 float64"})
 def sequence_conv(
     input,
     num_filters,
@@ -161,23 +150,19 @@ def sequence_conv(
     """Convolves each sequence with learned filters over neighbouring rows.
 
     Args:
-        input (Variable): shape [rows, D] with sequences, float32 or float64.
+        input (Variable): shape [rows, D] with sequences.
         num_filters (int): width of the result.
         filter_size (int): number of rows that a filter covers.
         filter_stride (int): must be 1.
         padding (bool): has no effect; rows outside the sequence always count as zeros.
         padding_start (int | None): first row that a filter covers, relative to the current row; None: the filter is
             centred.
-        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
-        act (str | None): name of an activation.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, num_filters], same type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` has fewer than 2 axes.
 
     Example:
@@ -202,21 +187,17 @@ def sequence_conv(
     return helper.append_activation(helper.append_bias_op(out))
 
 
-@element_types(input="float32 float64")
+@layer("row_conv", fluid_accepts={"input": "float32 float64"})
 def row_conv(input, future_context_size, param_attr=None, act=None):
     """Computes a weighted sum of each row and the rows that follow it (lookahead convolution).
 
     Args:
-        input (Variable): shape [rows, D] with sequences, or [N, length, D]; float32 or float64.
+        input (Variable): shape [rows, D] with sequences, or [N, length, D].
         future_context_size (int): number of following rows that are added.
         param_attr (ParamAttr | None): the weights, of shape [future_context_size + 1, D].
-        act (str | None): name of an activation.
 
     Returns:
         Variable: same shape, type and sequences as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -232,13 +213,12 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
     return helper.append_activation(out)
 
 
-@element_types(input="int64 float32 float64")
+@layer("sequence_concat", fluid_accepts={"input": "int64 float32 float64"})
 def sequence_concat(input, name=None):
     """Concatenates the i-th sequences of all inputs, for each i.
 
     Args:
-        input (list[Variable]): shape [rows, ...] each, with the same number of sequences; int64, float32 or float64.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        input (list[Variable]): shape [rows, ...] each, with the same number of sequences.
 
     Returns:
         Variable: shape [sum of the rows, ...] with the same number of sequences, the type of the inputs.
@@ -256,21 +236,17 @@ def sequence_concat(input, name=None):
     return _one_op("sequence_concat", {"X": input}, name=name)
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("sequence_expand", fluid_accepts={"x": "int32 int64 float32 float64"})
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
 
     Args:
-        x (Variable): shape [rows, ...], without sequences or with one level of them; int32, int64, float32 or float64.
+        x (Variable): shape [rows, ...], without sequences or with one level of them.
         y (Variable): any shape and type, with sequences.
         ref_level (int): the level of `y` whose sequences are counted; -1: the innermost.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [repeated rows, ...], same type as `x`.
-
-    Raises:
-        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -280,20 +256,16 @@ def sequence_expand(x, y, ref_level=-1, name=None):
     return _one_op("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("sequence_expand_as", fluid_accepts={"x": "int32 int64 float32 float64"})
 def sequence_expand_as(x, y, name=None):
     """Repeats row i of `x` as often as sequence i of `y` has rows.
 
     Args:
-        x (Variable): shape [sequences of `y`, ...]; int32, int64, float32 or float64.
+        x (Variable): shape [sequences of `y`, ...].
         y (Variable): any shape and type, with sequences.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows of `y`, ...] with the sequences of `y`, same type as `x`.
-
-    Raises:
-        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -303,21 +275,17 @@ def sequence_expand_as(x, y, name=None):
     return _one_op("sequence_expand_as", {"X": x, "Y": y}, name=name)
 
 
-@element_types(input="int32 int64 float32 float64", offset="int32 int64", length="int32 int64")
+@layer("sequence_slice", fluid_accepts={"input": "int32 int64 float32 float64", "offset length": "int32 int64"})
 def sequence_slice(input, offset, length, name=None):
     """Extracts a slice of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
-        offset (Variable): shape [sequences, 1], int64 or int32: the first row of each slice.
-        length (Variable): shape [sequences, 1], int64 or int32: the number of rows of each slice.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        input (Variable): shape [rows, ...] with sequences.
+        offset (Variable): shape [sequences, 1]: the first row of each slice.
+        length (Variable): shape [sequences, 1]: the number of rows of each slice.
 
     Returns:
         Variable: shape [rows, ...] with the slices as sequences, same type as `input`.
-
-    Raises:
-        TypeError: `input`, `offset` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -331,22 +299,18 @@ def sequence_slice(input, offset, length, name=None):
     return _one_op("sequence_slice", {"X": input, "Offset": offset, "Length": length}, name=name)
 
 
-@element_types(x="int32 int64 float32 float64", pad_value="int32 int64 float32 float64")
+@layer("sequence_pad", fluid_accepts={"x pad_value": "int32 int64 float32 float64"})
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """Pads sequences to a common length and returns them as a dense tensor.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
+        x (Variable): shape [rows, ...] with sequences.
         pad_value (Variable): shape [1] or the shape of a row; same type as `x`.
         maxlen (int | None): the common length; None: the length of the longest sequence.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the padded sequences, shape [sequences, length, ...], same type as `x`, and their
             lengths before padding, shape [sequences], int64.
-
-    Raises:
-        TypeError: `x` or `pad_value` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -365,20 +329,16 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
     return out, length
 
 
-@element_types(x="int32 int64 float32 float64", length="int64")
+@layer("sequence_unpad", fluid_accepts={"x": "int32 int64 float32 float64", "length": "int64"})
 def sequence_unpad(x, length, name=None):
     """Removes the padding from sequences; the inverse of sequence_pad.
 
     Args:
-        x (Variable): shape [N, length, ...]; int32, int64, float32 or float64.
-        length (Variable): shape [N], int64: the length of each sequence.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        x (Variable): shape [N, length, ...].
+        length (Variable): shape [N]: the length of each sequence.
 
     Returns:
         Variable: shape [rows, ...] with N sequences, same type as `x`.
-
-    Raises:
-        TypeError: `x` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [4, 10, 8])
@@ -390,19 +350,16 @@ def sequence_unpad(x, length, name=None):
     return _one_op("sequence_unpad", {"X": x, "Length": length}, name=name)
 
 
-@element_types(input="int32 int64 float32 float64")
+@layer("sequence_reshape", fluid_accepts={"input": "int32 int64 float32 float64"})
 def sequence_reshape(input, new_dim):
     """Changes the width of the rows; sequences become longer or shorter accordingly.
 
     Args:
-        input (Variable): shape [rows, D] with sequences; int32, int64, float32 or float64.
+        input (Variable): shape [rows, D] with sequences.
         new_dim (int): the new width; it must divide the number of elements of each sequence.
 
     Returns:
         Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -411,21 +368,17 @@ def sequence_reshape(input, new_dim):
     return _one_op("sequence_reshape", {"X": input}, {"new_dim": new_dim})
 
 
-@element_types(input="int32 int64 float32 float64", index="int32 int64", updates="int32 int64 float32 float64")
+@layer("sequence_scatter", fluid_accepts={"input updates": "int32 int64 float32 float64", "index": "int32 int64"})
 def sequence_scatter(input, index, updates, name=None):
     """Adds the updates of sequence i to elements of row i, for each i.
 
     Args:
-        input (Variable): shape [N, D]; int32, int64, float32 or float64.
-        index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
+        input (Variable): shape [N, D].
+        index (Variable): shape [updates, 1] with N sequences: positions in the row.
         updates (Variable): shape [updates, 1] with the same sequences, same type as `input`.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, D], same type as `input`.
-
-    Raises:
-        TypeError: `input`, `index` or `updates` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 6])
@@ -436,21 +389,17 @@ def sequence_scatter(input, index, updates, name=None):
     return _one_op("sequence_scatter", {"X": input, "Ids": index, "Updates": updates}, name=name)
 
 
-@element_types(input="int32 int64")
+@layer("sequence_enumerate", typed="input")
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     """Collects, for each row, the window of `win_size` ids that begins at the row.
 
     Args:
-        input (Variable): shape [rows, 1] with sequences, int64 or int32.
+        input (Variable): shape [rows, 1] with sequences.
         win_size (int): size of the window.
         pad_value (int): replaces ids beyond the end of the sequence.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, win_size], same type and sequences as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
@@ -465,20 +414,16 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
     )
 
 
+@layer()
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     """Creates a mask from lengths: each row has ones up to its length, then zeros.
 
     Args:
         x (Variable): any shape, int64: the lengths.
         maxlen (int | Variable | None): length of a row; None: the largest element of `x`; a Variable has one element.
-        dtype (str | VarType): type of the result.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         lengths = fluid.data('lengths', [None], 'int64')
@@ -496,19 +441,15 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     return out
 
 
-@element_types(x="int8 int32 int64 float32 float64")
+@layer("sequence_reverse", fluid_accepts={"x": "int8 int32 int64 float32 float64"})
 def sequence_reverse(x, name=None):
     """Reverses the rows of each sequence.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences; int8, int32, int64, float32 or float64.
-        name (str | None): prefix of the names of the variables that the layer creates.
+        x (Variable): shape [rows, ...] with sequences.
 
     Returns:
         Variable: same shape, type and sequences as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -517,12 +458,12 @@ def sequence_reverse(x, name=None):
     return _one_op("sequence_reverse", {"X": x}, out="Y", name=name)
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("lod_reset", fluid_accepts={"x": "int32 int64 float32 float64"})
 def lod_reset(x, y=None, target_lod=None):
     """Replaces the sequences (LoD) of a variable.
 
     Args:
-        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
+        x (Variable): shape [rows, ...].
         y (Variable | None): provides the new sequences; a `y` without sequences holds their offsets, int32.
         target_lod (list[int] | None): offsets of the new sequences, if `y` is not given.
 
@@ -544,19 +485,18 @@ def lod_reset(x, y=None, target_lod=None):
     return _one_op("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer(fluid_accepts={"x": "int32 int64 float32 float64"})
 def lod_append(x, level):
     """Appends a level of sequences below the existing levels of a variable.
 
     Args:
-        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
+        x (Variable): shape [rows, ...].
         level (list[int] | tuple | Variable): offsets of the new level; a Variable holds them or has sequences.
 
     Returns:
         Variable: same shape and type as `x`, with one more level of sequences.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `level` is not a list, a tuple or a Variable.
 
     Example:
@@ -570,27 +510,24 @@ def lod_append(x, level):
     return _one_op("lod_reset", {"X": x}, {"append": True, "target_lod": list(level)}, layer="lod_append")
 
 
-@element_types(input="float32 float64")
+@layer("im2sequence", fluid_accepts={"input": "float32 float64"})
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
     """Extracts windows from each image; each flattened window is a row of the image's sequence.
 
     Args:
-        input (Variable): shape [N, channels, height, width], float32 or float64.
+        input (Variable): shape [N, channels, height, width].
         filter_size (int | list[int]): height and width of a window.
         stride (int | list[int]): distance between neighbouring windows.
-        padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down,
-            right].
+        padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down, right].
         input_image_size (Variable | None): shape [N, 2]; the original size of each image.
         out_stride (int | list[int]): factor by which the input is smaller than the original image; used with
             `input_image_size`.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [windows, channels * window height * window width] with a sequence for each image, same type
             as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `filter_size`, `stride` or `out_stride` has the wrong number of values.
 
     Example:
@@ -609,12 +546,12 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
     return _one_op("im2sequence", inputs, attrs, name=name)
 
 
-@element_types(input="int64", label="int64")
+@layer("edit_distance", fluid_accepts={"input label": "int64"})
 def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
     """Computes the Levenshtein distance between sequences of tokens.
 
     Args:
-        input (Variable): shape [rows, 1] with sequences, or [N, length]; int64.
+        input (Variable): shape [rows, 1] with sequences, or [N, length].
         label (Variable): the reference tokens, in the same form, with the same number of sequences.
         normalized (bool): divide each distance by the length of the label.
         ignored_tokens (list[int] | None): tokens that are removed first.
@@ -624,9 +561,6 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
     Returns:
         tuple[Variable, Variable]: the distances, shape [sequences, 1], float32, and the number of sequences, shape
             [1], int64.
-
-    Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
@@ -649,6 +583,7 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
     return out, count
 
 
+@layer()
 def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
     """Decodes greedily: takes the most likely token of each row, merges repetitions and removes blanks.
 
@@ -658,14 +593,10 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
         blank (int): index of the blank token.
         input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
         padding_value (int): pads the results of inputs without sequences.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable | tuple[Variable, Variable]: the tokens, shape [rows, 1] with sequences, int64; with `input_length`,
         the tokens, shape [N, length], and the number of tokens of each sequence, shape [N, 1], int64.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -692,15 +623,14 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
     return out, length
 
 
-@element_types(input="float32 float64")
+@layer("crf_decoding", fluid_accepts={"input": "float32 float64"})
 def crf_decoding(input, param_attr, label=None, length=None):
     """Finds the most likely path of tags with the transition weights of linear_chain_crf.
 
     With `label`, the result tells where the path agrees with the labels.
 
     Args:
-        input (Variable): the emissions, shape [rows, tags] with sequences, or [N, length, tags] with `length`;
-            float32 or float64.
+        input (Variable): the emissions, shape [rows, tags] with sequences, or [N, length, tags] with `length`.
         param_attr (ParamAttr): names the transition weights.
         label (Variable | None): shape [rows, 1] or [N, length], int64; the correct tags.
         length (Variable | None): shape [N], int64; the lengths of padded inputs.
@@ -710,7 +640,6 @@ def crf_decoding(input, param_attr, label=None, length=None):
             elsewhere.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: the program has no parameter with the name in `param_attr`.
 
     Example:

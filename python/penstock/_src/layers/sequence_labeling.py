@@ -1,12 +1,12 @@
 """Losses and metrics of labelled sequences: conditional random fields, temporal classification, chunks."""
 
-from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
 
 __all__ = ["chunk_eval", "linear_chain_crf", "warpctc"]
 
 
-@element_types(input="float32 float64", label="int64")
+@layer("linear_chain_crf", fluid_accepts={"input": "float32 float64", "label": "int64"})
 def linear_chain_crf(input, label, param_attr=None, length=None):
     """Computes the negative log-likelihood of tags in a linear-chain conditional random field.
 
@@ -14,9 +14,9 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
     tag, row 1 those of ending with it, row 2 + a those of following tag a. `crf_decoding` uses the same parameter.
 
     Args:
-        input (Variable): scores of each tag, float32 or float64: shape [rows, tags] with one level of sequences, or
-            [sequences, steps, tags] with `length`.
-        label (Variable): the correct tags, int64: shape [rows, 1] in the same sequences, or [sequences, steps].
+        input (Variable): scores of each tag: shape [rows, tags] with one level of sequences, or [sequences, steps,
+            tags] with `length`.
+        label (Variable): the correct tags: shape [rows, 1] in the same sequences, or [sequences, steps].
         param_attr (ParamAttr): attributes of the transition weights.
         length (Variable): the number of steps of each padded sequence, int64, shape [sequences] or [sequences, 1].
 
@@ -24,7 +24,6 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
         Variable: the cost of each sequence, shape [sequences, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         ValueError: `input` has too few axes.
         penstock.ProgramError: the shapes of the inputs are incompatible.
 
@@ -47,26 +46,25 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
     return outputs["LogLikelihood"]
 
 
-@element_types(input="float32 float64", label="int32", input_length="int64", label_length="int64")
+@layer("warpctc", fluid_accepts={"input": "float32 float64", "label": "int32", "input_length label_length": "int64"})
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
     """Computes the connectionist temporal classification (CTC) loss.
 
     Args:
-        input (Variable): scores of each class, including the blank, before softmax; float32 or float64: shape
-            [rows, classes] with one level of sequences, or [steps, sequences, classes] with the two lengths.
-        label (Variable): the target classes of each sequence, int32: shape [rows, 1] with one level of sequences, or
+        input (Variable): scores of each class, including the blank, before softmax: shape [rows, classes] with one
+            level of sequences, or [steps, sequences, classes] with the two lengths.
+        label (Variable): the target classes of each sequence: shape [rows, 1] with one level of sequences, or
             [sequences, elements].
         blank (int): index of the blank class.
         norm_by_times (bool): whether the gradient is divided by the number of steps.
-        input_length (Variable): the number of steps of each padded sequence, int64, shape [sequences].
-        label_length (Variable): the number of elements of each padded label, int64, shape [sequences].
+        input_length (Variable): the number of steps of each padded sequence, shape [sequences].
+        label_length (Variable): the number of elements of each padded label, shape [sequences].
 
     Returns:
         Variable: the cost of each sequence, shape [sequences, 1], same type as `input`; 0 if the sequence has too few
         steps for its label.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes of the inputs are incompatible.
 
     Example:
@@ -89,7 +87,7 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
     return loss
 
 
-@element_types(input="int64", label="int64")
+@layer("chunk_eval", fluid_accepts={"input label": "int64"})
 def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
     """Computes precision, recall and F1 score of chunk detection.
 
@@ -97,8 +95,8 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
     the tags begin, inside; 'IOE' inside, end; 'IOBES' begin, inside, end, single; 'plain' has one tag.
 
     Args:
-        input (Variable): the predicted labels, int64: shape [rows, 1] with one level of sequences, or
-            [sequences, steps] with `seq_length`.
+        input (Variable): the predicted labels: shape [rows, 1] with one level of sequences, or [sequences, steps] with
+            `seq_length`.
         label (Variable): the correct labels, in the same form.
         chunk_scheme (str): 'IOB', 'IOE', 'IOBES' or 'plain'.
         num_chunk_types (int): number of chunk types.
@@ -110,7 +108,6 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         chunks, int64; each a Variable of shape [1]. `metrics.ChunkEvaluator` accumulates the numbers over batches.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the scheme is unknown, or the shapes are incompatible.
 
     Example:

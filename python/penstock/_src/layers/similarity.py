@@ -1,11 +1,12 @@
 """Bilinear products, products of feature maps, position encodings and similarity masks."""
 
-from penstock._src.ir.argument_types import element_types
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["add_position_encoding", "bilinear_tensor_product", "fsp_matrix", "similarity_focus"]
 
 
+@layer()
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
     """Computes x @ W[i] @ y for each pair of rows and each of `size` learned matrices W[i].
 
@@ -13,8 +14,6 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
         x (Variable): shape [N, m], float32 or float64.
         y (Variable): shape [N, n], same type as `x`.
         size (int): the number of matrices.
-        act (str): name of an activation.
-        name (str): prefix of the names of the variables that the layer creates.
         param_attr (ParamAttr): attributes of the matrices, of shape [size, m, n].
         bias_attr (ParamAttr or bool): attributes of the bias, of shape [1, size]; False: no bias.
 
@@ -22,7 +21,6 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
         Variable: shape [N, size], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -40,22 +38,20 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
     return helper.append_activation(out)
 
 
-@element_types(input="float32 float64")
+@layer("add_position_encoding", fluid_accepts={"input": "float32 float64"})
 def add_position_encoding(input, alpha, beta, name=None):
     """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
 
     Args:
         input (Variable): shape [texts, positions, columns], or [words, columns] with sequences, with an even number of
-            columns; float32 or float64.
+            columns.
         alpha (float): the factor of the input.
         beta (float): the factor of the position encoding.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the number of columns is odd.
 
     Example:
@@ -70,19 +66,18 @@ def add_position_encoding(input, alpha, beta, name=None):
     return out
 
 
-@element_types(x="float32 float64", y="float32 float64")
+@layer(fluid_accepts={"x y": "float32 float64"})
 def fsp_matrix(x, y):
     """Computes the mean over all positions of the product of each pair of channels of two feature maps.
 
     Args:
-        x (Variable): shape [N, m, height, width], float32 or float64.
+        x (Variable): shape [N, m, height, width].
         y (Variable): shape [N, n, height, width], same type as `x`.
 
     Returns:
         Variable: shape [N, m, n], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the images differ in number or size.
 
     Example:
@@ -97,7 +92,7 @@ def fsp_matrix(x, y):
     return out
 
 
-@element_types(input="float32 float64")
+@layer("similarity_focus", fluid_accepts={"input": "float32 float64"})
 def similarity_focus(input, axis, indexes, name=None):
     """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
 
@@ -105,10 +100,9 @@ def similarity_focus(input, axis, indexes, name=None):
     marked if its row and column have no mark yet.
 
     Args:
-        input (Variable): shape [N, a, b, c], float32 or float64.
+        input (Variable): shape [N, a, b, c].
         axis (int): the axis that the indexes select from: 1, 2 or 3.
         indexes (list): one or more indexes.
-        name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `input`: 1 at the positions that are marked for any of the indexes, for all

@@ -1,26 +1,20 @@
 """Layers that slice, repeat, pad, reverse and stack tensors."""
 
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import VarType, float_attr
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list, is_array, join_array
 
 __all__ = ["expand", "gather", "pad", "pad2d", "reverse", "shape", "slice", "stack", "strided_slice"]
 
 
-@element_types(input="int32 int64 float32 float64")
+@layer("shape", fluid_accepts={"input": "int32 int64 float32 float64"})
 def shape(input):
     """Returns the shape of a tensor at run time.
 
-    Args:
-        input (Variable): any shape and type.
-
     Returns:
         Variable: shape [rank of `input`], int32.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -33,6 +27,7 @@ def shape(input):
     return out
 
 
+@layer()
 def slice(input, axes, starts, ends):
     """Extracts the range [starts[i], ends[i]) of axis axes[i], for each i.
 
@@ -47,9 +42,6 @@ def slice(input, axes, starts, ends):
     Returns:
         Variable: the slice, same type as `input`.
 
-    Raises:
-        TypeError: `input` is not a Variable.
-
     Example:
         x = fluid.data('x', [4, 5, 6])
         assert fluid.layers.slice(x, axes=[0, 1], starts=[1, 0], ends=[3, -1]).shape == (2, 4, 6)
@@ -57,12 +49,11 @@ def slice(input, axes, starts, ends):
     return _cut("slice", input, axes, (("starts", starts), ("ends", ends)), flag_of_whole=-1)
 
 
-@element_types(input="int32 int64 float32 float64")
+@layer("strided_slice", fluid_accepts={"input": "int32 int64 float32 float64"})
 def strided_slice(input, axes, starts, ends, strides):
     """Extracts every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
-        input (Variable): any shape; int32, int64, float32 or float64.
         axes (list[int]): the axes to slice.
         starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
             has one element; one Variable holds all positions.
@@ -73,9 +64,6 @@ def strided_slice(input, axes, starts, ends, strides):
 
     Returns:
         Variable: the slice, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 6])
@@ -111,19 +99,15 @@ def _cut(op, input, axes, bounds, flag_of_whole):
     return out
 
 
-@element_types(x="uint8 int32 int64 float32 float64")
+@layer("reverse", fluid_accepts={"x": "uint8 int32 int64 float32 float64"})
 def reverse(x, axis):
     """Reverses the order of the elements along the given axes.
 
     Args:
-        x (Variable): any shape and type.
         axis (int | list[int]): the axes; negative: counted from the end.
 
     Returns:
         Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 4])
@@ -135,21 +119,18 @@ def reverse(x, axis):
     return out
 
 
-@element_types(x="bool int32 int64 float32 float64")
+@layer("expand", fluid_accepts={"x": "bool int32 int64 float32 float64"})
 def expand(x, expand_times, name=None):
     """Repeats a tensor expand_times[i] times along axis i.
 
     Args:
-        x (Variable): any shape and type.
         expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32 or
             int64.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the extents of `x` times `expand_times`, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `x` is bool and has stop_gradient set, which Fluid rejects too.
 
     Example:
@@ -172,6 +153,7 @@ def expand(x, expand_times, name=None):
     return out
 
 
+@layer()
 def gather(input, index, overwrite=True):
     """Gathers rows of a tensor by their numbers.
 
@@ -184,9 +166,6 @@ def gather(input, index, overwrite=True):
     Returns:
         Variable: shape [K, ...], same type as `input`.
 
-    Raises:
-        TypeError: `input` or `index` is not a Variable.
-
     Example:
         x = fluid.data('x', [None, 8])
         index = fluid.data('index', [None], 'int32')
@@ -198,13 +177,12 @@ def gather(input, index, overwrite=True):
     return out
 
 
-@element_types(x="int32 int64 float16 float32 float64")
+@layer("stack", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
 def stack(x, axis=0):
     """Joins tensors of one shape along a new axis.
 
     Args:
-        x (list[Variable] | Variable): tensors of one shape and type, or one LoDTensorArray whose elements are stacked;
-            int32, int64, float32 or float64.
+        x (list[Variable] | Variable): tensors of one shape and type, or one LoDTensorArray whose elements are stacked.
         axis (int): position of the new axis; negative: counted from the end.
 
     Returns:
@@ -228,21 +206,16 @@ def stack(x, axis=0):
     return out
 
 
-@element_types(x="int32 int64 float16 float32 float64")
+@layer("pad", typed="x")
 def pad(x, paddings, pad_value=0.0, name=None):
     """Adds elements of one value before and after each axis.
 
     Args:
-        x (Variable): any shape, float32 or float64.
         paddings (list[int]): the numbers of elements before and after each axis, two for each axis.
         pad_value (float): value of the added elements.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the extents of `x` plus the paddings, same type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [2, 3])
@@ -254,23 +227,19 @@ def pad(x, paddings, pad_value=0.0, name=None):
     return out
 
 
-@element_types(input="int32 int64 float16 float32 float64")
+@layer("pad2d", typed="input")
 def pad2d(input, paddings=[0, 0, 0, 0], mode="constant", pad_value=0.0, data_format="NCHW", name=None):
     """Pads images with rows and columns.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC.
         paddings (list[int] | Variable): [top, bottom, left, right]; a Variable is int32 of shape [4].
         mode (str): 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
         pad_value (float): value of the added elements.
         data_format (str): 'NCHW' or 'NHWC'.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape of `input` with padded height and width, same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])

@@ -4,9 +4,10 @@ import operator
 
 import numpy
 
-from penstock._src.ir.argument_types import ArgumentError, element_types
+from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, dtype_name, float_attr, nearest_float32, require_equal_in, to_dtype
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe
 from penstock._src.parameters.initializer import VALUES_MAX, Constant, Initializer
 from penstock._src.parameters.param_attr import ParamAttr
@@ -153,13 +154,11 @@ def _shape_inputs(helper, shape):
     return {"ShapeTensorList": variables} if variables else {}, attr
 
 
-@element_types(shape="int32 int64", dtype="bool float16 float32 float64 int32 int64")
+@layer("fill_constant", fluid_accepts={"shape": "int32 int64", "dtype": "bool float16 float32 float64 int32 int64"})
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     """Creates a tensor whose elements are all one value.
 
     Args:
-        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
-        dtype (str | VarType): type of its elements.
         value (float | int | Variable): the value; a Variable has one element.
         force_cpu (bool): keep the tensor in host memory.
         out (Variable | None): receives the result; of type `dtype`.
@@ -290,15 +289,14 @@ def ones(shape, dtype, force_cpu=False):
     return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
+@layer()
 def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
     """Creates a tensor of random numbers, uniformly distributed in [min, max).
 
     Args:
-        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         dtype (str | VarType): float32 or float64.
         min (float): lower bound.
         max (float): upper bound.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
         Variable: the tensor, of type `dtype`.
@@ -321,14 +319,13 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
     return _random(helper, inputs, dtype, {"shape": shape, "min": min, "max": max, "seed": seed})
 
 
+@layer()
 def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
     """Creates a tensor of random numbers, normally distributed.
 
     Args:
-        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         mean (float): mean of the distribution.
         std (float): its standard deviation.
-        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str | VarType): float32 or float64.
 
     Returns:
@@ -352,21 +349,18 @@ def _random(helper, inputs, dtype, attrs):
     return out
 
 
-@element_types(
-    x="bool uint8 int32 int64 float16 float32 float64", dtype="bool uint8 int8 int32 int64 float16 float32 float64"
+@layer(
+    "cast",
+    fluid_accepts={
+        "x": "bool uint8 int32 int64 float16 float32 float64",
+        "dtype": "bool uint8 int8 int32 int64 float16 float32 float64",
+    },
 )
 def cast(x, dtype):
     """Converts the elements to another type.
 
-    Args:
-        x (Variable): any shape; bool, uint8, int32, int64, float16, float32 or float64.
-        dtype (str | VarType): type of the result.
-
     Returns:
         Variable: same shape as `x`, of type `dtype`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or `x` or `dtype` has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -379,15 +373,14 @@ def cast(x, dtype):
     return out
 
 
-@element_types(input="int32 int64 float16 float32 float64")
+@layer("concat", fluid_accepts={"input": "int32 int64 float16 float32 float64"})
 def concat(input, axis=0, name=None):
     """Concatenates tensors along one axis.
 
     Args:
         input (list[Variable] | Variable): tensors of one type whose shapes differ at most in the extent of that axis,
-            or one LoDTensorArray whose elements are joined; int32, int64, float16, float32 or float64.
+            or one LoDTensorArray whose elements are joined.
         axis (int | Variable): the axis; negative: counted from the end; a Variable is int32 of shape [1].
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the joined tensor, the type of the inputs.
@@ -429,12 +422,12 @@ def join_array(helper, array, out, axis, use_stack):
     return out
 
 
-@element_types(input="int32 int64 float32 float64", out="int32 int64 float32 float64")
+@layer(fluid_accepts={"input out": "int32 int64 float32 float64"})
 def sums(input, out=None):
     """Adds tensors of one shape, or selected rows, element by element.
 
     Args:
-        input (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
+        input (list[Variable] | Variable): the addends, of one shape and type.
         out (Variable | None): receives the result, same shape and type as the addends; it may be one of them.
 
     Returns:
@@ -457,12 +450,12 @@ def sums(input, out=None):
     return out
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("sum", fluid_accepts={"x": "int32 int64 float32 float64"})
 def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
     Args:
-        x (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
+        x (list[Variable] | Variable): the addends, of one shape and type.
 
     Returns:
         Variable: the sum, same shape and type as the addends.
@@ -479,13 +472,13 @@ def sum(x):
     return sums(x)
 
 
-@element_types(input="bool int32 int64 float16 float32 float64")
+@layer("assign", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"})
 def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
     Args:
-        input (Variable | numpy.ndarray): what to copy: a Variable, or an array of bool, float32, int32 or int64 with at
-            most 1,048,576 elements.
+        input (Variable | numpy.ndarray): what to copy: a Variable, or an array of these types with at most 1,048,576
+            elements.
         output (Variable | None): receives the copy, same shape and type as `input`; None: a new Variable.
 
     Returns:
@@ -560,19 +553,15 @@ def _arg(op_type, x, axis):
     return out
 
 
-@element_types(x="uint8 int16 int32 int64 float32 float64")
+@layer(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"})
 def argmax(x, axis=0):
     """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -581,19 +570,15 @@ def argmax(x, axis=0):
     return _arg("arg_max", x, axis)
 
 
-@element_types(x="uint8 int16 int32 int64 float32 float64")
+@layer(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"})
 def argmin(x, axis=0):
     """Returns the indices of the smallest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -602,22 +587,17 @@ def argmin(x, axis=0):
     return _arg("arg_min", x, axis)
 
 
-@element_types(input="uint8 int16 int32 int64 float32 float64")
+@layer("argsort", fluid_accepts={"input": "uint8 int16 int32 int64 float32 float64"})
 def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
     Args:
-        input (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
         descending (bool): sort in descending order.
-        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the sorted elements, same shape and type as `input`, and the index of each in
             `input`, same shape as `input`, int64.
-
-    Raises:
-        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -639,18 +619,12 @@ def _test(op_type, x):
     return out
 
 
-@element_types(x="int32 int64 float32 float64")
+@layer("isfinite", fluid_accepts={"x": "int32 int64 float32 float64"})
 def isfinite(x):
     """Tests whether all elements are finite.
 
-    Args:
-        x (Variable): any shape; int32, int64, float32 or float64.
-
     Returns:
         Variable: shape [1], bool.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -659,6 +633,7 @@ def isfinite(x):
     return _test("isfinite", x)
 
 
+@layer()
 def has_inf(x):
     """Tests whether any element is infinite.
 
@@ -668,9 +643,6 @@ def has_inf(x):
     Returns:
         Variable: shape [1], bool.
 
-    Raises:
-        TypeError: `x` is not a Variable.
-
     Example:
         x = fluid.data('x', [None, 10])
         bad = fluid.layers.has_inf(x)
@@ -678,6 +650,7 @@ def has_inf(x):
     return _test("isinf", x)
 
 
+@layer()
 def has_nan(x):
     """Tests whether any element is NaN.
 
@@ -686,9 +659,6 @@ def has_nan(x):
 
     Returns:
         Variable: shape [1], bool.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 10])

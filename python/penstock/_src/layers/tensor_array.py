@@ -1,9 +1,9 @@
 """Tensor arrays, and sequences that are split into steps by a rank table."""
 
 from penstock._src.ir import unique_name
-from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -41,13 +41,13 @@ def _array(helper, name, dtype):
     return helper.create_variable(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=to_dtype(dtype))
 
 
-@element_types(i="int64")
+@layer(fluid_accepts={"i": "int64"})
 def array_write(x, i, array=None):
     """Writes element i of an array, which grows if necessary.
 
     Args:
         x (Variable): the element, any shape and type.
-        i (Variable): the index, shape [1], int64.
+        i (Variable): the index, shape [1].
         array (Variable | None): the array, of type LOD_TENSOR_ARRAY; None: a new array.
 
     Returns:
@@ -69,13 +69,13 @@ def array_write(x, i, array=None):
     return array
 
 
-@element_types(i="int64")
+@layer(fluid_accepts={"i": "int64"})
 def array_read(array, i):
     """Returns element i of an array.
 
     Args:
         array (Variable): the array, of type LOD_TENSOR_ARRAY.
-        i (Variable): the index, shape [1], int64.
+        i (Variable): the index, shape [1].
 
     Returns:
         Variable: the element, same element type as `array`.
@@ -117,13 +117,13 @@ def array_length(array):
     return out
 
 
+@layer()
 def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     """Joins the elements of an array along one axis.
 
     Args:
         input (Variable): the array, of type LOD_TENSOR_ARRAY.
         axis (int): the axis along which the elements are joined.
-        name (str | None): prefix of the names of the variables that the layer creates.
         use_stack (bool): stack the elements along a new axis instead of concatenating them.
 
     Returns:
@@ -187,6 +187,7 @@ def max_sequence_len(rank_table):
     return out
 
 
+@layer()
 def lod_tensor_to_array(x, table):
     """Splits sequences into steps: element t of the array holds row t of each sequence that is long enough.
 
@@ -196,9 +197,6 @@ def lod_tensor_to_array(x, table):
 
     Returns:
         Variable: the array, of type LOD_TENSOR_ARRAY.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -210,6 +208,7 @@ def lod_tensor_to_array(x, table):
     return array
 
 
+@layer()
 def array_to_lod_tensor(x, table):
     """Joins steps into sequences; the inverse of lod_tensor_to_array.
 
@@ -219,9 +218,6 @@ def array_to_lod_tensor(x, table):
 
     Returns:
         Variable: shape [rows, ...] with sequences, same element type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -235,6 +231,7 @@ def array_to_lod_tensor(x, table):
     return out
 
 
+@layer()
 def shrink_memory(x, i, table):
     """Keeps the rows of the sequences that have an element in step i.
 
@@ -245,9 +242,6 @@ def shrink_memory(x, i, table):
 
     Returns:
         Variable: the first rows of `x`, same type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -286,6 +280,7 @@ def reorder_lod_tensor_by_rank(x, rank_table):
     return out
 
 
+@layer()
 def split_lod_tensor(input, mask, level=0):
     """Splits rows, or sequences, by a mask.
 
@@ -296,9 +291,6 @@ def split_lod_tensor(input, mask, level=0):
 
     Returns:
         tuple[Variable, Variable]: the rows or sequences where the mask is true, and the others; same type as `input`.
-
-    Raises:
-        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -313,6 +305,7 @@ def split_lod_tensor(input, mask, level=0):
     return held, others
 
 
+@layer()
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
     """Merges two parts in the original order; the inverse of split_lod_tensor.
 
@@ -325,9 +318,6 @@ def merge_lod_tensor(in_true, in_false, x, mask, level=0):
 
     Returns:
         Variable: shape [rows, ...], same type as `in_true`.
-
-    Raises:
-        TypeError: `in_true` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])

@@ -1,6 +1,7 @@
 """Layers that rearrange or resample pixels: channels, blocks, frames, windows, affine transformations."""
 
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
 __all__ = [
@@ -29,6 +30,7 @@ def _one_output(op_type, inputs, attrs, slot="Out", name=None):
     return out
 
 
+@layer()
 def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=None):
     """Multiplies each channel by its scale and adds its bias.
 
@@ -37,8 +39,6 @@ def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=
         scale (Variable): shape [C], same type as `x`.
         bias (Variable): shape [C], same type as `x`.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): prefix of the names of the variables that the layer creates.
-        act (str): name of an activation.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -60,6 +60,7 @@ def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=
     return helper.append_activation(out)
 
 
+@layer()
 def affine_grid(theta, out_shape, name=None):
     """Computes the sampling positions of affinely transformed images, for `grid_sampler`.
 
@@ -74,7 +75,6 @@ def affine_grid(theta, out_shape, name=None):
 
     Raises:
         ValueError: `out_shape` is not a list, a tuple or a Variable.
-        TypeError: `theta` is not a Variable.
 
     Example:
         theta = fluid.data('theta', [None, 2, 3])
@@ -91,6 +91,7 @@ def affine_grid(theta, out_shape, name=None):
     return _one_output("affine_grid", {"Theta": theta}, {"output_shape": list(out_shape)}, "Output")
 
 
+@layer()
 def grid_sampler(x, grid, name=None):
     """Samples images at given positions by bilinear interpolation.
 
@@ -98,13 +99,9 @@ def grid_sampler(x, grid, name=None):
         x (Variable): shape [N, C, H, W], float32 or float64.
         grid (Variable): shape [N, height, width, 2], the positions: x and y from -1 (first pixel) to 1 (last pixel);
             same type as `x`. Pixels outside the image are zero.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, height, width], same type as `x`.
-
-    Raises:
-        TypeError: `x` or `grid` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -140,13 +137,13 @@ def pixel_shuffle(x, upscale_factor):
     return _one_output("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
 
 
+@layer()
 def shuffle_channel(x, group, name=None):
     """Interleaves the channels of groups: the first channel of each group, then the second of each, and so on.
 
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
         group (int): the number of groups; it must divide C.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -163,6 +160,7 @@ def shuffle_channel(x, group, name=None):
     return _one_output("shuffle_channel", {"X": x}, {"group": group}, name=name)
 
 
+@layer()
 def space_to_depth(x, blocksize, name=None):
     """Rearranges blocks of pixels into channels, which makes images smaller.
 
@@ -170,7 +168,6 @@ def space_to_depth(x, blocksize, name=None):
         x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
             and W by blocksize.
         blocksize (int): height and width of a block.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], same type as `x`.
@@ -187,6 +184,7 @@ def space_to_depth(x, blocksize, name=None):
     return _one_output("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
 
 
+@layer()
 def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
     """Replaces some channels of each video frame by those of the previous frame, and some by those of the next frame.
 
@@ -194,7 +192,6 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
         seg_num (int): the number of frames of a video.
         shift_ratio (float): the share of channels taken from each of the two frames, at most 0.5.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -214,6 +211,7 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
     return _one_output("temporal_shift", {"X": x}, {"seg_num": seg_num, "shift_ratio": shift_ratio}, name=name)
 
 
+@layer()
 def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
     """Extracts the windows of images as columns (im2col).
 
@@ -223,13 +221,11 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         strides (int|list): distance between neighbouring windows along height and width.
         paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
         dilations (int|list): distance between neighbouring elements of a window.
-        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C * height * width of a window, number of windows], same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable.
         ValueError: `x` does not have 4 axes, or an argument has the wrong number of values.
 
     Example:

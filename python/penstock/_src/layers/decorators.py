@@ -1,0 +1,198 @@
+"""The two decorators that make layers.
+
+`op_layer` makes a layer of one op. The signature is that of the layer, and the decorator says what the signature does
+not: the op, and arguments whose names differ from those of the op's slots and attributes.
+
+    @op_layer("softshrink", typed="x", attrs={"lambda": "alpha"})
+    def softshrink(x: Variable, alpha: float | None = None) -> Attrs:
+        \"\"\"Moves each element towards zero by alpha; elements in [-alpha, alpha] become zero.\"\"\"
+
+The function may check its arguments, and returns the op's attributes if they are not simply its arguments.
+
+`layer` is for functions that add their ops themselves. Both complete the docstring (docstrings.py), and check element
+types with an error that names the argument, where Fluid's layer does so:
+
+    typed          arguments whose element type must be one that the op takes, as the registry in C++ declares it
+    fluid_accepts  Fluid accepts less: the element types of an argument, or of several, some of those that the op takes
+
+An element type that neither excludes is left to the op, which refuses it as in any program.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, cast
+
+from penstock import _penstock
+from penstock._src.ir.argument_types import kernel_types, require_types, types_of
+from penstock._src.ir.types import VarType, dtype_name
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.docstrings import completed, element_types_text
+from penstock._src.layers.helper import LayerHelper, require_variables
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
+__all__: list[str] = []
+F = TypeVar("F", bound=Callable[..., Any])
+Attrs = Optional[dict[str, Any]]
+Types = dict[str, "frozenset[VarType]"]
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+
+
+def layer(op: str = "", typed: str = "", fluid_accepts: Mapping[str, str] | None = None) -> Callable[[F], F]:
+    """Decorates a function that adds ops.
+
+    op  the op that takes the arguments of `typed`
+    """
+    types = _accepted(op, typed, fluid_accepts or {})
+
+    def decorate(function: F) -> F:
+        function.__doc__ = completed(function, {}, _texts(types), types)
+        function.checked_types = (op, types)  # type: ignore[attr-defined]
+        return _with_checks(function, types) if types else function
+
+    return decorate
+
+
+def op_layer(
+    op: str,
+    typed: str = "",
+    fluid_accepts: Mapping[str, str] | None = None,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    attrs: Mapping[str, str] | None = None,
+    output: str = "Out",
+    prefix: str = "",
+    stop_gradient: bool = False,
+) -> Callable[[Callable[P, Attrs]], Callable[P, Variable]]:
+    """Decorates a function that declares a layer of one op.
+
+    inputs         {slot: argument} where the argument is not the slot's name in lower case
+    attrs          {attribute: argument} where the names differ
+    output         the slot of the result; the argument `out`, if there is one, may receive it
+    prefix         of the names of the layer's variables; by default the name of the layer
+    stop_gradient  whether gradients stop at the result
+    """
+    types = _accepted(op, typed, fluid_accepts or {})
+
+    def decorate(function: Callable[P, Attrs]) -> Callable[P, Variable]:
+        made = _OpLayer(function, op, dict(inputs or {}), dict(attrs or {}), output, prefix, stop_gradient)
+        function.__doc__ = completed(function, made.texts, made.element_types(types), types, made.first)
+
+        @functools.wraps(function)
+        def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
+            return made.append(made.checked(types, args, kwargs), cast(Attrs, function(*args, **kwargs)))
+
+        signature = inspect.signature(function)
+        layer.__signature__ = signature.replace(return_annotation="Variable")  # type: ignore[attr-defined]
+        layer.__annotations__ = {**function.__annotations__, "return": "Variable"}
+        layer.checked_types, layer.of_op = (op, types), made  # type: ignore[attr-defined]
+        made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
+        return layer
+
+    return decorate
+
+
+class _OpLayer:
+    """How the arguments of a layer become an op."""
+
+    def __init__(
+        self,
+        function: Callable[..., Attrs],
+        op: str,
+        inputs: dict[str, str],
+        attrs: dict[str, str],
+        output: str,
+        prefix: str,
+        stop_gradient: bool,
+    ) -> None:
+        _, slots, outputs, declared = _penstock.op_facts(op)
+        parameters = inspect.signature(function).parameters
+        self.name, self.op, self.prefix, self.stop_gradient = function.__name__, op, prefix, stop_gradient
+        self.places = tuple(parameters)
+        self.defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+        self.inputs = {
+            slot: inputs.get(slot, slot.lower()) for slot, *_ in slots if inputs.get(slot, slot.lower()) in parameters
+        }
+        self.first = next(iter(self.inputs.values()), "")
+        self.attrs = {
+            attr: attrs.get(attr, attr)
+            for attr, *_ in declared
+            if attrs.get(attr, attr) in parameters and attrs.get(attr, attr) not in self.inputs.values()
+        }
+        self.output = output
+        self.narrowed: set[str] = set()  # the arguments of which Fluid accepts fewer element types
+        self.hidden = [slot for slot, _, _, intermediate, _ in outputs if intermediate]
+        abouts = {slot: about for slot, _, _, _, about in slots} | {attr: about for attr, _, about in declared}
+        self.texts = {arg: f"{abouts[name]}." for name, arg in (self.inputs | self.attrs).items() if abouts[name]}
+
+    def element_types(self, types: Types) -> dict[str, str]:
+        """The texts of the arguments' element types: those that the layer checks, and those of the op."""
+        return {**({self.first: _text(kernel_types(self.op))} if self.first else {}), **_texts(types)}
+
+    def checked(self, types: Types, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name. Raises TypeError if an input is not a Variable or has another element type."""
+        values = {**self.defaults, **dict(zip(self.places, args)), **kwargs}
+        for name, allowed in types.items():
+            if values.get(name) is not None:
+                require_types(self.name, name, values[name], allowed)
+        given = {name: values[name] for name in self.inputs.values() if name in values}
+        require_variables(
+            self.prefix or self.name,
+            **{name: value for name, value in given.items() if value is not None or name not in self.defaults},
+        )
+        return values
+
+    def append(self, values: dict[str, Any], attrs: Attrs) -> Variable:
+        """Appends the op and returns its result."""
+        helper = LayerHelper(self.prefix or self.name, name=values.get("name"), act=values.get("act"))
+        inputs = {slot: values[name] for slot, name in self.inputs.items() if values[name] is not None}
+        first = next(iter(inputs.values()))
+        out = values.get("out")
+        if out is None:
+            out = helper.create_variable_for_type_inference(first.dtype, stop_gradient=self.stop_gradient)
+        outputs = {self.output: out}
+        for slot in self.hidden:
+            outputs[slot] = helper.create_variable_for_type_inference(first.dtype, stop_gradient=True)
+        given = {attr: values[name] for attr, name in self.attrs.items()} | (attrs or {})
+        helper.append_op(self.op, inputs, outputs, {attr: value for attr, value in given.items() if value is not None})
+        return helper.append_activation(out)
+
+
+def _accepted(op: str, typed: str, fluid_accepts: Mapping[str, str]) -> Types:
+    """The element types of the arguments whose types the layer checks."""
+    types = {name: kernel_types(op) for name in typed.split()}
+    for names, text in fluid_accepts.items():
+        types.update(dict.fromkeys(names.split(), types_of(text)))
+    return types
+
+
+def _texts(types: Types) -> dict[str, str]:
+    return {name: _text(allowed) for name, allowed in types.items()}
+
+
+def _text(types: Iterable[VarType]) -> str:
+    """'float32 or float64'; '' for all types."""
+    names = {dtype_name(one) for one in types}
+    return element_types_text(name for name in _ORDER if name in names) if names < {*_ORDER} else ""
+
+
+def _with_checks(function: F, types: Types) -> F:
+    """The function, which first raises TypeError if an argument has an element type that is not in `types`."""
+    places = list(inspect.signature(function).parameters)
+    checks = [(places.index(name), name, allowed) for name, allowed in types.items()]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for place, name, allowed in checks:
+            given = args[place] if place < len(args) else kwargs.get(name)
+            if given is not None:
+                require_types(function.__name__, name, given, allowed)
+        return function(*args, **kwargs)
+
+    return cast(F, checked)

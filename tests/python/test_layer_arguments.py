@@ -119,7 +119,7 @@ WRONG = [
     (lambda L, x: L.fc([x, "y"], 4), "fc: input must be a Variable, not 'y'"),
     (lambda L, x: L.elementwise_add(x, "y"), "elementwise_add: Y must be a Variable, not 'y'"),
     (lambda L, x: L.concat([x, np.zeros(2)]), "concat: input must be a Variable, not ndarray"),
-    (lambda L, x: L.sequence_softmax(None), "sequence_softmax: X must be a Variable, not None"),
+    (lambda L, x: L.sequence_softmax(None), "sequence_softmax: input must be a Variable, not None"),
     (lambda L, x: L.less_than(x, x, cond="c"), "less_than: Out must be a Variable, not 'c'"),
     (lambda L, x: L.reshape(x, [-1, 1.5]), "reshape2: 1.5 must be an int or a Variable"),
     (lambda L, x: L.fc(x, 2.5), r"a shape is a list of ints, not \[4, 2.5\]"),

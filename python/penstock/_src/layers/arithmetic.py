@@ -1,10 +1,12 @@
 """Arithmetic on tensors: elementwise ops, reductions, logic."""
 
+from __future__ import annotations
+
 from penstock._src.ir import unique_name
 from penstock._src.ir.argument_types import element_types
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -36,8 +38,8 @@ __all__ = [
 ]
 
 
-@layer("mean", typed="x")
-def mean(x, name=None):
+@op_layer("mean", typed="x")
+def mean(x: Variable, name: str | None = None) -> Attrs:
     """Computes the mean of all elements.
 
     Returns:
@@ -47,10 +49,6 @@ def mean(x, name=None):
         x = fluid.data('x', [None, 4])
         assert fluid.layers.mean(x).shape == (1,)
     """
-    helper = LayerHelper("mean", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("mean", {"X": x}, {"Out": out})
-    return out
 
 
 @layer("scale", typed="x")

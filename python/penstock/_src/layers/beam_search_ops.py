@@ -1,6 +1,9 @@
 """Layers that assemble the results of a beam search by following each branch from its end to its beginning."""
 
-from penstock._src.layers.decorators import layer
+from __future__ import annotations
+
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["beam_search_decode", "gather_tree"]
@@ -41,13 +44,13 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     return tuple(outputs.values())
 
 
-@layer("gather_tree", typed="ids", fluid_accepts={"parents": "int32 int64"})
-def gather_tree(ids, parents):
+@op_layer("gather_tree", typed="ids", fluid_accepts={"parents": "int32 int64"})
+def gather_tree(ids: Variable, parents: Variable) -> Attrs:
     """Follows the branches of a beam search from the last step to the first one.
 
     Args:
-        ids (Variable): the token of each branch at each step, shape [steps, sources, branches].
-        parents (Variable): the branch of the previous step that each branch continues; same shape and type as `ids`.
+        ids: the token of each branch at each step, shape [steps, sources, branches].
+        parents: the branch of the previous step that each branch continues; same shape and type as `ids`.
 
     Returns:
         Variable: the tokens of the branches of the last step; same shape and type as `ids`.
@@ -60,7 +63,3 @@ def gather_tree(ids, parents):
         parents = fluid.data('parents', [None, 2, 4], 'int64')
         sentences = fluid.layers.gather_tree(ids, parents)
     """
-    helper = LayerHelper("gather_tree").takes(ids=ids, parents=parents)
-    out = helper.create_variable_for_type_inference(ids.dtype)
-    helper.append_op("gather_tree", {"Ids": ids, "Parents": parents}, {"Out": out})
-    return out

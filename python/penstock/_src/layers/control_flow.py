@@ -1,5 +1,7 @@
 """Comparisons, counters, and layers whose ops run in their own blocks."""
 
+from __future__ import annotations
+
 import functools
 
 from penstock._src.ir.types import VarType, float_attr, to_dtype

@@ -1,11 +1,13 @@
 """Tensors filled with one value or with evenly spaced values."""
 
+from __future__ import annotations
+
 import numpy
 
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import float_attr, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign, fill_constant
 from penstock._src.layers.tensor import range as range_layer
@@ -182,12 +184,9 @@ def rank(input):
     return assign(numpy.array(len(input.shape), "int32"))
 
 
-@layer()
-def size(input):
+@op_layer("size")
+def size(input: Variable) -> Attrs:
     """Returns the number of elements of a tensor.
-
-    Args:
-        input (Variable): any shape and type.
 
     Returns:
         Variable: shape [1], int64.
@@ -195,7 +194,3 @@ def size(input):
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper("size").takes(input=input)
-    out = helper.create_variable_for_type_inference("int64")
-    helper.append_op("size", {"Input": input}, {"Out": out})
-    return out

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, cast
 
@@ -67,32 +68,43 @@ def op_layer(
     inputs: Mapping[str, str] | None = None,
     attrs: Mapping[str, str] | None = None,
     output: str = "Out",
+    outputs: str = "",
+    receives: str = "out",
     prefix: str = "",
+    named: bool = False,
     stop_gradient: bool = False,
 ) -> Callable[[Callable[P, Attrs]], Callable[P, Variable]]:
     """Decorates a function that declares a layer of one op.
 
-    inputs         {slot: argument} where the argument is not the slot's name in lower case
+    inputs         {slot: argument} where the argument is not the slot's name in lower case. An argument that is also an
+                   attribute goes to the slot if it is a Variable.
     attrs          {attribute: argument} where the names differ
-    output         the slot of the result; the argument `out`, if there is one, may receive it
+    output         the slot of the result
+    outputs        all outputs in the order in which Fluid names them; by default the result, then the intermediate ones
+    receives       the argument that may receive the result
     prefix         of the names of the layer's variables; by default the name of the layer
+    named          the result has exactly the name that is given
     stop_gradient  whether gradients stop at the result
     """
     types = _accepted(op, typed, fluid_accepts or {})
 
     def decorate(function: Callable[P, Attrs]) -> Callable[P, Variable]:
-        made = _OpLayer(function, op, dict(inputs or {}), dict(attrs or {}), output, prefix, stop_gradient)
+        made = _OpLayer(function, op, inputs or {}, attrs or {})
+        made.result, made.receives, made.named = output, receives, named
+        made.outputs = outputs.split() or [output, *made.intermediate]
+        made.prefix, made.stop_gradient = prefix or function.__name__, stop_gradient
+        made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
         function.__doc__ = completed(function, made.texts, made.element_types(types), types, made.first)
 
         @functools.wraps(function)
         def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
-            return made.append(made.checked(types, args, kwargs), cast(Attrs, function(*args, **kwargs)))
+            values = made.checked(types, args, kwargs)
+            return made.append(values, cast(Attrs, function(*args, **kwargs)))
 
         signature = inspect.signature(function)
         layer.__signature__ = signature.replace(return_annotation="Variable")  # type: ignore[attr-defined]
         layer.__annotations__ = {**function.__annotations__, "return": "Variable"}
         layer.checked_types, layer.of_op = (op, types), made  # type: ignore[attr-defined]
-        made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
         return layer
 
     return decorate
@@ -101,35 +113,40 @@ def op_layer(
 class _OpLayer:
     """How the arguments of a layer become an op."""
 
+    outputs: list[str]
+    result: str
+    receives: str
+    prefix: str
+    named: bool
+    stop_gradient: bool
+    narrowed: set[str]  # the arguments of which Fluid accepts fewer element types
+
     def __init__(
-        self,
-        function: Callable[..., Attrs],
-        op: str,
-        inputs: dict[str, str],
-        attrs: dict[str, str],
-        output: str,
-        prefix: str,
-        stop_gradient: bool,
+        self, function: Callable[..., Attrs], op: str, inputs: Mapping[str, str], attrs: Mapping[str, str]
     ) -> None:
         _, slots, outputs, declared = _penstock.op_facts(op)
         parameters = inspect.signature(function).parameters
-        self.name, self.op, self.prefix, self.stop_gradient = function.__name__, op, prefix, stop_gradient
-        self.places = tuple(parameters)
+        self.name, self.op, self.places = function.__name__, op, tuple(parameters)
         self.defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-        self.inputs = {
-            slot: inputs.get(slot, slot.lower()) for slot, *_ in slots if inputs.get(slot, slot.lower()) in parameters
-        }
-        self.first = next(iter(self.inputs.values()), "")
+        found = {slot: inputs.get(slot, slot.lower()) for slot, *_ in slots}
+        self.inputs = {slot: name for slot, name in found.items() if name in parameters}
+        found = {attr: attrs.get(attr, attr) for attr, *_ in declared}
         self.attrs = {
-            attr: attrs.get(attr, attr)
-            for attr, *_ in declared
-            if attrs.get(attr, attr) in parameters and attrs.get(attr, attr) not in self.inputs.values()
+            attr: name
+            for attr, name in found.items()
+            if name in parameters and (name in inputs.values() or name not in self.inputs.values())
         }
-        self.output = output
-        self.narrowed: set[str] = set()  # the arguments of which Fluid accepts fewer element types
-        self.hidden = [slot for slot, _, _, intermediate, _ in outputs if intermediate]
-        abouts = {slot: about for slot, _, _, _, about in slots} | {attr: about for attr, _, about in declared}
-        self.texts = {arg: f"{abouts[name]}." for name, arg in (self.inputs | self.attrs).items() if abouts[name]}
+        self.either = {*self.attrs.values()} & {*self.inputs.values()}  # a Variable is an input, a number an attribute
+        self.first = next(iter(self.inputs.values()), "")
+        self.intermediate = [slot for slot, _, _, intermediate, _ in outputs if intermediate]
+        abouts = {name: about for name, *_, about in [*slots, *declared]}
+        self.texts = {arg: self._in_arguments(abouts[name]) for name, arg in {**self.inputs, **self.attrs}.items()}
+
+    def _in_arguments(self, about: str) -> str:
+        """A text about a slot or attribute, with the layer's arguments instead of the op's slots."""
+        for slot, arg in {**self.inputs, **self.attrs}.items():
+            about = re.sub(rf"\b{slot}\b(?= |$|[,;.])", f"`{arg}`", about) if slot[0].isupper() else about
+        return f"{about}." if about else ""
 
     def element_types(self, types: Types) -> dict[str, str]:
         """The texts of the arguments' element types: those that the layer checks, and those of the op."""
@@ -141,27 +158,35 @@ class _OpLayer:
         for name, allowed in types.items():
             if values.get(name) is not None:
                 require_types(self.name, name, values[name], allowed)
-        given = {name: values[name] for name in self.inputs.values() if name in values}
-        require_variables(
-            self.prefix or self.name,
-            **{name: value for name, value in given.items() if value is not None or name not in self.defaults},
-        )
+        for name in self.inputs.values():
+            optional = name in self.either or name in self.defaults and values[name] is None
+            if name in values and not optional:
+                require_variables(self.prefix, **{name: values[name]})
         return values
 
-    def append(self, values: dict[str, Any], attrs: Attrs) -> Variable:
+    def append(self, values: dict[str, Any], changed: Attrs) -> Variable:
         """Appends the op and returns its result."""
-        helper = LayerHelper(self.prefix or self.name, name=values.get("name"), act=values.get("act"))
+        helper = LayerHelper(self.prefix, name=values.get("name"), act=values.get("act"))
         inputs = {slot: values[name] for slot, name in self.inputs.items() if values[name] is not None}
-        first = next(iter(inputs.values()))
-        out = values.get("out")
-        if out is None:
-            out = helper.create_variable_for_type_inference(first.dtype, stop_gradient=self.stop_gradient)
-        outputs = {self.output: out}
-        for slot in self.hidden:
-            outputs[slot] = helper.create_variable_for_type_inference(first.dtype, stop_gradient=True)
-        given = {attr: values[name] for attr, name in self.attrs.items()} | (attrs or {})
-        helper.append_op(self.op, inputs, outputs, {attr: value for attr, value in given.items() if value is not None})
-        return helper.append_activation(out)
+        attrs = {attr: values[name] for attr, name in self.attrs.items()}
+        for name in self.either:
+            unused = attrs if isinstance(values[name], Variable) else inputs
+            for key in [key for key, value in unused.items() if value is values[name]]:
+                del unused[key]
+        attrs.update(changed or {})
+        dtype = next(iter(inputs.values())).dtype
+        outputs = {slot: self._output(helper, slot, values, dtype) for slot in self.outputs}
+        helper.append_op(self.op, inputs, outputs, {key: value for key, value in attrs.items() if value is not None})
+        return helper.append_activation(outputs[self.result])
+
+    def _output(self, helper: LayerHelper, slot: str, values: dict[str, Any], dtype: VarType) -> Variable:
+        if slot != self.result:
+            return helper.create_variable_for_type_inference(dtype)
+        if values.get(self.receives) is not None:
+            return cast(Variable, values[self.receives])
+        if self.named and values["name"] is not None:
+            return helper.create_variable(name=values["name"], dtype=dtype, persistable=False)
+        return helper.create_variable_for_type_inference(dtype, stop_gradient=self.stop_gradient)
 
 
 def _accepted(op: str, typed: str, fluid_accepts: Mapping[str, str]) -> Types:

@@ -1,21 +1,22 @@
 """Layers for boxes: encoding and decoding, clipping, overlap, the output of a YOLO head."""
 
+from __future__ import annotations
+
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
 __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
 
-@layer()
-def iou_similarity(x, y, box_normalized=True, name=None):
+@op_layer("iou_similarity")
+def iou_similarity(x: Variable, y: Variable, box_normalized: bool = True, name: str | None = None) -> Attrs:
     """Computes the overlap (intersection over union) of each pair of boxes.
 
     Args:
-        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64.
-        y (Variable): shape [M, 4], same type as `x`.
-        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
-            plus 1.
+        x: shape [N, 4]: x1, y1, x2, y2.
+        y: shape [M, 4], same type as `x`.
+        box_normalized: False for boxes in pixels, whose width and height are the difference of their corners plus 1.
 
     Returns:
         Variable: shape [N, M], same type and sequences as `x`.
@@ -25,10 +26,6 @@ def iou_similarity(x, y, box_normalized=True, name=None):
         y = fluid.data('y', [7, 4])
         assert fluid.layers.iou_similarity(x, y).shape == (-1, 7)
     """
-    helper = LayerHelper("iou_similarity", name=name).takes(x=x, y=y)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("iou_similarity", {"X": x, "Y": y}, {"Out": out}, {"box_normalized": box_normalized})
-    return out
 
 
 @layer()
@@ -74,14 +71,14 @@ def box_coder(
     return out
 
 
-@layer()
-def box_clip(input, im_info, name=None):
+@op_layer("box_clip", inputs={"ImInfo": "im_info"}, output="Output")
+def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Attrs:
     """Clips boxes to their images.
 
     Args:
-        input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to the height and
-            width divided by the scale.
+        input: shape [boxes, 4], in a sequence for each image.
+        im_info: shape [N, 3]: height, width and scale of each image; boxes are clipped to the height and width divided
+            by the scale.
 
     Returns:
         Variable: same shape, type and sequences as `input`.
@@ -91,30 +88,19 @@ def box_clip(input, im_info, name=None):
         info = fluid.data('info', [None, 3])
         assert fluid.layers.box_clip(boxes, info).shape == (-1, 4)
     """
-    helper = LayerHelper("box_clip", name=name).takes(input=input, im_info=im_info)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("box_clip", {"Input": input, "ImInfo": im_info}, {"Output": out}, {})
-    return out
 
 
-@layer()
-def polygon_box_transform(input, name=None):
+@op_layer("polygon_box_transform", output="Output")
+def polygon_box_transform(input: Variable, name: str | None = None) -> Attrs:
     """Converts offsets to positions of corners: 4 * x - offset on even channels, 4 * y - offset on odd channels.
 
     Args:
-        input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: shape [N, C, H, W] with an even C.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
         assert fluid.layers.polygon_box_transform(x).shape == (-1, 8, 4, 4)
     """
-    helper = LayerHelper("polygon_box_transform", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("polygon_box_transform", {"Input": input}, {"Output": out}, {})
-    return out
 
 
 @layer()

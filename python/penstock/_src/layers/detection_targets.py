@@ -1,8 +1,10 @@
 """Training of detectors: matching boxes with objects, targets and losses."""
 
+from __future__ import annotations
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_sum
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.detection_boxes import box_coder, iou_similarity
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
@@ -284,19 +286,18 @@ def yolov3_loss(
     return loss
 
 
-@layer()
-def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
+@op_layer("sigmoid_focal_loss", inputs={"FgNum": "fg_num"})
+def sigmoid_focal_loss(
+    x: Variable, label: Variable, fg_num: Variable, gamma: float = 2.0, alpha: float = 0.25
+) -> Attrs:
     """Computes the focal loss: the sigmoid cross entropy with a lower weight for easy samples.
 
     Args:
-        x (Variable): the logits, shape [N, classes], float32 or float64.
-        label (Variable): shape [N, 1], int32: 0 is the background, c + 1 is class c, and -1 does not count.
-        fg_num (Variable): shape [1], int32: the number of samples that are not background.
-        gamma (float): exponent of the weight that reduces easy samples.
-        alpha (float): the weight of samples of a class.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: the logits, shape [N, classes].
+        label: shape [N, 1], int32: 0 is the background, c + 1 is class c, and -1 does not count.
+        fg_num: shape [1], int32: the number of samples that are not background.
+        gamma: exponent of the weight that reduces easy samples.
+        alpha: the weight of samples of a class.
 
     Example:
         x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
@@ -306,12 +307,6 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
     Reference:
         Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
     """
-    helper = LayerHelper("sigmoid_focal_loss").takes(x=x, label=label, fg_num=fg_num)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "sigmoid_focal_loss", {"X": x, "Label": label, "FgNum": fg_num}, {"Out": out}, {"gamma": gamma, "alpha": alpha}
-    )
-    return out
 
 
 def _assign_anchors(op_type, inputs, attrs, outputs):

@@ -1,7 +1,10 @@
 """Layers that select, replace and find parts of tensors by their indices."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import to_dtype
-from penstock._src.layers.decorators import layer
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
@@ -23,14 +26,13 @@ __all__ = [
 ]
 
 
-@layer()
-def gather_nd(input, index, name=None):
+@op_layer("gather_nd", inputs={"X": "input"})
+def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Attrs:
     """Gathers slices of a tensor by their leading indices.
 
     Args:
-        input (Variable): any shape and type.
-        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64; n is at most the rank of
-            `input`. An index that is out of range is an error when the program runs.
+        index: the first n indices of each slice, shape [..., n], int32 or int64; n is at most the rank of `input`. An
+            index that is out of range is an error when the program runs.
 
     Returns:
         Variable: shape index.shape[:-1] + input.shape[n:], same type as `input`.
@@ -43,21 +45,19 @@ def gather_nd(input, index, name=None):
         index = fluid.data('index', [None, 1], 'int64')
         rows = fluid.layers.gather_nd(x, index)     # shape [-1, 4]
     """
-    helper = LayerHelper("gather_nd", name=name).takes(input=input, index=index)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("gather_nd", {"X": input, "Index": index}, {"Out": out})
-    return out
 
 
-@layer()
-def scatter(input, index, updates, name=None, overwrite=True):
+@op_layer("scatter", inputs={"X": "input", "Ids": "index"})
+def scatter(
+    input: Variable, index: Variable, updates: Variable, name: str | None = None, overwrite: bool = True
+) -> Attrs:
     """Replaces rows of a tensor by updates, or by the sums of their updates.
 
     Args:
-        input (Variable): at least 1 axis; float32, float64, int32 or int64.
-        index (Variable): the row numbers, shape [n] or [n, 1], int32 or int64.
-        updates (Variable): shape [n] + input.shape[1:], same type as `input`.
-        overwrite (bool): True: a row is replaced by its last update; False: by the sum of its updates.
+        input: at least 1 axis.
+        index: the row numbers, shape [n] or [n, 1], int32 or int64.
+        updates: shape [n] + input.shape[1:], same type as `input`.
+        overwrite: True: a row is replaced by its last update; False: by the sum of its updates.
 
     Returns:
         Variable: same shape and type as `input`; rows that are not in `index` keep their values.
@@ -70,23 +70,16 @@ def scatter(input, index, updates, name=None, overwrite=True):
         rows = fluid.layers.assign(np.array([3, 1], 'int64'))
         y = fluid.layers.scatter(x, rows, fluid.layers.ones([2, 2], 'float32'))
     """
-    helper = LayerHelper("scatter", name=name).takes(input=input, index=index, updates=updates)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("scatter", {"X": input, "Ids": index, "Updates": updates}, {"Out": out}, {"overwrite": overwrite})
-    return out
 
 
-@layer()
-def scatter_nd_add(ref, index, updates, name=None):
+@op_layer("scatter_nd_add", inputs={"X": "ref"})
+def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str | None = None) -> Attrs:
     """Adds updates to slices of a tensor, which are selected by their leading indices.
 
     Args:
-        ref (Variable): any shape; float32, float64, int32 or int64.
-        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
-        updates (Variable): shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
-
-    Returns:
-        Variable: same shape and type as `ref`.
+        ref: any shape.
+        index: the first n indices of each slice, shape [..., n], int32 or int64.
+        updates: shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
 
     Raises:
         ValueError: the types of `ref` and `updates` differ.
@@ -97,12 +90,9 @@ def scatter_nd_add(ref, index, updates, name=None):
         index = fluid.data('index', [None, 2], 'int64')
         y = fluid.layers.scatter_nd_add(ref, index, fluid.data('updates', [None]))
     """
-    helper = LayerHelper("scatter_nd_add", name=name).takes(ref=ref, index=index, updates=updates)
     if ref.dtype != updates.dtype:
         raise ValueError(f"scatter_nd_add: ref is {ref.dtype.name}, but updates is {updates.dtype.name}")
-    out = helper.create_variable_for_type_inference(ref.dtype)
-    helper.append_op("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates}, {"Out": out})
-    return out
+    return None
 
 
 @layer()
@@ -128,14 +118,18 @@ def scatter_nd(index, updates, shape, name=None):
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
-@layer("index_select", fluid_accepts={"input": "int32 int64 float32 float64", "index": "int32 int64"})
-def index_select(input, index, dim=0):
+@op_layer(
+    "index_select",
+    fluid_accepts={"input": "int32 int64 float32 float64", "index": "int32 int64"},
+    inputs={"X": "input"},
+)
+def index_select(input: Variable, index: Variable, dim: int = 0) -> Attrs:
     """Selects slices of a tensor along one axis by their indices.
 
     Args:
-        input (Variable): at least 1 axis.
-        index (Variable): the indices, shape [n].
-        dim (int): the axis; negative: counted from the end.
+        input: at least 1 axis.
+        index: the indices, shape [n].
+        dim: the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `input` with extent n at `dim`, same type as `input`.
@@ -148,19 +142,15 @@ def index_select(input, index, dim=0):
         columns = fluid.layers.assign(np.array([4, 0], 'int64'))
         y = fluid.layers.index_select(x, columns, dim=1)    # shape [-1, 2]
     """
-    helper = LayerHelper("index_select").takes(input=input, index=index)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("index_select", {"X": input, "Index": index}, {"Out": out}, {"dim": dim})
-    return out
 
 
-@layer("index_sample", fluid_accepts={"x": "int32 int64 float32 float64", "index": "int32 int64"})
-def index_sample(x, index):
+@op_layer("index_sample", fluid_accepts={"x": "int32 int64 float32 float64", "index": "int32 int64"})
+def index_sample(x: Variable, index: Variable) -> Attrs:
     """Selects elements of each row by the row's own indices.
 
     Args:
-        x (Variable): shape [rows, columns].
-        index (Variable): the column indices, shape [rows, n].
+        x: shape [rows, columns].
+        index: the column indices, shape [rows, n].
 
     Returns:
         Variable: shape [rows, n], same type as `x`: element j of row i is x[i, index[i, j]].
@@ -173,10 +163,6 @@ def index_sample(x, index):
         label = fluid.data('label', [None, 1], 'int64')
         of_label = fluid.layers.index_sample(scores, label)
     """
-    helper = LayerHelper("index_sample").takes(x=x, index=index)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("index_sample", {"X": x, "Index": index}, {"Out": out})
-    return out
 
 
 @layer("multiplex", fluid_accepts={"index": "int32 int64", "inputs": "int32 int64 float32 float64"})
@@ -210,12 +196,12 @@ def multiplex(inputs, index):
     return out
 
 
-@layer()
-def where(condition):
+@op_layer("where_index", prefix="where_index")
+def where(condition: Variable) -> Attrs:
     """Returns the indices of the elements that are true or nonzero.
 
     Args:
-        condition (Variable): at least 1 axis; bool, float32, float64, int32 or int64.
+        condition: at least 1 axis.
 
     Returns:
         Variable: shape [number of such elements, rank of `condition`], int64: a row of indices for each element.
@@ -227,10 +213,6 @@ def where(condition):
         x = fluid.data('x', [None, 3])
         places = fluid.layers.where(x > fluid.layers.zeros_like(x))     # shape [-1, 2]
     """
-    helper = LayerHelper("where_index").takes(condition=condition)
-    out = helper.create_variable_for_type_inference("int64")
-    helper.append_op("where_index", {"Condition": condition}, {"Out": out})
-    return out
 
 
 @layer()
@@ -315,19 +297,15 @@ def unique_with_counts(x, dtype="int32"):
     return out, index, count
 
 
-@layer("shard_index", fluid_accepts={"input": "int64"})
-def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
+@op_layer("shard_index", fluid_accepts={"input": "int64"}, inputs={"X": "input"}, stop_gradient=True)
+def shard_index(input: Variable, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1) -> Attrs:
     """Converts global indices to indices within one shard.
 
     Args:
-        input (Variable): the global indices in [0, index_num), any shape.
-        index_num (int): the number of indices.
-        nshards (int): the number of shards; each holds ceil(index_num / nshards) consecutive indices.
-        shard_id (int): the shard, in [0, nshards).
-        ignore_value (int): replaces the indices of other shards.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: the global indices in [0, index_num), any shape.
+        nshards: the number of shards; each holds ceil(index_num / nshards) consecutive indices.
+        shard_id: the shard, in [0, nshards).
+        ignore_value: replaces the indices of other shards.
 
     Raises:
         ValueError: `shard_id` is not in [0, nshards).
@@ -336,28 +314,19 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         label = fluid.data('label', [None, 1], 'int64')
         mine = fluid.layers.shard_index(label, index_num=20, nshards=2, shard_id=0)
     """
-    helper = LayerHelper("shard_index").takes(input=input)
     if not 0 <= shard_id < nshards:
         raise ValueError(f"shard_index: shard_id ({shard_id}) must be in [0, {nshards})")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        "shard_index",
-        {"X": input},
-        {"Out": out},
-        {"index_num": index_num, "nshards": nshards, "shard_id": shard_id, "ignore_value": ignore_value},
-    )
-    out.stop_gradient = True
-    return out
+    return None
 
 
-@layer("hash", typed="input")
-def hash(input, hash_size, num_hash=1, name=None):
+@op_layer("hash", typed="input", inputs={"X": "input"}, attrs={"mod_by": "hash_size"}, stop_gradient=True)
+def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Attrs:
     """Hashes each row of integers to numbers below a bound.
 
     Args:
-        input (Variable): shape [rows, columns].
-        hash_size (int): the bound, exclusive.
-        num_hash (int): the number of hash functions, each of which computes one number per row.
+        input: shape [rows, columns].
+        hash_size: the bound, exclusive.
+        num_hash: the number of hash functions, each of which computes one number per row.
 
     Returns:
         Variable: shape [rows, num_hash, 1], same type as `input`; the hashes are the same as in Fluid (XXH64).
@@ -369,7 +338,3 @@ def hash(input, hash_size, num_hash=1, name=None):
         words = fluid.data('words', [None, 1], 'int64', lod_level=1)
         ids = fluid.layers.hash(words, hash_size=1000, num_hash=2)
     """
-    helper = LayerHelper("hash", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    helper.append_op("hash", {"X": input}, {"Out": out}, {"num_hash": num_hash, "mod_by": hash_size})
-    return out

@@ -1,10 +1,14 @@
 """Generates layers from op types, as Fluid generates its simplest layers."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 
 from penstock._src.base.call_site import stack_level
-from penstock._src.layers.unary import _unary
+from penstock._src.ir.op_protos import OpProtoHolder
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, op_layer
 
 __all__ = ["autodoc", "deprecated", "generate_activation_fn", "templatedoc"]
 
@@ -18,12 +22,21 @@ def generate_activation_fn(op_type):
     Returns:
         function: takes x (Variable) and a name; returns a Variable.
 
+    Raises:
+        ValueError: the op does not exist.
+
     Example:
         from penstock.fluid.layers.layer_function_generator import generate_activation_fn
         y = generate_activation_fn('sqrt')(fluid.data('x', [2, 3]))
         assert y.shape == (2, 3)
     """
-    return _unary(op_type)
+
+    def layer(x: Variable, name: str | None = None) -> Attrs:
+        return None
+
+    layer.__name__ = layer.__qualname__ = op_type
+    layer.__doc__ = OpProtoHolder.instance().get_op_proto(op_type).comment
+    return op_layer(op_type, typed="x")(layer)
 
 
 def deprecated(func_or_class):

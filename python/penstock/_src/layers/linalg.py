@@ -1,9 +1,12 @@
 """Matrices: construction from diagonals, triangles, products."""
 
+from __future__ import annotations
+
 import numpy
 
 from penstock._src.ir.types import float_attr, to_dtype
-from penstock._src.layers.decorators import layer
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
@@ -192,12 +195,12 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     return _layer("trace", {"Input": input}, attrs, type_of="Input", name=name, out=out)
 
 
-@layer("kron", typed="x", fluid_accepts={"y out": "int32 int64 float16 float32 float64"})
-def kron(x, y, out=None, name=None):
+@op_layer("kron", typed="x", fluid_accepts={"y out": "int32 int64 float16 float32 float64"})
+def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
     """Computes the Kronecker product: each element of x is replaced by its product with y.
 
     Args:
-        y (Variable): any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
+        y: any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
 
     Returns:
         Variable: each extent is the product of the extents of `x` and `y`; same type as `x`.
@@ -208,7 +211,6 @@ def kron(x, y, out=None, name=None):
     Example:
         z = fluid.layers.kron(fluid.data('x', [2, 3]), fluid.data('y', [4, 5]))     # shape [8, 15]
     """
-    return _layer("kron", {"X": x, "Y": y}, name=name, out=out)
 
 
 @layer()
@@ -232,14 +234,14 @@ def cross(input, other, dim=None):
     return _layer("cross", {"X": input, "Y": other}, {"dim": dim} if dim else {})
 
 
-@layer("dist", fluid_accepts={"x y": "float32 float64"})
-def dist(x, y, p=2):
+@op_layer("dist", fluid_accepts={"x y": "float32 float64"})
+def dist(x: Variable, y: Variable, p: float = 2) -> Attrs:
     """Computes the p-norm of x - y.
 
     Args:
-        y (Variable): same type as `x`; the shapes are broadcast against each other.
-        p (float): order of the norm; 0 counts the elements that differ, infinity takes the largest absolute difference
-            and minus infinity the smallest.
+        y: same type as `x`; the shapes are broadcast against each other.
+        p: order of the norm; 0 counts the elements that differ, infinity takes the largest absolute difference and
+            minus infinity the smallest.
 
     Returns:
         Variable: shape [1], same type as `x`.
@@ -253,7 +255,7 @@ def dist(x, y, p=2):
     """
     if not isinstance(p, (int, float)):
         raise TypeError(f"dist: p must be a number, not {p!r}")
-    return _layer("dist", {"X": x, "Y": y}, {"p": float_attr(p)})
+    return {"p": float_attr(p)}
 
 
 @layer("dot", fluid_accepts={"x y": "int32 int64 float32 float64"})
@@ -277,13 +279,13 @@ def dot(x, y, name=None):
     return _layer("dot", {"X": x, "Y": y}, name=name, named=True)
 
 
-@layer()
-def bmm(x, y, name=None):
+@op_layer("bmm")
+def bmm(x: Variable, y: Variable, name: str | None = None) -> Attrs:
     """Multiplies each pair of matrices of two batches.
 
     Args:
-        x (Variable): shape [batch, m, k], float32 or float64.
-        y (Variable): shape [batch, k, n], same type as `x`.
+        x: shape [batch, m, k].
+        y: shape [batch, k, n], same type as `x`.
 
     Returns:
         Variable: shape [batch, m, n], same type as `x`.
@@ -294,19 +296,18 @@ def bmm(x, y, name=None):
     Example:
         z = fluid.layers.bmm(fluid.data('x', [None, 2, 3]), fluid.data('y', [None, 3, 4]))
     """
-    return _layer("bmm", {"X": x, "Y": y}, name=name)
 
 
-@layer("addmm", fluid_accepts={"x y": "float32 float64"})
-def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
+@op_layer("addmm", fluid_accepts={"x y": "float32 float64"}, attrs={"Alpha": "alpha", "Beta": "beta"})
+def addmm(
+    input: Variable, x: Variable, y: Variable, alpha: float = 1.0, beta: float = 1.0, name: str | None = None
+) -> Attrs:
     """Adds a matrix product to a matrix: alpha * x @ y + beta * input.
 
     Args:
-        input (Variable): shape [m, n], or a shape that can be broadcast to it; float32 or float64.
-        x (Variable): shape [m, k], same type as `input`.
-        y (Variable): shape [k, n], same type as `input`.
-        alpha (float): the factor of the product.
-        beta (float): the factor of `input`.
+        input: shape [m, n], or a shape that can be broadcast to it.
+        x: shape [m, k], same type as `input`.
+        y: shape [k, n], same type as `input`.
 
     Returns:
         Variable: shape [m, n], same type as `input`.
@@ -317,4 +318,3 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
     Example:
         z = fluid.layers.addmm(fluid.data('b', [1, 4]), fluid.data('x', [None, 3]), fluid.data('y', [3, 4]))
     """
-    return _layer("addmm", {"Input": input, "X": x, "Y": y}, {"Alpha": alpha, "Beta": beta}, name=name)

@@ -1,8 +1,10 @@
 """Losses of examples, most with one value per example."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -130,14 +132,18 @@ def square_error_cost(input, label):
     return out
 
 
-@layer("log_loss", fluid_accepts={"input label": "float32 float64"})
-def log_loss(input, label, epsilon=0.0001, name=None):
+@op_layer(
+    "log_loss",
+    fluid_accepts={"input label": "float32 float64"},
+    inputs={"Predicted": "input", "Labels": "label"},
+    output="Loss",
+)
+def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Attrs:
     """Computes -label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
 
     Args:
-        input (Variable): shape [N, 1], probabilities.
-        label (Variable): same shape and type as `input`; 0 or 1.
-        epsilon (float): keeps the logarithms finite.
+        input: shape [N, 1], probabilities.
+        label: same shape and type as `input`; 0 or 1.
 
     Returns:
         Variable: shape [N, 1], same type as `input`.
@@ -147,39 +153,24 @@ def log_loss(input, label, epsilon=0.0001, name=None):
         label = fluid.data('label', [None, 1])
         loss = fluid.layers.log_loss(p, label)
     """
-    helper = LayerHelper("log_loss", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("log_loss", {"Predicted": input, "Labels": label}, {"Loss": out}, {"epsilon": epsilon})
-    return out
 
 
-@layer("sigmoid_cross_entropy_with_logits", typed="x")
-def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
+@op_layer("sigmoid_cross_entropy_with_logits", typed="x")
+def sigmoid_cross_entropy_with_logits(
+    x: Variable, label: Variable, ignore_index: int = -100, name: str | None = None, normalize: bool = False
+) -> Attrs:
     """Computes the cross entropy of sigmoid(x), element by element, in a numerically stable way.
 
     Args:
-        x (Variable): the logits, any shape.
-        label (Variable): the target probabilities, same shape and type as `x`.
-        ignore_index (int): elements with this label have loss 0.
-        normalize (bool): divide by the number of elements that are not ignored.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: the logits, any shape.
+        label: the target probabilities, same shape and type as `x`.
+        ignore_index: elements with this label have loss 0.
 
     Example:
         x = fluid.data('x', [None, 3])
         label = fluid.data('label', [None, 3])
         loss = fluid.layers.sigmoid_cross_entropy_with_logits(x, label)
     """
-    helper = LayerHelper("sigmoid_cross_entropy_with_logits", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "sigmoid_cross_entropy_with_logits",
-        {"X": x, "Label": label},
-        {"Out": out},
-        {"ignore_index": ignore_index, "normalize": normalize},
-    )
-    return out
 
 
 @layer("huber_loss", fluid_accepts={"input label": "float32 float64"})
@@ -271,14 +262,14 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None
     return out
 
 
-@layer("kldiv_loss", fluid_accepts={"x target": "float32 float64"})
-def kldiv_loss(x, target, reduction="mean", name=None):
+@op_layer("kldiv_loss", fluid_accepts={"x target": "float32 float64"}, output="Loss")
+def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Attrs:
     """Computes the Kullback-Leibler divergence target * (log(target) - x).
 
     Args:
-        x (Variable): the logarithms of probabilities, shape [N, ...].
-        target (Variable): the target probabilities, same shape and type as `x`.
-        reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
+        x: the logarithms of probabilities, shape [N, ...].
+        target: the target probabilities, same shape and type as `x`.
+        reduction: 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
 
     Returns:
         Variable: shape [1], or the shape of `x` with 'none'; same type as `x`.
@@ -288,10 +279,6 @@ def kldiv_loss(x, target, reduction="mean", name=None):
         target = fluid.data('target', [None, 10])
         loss = fluid.layers.kldiv_loss(x, target, reduction='batchmean')
     """
-    helper = LayerHelper("kldiv_loss", name=name).takes(x=x)
-    loss = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("kldiv_loss", {"X": x, "Target": target}, {"Loss": loss}, {"reduction": reduction})
-    return loss
 
 
 @layer(fluid_accepts={"x y": "float32 float64"})
@@ -330,14 +317,14 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     return loss
 
 
-@layer("rank_loss", fluid_accepts={"label left right": "float32 float64"})
-def rank_loss(label, left, right, name=None):
+@op_layer("rank_loss", fluid_accepts={"label left right": "float32 float64"})
+def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None = None) -> Attrs:
     """Computes the RankNet loss of two scores, log(1 + exp(o)) - label * o with o = left - right.
 
     Args:
-        label (Variable): shape [N, 1]: 1 if `left` ranks higher, 0 if `right` does.
-        left (Variable): the left scores, shape [N, 1].
-        right (Variable): the right scores, shape [N, 1].
+        label: shape [N, 1]: 1 if `left` ranks higher, 0 if `right` does.
+        left: the left scores, shape [N, 1].
+        right: the right scores, shape [N, 1].
 
     Returns:
         Variable: shape [N, 1], float32.
@@ -349,10 +336,6 @@ def rank_loss(label, left, right, name=None):
     Reference:
         Burges et al., Learning to Rank using Gradient Descent, ICML 2005.
     """
-    helper = LayerHelper("rank_loss", name=name)
-    out = helper.create_variable_for_type_inference("float32")
-    helper.append_op("rank_loss", {"Label": label, "Left": left, "Right": right}, {"Out": out})
-    return out
 
 
 @layer("margin_rank_loss", fluid_accepts={"label": "float32 float64"})

@@ -1,8 +1,10 @@
 """Crops, splits and reorderings of tensors."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import reshape
 from penstock._src.layers.tensor import int_list
@@ -111,14 +113,14 @@ def _require_numbers(what, numbers, fits, rule):
             raise ValueError(f"crop_tensor: {what} holds {one}; it must be {rule}")
 
 
-@layer("pad_constant_like", fluid_accepts={"y": "int32 int64 float32 float64"})
-def pad_constant_like(x, y, pad_value=0.0, name=None):
+@op_layer("pad_constant_like", fluid_accepts={"y": "int32 int64 float32 float64"})
+def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Attrs:
     """Pads a tensor at the end of each axis to the shape of another tensor.
 
     Args:
-        x (Variable): the tensor that provides the shape, same type as `y`.
-        y (Variable): the tensor to pad, no larger than `x` along any axis.
-        pad_value (float): the value of the padding.
+        x: the tensor that provides the shape, same type as `y`.
+        y: the tensor to pad, no larger than `x` along any axis.
+        pad_value: the value of the padding.
 
     Returns:
         Variable: same shape as `x`, same type as `y`.
@@ -129,15 +131,15 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
     Example:
         y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
     """
-    return _layer("pad_constant_like", {"X": x, "Y": y}, {"pad_value": float_attr(pad_value)}, name, type_of="Y")
+    return {"pad_value": float_attr(pad_value)}
 
 
-@layer("expand_as", fluid_accepts={"x target_tensor": "bool int32 int64 float32 float64"})
-def expand_as(x, target_tensor, name=None):
+@op_layer("expand_as", fluid_accepts={"x target_tensor": "bool int32 int64 float32 float64"})
+def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Attrs:
     """Repeats a tensor until it has the shape of another tensor.
 
     Args:
-        target_tensor (Variable): the tensor that provides the shape; each extent is a multiple of the extent of `x`.
+        target_tensor: the tensor that provides the shape; each extent is a multiple of the extent of `x`.
 
     Returns:
         Variable: same shape as `target_tensor`, same type as `x`.
@@ -148,18 +150,14 @@ def expand_as(x, target_tensor, name=None):
     Example:
         y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
     """
-    return _layer("expand_as", {"X": x, "target_tensor": target_tensor}, {}, name)
 
 
-@layer("flip", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"})
-def flip(input, dims, name=None):
+@op_layer("flip", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"}, inputs={"X": "input"})
+def flip(input: Variable, dims: list, name: str | None = None) -> Attrs:
     """Reverses the order of the elements along the given axes.
 
     Args:
-        dims (list): the axes; negative: counted from the end.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        dims: the axes; negative: counted from the end.
 
     Raises:
         penstock.ProgramError: `input` lacks an axis.
@@ -170,7 +168,7 @@ def flip(input, dims, name=None):
     """
     if not isinstance(dims, (list, tuple)):
         raise TypeError(f"flip: dims must be a list, not {dims!r}")
-    return _layer("flip", {"X": input}, {"dims": list(dims)}, name)
+    return {"dims": list(dims)}
 
 
 @layer()

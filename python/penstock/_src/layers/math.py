@@ -1,12 +1,14 @@
 """Mathematical functions that combine several ops or rename an op, and comparisons of tensors."""
 
+from __future__ import annotations
+
 import sys
 
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import elementwise_add, elementwise_mul, reduce_sum
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign
 from penstock._src.layers.unary import exp, log
@@ -162,16 +164,21 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     return out
 
 
-@layer()
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
+@op_layer("allclose")
+def allclose(
+    input: Variable,
+    other: Variable,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+    name: str | None = None,
+) -> Attrs:
     """Tests whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
 
     Args:
-        input (Variable): any shape, float32 or float64.
-        other (Variable): same shape and type as `input`.
-        rtol (float): the relative tolerance.
-        atol (float): the absolute tolerance.
-        equal_nan (bool): whether two NaN count as close.
+        other: same shape and type as `input`.
+        rtol: the relative tolerance.
+        equal_nan: whether two NaN count as close.
 
     Returns:
         Variable: shape [1], bool.
@@ -182,21 +189,14 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
     Example:
         same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
     """
-    helper = LayerHelper("allclose", name=name)
-    out = helper.create_variable_for_type_inference("bool")
-    helper.append_op(
-        "allclose", {"Input": input, "Other": other}, {"Out": out}, {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-    )
-    return out
 
 
-@layer()
-def elementwise_equal(x, y, name=None):
+@op_layer("equal", stop_gradient=True)
+def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Attrs:
     """Tests whether x == y, element by element.
 
     Args:
-        x (Variable): any shape; float32, float64, int32 or int64.
-        y (Variable): same shape and type as `x`.
+        y: same shape and type as `x`.
 
     Returns:
         Variable: same shape as `x`, bool; it has no gradient.
@@ -207,8 +207,4 @@ def elementwise_equal(x, y, name=None):
     Example:
         same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))
     """
-    helper = LayerHelper("elementwise_equal", name=name)
-    out = helper.create_variable_for_type_inference("bool")
-    out.stop_gradient = True
-    helper.append_op("equal", {"X": x, "Y": y}, {"Out": out}, {"force_cpu": False})
-    return out
+    return {"force_cpu": False}

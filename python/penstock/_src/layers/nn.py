@@ -1,5 +1,7 @@
 """Layers with parameters, and the functions commonly used between them."""
 
+from __future__ import annotations
+
 import math
 import numbers
 import operator
@@ -8,7 +10,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
@@ -216,35 +218,26 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     return out
 
 
-@layer("softmax", typed="input")
-def softmax(input, use_cudnn=False, name=None, axis=-1):
+@op_layer("softmax", typed="input", inputs={"X": "input"})
+def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Attrs:
     """Computes exp(x) / sum(exp(x)) along one axis.
 
     Args:
-        axis (int): the axis along which the results sum to 1; negative: counted from the end.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        axis: the axis along which the results sum to 1; negative: counted from the end.
 
     Example:
         x = fluid.data('x', [None, 10])
         probabilities = fluid.layers.softmax(x)
     """
-    helper = LayerHelper("softmax", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("softmax", {"X": input}, {"Out": out}, {"axis": axis, "use_cudnn": use_cudnn})
-    return out
 
 
-@layer("mul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
-def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
+@op_layer("mul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
+def mul(x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None) -> Attrs:
     """Flattens two tensors to matrices and multiplies them.
 
     Args:
-        x (Variable): at least 2 axes.
-        y (Variable): at least 2 axes, same type as `x`; it must have as many rows as `x` has columns.
-        x_num_col_dims (int): number of leading axes of `x` that form the rows, at least 1.
-        y_num_col_dims (int): number of leading axes of `y` that form the rows, at least 1.
+        x: at least 2 axes.
+        y: at least 2 axes, same type as `x`; it must have as many rows as `x` has columns.
 
     Returns:
         Variable: shape [row extents of `x`..., column extents of `y`...], same type as `x`.
@@ -257,24 +250,28 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
         y = fluid.data('y', [4, 3])
         assert fluid.layers.mul(x, y).shape == (-1, 3)
     """
-    helper = LayerHelper("mul", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "mul", {"X": x, "Y": y}, {"Out": out}, {"x_num_col_dims": x_num_col_dims, "y_num_col_dims": y_num_col_dims}
-    )
-    return out
 
 
-@layer("matmul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
-def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
+@op_layer(
+    "matmul",
+    typed="x",
+    fluid_accepts={"y": "float16 float32 float64"},
+    attrs={"transpose_X": "transpose_x", "transpose_Y": "transpose_y"},
+)
+def matmul(
+    x: Variable,
+    y: Variable,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    alpha: float = 1.0,
+    name: str | None = None,
+) -> Attrs:
     """Computes alpha * x @ y over the last two axes; the leading axes are batches and are broadcast.
 
     Args:
-        x (Variable): shape [..., M, K], or [K].
-        y (Variable): shape [..., K, N], or [K]; same type as `x`.
-        transpose_x (bool): exchange the last two axes of `x` first.
-        transpose_y (bool): exchange the last two axes of `y` first.
-        alpha (float): factor of the product.
+        x: shape [..., M, K], or [K].
+        y: shape [..., K, N], or [K]; same type as `x`.
+        alpha: factor of the product.
 
     Returns:
         Variable: shape [..., M, N], same type as `x`.
@@ -287,15 +284,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         y = fluid.data('y', [2, 5, 4])
         assert fluid.layers.matmul(x, y, transpose_y=True).shape == (2, 3, 5)
     """
-    helper = LayerHelper("matmul", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "matmul",
-        {"X": x, "Y": y},
-        {"Out": out},
-        {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float_attr(alpha)},
-    )
-    return out
+    return {"alpha": float_attr(alpha)}
 
 
 @layer("cos_sim", fluid_accepts={"X Y": "float32 float64"})
@@ -517,12 +506,12 @@ def split(input, num_or_sections, dim=-1, name=None):
     return outs
 
 
-@layer()
-def merge_selected_rows(x, name=None):
+@op_layer("merge_selected_rows")
+def merge_selected_rows(x: Variable, name: str | None = None) -> Attrs:
     """Adds the rows of a SELECTED_ROWS variable that have the same row number.
 
     Args:
-        x (Variable): SELECTED_ROWS, float32 or float64; row numbers may repeat.
+        x: SELECTED_ROWS; row numbers may repeat.
 
     Returns:
         Variable: SELECTED_ROWS with unique row numbers in ascending order, same type as `x`.
@@ -532,18 +521,14 @@ def merge_selected_rows(x, name=None):
         x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
         merged = fluid.layers.merge_selected_rows(x)
     """
-    helper = LayerHelper("merge_selected_rows", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("merge_selected_rows", {"X": x}, {"Out": out})
-    return out
 
 
-@layer()
-def get_tensor_from_selected_rows(x, name=None):
+@op_layer("get_tensor_from_selected_rows")
+def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Attrs:
     """Copies the values of a SELECTED_ROWS variable into a tensor.
 
     Args:
-        x (Variable): SELECTED_ROWS with n rows of width D.
+        x: SELECTED_ROWS with n rows of width D.
 
     Returns:
         Variable: shape [n, D], same type as `x`.
@@ -556,13 +541,9 @@ def get_tensor_from_selected_rows(x, name=None):
         x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
         values = fluid.layers.get_tensor_from_selected_rows(x)
     """
-    require_variables("get_tensor_from_selected_rows", x=x)
     if x.type != VarType.SELECTED_ROWS:
         raise TypeError(f"get_tensor_from_selected_rows: {x.name} must be SELECTED_ROWS, not {x.type.name}")
-    helper = LayerHelper("get_tensor_from_selected_rows", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("get_tensor_from_selected_rows", {"X": x}, {"Out": out})
-    return out
+    return None
 
 
 @layer()

@@ -1,12 +1,14 @@
 """Random numbers, integers, permutations and crops."""
 
+from __future__ import annotations
+
 import numpy
 
 from penstock._src.ir import unique_name
 from penstock._src.ir.argument_types import ArgumentError, require_types, types_of
 from penstock._src.ir.types import dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list
 from penstock._src.parameters.initializer import Constant
@@ -115,15 +117,15 @@ def gaussian_random_batch_size_like(
     )
 
 
-@layer()
-def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
+@op_layer("sampling_id")
+def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: str = "float32") -> Attrs:
     """Draws a column index for each row, from the row's distribution.
 
     Args:
-        x (Variable): the probabilities, shape [rows, columns], float32 or float64; each row sums to 1.
-        min (float): lower bound of the uniform random number that selects a column by the cumulative sums of a row.
-        max (float): upper bound of that number, exclusive.
-        dtype (str): has no effect: the values are int64, as in Fluid.
+        x: the probabilities, shape [rows, columns]; each row sums to 1.
+        min: lower bound of the uniform random number that selects a column by the cumulative sums of a row.
+        max: upper bound of that number, exclusive.
+        dtype: has no effect: the values are int64, as in Fluid.
 
     Returns:
         Variable: shape [rows], int64.
@@ -135,10 +137,6 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
         shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
         classes = fluid.layers.sampling_id(shares)
     """
-    helper = LayerHelper("sampling_id").takes(x=x)
-    out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op("sampling_id", {"X": x}, {"Out": out}, {"min": min, "max": max, "seed": seed})
-    return out
 
 
 @layer("randint", fluid_accepts={"dtype out": "int32 int64"})

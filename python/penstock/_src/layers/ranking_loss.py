@@ -1,10 +1,12 @@
 """Losses for rankings, pairs, overlaps and distances to centres."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
 from penstock._src.layers.control_flow import equal
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
 from penstock._src.layers.nn import matmul, reshape, transpose
@@ -15,13 +17,13 @@ from penstock._src.parameters.initializer import Constant
 __all__ = ["bpr_loss", "center_loss", "dice_loss", "mean_iou", "mse_loss", "npair_loss", "teacher_student_sigmoid_loss"]
 
 
-@layer("bpr_loss", typed="input")
-def bpr_loss(input, label, name=None):
+@op_layer("bpr_loss", typed="input", inputs={"X": "input"}, output="Y")
+def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Attrs:
     """Computes the Bayesian personalised ranking loss of the correct item against all others.
 
     Args:
-        input (Variable): the scores, shape [N, items].
-        label (Variable): the correct items, shape [N, 1], int64.
+        input: the scores, shape [N, items].
+        label: the correct items, shape [N, 1], int64.
 
     Returns:
         Variable: shape [N, 1], same type as `input`: the mean of log(1 + exp(score - correct score)) over the other
@@ -38,10 +40,6 @@ def bpr_loss(input, label, name=None):
         S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
         feedback", UAI 2009.
     """
-    helper = LayerHelper("bpr_loss", name=name).takes(input=input, label=label)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("bpr_loss", {"X": input, "Label": label}, {"Y": out})
-    return out
 
 
 def center_loss(input, label, num_classes, alpha, param_attr, update_center=True):

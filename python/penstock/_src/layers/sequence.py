@@ -1,8 +1,10 @@
 """Layers over sequences of rows."""
 
+from __future__ import annotations
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import _pair
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_rank, require_variables
 from penstock._src.layers.nn import squeeze, topk
 
@@ -117,12 +119,12 @@ def sequence_last_step(input):
     return sequence_pool(input, "last")
 
 
-@layer("sequence_softmax", fluid_accepts={"input": "float32 float64"})
-def sequence_softmax(input, use_cudnn=False, name=None):
+@op_layer("sequence_softmax", fluid_accepts={"input": "float32 float64"}, inputs={"X": "input"})
+def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None = None) -> Attrs:
     """Computes softmax over the rows of each sequence.
 
     Args:
-        input (Variable): shape [rows, 1] or [rows], with sequences.
+        input: shape [rows, 1] or [rows], with sequences.
 
     Returns:
         Variable: same shape, type and sequences as `input`.
@@ -131,7 +133,6 @@ def sequence_softmax(input, use_cudnn=False, name=None):
         x = fluid.data('x', [None, 1], lod_level=1)
         weights = fluid.layers.sequence_softmax(x)
     """
-    return _one_op("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
 @layer("sequence_conv", fluid_accepts={"input": "float32 float64"})
@@ -236,14 +237,14 @@ def sequence_concat(input, name=None):
     return _one_op("sequence_concat", {"X": input}, name=name)
 
 
-@layer("sequence_expand", fluid_accepts={"x": "int32 int64 float32 float64"})
-def sequence_expand(x, y, ref_level=-1, name=None):
+@op_layer("sequence_expand", fluid_accepts={"x": "int32 int64 float32 float64"})
+def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Attrs:
     """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
 
     Args:
-        x (Variable): shape [rows, ...], without sequences or with one level of them.
-        y (Variable): any shape and type, with sequences.
-        ref_level (int): the level of `y` whose sequences are counted; -1: the innermost.
+        x: shape [rows, ...], without sequences or with one level of them.
+        y: any shape and type, with sequences.
+        ref_level: the level of `y` whose sequences are counted; -1: the innermost.
 
     Returns:
         Variable: shape [repeated rows, ...], same type as `x`.
@@ -253,16 +254,15 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         y = fluid.data('y', [None, 1], lod_level=1)
         z = fluid.layers.sequence_expand(x, y)
     """
-    return _one_op("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
 
 
-@layer("sequence_expand_as", fluid_accepts={"x": "int32 int64 float32 float64"})
-def sequence_expand_as(x, y, name=None):
+@op_layer("sequence_expand_as", fluid_accepts={"x": "int32 int64 float32 float64"})
+def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Attrs:
     """Repeats row i of `x` as often as sequence i of `y` has rows.
 
     Args:
-        x (Variable): shape [sequences of `y`, ...].
-        y (Variable): any shape and type, with sequences.
+        x: shape [sequences of `y`, ...].
+        y: any shape and type, with sequences.
 
     Returns:
         Variable: shape [rows of `y`, ...] with the sequences of `y`, same type as `x`.
@@ -272,7 +272,6 @@ def sequence_expand_as(x, y, name=None):
         y = fluid.data('y', [None, 1], lod_level=1)
         z = fluid.layers.sequence_expand_as(x, y)
     """
-    return _one_op("sequence_expand_as", {"X": x, "Y": y}, name=name)
 
 
 @layer("sequence_slice", fluid_accepts={"input": "int32 int64 float32 float64", "offset length": "int32 int64"})
@@ -350,13 +349,13 @@ def sequence_unpad(x, length, name=None):
     return _one_op("sequence_unpad", {"X": x, "Length": length}, name=name)
 
 
-@layer("sequence_reshape", fluid_accepts={"input": "int32 int64 float32 float64"})
-def sequence_reshape(input, new_dim):
+@op_layer("sequence_reshape", fluid_accepts={"input": "int32 int64 float32 float64"}, inputs={"X": "input"})
+def sequence_reshape(input: Variable, new_dim: int) -> Attrs:
     """Changes the width of the rows; sequences become longer or shorter accordingly.
 
     Args:
-        input (Variable): shape [rows, D] with sequences.
-        new_dim (int): the new width; it must divide the number of elements of each sequence.
+        input: shape [rows, D] with sequences.
+        new_dim: the new width; it must divide the number of elements of each sequence.
 
     Returns:
         Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
@@ -365,17 +364,20 @@ def sequence_reshape(input, new_dim):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_reshape(x, new_dim=4)
     """
-    return _one_op("sequence_reshape", {"X": input}, {"new_dim": new_dim})
 
 
-@layer("sequence_scatter", fluid_accepts={"input updates": "int32 int64 float32 float64", "index": "int32 int64"})
-def sequence_scatter(input, index, updates, name=None):
+@op_layer(
+    "sequence_scatter",
+    fluid_accepts={"input updates": "int32 int64 float32 float64", "index": "int32 int64"},
+    inputs={"X": "input", "Ids": "index"},
+)
+def sequence_scatter(input: Variable, index: Variable, updates: Variable, name: str | None = None) -> Attrs:
     """Adds the updates of sequence i to elements of row i, for each i.
 
     Args:
-        input (Variable): shape [N, D].
-        index (Variable): shape [updates, 1] with N sequences: positions in the row.
-        updates (Variable): shape [updates, 1] with the same sequences, same type as `input`.
+        input: shape [N, D].
+        index: shape [updates, 1] with N sequences: positions in the row.
+        updates: shape [updates, 1] with the same sequences, same type as `input`.
 
     Returns:
         Variable: shape [N, D], same type as `input`.
@@ -386,17 +388,15 @@ def sequence_scatter(input, index, updates, name=None):
         updates = fluid.data('updates', [None, 1], lod_level=1)
         y = fluid.layers.sequence_scatter(x, index, updates)
     """
-    return _one_op("sequence_scatter", {"X": input, "Ids": index, "Updates": updates}, name=name)
 
 
-@layer("sequence_enumerate", typed="input")
-def sequence_enumerate(input, win_size, pad_value=0, name=None):
+@op_layer("sequence_enumerate", typed="input", inputs={"X": "input"}, stop_gradient=True)
+def sequence_enumerate(input: Variable, win_size: int, pad_value: int = 0, name: str | None = None) -> Attrs:
     """Collects, for each row, the window of `win_size` ids that begins at the row.
 
     Args:
-        input (Variable): shape [rows, 1] with sequences.
-        win_size (int): size of the window.
-        pad_value (int): replaces ids beyond the end of the sequence.
+        input: shape [rows, 1] with sequences.
+        pad_value: replaces ids beyond the end of the sequence.
 
     Returns:
         Variable: shape [rows, win_size], same type and sequences as `input`.
@@ -405,13 +405,6 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
         windows = fluid.layers.sequence_enumerate(x, win_size=2)
     """
-    return _one_op(
-        "sequence_enumerate",
-        {"X": input},
-        {"win_size": win_size, "pad_value": pad_value},
-        name=name,
-        stop_gradient=True,
-    )
 
 
 @layer()
@@ -441,12 +434,12 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     return out
 
 
-@layer("sequence_reverse", fluid_accepts={"x": "int8 int32 int64 float32 float64"})
-def sequence_reverse(x, name=None):
+@op_layer("sequence_reverse", fluid_accepts={"x": "int8 int32 int64 float32 float64"}, output="Y")
+def sequence_reverse(x: Variable, name: str | None = None) -> Attrs:
     """Reverses the rows of each sequence.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences.
+        x: shape [rows, ...] with sequences.
 
     Returns:
         Variable: same shape, type and sequences as `x`.
@@ -455,7 +448,6 @@ def sequence_reverse(x, name=None):
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_reverse(x)
     """
-    return _one_op("sequence_reverse", {"X": x}, out="Y", name=name)
 
 
 @layer("lod_reset", fluid_accepts={"x": "int32 int64 float32 float64"})

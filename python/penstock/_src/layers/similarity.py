@@ -1,6 +1,9 @@
 """Bilinear products, products of feature maps, position encodings and similarity masks."""
 
-from penstock._src.layers.decorators import layer
+from __future__ import annotations
+
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["add_position_encoding", "bilinear_tensor_product", "fsp_matrix", "similarity_focus"]
@@ -38,18 +41,12 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
     return helper.append_activation(out)
 
 
-@layer("add_position_encoding", fluid_accepts={"input": "float32 float64"})
-def add_position_encoding(input, alpha, beta, name=None):
+@op_layer("add_position_encoding", fluid_accepts={"input": "float32 float64"}, inputs={"X": "input"})
+def add_position_encoding(input: Variable, alpha: float, beta: float, name: str | None = None) -> Attrs:
     """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
 
     Args:
-        input (Variable): shape [texts, positions, columns], or [words, columns] with sequences, with an even number of
-            columns.
-        alpha (float): the factor of the input.
-        beta (float): the factor of the position encoding.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: shape [texts, positions, columns], or [words, columns] with sequences, with an even number of columns.
 
     Raises:
         penstock.ProgramError: the number of columns is odd.
@@ -60,19 +57,15 @@ def add_position_encoding(input, alpha, beta, name=None):
     Reference:
         A. Vaswani et al.: "Attention is all you need", NIPS 2017.
     """
-    helper = LayerHelper("add_position_encoding", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("add_position_encoding", {"X": input}, {"Out": out}, {"alpha": alpha, "beta": beta})
-    return out
 
 
-@layer(fluid_accepts={"x y": "float32 float64"})
-def fsp_matrix(x, y):
+@op_layer("fsp", fluid_accepts={"x y": "float32 float64"})
+def fsp_matrix(x: Variable, y: Variable) -> Attrs:
     """Computes the mean over all positions of the product of each pair of channels of two feature maps.
 
     Args:
-        x (Variable): shape [N, m, height, width].
-        y (Variable): shape [N, n, height, width], same type as `x`.
+        x: shape [N, m, height, width].
+        y: shape [N, n, height, width], same type as `x`.
 
     Returns:
         Variable: shape [N, m, n], same type as `x`.
@@ -86,23 +79,19 @@ def fsp_matrix(x, y):
     Reference:
         J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
     """
-    helper = LayerHelper("fsp_matrix").takes(x=x, y=y)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("fsp", {"X": x, "Y": y}, {"Out": out})
-    return out
 
 
-@layer("similarity_focus", fluid_accepts={"input": "float32 float64"})
-def similarity_focus(input, axis, indexes, name=None):
+@op_layer("similarity_focus", fluid_accepts={"input": "float32 float64"}, inputs={"X": "input"})
+def similarity_focus(input: Variable, axis: int, indexes: list, name: str | None = None) -> Attrs:
     """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
 
     Each index selects a matrix of `input` along `axis`. In descending order of the matrix's elements, an element is
     marked if its row and column have no mark yet.
 
     Args:
-        input (Variable): shape [N, a, b, c].
-        axis (int): the axis that the indexes select from: 1, 2 or 3.
-        indexes (list): one or more indexes.
+        input: shape [N, a, b, c].
+        axis: the axis that the indexes select from: 1, 2 or 3.
+        indexes: one or more indexes.
 
     Returns:
         Variable: same shape and type as `input`: 1 at the positions that are marked for any of the indexes, for all
@@ -119,13 +108,10 @@ def similarity_focus(input, axis, indexes, name=None):
         H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
         measurement", NAACL 2016.
     """
-    helper = LayerHelper("similarity_focus", name=name).takes(input=input)
     if not isinstance(axis, int) or not isinstance(indexes, list):
         raise TypeError(f"similarity_focus: axis must be an int and indexes a list, not {axis!r} and {indexes!r}")
     if axis not in (1, 2, 3):
         raise ValueError(f"similarity_focus: axis must be 1, 2 or 3, not {axis}")
     if not indexes:
         raise ValueError("similarity_focus: indexes must not be empty")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("similarity_focus", {"X": input}, {"Out": out}, {"axis": axis, "indexes": indexes})
-    return out
+    return None

@@ -1,16 +1,18 @@
 """Layers that slice, repeat, pad, reverse and stack tensors."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import VarType, float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list, is_array, join_array
 
 __all__ = ["expand", "gather", "pad", "pad2d", "reverse", "shape", "slice", "stack", "strided_slice"]
 
 
-@layer("shape", fluid_accepts={"input": "int32 int64 float32 float64"})
-def shape(input):
+@op_layer("shape", fluid_accepts={"input": "int32 int64 float32 float64"})
+def shape(input: Variable) -> Attrs:
     """Returns the shape of a tensor at run time.
 
     Returns:
@@ -21,10 +23,6 @@ def shape(input):
         extents = fluid.layers.shape(x)
         assert extents.shape == (2,)
     """
-    helper = LayerHelper("shape")
-    out = helper.create_variable_for_type_inference("int32")
-    helper.append_op("shape", {"Input": input}, {"Out": out})
-    return out
 
 
 @layer()
@@ -99,24 +97,18 @@ def _cut(op, input, axes, bounds, flag_of_whole):
     return out
 
 
-@layer("reverse", fluid_accepts={"x": "uint8 int32 int64 float32 float64"})
-def reverse(x, axis):
+@op_layer("reverse", fluid_accepts={"x": "uint8 int32 int64 float32 float64"})
+def reverse(x: Variable, axis: int | list[int]) -> Attrs:
     """Reverses the order of the elements along the given axes.
 
     Args:
-        axis (int | list[int]): the axes; negative: counted from the end.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        axis: the axes; negative: counted from the end.
 
     Example:
         x = fluid.data('x', [3, 4])
         y = fluid.layers.reverse(x, axis=[0])
     """
-    helper = LayerHelper("reverse").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("reverse", {"X": x}, {"Out": out}, {"axis": [axis] if isinstance(axis, int) else list(axis)})
-    return out
+    return {"axis": [axis] if isinstance(axis, int) else list(axis)}
 
 
 @layer("expand", fluid_accepts={"x": "bool int32 int64 float32 float64"})
@@ -153,15 +145,15 @@ def expand(x, expand_times, name=None):
     return out
 
 
-@layer()
-def gather(input, index, overwrite=True):
+@op_layer("gather", inputs={"X": "input"})
+def gather(input: Variable, index: Variable, overwrite: bool = True) -> Attrs:
     """Gathers rows of a tensor by their numbers.
 
     Args:
-        input (Variable): shape [N, ...], any type.
-        index (Variable): the row numbers, shape [K] or [K, 1], int32 or int64.
-        overwrite (bool): gradient of a row that occurs more than once in `index`: True: the gradient of its last
-            occurrence only; False: the sum over its occurrences.
+        input: shape [N, ...].
+        index: the row numbers, shape [K] or [K, 1], int32 or int64.
+        overwrite: gradient of a row that occurs more than once in `index`: True: the gradient of its last occurrence
+            only; False: the sum over its occurrences.
 
     Returns:
         Variable: shape [K, ...], same type as `input`.
@@ -171,10 +163,6 @@ def gather(input, index, overwrite=True):
         index = fluid.data('index', [None], 'int32')
         assert fluid.layers.gather(x, index).shape == (-1, 8)
     """
-    helper = LayerHelper("gather").takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("gather", {"X": input, "Index": index}, {"Out": out}, {"overwrite": overwrite})
-    return out
 
 
 @layer("stack", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
@@ -206,13 +194,13 @@ def stack(x, axis=0):
     return out
 
 
-@layer("pad", typed="x")
-def pad(x, paddings, pad_value=0.0, name=None):
+@op_layer("pad", typed="x")
+def pad(x: Variable, paddings: list[int], pad_value: float = 0.0, name: str | None = None) -> Attrs:
     """Adds elements of one value before and after each axis.
 
     Args:
-        paddings (list[int]): the numbers of elements before and after each axis, two for each axis.
-        pad_value (float): value of the added elements.
+        paddings: the numbers of elements before and after each axis, two for each axis.
+        pad_value: value of the added elements.
 
     Returns:
         Variable: the extents of `x` plus the paddings, same type as `x`.
@@ -221,10 +209,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
         x = fluid.data('x', [2, 3])
         assert fluid.layers.pad(x, [0, 1, 2, 0]).shape == (3, 5)
     """
-    helper = LayerHelper("pad", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("pad", {"X": x}, {"Out": out}, {"paddings": list(paddings), "pad_value": float_attr(pad_value)})
-    return out
+    return {"paddings": list(paddings), "pad_value": float_attr(pad_value)}
 
 
 @layer("pad2d", typed="input")

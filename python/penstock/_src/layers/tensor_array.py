@@ -1,9 +1,11 @@
 """Tensor arrays, and sequences that are split into steps by a rank table."""
 
+from __future__ import annotations
+
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -69,13 +71,13 @@ def array_write(x, i, array=None):
     return array
 
 
-@layer(fluid_accepts={"i": "int64"})
-def array_read(array, i):
+@op_layer("read_from_array", fluid_accepts={"i": "int64"}, inputs={"X": "array"})
+def array_read(array: Variable, i: Variable) -> Attrs:
     """Returns element i of an array.
 
     Args:
-        array (Variable): the array, of type LOD_TENSOR_ARRAY.
-        i (Variable): the index, shape [1].
+        array: the array, of type LOD_TENSOR_ARRAY.
+        i: the index, shape [1].
 
     Returns:
         Variable: the element, same element type as `array`.
@@ -88,18 +90,16 @@ def array_read(array, i):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         y = fluid.layers.array_read(fluid.layers.array_write(x, i), i)
     """
-    helper = LayerHelper("array_read")
     require_array("array_read", array)
-    out = helper.create_variable_for_type_inference(array.dtype)
-    helper.append_op("read_from_array", {"X": array, "I": i}, {"Out": out})
-    return out
+    return None
 
 
-def array_length(array):
+@op_layer("lod_array_length", inputs={"X": "array"}, stop_gradient=True)
+def array_length(array: Variable) -> Attrs:
     """Returns the number of elements of an array.
 
     Args:
-        array (Variable): the array, of type LOD_TENSOR_ARRAY.
+        array: the array, of type LOD_TENSOR_ARRAY.
 
     Returns:
         Variable: shape [1], int64.
@@ -110,11 +110,8 @@ def array_length(array):
     Example:
         count = fluid.layers.array_length(fluid.layers.create_array('float32'))
     """
-    helper = LayerHelper("array_length")
     require_array("array_length", array)
-    out = helper.create_variable_for_type_inference("int64", stop_gradient=True)
-    helper.append_op("lod_array_length", {"X": array}, {"Out": out})
-    return out
+    return None
 
 
 @layer()
@@ -168,11 +165,12 @@ def lod_rank_table(x, level=0):
     return table
 
 
-def max_sequence_len(rank_table):
+@op_layer("max_sequence_len", inputs={"RankTable": "rank_table"}, prefix="max_seqence_len")
+def max_sequence_len(rank_table: Variable) -> Attrs:
     """Returns the length of the longest sequence of a rank table.
 
     Args:
-        rank_table (Variable): the rank table, of type LOD_RANK_TABLE.
+        rank_table: the rank table, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: shape [1], int64.
@@ -181,10 +179,6 @@ def max_sequence_len(rank_table):
         x = fluid.data('x', [None, 4], lod_level=1)
         longest = fluid.layers.control_flow.max_sequence_len(fluid.layers.control_flow.lod_rank_table(x))
     """
-    helper = LayerHelper("max_seqence_len")
-    out = helper.create_variable_for_type_inference("int64")
-    helper.append_op("max_sequence_len", {"RankTable": rank_table}, {"Out": out})
-    return out
 
 
 @layer()
@@ -208,13 +202,13 @@ def lod_tensor_to_array(x, table):
     return array
 
 
-@layer()
-def array_to_lod_tensor(x, table):
+@op_layer("array_to_lod_tensor", inputs={"RankTable": "table"})
+def array_to_lod_tensor(x: Variable, table: Variable) -> Attrs:
     """Joins steps into sequences; the inverse of lod_tensor_to_array.
 
     Args:
-        x (Variable): the array, of type LOD_TENSOR_ARRAY.
-        table (Variable): the rank table that split the sequences, of type LOD_RANK_TABLE.
+        x: the array, of type LOD_TENSOR_ARRAY.
+        table: the rank table that split the sequences, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: shape [rows, ...] with sequences, same element type as `x`.
@@ -225,20 +219,16 @@ def array_to_lod_tensor(x, table):
         steps = fluid.layers.control_flow.lod_tensor_to_array(x, table)
         y = fluid.layers.control_flow.array_to_lod_tensor(steps, table)
     """
-    helper = LayerHelper("array_to_lod_tensor").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("array_to_lod_tensor", {"X": x, "RankTable": table}, {"Out": out})
-    return out
 
 
-@layer()
-def shrink_memory(x, i, table):
+@op_layer("shrink_rnn_memory", inputs={"RankTable": "table"})
+def shrink_memory(x: Variable, i: Variable, table: Variable) -> Attrs:
     """Keeps the rows of the sequences that have an element in step i.
 
     Args:
-        x (Variable): shape [sequences, ...]: a row for each sequence, in the order of the table.
-        i (Variable): the step, shape [1], int64.
-        table (Variable): the rank table, of type LOD_RANK_TABLE.
+        x: shape [sequences, ...]: a row for each sequence, in the order of the table.
+        i: the step, shape [1], int64.
+        table: the rank table, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: the first rows of `x`, same type as `x`.
@@ -249,18 +239,15 @@ def shrink_memory(x, i, table):
         i = fluid.layers.fill_constant([1], 'int64', 0)
         rows = fluid.layers.control_flow.shrink_memory(state, i, fluid.layers.control_flow.lod_rank_table(x))
     """
-    helper = LayerHelper("shrink_memory").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("shrink_rnn_memory", {"X": x, "I": i, "RankTable": table}, {"Out": out})
-    return out
 
 
-def reorder_lod_tensor_by_rank(x, rank_table):
+@op_layer("reorder_lod_tensor_by_rank", inputs={"RankTable": "rank_table"})
+def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Attrs:
     """Puts sequences into the order of a rank table.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences, or a row for each sequence; any type.
-        rank_table (Variable): the rank table, of type LOD_RANK_TABLE.
+        x: shape [rows, ...] with sequences, or a row for each sequence; any type.
+        rank_table: the rank table, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: the sequences of `x` in that order, same type as `x`.
@@ -274,10 +261,7 @@ def reorder_lod_tensor_by_rank(x, rank_table):
     """
     if not isinstance(rank_table, Variable) or rank_table.type != VarType.LOD_RANK_TABLE:
         raise TypeError("reorder_lod_tensor_by_rank: rank_table must be a Variable of type LOD_RANK_TABLE")
-    helper = LayerHelper("reorder_lod_tensor_by_rank").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("reorder_lod_tensor_by_rank", {"X": x, "RankTable": rank_table}, {"Out": out})
-    return out
+    return None
 
 
 @layer()
@@ -305,16 +289,16 @@ def split_lod_tensor(input, mask, level=0):
     return held, others
 
 
-@layer()
-def merge_lod_tensor(in_true, in_false, x, mask, level=0):
+@op_layer("merge_lod_tensor", inputs={"InTrue": "in_true", "InFalse": "in_false"})
+def merge_lod_tensor(in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0) -> Attrs:
     """Merges two parts in the original order; the inverse of split_lod_tensor.
 
     Args:
-        in_true (Variable): the rows or sequences where the mask is true, shape [rows, ...], any type.
-        in_false (Variable): the others, same type as `in_true`.
-        x (Variable): the tensor that was split, any shape and type; the result has its sequences.
-        mask (Variable): shape [N, 1], bool.
-        level (int): the level of the sequences.
+        in_true: the rows or sequences where the mask is true, shape [rows, ...], any type.
+        in_false: the others, same type as `in_true`.
+        x: the tensor that was split, any shape; the result has its sequences.
+        mask: shape [N, 1], bool.
+        level: the level of the sequences.
 
     Returns:
         Variable: shape [rows, ...], same type as `in_true`.
@@ -325,12 +309,3 @@ def merge_lod_tensor(in_true, in_false, x, mask, level=0):
         held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
         y = fluid.layers.control_flow.merge_lod_tensor(held, others, x, mask)
     """
-    helper = LayerHelper("merge_lod_tensor").takes(in_true=in_true)
-    out = helper.create_variable_for_type_inference(in_true.dtype)
-    helper.append_op(
-        "merge_lod_tensor",
-        {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false},
-        {"Out": out},
-        {"level": level},
-    )
-    return out

@@ -1,216 +1,216 @@
-"""Layers with one input and one output; those without attributes are generated from a table of op types."""
+"""Layers with one input and one output, computed element by element, and cumulative sums."""
 
-from penstock._src.ir.argument_types import element_types
-from penstock._src.layers.helper import LayerHelper
+from __future__ import annotations
+
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, op_layer
 from penstock._src.layers.op_layers import generate_layer_fn
 
-_FORMULAS = {
-    "abs": "|x|",
-    "acos": "the arc cosine of x",
-    "asin": "the arc sine of x",
-    "atan": "the arc tangent of x",
-    "ceil": "the smallest integer that is at least x",
-    "cos": "the cosine of x",
-    "exp": "e ** x",
-    "floor": "the largest integer that is at most x",
-    "log": "the natural logarithm of x",
-    "logsigmoid": "log(1 / (1 + exp(-x)))",
-    "reciprocal": "1 / x",
-    "relu": "max(x, 0)",
-    "round": "the integer nearest to x (halves are rounded away from 0)",
-    "rsqrt": "1 / sqrt(x)",
-    "sigmoid": "1 / (1 + exp(-x))",
-    "sign": "-1, 0 or 1 as x is below, equal to or above 0",
-    "sin": "the sine of x",
-    "softplus": "log(1 + exp(x))",
-    "softsign": "x / (1 + |x|)",
-    "sqrt": "the square root of x",
-    "square": "x ** 2",
-    "tanh": "the hyperbolic tangent of x",
-    "tanh_shrink": "x - tanh(x)",
-}
-__all__ = list(_FORMULAS)
-_TAKE_INTEGERS = dict.fromkeys(("abs", "exp", "square"), "int32 int64 float16 float32 float64")
-
-_DOC = """Computes {formula}, element by element.
-
-Args:
-    x (Variable): any shape, float32 or float64.
-    name (str | None): prefix of the names of the variables that the layer creates.
-
-Returns:
-    Variable: same shape and type as `x`.
-
-Raises:
-    TypeError: `x` is not a Variable, or has an unsupported element type.
-
-Example:
-    x = fluid.data('x', [None, 4])
-    y = fluid.layers.{op}(x)
-"""
+__all__ = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "ceil",
+    "cos",
+    "cumsum",
+    "erf",
+    "exp",
+    "floor",
+    "gelu",
+    "hard_shrink",
+    "log",
+    "logsigmoid",
+    "reciprocal",
+    "relu",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "sqrt",
+    "square",
+    "tanh",
+    "tanh_shrink",
+    "thresholded_relu",
+]
 
 
-def _unary(op_type):
-
-    def layer(x, name=None):
-        helper = LayerHelper(op_type, name=name).takes(x=x)
-        out = helper.create_variable_for_type_inference(x.dtype)
-        helper.append_op(op_type, {"X": x}, {"Out": out})
-        return out
-
-    layer.__name__ = op_type
-    layer.__doc__ = _DOC.format(op=op_type, formula=_FORMULAS[op_type])
-    return element_types(x=_TAKE_INTEGERS.get(op_type, "float16 float32 float64"))(layer)
+@op_layer("abs", typed="x")
+def abs(x: Variable, name: str | None = None) -> Attrs:
+    """Computes |x|, element by element."""
 
 
-for _type in _FORMULAS:
-    globals()[_type] = _unary(_type)
-
-__all__ += ["cumsum", "erf", "gelu", "hard_shrink", "softshrink", "thresholded_relu"]
-
-
-def _with_attr(op_type, x, attrs):
-    """Appends the op for x; an attribute of None keeps its default."""
-    helper = LayerHelper(op_type).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    attrs = {attr: value for attr, value in attrs.items() if value is not None}
-    helper.append_op(op_type, {"X": x}, {"Out": out}, attrs)
-    return out
+@op_layer("acos", typed="x")
+def acos(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the arc cosine of x, element by element."""
 
 
-def erf(x):
-    """Computes the error function of each element.
-
-    Args:
-        x (Variable): any shape, float32 or float64.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
-        penstock.ProgramError: `x` contains integers.
-
-    Example:
-        y = fluid.layers.erf(fluid.data('x', [None, 3]))
-    """
-    return _with_attr("erf", x, {})
+@op_layer("asin", typed="x")
+def asin(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the arc sine of x, element by element."""
 
 
-@element_types(x="float16 float32 float64")
-def hard_shrink(x, threshold=None):
+@op_layer("atan", typed="x")
+def atan(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the arc tangent of x, element by element."""
+
+
+@op_layer("ceil", typed="x")
+def ceil(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the smallest integer that is at least x, element by element."""
+
+
+@op_layer("cos", typed="x")
+def cos(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the cosine of x, element by element."""
+
+
+@op_layer("exp", typed="x")
+def exp(x: Variable, name: str | None = None) -> Attrs:
+    """Computes e ** x, element by element."""
+
+
+@op_layer("floor", typed="x")
+def floor(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the largest integer that is at most x, element by element."""
+
+
+@op_layer("log", typed="x")
+def log(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the natural logarithm of x, element by element."""
+
+
+@op_layer("logsigmoid", typed="x")
+def logsigmoid(x: Variable, name: str | None = None) -> Attrs:
+    """Computes log(1 / (1 + exp(-x))), element by element."""
+
+
+@op_layer("reciprocal", typed="x")
+def reciprocal(x: Variable, name: str | None = None) -> Attrs:
+    """Computes 1 / x, element by element."""
+
+
+@op_layer("relu", typed="x")
+def relu(x: Variable, name: str | None = None) -> Attrs:
+    """Computes max(x, 0), element by element."""
+
+
+@op_layer("round", typed="x")
+def round(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the integer nearest to x (halves are rounded away from 0), element by element."""
+
+
+@op_layer("rsqrt", typed="x")
+def rsqrt(x: Variable, name: str | None = None) -> Attrs:
+    """Computes 1 / sqrt(x), element by element."""
+
+
+@op_layer("sigmoid", typed="x")
+def sigmoid(x: Variable, name: str | None = None) -> Attrs:
+    """Computes 1 / (1 + exp(-x)), element by element."""
+
+
+@op_layer("sign", typed="x")
+def sign(x: Variable, name: str | None = None) -> Attrs:
+    """Computes -1, 0 or 1 as x is below, equal to or above 0, element by element."""
+
+
+@op_layer("sin", typed="x")
+def sin(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the sine of x, element by element."""
+
+
+@op_layer("softplus", typed="x")
+def softplus(x: Variable, name: str | None = None) -> Attrs:
+    """Computes log(1 + exp(x)), element by element."""
+
+
+@op_layer("softsign", typed="x")
+def softsign(x: Variable, name: str | None = None) -> Attrs:
+    """Computes x / (1 + |x|), element by element."""
+
+
+@op_layer("sqrt", typed="x")
+def sqrt(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the square root of x, element by element."""
+
+
+@op_layer("square", typed="x")
+def square(x: Variable, name: str | None = None) -> Attrs:
+    """Computes x ** 2, element by element."""
+
+
+@op_layer("tanh", typed="x")
+def tanh(x: Variable, name: str | None = None) -> Attrs:
+    """Computes the hyperbolic tangent of x, element by element."""
+
+
+@op_layer("tanh_shrink", typed="x")
+def tanh_shrink(x: Variable, name: str | None = None) -> Attrs:
+    """Computes x - tanh(x), element by element."""
+
+
+@op_layer("erf")
+def erf(x: Variable) -> Attrs:
+    """Computes the error function of each element."""
+
+
+@op_layer("hard_shrink", typed="x")
+def hard_shrink(x: Variable, threshold: float | None = None) -> Attrs:
     """Sets elements in [-threshold, threshold] to zero.
 
     Args:
-        x (Variable): any shape, float32 or float64.
-        threshold (float): bound of the range, by default 0.5.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
-        penstock.ProgramError: `x` contains integers.
-
-    Example:
-        y = fluid.layers.hard_shrink(fluid.data('x', [None, 3]), threshold=0.3)
+        threshold: bound of the range, by default 0.5.
     """
-    return _with_attr("hard_shrink", x, {"threshold": threshold})
 
 
-@element_types(x="float16 float32 float64")
-def softshrink(x, alpha=None):
+@op_layer("softshrink", typed="x", attrs={"lambda": "alpha"})
+def softshrink(x: Variable, alpha: float | None = None) -> Attrs:
     """Moves each element towards zero by alpha; elements in [-alpha, alpha] become zero.
 
     Args:
-        x (Variable): any shape, float32 or float64.
-        alpha (float): the distance, by default 0.5.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
-        penstock.ProgramError: `x` contains integers.
-
-    Example:
-        y = fluid.layers.softshrink(fluid.data('x', [None, 3]), alpha=0.3)
+        alpha: the distance, by default 0.5.
     """
-    return _with_attr("softshrink", x, {"lambda": alpha})
 
 
-@element_types(x="float16 float32 float64")
-def thresholded_relu(x, threshold=None):
+@op_layer("thresholded_relu", typed="x")
+def thresholded_relu(x: Variable, threshold: float | None = None) -> Attrs:
     """Sets elements that do not exceed a threshold to zero.
 
     Args:
-        x (Variable): any shape, float32 or float64.
-        threshold (float): the threshold, by default 1.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
-        penstock.ProgramError: `x` contains integers.
-
-    Example:
-        y = fluid.layers.thresholded_relu(fluid.data('x', [None, 3]), threshold=0.4)
+        threshold: the threshold, by default 1.
     """
-    return _with_attr("thresholded_relu", x, {"threshold": threshold})
 
 
-def gelu(x, approximate=False):
+@op_layer("gelu")
+def gelu(x: Variable, approximate: bool = False) -> Attrs:
     """Computes x times the standard normal distribution function of x, element by element.
 
     Args:
-        x (Variable): any shape, float32 or float64.
-        approximate (bool): use the tanh approximation of the distribution function.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
-
-    Example:
-        x = fluid.data('x', [None, 4])
-        y = fluid.layers.gelu(x)
+        approximate: use the tanh approximation of the distribution function.
 
     Reference:
         Hendrycks and Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
     """
-    helper = LayerHelper("gelu").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("gelu", {"X": x}, {"Out": out}, {"approximate": approximate})
-    return out
 
 
-def cumsum(x, axis=None, exclusive=None, reverse=None):
+@op_layer("cumsum")
+def cumsum(x: Variable, axis: int | None = None, exclusive: bool | None = None, reverse: bool | None = None) -> Attrs:
     """Computes cumulative sums along one axis.
 
     Args:
-        x (Variable): any shape; float32, float64, int32 or int64.
-        axis (int | None): the axis; None: the last.
-        exclusive (bool | None): exclude the element itself from its sum.
-        reverse (bool | None): sum from the end.
-
-    Returns:
-        Variable: same shape and type as `x`.
-
-    Raises:
-        TypeError: `x` is not a Variable.
+        axis: the axis; None: the last.
+        exclusive: exclude the element itself from its sum.
+        reverse: sum from the end.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.cumsum(x, axis=1)
     """
-    attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-    attrs = {name: value for name, value in attrs.items() if value is not None}
-    helper = LayerHelper("cumsum").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("cumsum", {"X": x}, {"Out": out}, attrs)
-    return out
 
 
 # Fluid's private layers that take the op's own keywords, including `out`.

@@ -1,7 +1,9 @@
 """Layers that rearrange or resample pixels: channels, blocks, frames, windows, affine transformations."""
 
+from __future__ import annotations
+
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 
 __all__ = [
@@ -30,18 +32,22 @@ def _one_output(op_type, inputs, attrs, slot="Out", name=None):
     return out
 
 
-@layer()
-def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=None):
+@op_layer("affine_channel")
+def affine_channel(
+    x: Variable,
+    scale: Variable | None = None,
+    bias: Variable | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    act: str | None = None,
+) -> Attrs:
     """Multiplies each channel by its scale and adds its bias.
 
     Args:
-        x (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
-        scale (Variable): shape [C], same type as `x`.
-        bias (Variable): shape [C], same type as `x`.
-        data_layout (str): 'NCHW' or 'NHWC'.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: shape [N, C, ...], or [N, ..., C] with data_layout='NHWC'.
+        scale: shape [C], same type as `x`.
+        bias: shape [C], same type as `x`.
+        data_layout: 'NCHW' or 'NHWC'.
 
     Raises:
         TypeError: `x`, `scale` or `bias` is not a Variable.
@@ -52,12 +58,6 @@ def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=
         bias = fluid.layers.create_parameter([3], 'float32')
         assert fluid.layers.affine_channel(image, scale, bias, act='relu').shape == (-1, 3, 4, 4)
     """
-    helper = LayerHelper("affine_channel", act=act, name=name).takes(x=x, scale=scale, bias=bias)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "affine_channel", {"X": x, "Scale": scale, "Bias": bias}, {"Out": out}, {"data_layout": data_layout}
-    )
-    return helper.append_activation(out)
 
 
 @layer()
@@ -91,14 +91,14 @@ def affine_grid(theta, out_shape, name=None):
     return _one_output("affine_grid", {"Theta": theta}, {"output_shape": list(out_shape)}, "Output")
 
 
-@layer()
-def grid_sampler(x, grid, name=None):
+@op_layer("grid_sampler", output="Output")
+def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Attrs:
     """Samples images at given positions by bilinear interpolation.
 
     Args:
-        x (Variable): shape [N, C, H, W], float32 or float64.
-        grid (Variable): shape [N, height, width, 2], the positions: x and y from -1 (first pixel) to 1 (last pixel);
-            same type as `x`. Pixels outside the image are zero.
+        x: shape [N, C, H, W].
+        grid: shape [N, height, width, 2], the positions: x and y from -1 (first pixel) to 1 (last pixel); same type as
+            `x`. Pixels outside the image are zero.
 
     Returns:
         Variable: shape [N, C, height, width], same type as `x`.
@@ -108,15 +108,14 @@ def grid_sampler(x, grid, name=None):
         grid = fluid.data('grid', [None, 4, 5, 2])
         assert fluid.layers.grid_sampler(image, grid).shape == (-1, 3, 4, 5)
     """
-    return _one_output("grid_sampler", {"X": x, "Grid": grid}, {}, "Output", name)
 
 
-def pixel_shuffle(x, upscale_factor):
+@op_layer("pixel_shuffle")
+def pixel_shuffle(x: Variable, upscale_factor: int) -> Attrs:
     """Rearranges channels into blocks of pixels, which makes images larger.
 
     Args:
-        x (Variable): shape [N, C * upscale_factor * upscale_factor, H, W], float32 or float64.
-        upscale_factor (int): factor by which height and width grow.
+        x: shape [N, C * upscale_factor * upscale_factor, H, W].
 
     Returns:
         Variable: shape [N, C, H * upscale_factor, W * upscale_factor], same type as `x`.
@@ -134,19 +133,16 @@ def pixel_shuffle(x, upscale_factor):
         neural network", CVPR 2016.
     """
     _require_int(upscale_factor=upscale_factor)
-    return _one_output("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
+    return None
 
 
-@layer()
-def shuffle_channel(x, group, name=None):
+@op_layer("shuffle_channel")
+def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Attrs:
     """Interleaves the channels of groups: the first channel of each group, then the second of each, and so on.
 
     Args:
-        x (Variable): shape [N, C, H, W], float32 or float64.
-        group (int): the number of groups; it must divide C.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: shape [N, C, H, W].
+        group: the number of groups; it must divide C.
 
     Raises:
         penstock.ProgramError: `group` does not divide C.
@@ -157,17 +153,15 @@ def shuffle_channel(x, group, name=None):
         assert fluid.layers.shuffle_channel(x, group=2).shape == (-1, 6, 4, 4)
     """
     _require_int(group=group)
-    return _one_output("shuffle_channel", {"X": x}, {"group": group}, name=name)
+    return None
 
 
-@layer()
-def space_to_depth(x, blocksize, name=None):
+@op_layer("space_to_depth")
+def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Attrs:
     """Rearranges blocks of pixels into channels, which makes images smaller.
 
     Args:
-        x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
-            and W by blocksize.
-        blocksize (int): height and width of a block.
+        x: shape [N, C, H, W]. C is divisible by blocksize * blocksize, H and W by blocksize.
 
     Returns:
         Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], same type as `x`.
@@ -181,20 +175,16 @@ def space_to_depth(x, blocksize, name=None):
         assert fluid.layers.space_to_depth(x, 2).shape == (-1, 16, 3, 4)
     """
     _require_int(blocksize=blocksize)
-    return _one_output("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
+    return None
 
 
-@layer()
-def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
+@op_layer("temporal_shift")
+def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Attrs:
     """Replaces some channels of each video frame by those of the previous frame, and some by those of the next frame.
 
     Args:
-        x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
-        seg_num (int): the number of frames of a video.
-        shift_ratio (float): the share of channels taken from each of the two frames, at most 0.5.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: shape [N * seg_num, C, H, W].
+        shift_ratio: the share of channels taken from each of the two frames, at most 0.5.
 
     Raises:
         penstock.ProgramError: `seg_num` does not divide the first extent, or `shift_ratio` is out of range.
@@ -208,7 +198,7 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.
     """
     _require_int(seg_num=seg_num)
-    return _one_output("temporal_shift", {"X": x}, {"seg_num": seg_num, "shift_ratio": shift_ratio}, name=name)
+    return None
 
 
 @layer()

@@ -117,7 +117,7 @@ WRONG = [
     (lambda L, x: L.relu(None), "relu: x must be a Variable, not None"),
     (lambda L, x: L.fc(3, 4), "fc: input must be a Variable or a list of Variables, not 3"),
     (lambda L, x: L.fc([x, "y"], 4), "fc: input must be a Variable, not 'y'"),
-    (lambda L, x: L.elementwise_add(x, "y"), "elementwise_add: Y must be a Variable, not 'y'"),
+    (lambda L, x: L.elementwise_add(x, "y"), "elementwise_add: y must be a Variable, not 'y'"),
     (lambda L, x: L.concat([x, np.zeros(2)]), "concat: input must be a Variable, not ndarray"),
     (lambda L, x: L.sequence_softmax(None), "sequence_softmax: input must be a Variable, not None"),
     (lambda L, x: L.less_than(x, x, cond="c"), "less_than: Out must be a Variable, not 'c'"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from penstock._src.ir import unique_name
-from penstock._src.ir.argument_types import element_types
+from collections.abc import Callable
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.decorators import Attrs, op_layer
 
 __all__ = [
     "clip",
@@ -51,159 +50,112 @@ def mean(x: Variable, name: str | None = None) -> Attrs:
     """
 
 
-@layer("scale", typed="x")
-def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+@op_layer("scale", typed="x", inputs={"ScaleTensor": "scale"})
+def scale(
+    x: Variable,
+    scale: float | Variable = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+) -> Attrs:
     """Computes scale * x + bias, or scale * (x + bias).
 
     Args:
-        x (Variable): any shape, or selected rows.
-        scale (float | Variable): the factor; a Variable has one element.
-        bias (float): the term.
-        bias_after_scale (bool): add the bias after the multiplication.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: any shape, or selected rows.
+        scale: the factor; a Variable has one element.
+        bias: the term.
+        bias_after_scale: add the bias after the multiplication.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.scale(x, scale=2.0, bias=1.0)
     """
-    helper = LayerHelper("scale", act=act, name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {"X": x}
-    attrs = {"bias": float_attr(bias), "bias_after_scale": bias_after_scale}
-    if isinstance(scale, Variable):
-        inputs["ScaleTensor"] = scale
-    else:
-        attrs["scale"] = float_attr(scale)
-    helper.append_op("scale", inputs, {"Out": out}, attrs)
-    return helper.append_activation(out)
+    factor = None if isinstance(scale, Variable) else float_attr(scale)
+    return {"scale": factor, "bias": float_attr(bias)}
 
 
-@layer("clip", typed="x")
-def clip(x, min, max, name=None):
+@op_layer("clip", typed="x", named=True)
+def clip(x: Variable, min: float, max: float, name: str | None = None) -> Attrs:
     """Limits each element to [min, max].
 
     Args:
-        x (Variable): any shape, or selected rows.
-        min (float): lower bound.
-        max (float): upper bound, above `min`.
-        name (str | None): name of the result.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: any shape, or selected rows.
+        min: lower bound.
+        max: upper bound, above `min`.
+        name: name of the result.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.clip(x, min=-1.0, max=1.0)
     """
-    return _clipping("clip", x, {"min": min, "max": max}, name)
 
 
-@layer("clip_by_norm", fluid_accepts={"x": "float32 float64"})
-def clip_by_norm(x, max_norm, name=None):
+@op_layer("clip_by_norm", fluid_accepts={"x": "float32 float64"}, named=True)
+def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Attrs:
     """Scales x down so that its Euclidean norm is at most `max_norm`.
 
     Args:
-        x (Variable): any shape, or selected rows.
-        max_norm (float): the maximum norm, above 0.
-        name (str | None): name of the result.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        x: any shape, or selected rows.
+        max_norm: the maximum norm, above 0.
+        name: name of the result.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.clip_by_norm(x, max_norm=1.0)
     """
-    return _clipping("clip_by_norm", x, {"max_norm": max_norm}, name)
 
 
-def _clipping(op_type, x, attrs, name):
-    """Appends a clip op; the result has exactly the requested name."""
-    helper = LayerHelper(op_type, name=name).takes(x=x)
-    if name is None:
-        name = unique_name.generate(helper.name + ".tmp")
-    out = helper.create_variable(name=name, type=x.type, dtype=x.dtype)
-    helper.append_op(op_type, {"X": x}, {"Out": out}, attrs)
-    return out
-
-
-@layer("pow", fluid_accepts={"x": "int32 int64 float32 float64", "factor": "float32"})
-def pow(x, factor=1.0, name=None):
+@op_layer(
+    "pow", fluid_accepts={"x": "int32 int64 float32 float64", "factor": "float32"}, inputs={"FactorTensor": "factor"}
+)
+def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) -> Attrs:
     """Computes x ** factor, element by element.
 
     Args:
-        factor (float | Variable): the exponent; a Variable has one element.
-
-    Returns:
-        Variable: same shape and type as `x`.
+        factor: the exponent; a Variable has one element.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.pow(x, factor=3.0)
     """
-    helper = LayerHelper("pow", name=name).takes(x=x)
-    inputs, attrs = {"X": x}, {}
-    if isinstance(factor, Variable):
-        inputs["FactorTensor"] = factor
-    else:
-        attrs["factor"] = factor
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("pow", inputs, {"Out": out}, attrs)
-    return out
 
 
 _LOGICAL_DOC = """Computes {formula}, element by element.
 
 Args:
-    x (Variable): any shape, bool.{y}
-    out (Variable | None): receives the result; bool.
-    name (str | None): prefix of the names of the variables that the layer creates.
+    y: same shape as `x`, bool.
 
 Returns:
     Variable: same shape as `x`, bool.
 
-Raises:
-    TypeError: an argument is not a Variable, or not bool.
-
 Example:
     x = fluid.data('x', [None, 4], 'bool')
-    z = fluid.layers.{op}({arguments})
+    z = fluid.layers.{op}(x, x)
 """
 
 
-def _logical(op_type, inputs, out, name):
-    helper = LayerHelper(op_type, name=name)
-    if out is None:
-        out = helper.create_variable_for_type_inference("bool")
-    helper.append_op(op_type, inputs, {"Out": out})
-    return out
+def _logical(op: str, formula: str) -> Callable[..., Variable]:
+    def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
+        return None
+
+    layer.__name__, layer.__doc__ = op, _LOGICAL_DOC.format(op=op, formula=formula)
+    return op_layer(op, typed="x y")(layer)
 
 
-def _of_two(op_type, formula):
-
-    def layer(x, y, out=None, name=None):
-        return _logical(op_type, {"X": x, "Y": y}, out, name)
-
-    layer.__name__ = op_type
-    layer.__doc__ = _LOGICAL_DOC.format(
-        op=op_type, formula=formula, arguments="x, x", y="\n    y (Variable): same shape as `x`, bool."
-    )
-    return element_types(x="bool", y="bool")(layer)
+logical_and = _logical("logical_and", "x and y")
+logical_or = _logical("logical_or", "x or y")
+logical_xor = _logical("logical_xor", "x xor y")
 
 
-logical_and = _of_two("logical_and", "x and y")
-logical_or = _of_two("logical_or", "x or y")
-logical_xor = _of_two("logical_xor", "x xor y")
+@op_layer("logical_not", typed="x")
+def logical_not(x: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
+    """Computes not x, element by element.
 
-
-@element_types(x="bool")
-def logical_not(x, out=None, name=None):
-    return _logical("logical_not", {"X": x}, out, name)
-
-
-logical_not.__doc__ = _LOGICAL_DOC.format(op="logical_not", formula="not x", arguments="x", y="")
+    Example:
+        x = fluid.data('x', [None, 4], 'bool')
+        z = fluid.layers.logical_not(x)
+    """
 
 
 _BINARY_DOC = """Computes {formula}, element by element, broadcasting `y` to the shape of `x`.
@@ -212,17 +164,14 @@ The axes of `y` are aligned with those of `x` from `axis` on. `y` is broadcast o
 those in which its extent is 1.
 
 Args:
-    x (Variable): any shape; {types}.
-    y (Variable): same type as `x`, with no more axes than `x`.
-    axis (int): the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
-    act (str | None): name of an activation.
-    name (str | None): prefix of the names of the variables that the layer creates.
+    x: any shape.
+    y: same type as `x`, with no more axes than `x`.
+    axis: the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
 
 Returns:
     Variable: same shape and type as `x`.
 
 Raises:
-    TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
     penstock.ProgramError: `y` cannot be broadcast to the shape of `x`.
 
 Example:
@@ -232,22 +181,12 @@ Example:
 """
 
 
-_NUMBERS = "int32 int64 float16 float32 float64"
+def _elementwise(op: str, formula: str, dtype: str = "float32") -> Callable[..., Variable]:
+    def layer(x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None) -> Attrs:
+        return {"use_mkldnn": False}
 
-
-def _elementwise(op_type, formula, types="float32, float64, int32 or int64"):
-
-    def layer(x, y, axis=-1, act=None, name=None):
-        helper = LayerHelper(op_type, act=act, name=name).takes(x=x)
-        out = helper.create_variable_for_type_inference(x.dtype)
-        helper.append_op(op_type, {"X": x, "Y": y}, {"Out": out}, {"axis": axis, "use_mkldnn": False})
-        return helper.append_activation(out)
-
-    layer.__name__ = op_type
-    layer.__doc__ = _BINARY_DOC.format(
-        op=op_type, formula=formula, types=types, dtype="float32" if "float32" in types else "int64"
-    )
-    return element_types(x=_NUMBERS, y=_NUMBERS)(layer)
+    layer.__name__, layer.__doc__ = op, _BINARY_DOC.format(op=op, formula=formula, dtype=dtype)
+    return op_layer(op, typed="x y")(layer)
 
 
 elementwise_add = _elementwise("elementwise_add", "x + y")
@@ -257,23 +196,20 @@ elementwise_div = _elementwise("elementwise_div", "x / y")
 elementwise_max = _elementwise("elementwise_max", "the larger of x and y")
 elementwise_min = _elementwise("elementwise_min", "the smaller of x and y")
 elementwise_pow = _elementwise("elementwise_pow", "x ** y")
-elementwise_mod = _elementwise("elementwise_mod", "the remainder of x / y", "int32 or int64")
-elementwise_floordiv = _elementwise("elementwise_floordiv", "x / y, rounded down", "int32 or int64")
+elementwise_mod = _elementwise("elementwise_mod", "the remainder of x / y")
+elementwise_floordiv = _elementwise("elementwise_floordiv", "x / y, rounded down", "int64")
 
 
 _REDUCE_DOC = """Computes {what} over the given axes, or over all axes.
 
 Args:
-    input (Variable): any shape, {types}.
-    dim (int | list[int] | None): the axes; negative: counted from the end; None: all.
-    keep_dim (bool): keep the reduced axes, with extent 1.
-    name (str | None): prefix of the names of the variables that the layer creates.
+    input: any shape.
+    dim: the axes; negative: counted from the end; None: all.
 
 Returns:
     Variable: the shape of `input` without the reduced axes ([1] if none remains), same type as `input`.
 
 Raises:
-    TypeError: `input` is not a Variable, or has an unsupported element type.
     penstock.ProgramError: `input` lacks an axis.
 
 Example:
@@ -282,26 +218,17 @@ Example:
 """
 
 
-def _reduce(op_type, what, types="float32 or float64; int32 and int64 where no gradient is needed"):
+def _reduce(
+    op: str, what: str, accepts: str = "int32 int64 float32 float64", dtype: str = "float32"
+) -> Callable[..., Variable]:
+    def layer(
+        input: Variable, dim: int | list[int] | None = None, keep_dim: bool = False, name: str | None = None
+    ) -> Attrs:
+        axes = [dim] if isinstance(dim, int) else list(dim or [])
+        return {"dim": axes or [0], "reduce_all": not axes}
 
-    def layer(input, dim=None, keep_dim=False, name=None):
-        helper = LayerHelper(op_type, name=name).takes(input=input)
-        out = helper.create_variable_for_type_inference(input.dtype)
-        if dim is not None and not isinstance(dim, (list, tuple)):
-            dim = [dim]
-        helper.append_op(
-            op_type,
-            {"X": input},
-            {"Out": out},
-            {"dim": list(dim) if dim else [0], "keep_dim": keep_dim, "reduce_all": not dim},
-        )
-        return out
-
-    layer.__name__ = op_type
-    layer.__doc__ = _REDUCE_DOC.format(
-        op=op_type, what=what, types=types, dtype="bool" if types == "bool" else "float32"
-    )
-    return element_types(input="bool" if types == "bool" else "int32 int64 float32 float64")(layer)
+    layer.__name__, layer.__doc__ = op, _REDUCE_DOC.format(op=op, what=what, dtype=dtype)
+    return op_layer(op, fluid_accepts={"input": accepts}, inputs={"X": "input"})(layer)
 
 
 reduce_sum = _reduce("reduce_sum", "the sum")
@@ -309,5 +236,5 @@ reduce_mean = _reduce("reduce_mean", "the mean")
 reduce_max = _reduce("reduce_max", "the maximum")
 reduce_min = _reduce("reduce_min", "the minimum")
 reduce_prod = _reduce("reduce_prod", "the product")
-reduce_all = _reduce("reduce_all", "whether all elements are true", "bool")
-reduce_any = _reduce("reduce_any", "whether any element is true", "bool")
+reduce_all = _reduce("reduce_all", "whether all elements are true", "bool", "bool")
+reduce_any = _reduce("reduce_any", "whether any element is true", "bool", "bool")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from penstock._src.ir.types import VarType, float_attr, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import arithmetic, tensor
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 
 __all__ = [
@@ -50,22 +51,14 @@ def increment(x, value=1.0, in_place=True):
     return out
 
 
-def _compare(op_type, x, y, cond, attrs=None):
-    helper = LayerHelper(op_type)
-    if cond is None:
-        cond = helper.create_variable_for_type_inference("bool", stop_gradient=True)
-    helper.append_op(op_type, {"X": x, "Y": y}, {"Out": cond}, attrs)
-    return cond
-
-
-@layer("less_than", fluid_accepts={"x y": "int32 int64 float32 float64"})
-def less_than(x, y, force_cpu=None, cond=None):
+@op_layer("less_than", fluid_accepts={"x y": "int32 int64 float32 float64"}, receives="cond", stop_gradient=True)
+def less_than(x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None) -> Attrs:
     """Tests whether x < y, element by element.
 
     Args:
-        y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
-        force_cpu (bool | None): keep the result in host memory.
-        cond (Variable | None): receives the result, same shape as `x`, bool; None: a new Variable.
+        y: same type as `x`; its shape is that of `x` or can be broadcast to it.
+        force_cpu: keep the result in host memory.
+        cond: receives the result, same shape as `x`, bool; None: a new Variable.
 
     Returns:
         Variable: same shape as `x`, bool, with stop_gradient set.
@@ -80,21 +73,17 @@ def less_than(x, y, force_cpu=None, cond=None):
     """
     if force_cpu is not None and not isinstance(force_cpu, bool):
         raise TypeError(f"less_than: force_cpu must be a bool, not {force_cpu!r}")
-    return _compare("less_than", x, y, cond, {"force_cpu": force_cpu})
+    return None
 
 
 _COMPARE_DOC = """Tests whether {formula}, element by element.
 
 Args:
-    x (Variable): any shape; numbers or bool.
-    y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
-    cond (Variable | None): receives the result; bool.
+    y: same type as `x`; its shape is that of `x` or can be broadcast to it.
+    cond: receives the result; bool.
 
 Returns:
     Variable: same shape as `x`, bool, with stop_gradient set.
-
-Raises:
-    TypeError: `x` or `y` is not a Variable.
 
 Example:
     x = fluid.data('x', [None, 4])
@@ -103,14 +92,12 @@ Example:
 """
 
 
-def _comparison(op_type, formula):
+def _comparison(op: str, formula: str) -> Callable[..., Variable]:
+    def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Attrs:
+        return None
 
-    def layer(x, y, cond=None):
-        return _compare(op_type, x, y, cond)
-
-    layer.__name__ = op_type
-    layer.__doc__ = _COMPARE_DOC.format(op=op_type, formula=formula)
-    return layer
+    layer.__name__, layer.__doc__ = op, _COMPARE_DOC.format(op=op, formula=formula)
+    return op_layer(op, receives="cond", stop_gradient=True)(layer)
 
 
 less_equal = _comparison("less_equal", "x <= y")
@@ -120,25 +107,18 @@ equal = _comparison("equal", "x == y")
 not_equal = _comparison("not_equal", "x != y")
 
 
-@layer("is_empty", fluid_accepts={"x": "int32 int64 float32 float64", "cond": "bool"})
-def is_empty(x, cond=None):
+@op_layer(
+    "is_empty", fluid_accepts={"x": "int32 int64 float32 float64", "cond": "bool"}, receives="cond", stop_gradient=True
+)
+def is_empty(x: Variable, cond: Variable | None = None) -> Attrs:
     """Tests whether a variable has no elements.
 
     Args:
-        cond (Variable | None): receives the result, shape [1]; None: a new Variable.
+        cond: receives the result, shape [1]; None: a new Variable.
 
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
-
-    Example:
-        x = fluid.data('x', [None, 4])
-        nothing = fluid.layers.is_empty(x)
     """
-    helper = LayerHelper("is_empty")
-    if cond is None:
-        cond = helper.create_variable_for_type_inference("bool", stop_gradient=True)
-    helper.append_op("is_empty", {"X": x}, {"Out": cond})
-    return cond
 
 
 @layer(fluid_accepts={"input": "bool int32 int64 float32 float64"})

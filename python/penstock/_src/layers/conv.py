@@ -90,7 +90,6 @@ def conv2d(
         dilation (int | list[int]): distance between neighbouring elements of a window.
         param_attr (ParamAttr | None): the filters, of shape [num_filters, C / groups, height, width].
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d, as in Fluid.
-        data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
@@ -165,7 +164,6 @@ def pool2d(
         global_pooling (bool): the window is the whole image.
         ceil_mode (bool): round the number of windows up, so that the last window may extend beyond the image.
         exclusive (bool): compute a mean over the elements of the image only, without the padding.
-        data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: shape [N, C, out_height, out_width] in the order of `data_format`, same type as `input`.
@@ -209,7 +207,7 @@ def pool2d(
     return out
 
 
-@layer()
+@layer(like=conv2d)
 def conv2d_transpose(
     input,
     num_filters,
@@ -239,10 +237,6 @@ def conv2d_transpose(
         groups (int | None): number of groups into which the channels are split; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [C, num_filters / groups, height, width].
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid.
-        data_format (str): 'NCHW' or 'NHWC'.
-
-    Returns:
-        Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
         ValueError: neither `output_size` nor `filter_size` is given, or an argument has an invalid value.

@@ -137,7 +137,7 @@ def _biased(helper, before_bias, data_format):
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
 
 
-@layer()
+@layer(like=conv3d)
 def conv3d_transpose(
     input,
     num_filters,
@@ -157,17 +157,11 @@ def conv3d_transpose(
     """Computes the transpose of a convolution of volumes: each element adds its product with the filter to the result.
 
     Args:
-        input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
         output_size (int|list): depth, height and width of the result; without `filter_size`, the size of the filters is
             derived from it.
-        filter_size (int|list): depth, height and width of the filters.
         padding (int|list|str): as in conv3d, but the padding is cropped from the result.
         stride (int|list): distance between the positions of neighbouring elements in the result along each axis.
         dilation (int|list): distance between neighbouring elements of a filter in the result.
-        data_format (str): 'NCDHW' or 'NDHWC'.
-
-    Returns:
-        Variable: shape [N, num_filters, depth, height, width] in the order of `data_format`, same type as `input`.
 
     Raises:
         ValueError: an argument does not fit the input, or neither `output_size` nor `filter_size` is given.
@@ -334,21 +328,17 @@ def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name
     return _adaptive_pool("adaptive_pool2d", 2, input, pool_size, pool_type, require_index, name)
 
 
-@layer()
+@layer(like=adaptive_pool2d)
 def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):
     """Divides volumes into a given number of windows and takes the maximum or the mean of each.
 
     Args:
         input (Variable): shape [N, C, D, H, W], float32 or float64.
         pool_size (int|list): the numbers of windows along depth, height and width.
-        require_index (bool): whether to return the positions of the maxima too.
 
     Returns:
         Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
         Variable of the same shape, the index of each maximum in the flattened volume of D * H * W elements.
-
-    Raises:
-        ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:
         volume = fluid.data('volume', [None, 3, 5, 9, 9])

@@ -23,7 +23,6 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
         shape (Variable or list): its shape; a list may hold Variables.
         fill_value (float or Variable): the value; a Variable has one element.
         dtype (str): the type, by default float32.
-        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
 
     Returns:
         Variable: shape `shape`, type `dtype`.
@@ -54,7 +53,6 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
         input (Variable): the tensor that provides the shape; any type.
         fill_value (float): the value.
         dtype (str): the type, by default that of `input`.
-        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
 
     Returns:
         Variable: same shape as `input`, type `dtype`.
@@ -97,12 +95,9 @@ def zeros_like(x, out=None):
     return out
 
 
-@layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"})
+@layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"}, like=zeros_like)
 def ones_like(x, out=None):
     """Creates a tensor of ones in the shape and type of another tensor.
-
-    Args:
-        x (Variable): the tensor that provides shape and type.
 
     Returns:
         Variable: same shape and type as `x`.

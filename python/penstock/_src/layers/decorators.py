@@ -45,15 +45,22 @@ Types = dict[str, "frozenset[VarType]"]
 _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
-def layer(op: str = "", typed: str = "", fluid_accepts: Mapping[str, str] | None = None) -> Callable[[F], F]:
+def layer(
+    op: str = "",
+    typed: str = "",
+    fluid_accepts: Mapping[str, str] | None = None,
+    *,
+    like: Callable[..., Any] | None = None,
+) -> Callable[[F], F]:
     """Decorates a function that adds ops.
 
-    op  the op that takes the arguments of `typed`
+    op    the op that takes the arguments of `typed`
+    like  a layer that documents arguments, result and errors which the function does not document itself
     """
     types = _accepted(op, typed, fluid_accepts or {})
 
     def decorate(function: F) -> F:
-        function.__doc__ = completed(function, {}, _texts(types), types)
+        function.__doc__ = completed(function, {}, _texts(types), types, like=like)
         function.checked_types = (op, types)  # type: ignore[attr-defined]
         return _with_checks(function, types) if types else function
 
@@ -73,10 +80,11 @@ def op_layer(
     prefix: str = "",
     named: bool = False,
     stop_gradient: bool = False,
+    like: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, Attrs]], Callable[P, Variable]]:
     """Decorates a function that declares a layer of one op.
 
-    inputs         {slot: argument} where the argument is not the slot's name in lower case. An argument that is also an
+    inputs         {slot: argument} where the argument is not the slot's name in snake case. An argument that is also an
                    attribute goes to the slot if it is a Variable.
     attrs          {attribute: argument} where the names differ
     output         the slot of the result
@@ -85,6 +93,7 @@ def op_layer(
     prefix         of the names of the layer's variables; by default the name of the layer
     named          the result has exactly the name that is given
     stop_gradient  whether gradients stop at the result
+    like           as in `layer`
     """
     types = _accepted(op, typed, fluid_accepts or {})
 
@@ -94,7 +103,7 @@ def op_layer(
         made.outputs = outputs.split() or [output, *made.intermediate]
         made.prefix, made.stop_gradient = prefix or function.__name__, stop_gradient
         made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
-        function.__doc__ = completed(function, made.texts, made.element_types(types), types, made.first)
+        function.__doc__ = completed(function, made.texts, made.element_types(types), types, made.first, like)
 
         @functools.wraps(function)
         def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
@@ -128,8 +137,11 @@ class _OpLayer:
         parameters = inspect.signature(function).parameters
         self.name, self.op, self.places = function.__name__, op, tuple(parameters)
         self.defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-        found = {slot: inputs.get(slot, slot.lower()) for slot, *_ in slots}
-        self.inputs = {slot: name for slot, name in found.items() if name in parameters}
+        found = {slot: inputs.get(slot) or self._argument(slot, parameters) for slot, *_ in slots}
+        numbers = {attr for attr, *_ in declared} - {*inputs.values()}  # arguments that are attributes by their names
+        self.inputs = {
+            slot: name for slot, name in found.items() if name in parameters and (slot in inputs or name not in numbers)
+        }
         found = {attr: attrs.get(attr, attr) for attr, *_ in declared}
         self.attrs = {
             attr: name
@@ -141,6 +153,12 @@ class _OpLayer:
         self.intermediate = [slot for slot, _, _, intermediate, _ in outputs if intermediate]
         abouts = {name: about for name, *_, about in [*slots, *declared]}
         self.texts = {arg: self._in_arguments(abouts[name]) for name, arg in {**self.inputs, **self.attrs}.items()}
+
+    @staticmethod
+    def _argument(slot: str, parameters: Mapping[str, Any]) -> str:
+        """The argument of a slot by its name: PriorBox -> prior_box, ROIs -> rois."""
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", slot).lower()
+        return snake if snake in parameters else slot.lower()
 
     def _in_arguments(self, about: str) -> str:
         """A text about a slot or attribute, with the layer's arguments instead of the op's slots."""
@@ -174,19 +192,19 @@ class _OpLayer:
             for key in [key for key, value in unused.items() if value is values[name]]:
                 del unused[key]
         attrs.update(changed or {})
-        dtype = next(iter(inputs.values())).dtype
-        outputs = {slot: self._output(helper, slot, values, dtype) for slot in self.outputs}
+        first = next(iter(inputs.values()))
+        outputs = {slot: self._output(helper, slot, values, first) for slot in self.outputs}
         helper.append_op(self.op, inputs, outputs, {key: value for key, value in attrs.items() if value is not None})
         return helper.append_activation(outputs[self.result])
 
-    def _output(self, helper: LayerHelper, slot: str, values: dict[str, Any], dtype: VarType) -> Variable:
+    def _output(self, helper: LayerHelper, slot: str, values: dict[str, Any], first: Variable) -> Variable:
         if slot != self.result:
-            return helper.create_variable_for_type_inference(dtype)
+            return helper.create_variable_for_type_inference(first.dtype)
         if values.get(self.receives) is not None:
             return cast(Variable, values[self.receives])
         if self.named and values["name"] is not None:
-            return helper.create_variable(name=values["name"], dtype=dtype, persistable=False)
-        return helper.create_variable_for_type_inference(dtype, stop_gradient=self.stop_gradient)
+            return helper.create_variable(name=values["name"], dtype=first.dtype, type=first.type)
+        return helper.create_variable_for_type_inference(first.dtype, stop_gradient=self.stop_gradient)
 
 
 def _accepted(op: str, typed: str, fluid_accepts: Mapping[str, str]) -> Types:

@@ -142,7 +142,6 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
         x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
         img_size (Variable): shape [N, 2], int32: height and width of each image.
         anchors (list|tuple): width and height of each anchor, one after the other.
-        class_num (int): the number of classes.
         conf_thresh (float): boxes with a lower confidence are set to 0.
         downsample_ratio (int): width and height of a cell in pixels of the network's input.
         clip_bbox (bool): whether to clip boxes to their image.

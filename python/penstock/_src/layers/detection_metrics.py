@@ -25,7 +25,6 @@ def detection_map(
         detect_res (Variable): shape [found, 6]: rows of class, score and box, in a sequence for each image; float32.
         label (Variable): shape [objects, 6]: rows of class, difficult flag and box, or [objects, 5]: rows of class and
             box; in a sequence for each image; float32.
-        class_num (int): the number of classes.
         background_label (int): has no effect: class 0 has no average precision, as in Fluid.
         overlap_threshold (float): a found box is correct if its overlap with an object is above this.
         evaluate_difficult (bool): whether difficult boxes count.

@@ -53,12 +53,9 @@ def prior_box(
         min_sizes (list|float): the sizes of the boxes, in pixels.
         max_sizes (list): one for each of `min_sizes`; adds a square whose size is the geometric mean of both.
         aspect_ratios (list|float): width / height of boxes; 1 is always included.
-        variance (list): the 4 variances that are returned for each box.
         flip (bool): whether to use the reciprocals of the ratios too.
-        clip (bool): whether boxes are clipped to the image.
         steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
             map.
-        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
         min_max_aspect_ratios_order (bool): whether the square from `max_sizes` comes second instead of last.
 
     Returns:
@@ -95,7 +92,7 @@ def prior_box(
     return _priors("prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
-@layer()
+@layer(like=prior_box)
 def density_prior_box(
     input,
     image,
@@ -112,21 +109,10 @@ def density_prior_box(
     """Computes prior boxes that are spread evenly around the centre of each cell of a feature map.
 
     Args:
-        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
-        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
         densities (list): the number of boxes along each axis, for each of `fixed_sizes`.
         fixed_sizes (list): the sizes of the boxes, in pixels.
         fixed_ratios (list): width / height of boxes.
-        variance (list): the 4 variances that are returned for each box.
-        clip (bool): whether boxes are clipped to the image.
-        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
-            map.
-        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
         flatten_to_2d (bool): whether the results have shape [boxes, 4].
-
-    Returns:
-        tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
-        x2, y2, relative to the width and height of the image.
 
     Raises:
         TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
@@ -165,9 +151,7 @@ def anchor_generator(
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
         anchor_sizes (list|float): the square roots of the boxes' areas.
         aspect_ratios (list|float): height / width of boxes.
-        variance (list): the 4 variances that are returned for each box.
         stride (list): width and height of a cell in pixels.
-        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
 
     Returns:
         tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are
@@ -235,10 +219,7 @@ def multi_box_head(
         steps (list): the size of a cell of each map in pixels, instead of `step_w` and `step_h`.
         step_w (list): the width of a cell of each map.
         step_h (list): the height of a cell of each map.
-        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
-        variance (list): the 4 variances that are returned for each box.
         flip (bool): whether to use the reciprocals of the ratios too.
-        clip (bool): whether boxes are clipped to the image.
         kernel_size (int): filter size of the convolutions.
         pad (int): padding of the convolutions.
         stride (int): stride of the convolutions.

@@ -49,13 +49,7 @@ def multiclass_nms(
         bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; or shape [M, classes, 4] in a
             sequence for each image; float32 or float64.
         scores (Variable): shape [N, classes, M], or [M, classes]; same type as `bboxes`.
-        score_threshold (float): only boxes whose score is above this are considered.
-        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
-        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
         nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
-        background_label (int): the class that is ignored; -1: none.
 
     Returns:
         Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
@@ -93,7 +87,7 @@ def _require_kinds(layer, kind, **values):
             raise TypeError(f"{layer}: {name} must be of type {kind.__name__}, not {value!r}")
 
 
-@layer("locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"})
+@layer("locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"}, like=multiclass_nms)
 def locality_aware_nms(
     bboxes,
     scores,
@@ -111,17 +105,7 @@ def locality_aware_nms(
     Args:
         bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons.
         scores (Variable): shape [N, 1, M], same type as `bboxes`.
-        score_threshold (float): only boxes whose score is above this are considered.
         nms_top_k (int): the maximum number of boxes that are considered; -1: all.
-        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
-        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
-        background_label (int): the class that is ignored; -1: none.
-
-    Returns:
-        Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
-        same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -163,7 +147,7 @@ def locality_aware_nms(
     )
 
 
-@layer()
+@layer(like=multiclass_nms)
 def matrix_nms(
     bboxes,
     scores,
@@ -184,14 +168,9 @@ def matrix_nms(
     Args:
         bboxes (Variable): shape [N, M, 4], float32 or float64.
         scores (Variable): shape [N, classes, M], same type as `bboxes`.
-        score_threshold (float): only boxes whose score is above this are considered.
         post_threshold (float): only boxes whose lowered score is above this are kept.
-        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
-        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         use_gaussian (bool): whether scores are lowered by a Gaussian function of the overlap instead of a linear one.
         gaussian_sigma (float): parameter of the Gaussian.
-        background_label (int): the class that is ignored; -1: none.
-        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
         return_index (bool): whether to return the indices of the boxes too.
 
     Returns:
@@ -250,10 +229,6 @@ def detection_output(
         prior_box (Variable): the priors, shape [M, 4], same type as `loc`.
         prior_box_var (Variable): their variances, shape [M, 4], same type as `loc`.
         background_label (int): has no effect: class 0 is always ignored, as in Fluid.
-        nms_threshold (float): the maximum overlap of two boxes that are kept.
-        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
-        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        score_threshold (float): only boxes whose score is above this are considered.
         nms_eta (float): has no effect: `nms_threshold` does not shrink, as in Fluid.
         return_index (bool): whether to return the indices of the boxes too.
 

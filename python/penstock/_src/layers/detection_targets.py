@@ -226,7 +226,6 @@ def yolov3_loss(
         gt_label (Variable): shape [N, boxes], int32, their classes.
         anchors (list|tuple): width and height of each anchor, one after the other.
         anchor_mask (list|tuple): the indices of the anchors that `x` predicts.
-        class_num (int): the number of classes.
         ignore_thresh (float): boxes whose overlap with a true box is above this do not count as background.
         downsample_ratio (int): width and height of a cell in pixels of the network's input.
         gt_score (Variable): the weights of the true boxes, shape [N, boxes], same type as `x`.
@@ -405,6 +404,7 @@ def rpn_target_assign(
         "bbox_pred cls_logits anchor_box anchor_var gt_boxes im_info": "float32 float64",
         "gt_labels is_crowd": "int32",
     },
+    like=rpn_target_assign,
 )
 def retinanet_target_assign(
     bbox_pred,
@@ -424,12 +424,8 @@ def retinanet_target_assign(
     Args:
         bbox_pred (Variable): the predicted offsets, shape [N, A, 4].
         cls_logits (Variable): the predicted scores, shape [N, A, num_classes], same type as `bbox_pred`.
-        anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
-        anchor_var (Variable): has no effect.
-        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
         gt_labels (Variable): their classes, counted from 1, shape [objects, 1].
         is_crowd (Variable): shape [objects, 1]: not 0 if a box is a crowd, which does not count.
-        num_classes (int): the number of classes.
         positive_overlap (float): the minimum overlap of anchors for objects.
         negative_overlap (float): anchors for the background have an overlap below this.
 

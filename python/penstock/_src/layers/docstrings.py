@@ -18,21 +18,51 @@ __all__: list[str] = []
 # Arguments that recur: type and text.
 SHARED = {
     "act": ("str | None", "name of an activation."),
+    "align_corners": ("bool", "whether the corner pixels of the input and the result are aligned."),
+    "axis": ("int", "the axis; negative: counted from the end."),
+    "background_label": ("int", "the class that is ignored; -1: none."),
     "bias_attr": ("ParamAttr | bool | None", "attributes of the bias; False: no bias."),
+    "candidate_activation": ("str", "activation of the candidate: one of the same names."),
+    "class_num": ("int", "the number of classes."),
+    "clip": ("bool", "whether boxes are clipped to the image."),
+    "data_format": ("str", "'NCHW' or 'NHWC'."),
+    "data_layout": ("str", "'NCHW' or 'NHWC'."),
+    "device": ("str", "'cpu' or 'gpu'; has no effect, because the place of the executor decides."),
     "dtype": ("str | VarType", "type of the elements of the result."),
+    "epsilon": ("float", "added to the variance."),
+    "force_cpu": ("bool", "keep the tensor in host memory."),
+    "gate_activation": ("str", "activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'."),
     "groups": ("int | None", "number of groups into which the channels are split, each with its own filters; None: 1."),
     "im_info": ("Variable", "shape [N, 3]: height, width and scale of each image."),
+    "is_reverse": ("bool", "run from the last row to the first."),
+    "is_test": ("bool", "compute the result of inference; `Program.clone(for_test=True)` sets it."),
     "keep_dim": ("bool", "keep the reduced axes, with extent 1."),
+    "keep_top_k": ("int", "the maximum number of boxes that are kept per image; -1: all."),
+    "learning_rate": ("float | Variable", "rate in step 0; a Variable has shape [1], float32."),
     "name": ("str | None", "prefix of the names of the variables that the layer creates."),
+    "nms_threshold": ("float", "the maximum overlap of two boxes that are kept."),
+    "nms_top_k": ("int", "the maximum number of boxes that are considered per class; -1: all."),
+    "normalized": (
+        "bool",
+        "False for boxes in pixels, whose width and height are the difference of their corners plus 1.",
+    ),
+    "num_classes": ("int", "the number of classes."),
     "num_filters": ("int", "number of channels of the result."),
+    "offset": ("float", "position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge."),
     "out": ("Variable | None", "receives the result, of its shape and type; by default a new Variable."),
     "param_attr": ("ParamAttr | None", "attributes of the weights."),
     "pool_type": ("str", "'max' or 'avg'."),
+    "pooled_height": ("int", "the number of bins along the height."),
+    "pooled_width": ("int", "the number of bins along the width."),
     "rois": ("Variable", "shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`."),
+    "score_threshold": ("float", "only boxes whose score is above this are considered."),
     "seed": ("int", "seed of the random numbers; 0: different numbers in each run."),
     "shape": ("list[int | Variable] | Variable", "the shape; Variables are int32 or int64."),
+    "spatial_scale": ("float", "factor that converts the coordinates of the regions to those of `input`."),
+    "staircase": ("bool", "round step / decay_steps down."),
     "stop_gradient": ("bool", "whether gradients stop at the result."),
     "use_cudnn": ("bool", "has no effect on CPUs; kept for compatibility with Fluid."),
+    "variance": ("list", "the 4 variances that are returned for each box."),
 }
 _HEADING = re.compile(r"([A-Z]\w+):$")
 _ENTRY = re.compile(r"(\*{0,2}\w+)(?: \((.+?)\))?: ?(.*)$")
@@ -51,6 +81,7 @@ def completed(
     element_types: Mapping[str, str],
     checked: Iterable[str] = (),
     takes: str = "",
+    like: Callable[..., Any] | None = None,
 ) -> str:
     """Returns the docstring of a layer.
 
@@ -59,9 +90,17 @@ def completed(
     checked        the arguments whose element types the layer checks
     takes          the first argument of a layer of one op, whose shape and type the result has and for which there is
                    an example, unless the source says otherwise; '' for other layers
+    like           a layer whose texts apply where the source has none
     """
     text, sections = _sections(inspect.cleandoc(layer.__doc__ or ""))
-    arguments = _arguments(layer, _entries(sections.pop("Args", [])), texts, element_types)
+    _, alike = _sections(inspect.cleandoc(like.__doc__ or "") if like else "")
+    entries = {**_entries(alike.pop("Args", [])), **_entries(sections.pop("Args", []))}
+    if like:
+        entries = {
+            name: entry for name, entry in entries.items() if name.lstrip("*") in inspect.signature(layer).parameters
+        }
+        sections = {**{name: alike[name] for name in ("Returns", "Raises") if name in alike}, **sections}
+    arguments = _arguments(layer, entries, texts, element_types)
     if takes:
         sections.setdefault("Returns", [f"    Variable: same shape and type as `{takes}`."])
         sections.setdefault("Example", [f"    y = fluid.layers.{layer.__name__}(fluid.data('x', [None, 4]))"])

@@ -268,20 +268,16 @@ def unique(x, dtype="int32"):
     return out, index
 
 
-@layer("unique_with_counts", fluid_accepts={"x": "int32 int64 float32 float64"})
+@layer("unique_with_counts", fluid_accepts={"x": "int32 int64 float32 float64"}, like=unique)
 def unique_with_counts(x, dtype="int32"):
     """Finds the unique elements of a vector and counts how often each occurs.
 
     Args:
-        x (Variable): shape [n].
         dtype (str): type of the indices and counts, int32 or int64.
 
     Returns:
         tuple: (out, index, count). The first two are the results of `unique`; `count` has the shape of `out` and type
         `dtype`.
-
-    Raises:
-        penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
 
     Example:
         ids = fluid.data('ids', [None], 'int64')

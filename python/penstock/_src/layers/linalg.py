@@ -14,19 +14,6 @@ from penstock._src.layers.tensor import assign
 __all__ = ["addmm", "bmm", "cross", "diag", "diag_embed", "dist", "dot", "eye", "kron", "trace", "tril", "triu"]
 
 
-def _layer(op_type, inputs, attrs=None, type_of="X", name=None, out=None, named=False):
-    """Appends an op. With `named`, the result has exactly the requested name."""
-    helper = LayerHelper(op_type, name=name)
-    helper.require_slots(inputs)
-    dtype = inputs[type_of].dtype
-    if out is None and named and name is not None:
-        out = helper.create_variable(name=name, dtype=dtype, persistable=False)
-    elif out is None:
-        out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(op_type, inputs, {"Out": out}, attrs)
-    return out
-
-
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32"):
     """Creates an identity matrix, or a batch of them.
 
@@ -109,37 +96,32 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     Example:
         y = fluid.layers.diag_embed(fluid.data('x', [None, 3]), offset=1)   # shape [-1, 4, 4]
     """
+    helper = LayerHelper("diag_embed")
     if isinstance(input, numpy.ndarray):
         input = assign(input)
-    out = _layer("diag_embed", {"Input": input}, {"offset": offset, "dim1": dim1, "dim2": dim2}, type_of="Input")
+    helper.takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op("diag_embed", {"Input": input}, {"Out": out}, {"offset": offset, "dim1": dim1, "dim2": dim2})
     out.stop_gradient = True
     return out
 
 
-def _triangle(layer, input, diagonal, name, lower):
-    helper = LayerHelper(layer, name=name).takes(input=input)
+def _triangle(layer: str, input: Variable, diagonal: int, lower: bool) -> Attrs:
     if len(input.shape) < 2:
         raise ValueError(f"input shape in {layer} must be at least 2-D, not {input.shape}")
     if not isinstance(diagonal, int):
         raise TypeError(f"diagonal in {layer} must be a python Int, not {diagonal!r}")
-    if name is None:
-        out = helper.create_variable_for_type_inference(input.dtype)
-    else:
-        out = helper.create_variable(name=name, dtype=input.dtype, persistable=False)
-    helper.append_op("tril_triu", {"X": input}, {"Out": out}, {"diagonal": diagonal, "lower": lower})
-    return out
+    return {"lower": lower}
 
 
-def tril(input, diagonal=0, name=None):
+@op_layer("tril_triu", inputs={"X": "input"}, prefix="tril", named=True)
+def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
     """Keeps the lower triangle of each matrix and sets the other elements to 0.
 
     Args:
-        input (Variable): shape [..., rows, columns], any type.
-        diagonal (int): offset of the highest kept diagonal from the main diagonal; positive: above it.
-        name (str): the result's name; by default a generated one.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: shape [..., rows, columns].
+        diagonal: offset of the highest kept diagonal from the main diagonal; positive: above it.
+        name: the result's name; by default a generated one.
 
     Raises:
         ValueError: `input` has fewer than 2 axes.
@@ -148,19 +130,17 @@ def tril(input, diagonal=0, name=None):
     Example:
         y = fluid.layers.tril(fluid.data('x', [3, 4]), diagonal=-1)
     """
-    return _triangle("tril", input, diagonal, name, True)
+    return _triangle("tril", input, diagonal, lower=True)
 
 
-def triu(input, diagonal=0, name=None):
+@op_layer("tril_triu", inputs={"X": "input"}, prefix="triu", named=True)
+def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
     """Keeps the upper triangle of each matrix and sets the other elements to 0.
 
     Args:
-        input (Variable): shape [..., rows, columns], any type.
-        diagonal (int): offset of the lowest kept diagonal from the main diagonal; positive: above it.
-        name (str): the result's name; by default a generated one.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: shape [..., rows, columns].
+        diagonal: offset of the lowest kept diagonal from the main diagonal; positive: above it.
+        name: the result's name; by default a generated one.
 
     Raises:
         ValueError: `input` has fewer than 2 axes.
@@ -169,18 +149,20 @@ def triu(input, diagonal=0, name=None):
     Example:
         y = fluid.layers.triu(fluid.data('x', [3, 4]), diagonal=1)
     """
-    return _triangle("triu", input, diagonal, name, False)
+    return _triangle("triu", input, diagonal, lower=False)
 
 
-@layer("trace", typed="input", fluid_accepts={"out": "int32 int64 float16 float32 float64"})
-def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
+@op_layer("trace", typed="input out")
+def trace(
+    input: Variable, offset: int = 0, dim1: int = 0, dim2: int = 1, out: Variable | None = None, name: str | None = None
+) -> Attrs:
     """Computes the sum of a diagonal of each matrix.
 
     Args:
-        input (Variable): at least 2 axes.
-        offset (int): offset of the diagonal from the main diagonal; positive: above it.
-        dim1 (int): the axis of the rows; negative: counted from the end.
-        dim2 (int): the axis of the columns; negative: counted from the end.
+        input: at least 2 axes.
+        offset: offset of the diagonal from the main diagonal; positive: above it.
+        dim1: the axis of the rows; negative: counted from the end.
+        dim2: the axis of the columns; negative: counted from the end.
 
     Returns:
         Variable: the shape of `input` without `dim1` and `dim2` ([1] if none remains), same type as `input`.
@@ -191,8 +173,6 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     Example:
         y = fluid.layers.trace(fluid.data('x', [3, 4, 5]), offset=1, dim1=1, dim2=2)   # shape [3]
     """
-    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return _layer("trace", {"Input": input}, attrs, type_of="Input", name=name, out=out)
 
 
 @op_layer("kron", typed="x", fluid_accepts={"y out": "int32 int64 float16 float32 float64"})
@@ -213,17 +193,14 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
     """
 
 
-@layer()
-def cross(input, other, dim=None):
+@op_layer("cross", inputs={"X": "input", "Y": "other"})
+def cross(input: Variable, other: Variable, dim: int | None = None) -> Attrs:
     """Computes the cross product of vectors along an axis of extent 3.
 
     Args:
-        input (Variable): any shape with an extent of 3; float32, float64, int32 or int64.
-        other (Variable): same shape and type as `input`.
-        dim (int): the axis; by default, and for 0, the first axis of extent 3.
-
-    Returns:
-        Variable: same shape and type as `input`.
+        input: any shape with an extent of 3.
+        other: same shape and type as `input`.
+        dim: the axis; by default, and for 0, the first axis of extent 3.
 
     Raises:
         penstock.ProgramError: the shapes differ, or the extent of the axis is not 3.
@@ -231,7 +208,7 @@ def cross(input, other, dim=None):
     Example:
         z = fluid.layers.cross(fluid.data('x', [None, 3]), fluid.data('y', [None, 3]), dim=1)
     """
-    return _layer("cross", {"X": input, "Y": other}, {"dim": dim} if dim else {})
+    return {"dim": dim or None}
 
 
 @op_layer("dist", fluid_accepts={"x y": "float32 float64"})
@@ -258,14 +235,14 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Attrs:
     return {"p": float_attr(p)}
 
 
-@layer("dot", fluid_accepts={"x y": "int32 int64 float32 float64"})
-def dot(x, y, name=None):
+@op_layer("dot", fluid_accepts={"x y": "int32 int64 float32 float64"}, named=True)
+def dot(x: Variable, y: Variable, name: str | None = None) -> Attrs:
     """Computes the dot product of each pair of rows.
 
     Args:
-        x (Variable): shape [n] or [rows, n].
-        y (Variable): same shape and type as `x`.
-        name (str): the result's name; by default a generated one.
+        x: shape [n] or [rows, n].
+        y: same shape and type as `x`.
+        name: the result's name; by default a generated one.
 
     Returns:
         Variable: shape [1] or [rows, 1], same type as `x`.
@@ -276,7 +253,6 @@ def dot(x, y, name=None):
     Example:
         z = fluid.layers.dot(fluid.data('x', [None, 4]), fluid.data('y', [None, 4]))
     """
-    return _layer("dot", {"X": x, "Y": y}, name=name, named=True)
 
 
 @op_layer("bmm")

@@ -204,7 +204,6 @@ def unstack(x, axis=0, num=None):
 
     Args:
         x (Variable): at least 1 axis, any type.
-        axis (int): the axis; negative: counted from the end.
         num (int): the number of results; by default the extent of the axis.
 
     Returns:

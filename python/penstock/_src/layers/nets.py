@@ -91,7 +91,7 @@ def img_conv_group(
         conv_padding (int | list[int]): padding of the convolutions.
         conv_filter_size (int | list[int]): size of the filters.
         conv_act (str | None): activation of the convolutions.
-        param_attr (ParamAttr | list | None): attributes of the weights.
+        param_attr (ParamAttr | list | None): attributes of the weights of all convolutions, or of each.
         conv_with_batchnorm (bool | list[bool]): apply batch norm.
         conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
         pool_stride (int | list[int]): distance between windows.

@@ -183,7 +183,6 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
 
     Args:
         dropout_prob (float): probability that an element is dropped, in [0, 1].
-        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
         seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a new one in each run.
         dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
             'upscale_in_train' divides the kept elements by 1 - dropout_prob in training and does nothing in inference.

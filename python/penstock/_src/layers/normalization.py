@@ -45,13 +45,10 @@ def batch_norm(
 
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC.
-        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
         momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a Variable has
             shape [1], float32.
-        epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
-        data_layout (str): 'NCHW' or 'NHWC'.
         in_place (bool): the result replaces `input`.
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
@@ -144,7 +141,7 @@ def _normalized_by_batch(
     return out
 
 
-@layer("inplace_abn", fluid_accepts={"input": "float32 float64"})
+@layer("inplace_abn", fluid_accepts={"input": "float32 float64"}, like=batch_norm)
 def inplace_abn(
     input,
     act=None,
@@ -168,17 +165,6 @@ def inplace_abn(
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC. It is overwritten.
         act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
-        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a Variable has
-            shape [1], float32.
-        epsilon (float): added to the variance.
-        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
-        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
-        data_layout (str): 'NCHW' or 'NHWC'.
-        moving_mean_name (str | None): name of the running mean.
-        moving_variance_name (str | None): name of the running variance.
-        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training too.
         act_alpha (float): the parameter alpha of leaky_relu and elu, above 0.
 
     Returns:
@@ -241,7 +227,6 @@ def layer_norm(
         scale (bool): multiply by a learned scale.
         shift (bool): add a learned shift.
         begin_norm_axis (int): the first of the axes over which the layer normalises.
-        epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
         bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
 
@@ -283,10 +268,8 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC'.
         groups (int): the number of groups of channels.
-        epsilon (float): added to the variance.
         param_attr (ParamAttr|bool): attributes of the scale, of shape [C]; None or False: no scale.
         bias_attr (ParamAttr|bool): attributes of the shift, of shape [C]; None or False: no shift.
-        data_layout (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: same shape and type as `input`.
@@ -333,7 +316,6 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
 
     Args:
         input (Variable): shape [N, C, ...].
-        epsilon (float): added to the variance.
         param_attr (ParamAttr): attributes of the scale, of shape [C], initially 1.
         bias_attr (ParamAttr): attributes of the shift, of shape [C], initially 0.
 
@@ -453,7 +435,6 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW
         k (float): offset.
         alpha (float): factor of the sum.
         beta (float): exponent.
-        data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: same shape and type as `input`.

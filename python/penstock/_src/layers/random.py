@@ -81,7 +81,7 @@ def uniform_random_batch_size_like(
     )
 
 
-@layer()
+@layer(like=uniform_random_batch_size_like)
 def gaussian_random_batch_size_like(
     input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0, dtype="float32"
 ):
@@ -89,15 +89,8 @@ def gaussian_random_batch_size_like(
 
     Args:
         input (Variable): the tensor that provides the extent, any type; with sequences, the extent is their number.
-        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
-        input_dim_idx (int): the axis of `input` whose extent is taken.
-        output_dim_idx (int): the axis of the result that gets it.
         mean (float): the mean.
         std (float): the standard deviation.
-        dtype (str): float32 or float64.
-
-    Returns:
-        Variable: shape `shape` with the extent of `input`, type `dtype`.
 
     Raises:
         penstock.ProgramError: `std` is negative, or an axis does not exist.
@@ -148,7 +141,6 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         high (int): upper bound, exclusive.
         shape (Variable or list): the shape, by default [1]; a list may hold Variables.
         dtype (str): the type, by default int64.
-        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         name (str): the result's name; by default a generated one.
 
     Returns:
@@ -199,7 +191,6 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     Args:
         shape (list): the shape.
         dtype (str): the type, by default float32.
-        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
 
     Returns:
         Variable: shape `shape`, type `dtype`.

@@ -212,7 +212,6 @@ def mean_iou(input, label, num_classes):
     Args:
         input (Variable): the predicted class of each element, in [0, num_classes), any shape.
         label (Variable): the correct class of each element, same shape and type as `input`.
-        num_classes (int): the number of classes.
 
     Returns:
         tuple: (mean, wrong, correct). `mean`, shape [1], float32, is the mean of correct / (correct + wrong) over the

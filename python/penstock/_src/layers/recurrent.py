@@ -51,10 +51,7 @@ def dynamic_lstm(
         param_attr (ParamAttr | None): the weights, of shape [size / 4, size].
         bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
         use_peepholes (bool): whether the gates read the cell state.
-        is_reverse (bool): run from the last row to the first.
-        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
         cell_activation (str): activation of the cell state: one of the same names.
-        candidate_activation (str): activation of the candidate: one of the same names.
         dtype (str | VarType): type of the parameters.
 
     Returns:
@@ -95,7 +92,7 @@ def dynamic_lstm(
     return outputs["Hidden"], outputs["Cell"]
 
 
-@layer(fluid_accepts={"input h_0 c_0": "float32 float64"})
+@layer(fluid_accepts={"input h_0 c_0": "float32 float64"}, like=dynamic_lstm)
 def dynamic_lstmp(
     input,
     size,
@@ -121,20 +118,10 @@ def dynamic_lstmp(
     of the four gates for each row; a fully connected layer of `size` columns computes it.
 
     Args:
-        input (Variable): shape [rows, size] with sequences.
-        size (int): four times the width of the cell.
         proj_size (int): width of the projection.
         param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
-        bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
-        use_peepholes (bool): whether the gates read the cell state.
-        is_reverse (bool): run from the last row to the first.
-        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
-        cell_activation (str): activation of the cell state: one of the same names.
-        candidate_activation (str): activation of the candidate: one of the same names.
         proj_activation (str): activation of the projection: one of the same names.
-        dtype (str | VarType): type of the parameters.
         h_0 (Variable | None): the initial projection, shape [sequences, proj_size]; None: zeros.
-        c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
         cell_clip (float | None): clips the cell state to [-cell_clip, cell_clip].
         proj_clip (float | None): clips the projection to [-proj_clip, proj_clip].
 
@@ -269,9 +256,6 @@ def dynamic_gru(
         size (int): width of the hidden state.
         param_attr (ParamAttr | None): the weights, of shape [size, 3 * size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [1, 3 * size]; False: no bias.
-        is_reverse (bool): run from the last row to the first.
-        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
-        candidate_activation (str): activation of the candidate: one of the same names.
         h_0 (Variable | None): the initial hidden state, shape [sequences, size]; None: zeros.
         origin_mode (bool): True: h = u * h_before + (1 - u) * candidate, as in the paper; False: u and 1 - u exchanged.
 

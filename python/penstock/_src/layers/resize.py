@@ -37,7 +37,6 @@ def interpolate(
         scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
         resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
         actual_shape (Variable): replaces `out_shape` at run time; deprecated.
-        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): position of pixels in the linear methods without `align_corners`: 0 at the centre of their
             squares, 1 at the upper left corner.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
@@ -60,7 +59,7 @@ def interpolate(
     )
 
 
-@layer()
+@layer(like=interpolate)
 def image_resize(
     input,
     out_shape=None,
@@ -77,20 +76,8 @@ def image_resize(
     Args:
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result.
-        scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
         resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
-        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
-        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
-        data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
-
-    Returns:
-        Variable: the shape of `input` with the new spatial extents, same type as `input`.
-
-    Raises:
-        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
-            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -103,7 +90,7 @@ def image_resize(
     )
 
 
-@layer()
+@layer(like=image_resize)
 def resize_bilinear(
     input,
     out_shape=None,
@@ -120,18 +107,6 @@ def resize_bilinear(
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
         scale (float|int|Variable): factor of height and width, if `out_shape` is None.
-        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
-        align_corners (bool): whether the corner pixels of the input and the result are aligned.
-        align_mode (int): 0 or 1; see `interpolate`.
-        data_format (str): 'NCHW' or 'NHWC'.
-
-    Returns:
-        Variable: the shape of `input` with the new spatial extents, same type as `input`.
-
-    Raises:
-        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
-            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -141,7 +116,7 @@ def resize_bilinear(
     return image_resize(input, out_shape, scale, name, "BILINEAR", actual_shape, align_corners, align_mode, data_format)
 
 
-@layer()
+@layer(like=image_resize)
 def resize_trilinear(
     input,
     out_shape=None,
@@ -158,18 +133,8 @@ def resize_trilinear(
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): depth, height and width of the result.
         scale (float|int|Variable): factor of depth, height and width, if `out_shape` is None.
-        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
         align_corners (bool): whether the corner elements of the input and the result are aligned.
-        align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCDHW' or 'NDHWC'.
-
-    Returns:
-        Variable: the shape of `input` with the new spatial extents, same type as `input`.
-
-    Raises:
-        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
-            type.
 
     Example:
         volume = fluid.data('volume', [None, 3, 4, 8, 8])
@@ -181,27 +146,11 @@ def resize_trilinear(
     )
 
 
-@layer()
+@layer(like=resize_bilinear)
 def resize_nearest(
     input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, data_format="NCHW"
 ):
     """Resizes images by nearest-neighbour interpolation.
-
-    Args:
-        input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
-        out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): factor of height and width, if `out_shape` is None.
-        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
-        align_corners (bool): whether the corner pixels of the input and the result are aligned.
-        data_format (str): 'NCHW' or 'NHWC'.
-
-    Returns:
-        Variable: the shape of `input` with the new spatial extents, same type as `input`.
-
-    Raises:
-        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
-            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])

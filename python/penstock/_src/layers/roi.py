@@ -39,9 +39,6 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        pooled_height (int): the number of bins along the height.
-        pooled_width (int): the number of bins along the width.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
 
     Returns:
@@ -59,23 +56,15 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
     return _pool("roi_pool", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, extra="Argmax")
 
 
-@layer()
+@layer(like=roi_pool)
 def roi_align(
     input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None, rois_lod=None
 ):
     """Averages bilinearly interpolated points in each bin of regions of images (RoI align).
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        pooled_height (int): the number of bins along the height.
-        pooled_width (int): the number of bins along the width.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         sampling_ratio (int): the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded
             up.
-        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
-
-    Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -105,7 +94,6 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
         transformed_height (int): number of rows of a region in the result.
         transformed_width (int): number of columns of a region in the result; a region with a smaller ratio of width to
             height fills only the first columns.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
@@ -156,9 +144,6 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
     Args:
         input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
         output_channels (int): number of channels of the result.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
-        pooled_height (int): the number of bins along the height.
-        pooled_width (int): the number of bins along the width.
 
     Returns:
         Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
@@ -194,9 +179,6 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
             Gradients flow to it.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
-        pooled_height (int): the number of bins along the height.
-        pooled_width (int): the number of bins along the width.
         batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
 
     Returns:
@@ -241,10 +223,7 @@ def deformable_roi_pooling(
         input (Variable): shape [N, C, H, W], float32 or float64.
         trans (Variable): the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
         no_trans (bool): whether to ignore `trans` and not to shift the bins.
-        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         group_size (list): number of parts of a region along height and width that have their own channels.
-        pooled_height (int): the number of bins along the height.
-        pooled_width (int): the number of bins along the width.
         part_size (list): number of parts of a region along height and width that have their own offsets; None: each bin
             has its own.
         sample_per_part (int): the number of points of a bin along each axis.

@@ -102,15 +102,9 @@ def sequence_first_step(input):
     return sequence_pool(input, "first")
 
 
-@layer(fluid_accepts={"input": "float32 float64"})
+@layer(fluid_accepts={"input": "float32 float64"}, like=sequence_first_step)
 def sequence_last_step(input):
     """Takes the last row of each sequence.
-
-    Args:
-        input (Variable): shape [rows, ...] with sequences.
-
-    Returns:
-        Variable: shape [number of sequences, ...], same type as `input`.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)

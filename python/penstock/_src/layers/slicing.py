@@ -47,21 +47,15 @@ def slice(input, axes, starts, ends):
     return _cut("slice", input, axes, (("starts", starts), ("ends", ends)), flag_of_whole=-1)
 
 
-@layer("strided_slice", fluid_accepts={"input": "int32 int64 float32 float64"})
+@layer("strided_slice", fluid_accepts={"input": "int32 int64 float32 float64"}, like=slice)
 def strided_slice(input, axes, starts, ends, strides):
     """Extracts every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
-        axes (list[int]): the axes to slice.
-        starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
-            has one element; one Variable holds all positions.
         ends (list[int | Variable] | Variable): end positions, exclusive, in the same form; negative: counted from the
             end.
         strides (list[int | Variable] | Variable): steps, not 0, in the same form; a negative step runs backwards from
             the start.
-
-    Returns:
-        Variable: the slice, same type as `input`.
 
     Example:
         x = fluid.data('x', [3, 6])
@@ -221,7 +215,6 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode="constant", pad_value=0.0, data_for
         paddings (list[int] | Variable): [top, bottom, left, right]; a Variable is int32 of shape [4].
         mode (str): 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
         pad_value (float): value of the added elements.
-        data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
         Variable: the shape of `input` with padded height and width, same type as `input`.

@@ -160,7 +160,6 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
 
     Args:
         value (float | int | Variable): the value; a Variable has one element.
-        force_cpu (bool): keep the tensor in host memory.
         out (Variable | None): receives the result; of type `dtype`.
 
     Returns:
@@ -268,20 +267,9 @@ def zeros(shape, dtype, force_cpu=False):
     return fill_constant(shape, dtype, 0.0, force_cpu)
 
 
+@layer(like=zeros)
 def ones(shape, dtype, force_cpu=False):
     """Creates a tensor of ones.
-
-    Args:
-        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
-        dtype (str | VarType): type of its elements.
-        force_cpu (bool): keep the tensor in host memory.
-
-    Returns:
-        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
-
-    Raises:
-        TypeError: `dtype` is not supported by `fill_constant`.
-        ValueError: `shape` is empty.
 
     Example:
         o = fluid.layers.ones([2, 3], 'float32')
@@ -557,9 +545,6 @@ def _arg(op_type, x, axis):
 def argmax(x, axis=0):
     """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
-    Args:
-        axis (int): the axis; negative: counted from the end.
-
     Returns:
         Variable: the shape of `x` without that axis, int64.
 
@@ -573,9 +558,6 @@ def argmax(x, axis=0):
 @layer(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"})
 def argmin(x, axis=0):
     """Returns the indices of the smallest elements along an axis; the first one if several are equal.
-
-    Args:
-        axis (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
@@ -592,7 +574,6 @@ def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
     Args:
-        axis (int): the axis; negative: counted from the end.
         descending (bool): sort in descending order.
 
     Returns:
@@ -650,15 +631,9 @@ def has_inf(x):
     return _test("isinf", x)
 
 
-@layer()
+@layer(like=has_inf)
 def has_nan(x):
     """Tests whether any element is NaN.
-
-    Args:
-        x (Variable): any shape; int32, int64, float32 or float64.
-
-    Returns:
-        Variable: shape [1], bool.
 
     Example:
         x = fluid.data('x', [None, 10])

@@ -47,7 +47,6 @@ def affine_channel(
         x: shape [N, C, ...], or [N, ..., C] with data_layout='NHWC'.
         scale: shape [C], same type as `x`.
         bias: shape [C], same type as `x`.
-        data_layout: 'NCHW' or 'NHWC'.
 
     Raises:
         TypeError: `x`, `scale` or `bias` is not a Variable.

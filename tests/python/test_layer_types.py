@@ -4,7 +4,6 @@ import inspect
 import re
 
 import conftest
-import penstock
 import pytest
 from penstock._src import layers as all_layers
 from penstock._src.ir.argument_types import kernel_types
@@ -117,7 +116,7 @@ def test_a_layer_takes_the_types_that_it_documents(fluid, name):
         if dtype in accepted:
             try:
                 layer(x)
-            except penstock.ProgramError as error:  # of an op for other shapes
+            except ValueError as error:  # of an op for other shapes, or about another argument
                 assert "element type" not in str(error)
         else:
             with pytest.raises(TypeError, match=f"that of x_{dtype} is {dtype}"):

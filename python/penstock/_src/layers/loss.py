@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock._src.ir.types import float_attr
+from penstock._src.ir.types import VarType, float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
@@ -173,16 +173,21 @@ def sigmoid_cross_entropy_with_logits(
     """
 
 
-@layer("huber_loss", fluid_accepts={"input label": "float32 float64"})
-def huber_loss(input, label, delta):
+@op_layer(
+    "huber_loss",
+    fluid_accepts={"input label": "float32 float64"},
+    inputs={"X": "input", "Y": "label"},
+    outputs="Residual Out",
+)
+def huber_loss(input: Variable, label: Variable, delta: float) -> Attrs:
     """Computes the Huber loss: quadratic in the error r up to `delta`, linear beyond it.
 
         r ** 2 / 2 if |r| <= delta, else delta * (|r| - delta / 2), where r = label - input
 
     Args:
-        input (Variable): shape [N, 1].
-        label (Variable): same shape and type as `input`.
-        delta (float): the error above which the loss is linear.
+        input: shape [N, 1].
+        label: same shape and type as `input`.
+        delta: the error above which the loss is linear.
 
     Returns:
         Variable: shape [N, 1], same type as `input`.
@@ -195,21 +200,16 @@ def huber_loss(input, label, delta):
     Reference:
         Huber, Robust Estimation of a Location Parameter, Annals of Mathematical Statistics 1964.
     """
-    helper = LayerHelper("huber_loss").takes(input=input)
-    residual = helper.create_variable_for_type_inference(input.dtype)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("huber_loss", {"X": input, "Y": label}, {"Out": out, "Residual": residual}, {"delta": delta})
-    return out
 
 
-@layer("one_hot", typed="input")
-def one_hot(input, depth, allow_out_of_range=False):
+@op_layer("one_hot", typed="input", inputs={"X": "input", "depth_tensor": "depth"}, stop_gradient=True)
+def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Attrs:
     """Converts class indices to one-hot rows, with 1 at the index and 0 elsewhere.
 
     Args:
-        input (Variable): the class indices, shape [..., 1].
-        depth (int | Variable): length of a row; a Variable is int32 of shape [1].
-        allow_out_of_range (bool): an index outside [0, depth) becomes a row of zeros instead of an error.
+        input: the class indices, shape [..., 1].
+        depth: length of a row; a Variable is int32 of shape [1].
+        allow_out_of_range: an index outside [0, depth) becomes a row of zeros instead of an error.
 
     Returns:
         Variable: shape [..., depth], float32, with stop_gradient set.
@@ -218,26 +218,22 @@ def one_hot(input, depth, allow_out_of_range=False):
         label = fluid.data('label', [None, 1], 'int64')
         assert fluid.layers.one_hot(label, depth=10).shape == (-1, 10)
     """
-    helper = LayerHelper("one_hot")
-    out = helper.create_variable_for_type_inference("float32")
-    inputs, attrs = {"X": input}, {"allow_out_of_range": allow_out_of_range}
-    if isinstance(depth, Variable):
-        inputs["depth_tensor"] = depth
-    else:
-        attrs["depth"] = depth
-    helper.append_op("one_hot", inputs, {"Out": out}, attrs)
-    out.stop_gradient = True
-    return out
 
 
-@layer("label_smooth", fluid_accepts={"label": "float32 float64"})
-def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None):
+@op_layer("label_smooth", fluid_accepts={"label": "float32 float64"}, inputs={"X": "label"})
+def label_smooth(
+    label: Variable,
+    prior_dist: Variable | None = None,
+    epsilon: float = 0.1,
+    dtype: str | VarType = "float32",
+    name: str | None = None,
+) -> Attrs:
     """Smooths one-hot labels: (1 - epsilon) * label + epsilon * prior.
 
     Args:
-        label (Variable): one-hot rows, shape [N, D].
-        prior_dist (Variable | None): a distribution over the classes, shape [1, D]; None: uniform.
-        epsilon (float): weight of the prior, above 0 and at most 1.
+        label: one-hot rows, shape [N, D].
+        prior_dist: a distribution over the classes, shape [1, D]; None: uniform.
+        epsilon: weight of the prior, above 0 and at most 1.
 
     Returns:
         Variable: same shape as `label`, of type `dtype`.
@@ -254,12 +250,8 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None
     """
     if not 0.0 < epsilon <= 1.0:
         raise ValueError(f"epsilon must be above 0 and at most 1, not {epsilon!r}")
-    helper = LayerHelper("label_smooth", name=name)
     label.stop_gradient = True
-    out = helper.create_variable_for_type_inference(dtype)
-    inputs = {"X": label} if prior_dist is None else {"X": label, "PriorDist": prior_dist}
-    helper.append_op("label_smooth", inputs, {"Out": out}, {"epsilon": float_attr(epsilon)})
-    return out
+    return {"epsilon": float_attr(epsilon)}
 
 
 @op_layer("kldiv_loss", fluid_accepts={"x target": "float32 float64"}, output="Loss")
@@ -281,16 +273,22 @@ def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str
     """
 
 
-@layer(fluid_accepts={"x y": "float32 float64"})
-def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
+@op_layer("smooth_l1_loss", fluid_accepts={"x y": "float32 float64"}, outputs="Diff Out", prefix="smooth_l1_loss")
+def smooth_l1(
+    x: Variable,
+    y: Variable,
+    inside_weight: Variable | None = None,
+    outside_weight: Variable | None = None,
+    sigma: float | None = None,
+) -> Attrs:
     """Computes the smooth L1 loss of each row: quadratic for differences below 1 / sigma ** 2, linear beyond.
 
     Args:
-        x (Variable): shape [N, ...].
-        y (Variable): same shape and type as `x`.
-        inside_weight (Variable | None): same shape as `x`; multiplies the differences.
-        outside_weight (Variable | None): same shape as `x`; multiplies the losses of the elements.
-        sigma (float | None): sets the point where the loss becomes linear; None: 1.
+        x: shape [N, ...].
+        y: same shape and type as `x`.
+        inside_weight: same shape as `x`; multiplies the differences.
+        outside_weight: same shape as `x`; multiplies the losses of the elements.
+        sigma: sets the point where the loss becomes linear; None: 1.
 
     Returns:
         Variable: shape [N, 1], the sum over each row, same type as `x`.
@@ -303,18 +301,7 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     Reference:
         Girshick, Fast R-CNN, ICCV 2015.
     """
-    helper = LayerHelper("smooth_l1_loss").takes(x=x)
-    difference = helper.create_variable_for_type_inference(x.dtype)
-    loss = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {"X": x, "Y": y}
-    if inside_weight is not None:
-        inputs["InsideWeight"] = inside_weight
-    if outside_weight is not None:
-        inputs["OutsideWeight"] = outside_weight
-    helper.append_op(
-        "smooth_l1_loss", inputs, {"Diff": difference, "Out": loss}, {"sigma": 1.0 if sigma is None else sigma}
-    )
-    return loss
+    return {"sigma": 1.0 if sigma is None else sigma}
 
 
 @op_layer("rank_loss", fluid_accepts={"label left right": "float32 float64"})
@@ -338,30 +325,27 @@ def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None
     """
 
 
-@layer("margin_rank_loss", fluid_accepts={"label": "float32 float64"})
-def margin_rank_loss(label, left, right, margin=0.1, name=None):
+@op_layer(
+    "margin_rank_loss",
+    fluid_accepts={"label": "float32 float64"},
+    inputs={"X1": "left", "X2": "right"},
+    outputs="Out Activated",
+)
+def margin_rank_loss(
+    label: Variable, left: Variable, right: Variable, margin: float = 0.1, name: str | None = None
+) -> Attrs:
     """Computes the margin ranking loss of two scores, max(0, -label * (left - right) + margin).
 
     Args:
-        label (Variable): shape [N, 1]: 1 if `left` ranks higher, -1 if `right` does.
-        left (Variable): the left scores, shape [N, 1], float32.
-        right (Variable): the right scores, shape [N, 1], float32.
-        margin (float): the required difference of the scores.
+        label: shape [N, 1]: 1 if `left` ranks higher, -1 if `right` does.
+        left: the left scores, shape [N, 1].
+        right: the right scores, shape [N, 1], same type as `left`.
+        margin: the required difference of the scores.
 
     Returns:
-        Variable: shape [N, 1], float32.
+        Variable: shape [N, 1], same type as `left`.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
         loss = fluid.layers.margin_rank_loss(label, left, right, margin=0.1)
     """
-    helper = LayerHelper("margin_rank_loss", name=name).takes(left=left)
-    out = helper.create_variable_for_type_inference(left.dtype)
-    activated = helper.create_variable_for_type_inference(left.dtype)
-    helper.append_op(
-        "margin_rank_loss",
-        {"Label": label, "X1": left, "X2": right},
-        {"Out": out, "Activated": activated},
-        {"margin": margin},
-    )
-    return out

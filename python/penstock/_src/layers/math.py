@@ -111,24 +111,13 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     return out
 
 
-@layer("log1p", fluid_accepts={"x": "float32 float64"})
-def log1p(x, out=None, name=None):
+@op_layer("log1p", fluid_accepts={"x": "float32 float64"})
+def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
     """Computes log(1 + x), accurately for small x.
 
     Returns:
         Variable: same shape and type as `x`; NaN where `x` is below -1.
-
-    Raises:
-        penstock.ProgramError: `x` contains integers.
-
-    Example:
-        y = fluid.layers.log1p(fluid.data('x', [None, 3]))
     """
-    helper = LayerHelper("log1p", name=name).takes(x=x)
-    if out is None:
-        out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("log1p", {"X": x}, {"Out": out})
-    return out
 
 
 @layer(fluid_accepts={"input": "float16 float32 float64"})

@@ -286,13 +286,13 @@ def matmul(
     return {"alpha": float_attr(alpha)}
 
 
-@layer("cos_sim", fluid_accepts={"X Y": "float32 float64"})
-def cos_sim(X, Y):
+@op_layer("cos_sim", fluid_accepts={"X Y": "float32 float64"}, inputs={"X": "X", "Y": "Y"}, outputs="Out XNorm YNorm")
+def cos_sim(X: Variable, Y: Variable) -> Attrs:
     """Computes the cosine of the angle between corresponding rows.
 
     Args:
-        X (Variable): shape [N, D].
-        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; same type as `X`.
+        X: shape [N, D].
+        Y: shape [N, D], or [1, D] to compare one row with all of `X`; same type as `X`.
 
     Returns:
         Variable: shape [N, 1], same type as `X`.
@@ -302,18 +302,14 @@ def cos_sim(X, Y):
         y = fluid.data('y', [1, 8])
         assert fluid.layers.cos_sim(x, y).shape == (-1, 1)
     """
-    helper = LayerHelper("cos_sim").takes(X=X)
-    out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
-    helper.append_op("cos_sim", {"X": X, "Y": Y}, {"Out": out, "XNorm": x_norm, "YNorm": y_norm})
-    return out
 
 
-@layer("transpose", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
-def transpose(x, perm, name=None):
+@op_layer("transpose2", fluid_accepts={"x": "int32 int64 float16 float32 float64"}, prefix="transpose")
+def transpose(x: Variable, perm: list[int], name: str | None = None) -> Attrs:
     """Reorders the axes: axis i of the result is axis perm[i] of `x`.
 
     Args:
-        perm (list[int]): a permutation of the axes of `x`.
+        perm: a permutation of the axes of `x`.
 
     Returns:
         Variable: the shape of `x` permuted, same type as `x`.
@@ -326,16 +322,11 @@ def transpose(x, perm, name=None):
         x = fluid.data('x', [2, 3, 4])
         assert fluid.layers.transpose(x, [1, 0, 2]).shape == (3, 2, 4)
     """
-    require_variables("transpose", x=x)
     if not isinstance(perm, (list, tuple)):
         raise TypeError(f"transpose: perm must be a list of ints, not {perm!r}")
     if sorted(perm) != list(range(len(x.shape))):
         raise ValueError(f"perm must be a permutation of the {len(x.shape)} axes of x, not {list(perm)}")
-    helper = LayerHelper("transpose", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("transpose2", {"X": x}, {"Out": out, "XShape": xshape}, {"axis": list(perm)})
-    return out
+    return {"axis": list(perm)}
 
 
 @layer("reshape", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
@@ -386,12 +377,12 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     return helper.append_activation(out)
 
 
-@layer("flatten", fluid_accepts={"x": "int8 int32 int64 float32 float64"})
-def flatten(x, axis=1, name=None):
+@op_layer("flatten2", fluid_accepts={"x": "int8 int32 int64 float32 float64"})
+def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Attrs:
     """Flattens a tensor to a matrix.
 
     Args:
-        axis (int): the axes before it form the rows, the others the columns; from 0 to the rank of `x`.
+        axis: the axes before it form the rows, the others the columns; from 0 to the rank of `x`.
 
     Returns:
         Variable: shape [rows, columns], same type as `x`.
@@ -403,22 +394,17 @@ def flatten(x, axis=1, name=None):
         x = fluid.data('x', [4, 4, 3])
         assert fluid.layers.flatten(x, axis=2).shape == (16, 3)
     """
-    require_variables("flatten", x=x)
     if not 0 <= axis <= len(x.shape):
         raise ValueError(f"axis must be in [0, {len(x.shape)}], not {axis!r}")
-    helper = LayerHelper("flatten", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("flatten2", {"X": x}, {"Out": out, "XShape": xshape}, {"axis": axis})
-    return out
+    return None
 
 
-@layer("squeeze", fluid_accepts={"input": "int8 int32 int64 float16 float32 float64"})
-def squeeze(input, axes, name=None):
+@op_layer("squeeze2", fluid_accepts={"input": "int8 int32 int64 float16 float32 float64"}, inputs={"X": "input"})
+def squeeze(input: Variable, axes: list[int], name: str | None = None) -> Attrs:
     """Removes axes of extent 1.
 
     Args:
-        axes (list[int]): the axes to remove, negative: counted from the end; empty: all axes of extent 1.
+        axes: the axes to remove, negative: counted from the end; empty: all axes of extent 1.
 
     Returns:
         Variable: the shape of `input` without the axes, same type as `input`.
@@ -427,7 +413,7 @@ def squeeze(input, axes, name=None):
         x = fluid.data('x', [5, 1, 10])
         assert fluid.layers.squeeze(x, axes=[1]).shape == (5, 10)
     """
-    return _with_axes("squeeze2", LayerHelper("squeeze", name=name).takes(input=input), input, axes)
+    return {"axes": list(axes)}
 
 
 @layer()

@@ -1,8 +1,10 @@
 """Pooling of regions of images, and deformable convolution."""
 
+from __future__ import annotations
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import _pair
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.parameters.initializer import Normal
 
@@ -23,23 +25,20 @@ def _require(kind, **values):
             raise TypeError(f"{name} must be of type {kind.__name__}, not {describe(value)}")
 
 
-def _pool(op_type, inputs, attrs, name=None, extra=None):
-    helper = LayerHelper(op_type, name=name).takes(input=inputs["X"], rois=inputs["ROIs"])
-    out = helper.create_variable_for_type_inference(inputs["X"].dtype)
-    outputs = {"Out": out}
-    if extra is not None:
-        outputs[extra] = helper.create_variable_for_type_inference("int32")
-    helper.append_op(op_type, {slot: value for slot, value in inputs.items() if value is not None}, outputs, attrs)
-    return out
-
-
-@layer()
-def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, rois_lod=None):
+@op_layer("roi_pool", inputs={"X": "input"}, outputs="Out Argmax")
+def roi_pool(
+    input: Variable,
+    rois: Variable,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    spatial_scale: float = 1.0,
+    rois_lod: Variable | None = None,
+) -> Attrs:
     """Takes the maximum of each bin of regions of images (RoI pooling).
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
+        input: shape [N, C, H, W].
+        rois_lod: the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
@@ -52,19 +51,23 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
     Reference:
         Girshick: "Fast R-CNN", ICCV 2015.
     """
-    attrs = {"pooled_height": pooled_height, "pooled_width": pooled_width, "spatial_scale": spatial_scale}
-    return _pool("roi_pool", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, extra="Argmax")
 
 
-@layer(like=roi_pool)
+@op_layer("roi_align", inputs={"X": "input"}, like=roi_pool)
 def roi_align(
-    input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None, rois_lod=None
-):
+    input: Variable,
+    rois: Variable,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    name: str | None = None,
+    rois_lod: Variable | None = None,
+) -> Attrs:
     """Averages bilinearly interpolated points in each bin of regions of images (RoI align).
 
     Args:
-        sampling_ratio (int): the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded
-            up.
+        sampling_ratio: the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded up.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -74,13 +77,6 @@ def roi_align(
     Reference:
         He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
     """
-    attrs = {
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-        "spatial_scale": spatial_scale,
-        "sampling_ratio": sampling_ratio,
-    }
-    return _pool("roi_align", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, name)
 
 
 @layer("roi_perspective_transform", fluid_accepts={"input rois": "float32 float64"})
@@ -137,13 +133,21 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     return made["Out"], made["Mask"], made["TransformMatrix"]
 
 
-@layer()
-def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
+@op_layer("psroi_pool", inputs={"X": "input"})
+def psroi_pool(
+    input: Variable,
+    rois: Variable,
+    output_channels: int,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    name: str | None = None,
+) -> Attrs:
     """Averages each bin of regions of images; each bin reads its own channels (position-sensitive RoI pooling).
 
     Args:
-        input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
-        output_channels (int): number of channels of the result.
+        input: shape [N, output_channels * pooled_height * pooled_width, H, W].
+        output_channels: number of channels of the result.
 
     Returns:
         Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
@@ -162,27 +166,25 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
     """
     _require(int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width)
     _require(float, spatial_scale=spatial_scale)
-    attrs = {
-        "output_channels": output_channels,
-        "spatial_scale": spatial_scale,
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-    }
-    return _pool("psroi_pool", {"X": input, "ROIs": rois}, attrs, name)
+    return None
 
 
-@layer()
-def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
+@op_layer("prroi_pool", inputs={"X": "input", "BatchRoINums": "batch_roi_nums"}, like=roi_pool)
+def prroi_pool(
+    input: Variable,
+    rois: Variable,
+    spatial_scale: float = 1.0,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    batch_roi_nums: Variable | None = None,
+    name: str | None = None,
+) -> Attrs:
     """Integrates over each bin of regions of images and divides by the area of the bin (precise RoI pooling).
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
-            Gradients flow to it.
-        batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
-
-    Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
+        rois: shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`. Gradients flow to
+            it.
+        batch_roi_nums: shape [N], int64: the number of regions of each image, instead of the sequences.
 
     Raises:
         TypeError: `input` or `rois` is not a Variable, or an argument has the wrong type.
@@ -197,8 +199,7 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
     """
     _require(int, pooled_height=pooled_height, pooled_width=pooled_width)
     _require(float, spatial_scale=spatial_scale)
-    attrs = {"spatial_scale": spatial_scale, "pooled_height": pooled_height, "pooled_width": pooled_width}
-    return _pool("prroi_pool", {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums}, attrs, name)
+    return None
 
 
 @layer()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import _pair
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe, require_rank, require_variables
+from penstock._src.layers.helper import LayerHelper, describe, require_rank
 from penstock._src.layers.nn import squeeze, topk
 
 __all__ = [
@@ -268,14 +269,18 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Att
     """
 
 
-@layer("sequence_slice", fluid_accepts={"input": "int32 int64 float32 float64", "offset length": "int32 int64"})
-def sequence_slice(input, offset, length, name=None):
+@op_layer(
+    "sequence_slice",
+    fluid_accepts={"input": "int32 int64 float32 float64", "offset length": "int64"},
+    inputs={"X": "input"},
+)
+def sequence_slice(input: Variable, offset: Variable, length: Variable, name: str | None = None) -> Attrs:
     """Extracts a slice of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences.
-        offset (Variable): shape [sequences, 1]: the first row of each slice.
-        length (Variable): shape [sequences, 1]: the number of rows of each slice.
+        input: shape [rows, ...] with sequences.
+        offset: shape [sequences, 1]: the first row of each slice.
+        length: shape [sequences, 1]: the number of rows of each slice.
 
     Returns:
         Variable: shape [rows, ...] with the slices as sequences, same type as `input`.
@@ -286,10 +291,8 @@ def sequence_slice(input, offset, length, name=None):
         length = fluid.data('length', [None, 1], 'int64')
         y = fluid.layers.sequence_slice(x, offset, length)
     """
-    require_variables("sequence_slice", offset=offset, length=length)
-    offset.stop_gradient = True
-    length.stop_gradient = True
-    return _one_op("sequence_slice", {"X": input, "Offset": offset, "Length": length}, name=name)
+    offset.stop_gradient = length.stop_gradient = True
+    return None
 
 
 @layer("sequence_pad", fluid_accepts={"x pad_value": "int32 int64 float32 float64"})
@@ -322,13 +325,13 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
     return out, length
 
 
-@layer("sequence_unpad", fluid_accepts={"x": "int32 int64 float32 float64", "length": "int64"})
-def sequence_unpad(x, length, name=None):
+@op_layer("sequence_unpad", fluid_accepts={"x": "int32 int64 float32 float64", "length": "int64"})
+def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Attrs:
     """Removes the padding from sequences; the inverse of sequence_pad.
 
     Args:
-        x (Variable): shape [N, length, ...].
-        length (Variable): shape [N]: the length of each sequence.
+        x: shape [N, length, ...].
+        length: shape [N]: the length of each sequence.
 
     Returns:
         Variable: shape [rows, ...] with N sequences, same type as `x`.
@@ -338,9 +341,8 @@ def sequence_unpad(x, length, name=None):
         length = fluid.data('length', [4], 'int64')
         y = fluid.layers.sequence_unpad(x, length)
     """
-    require_variables("sequence_unpad", length=length)
     length.stop_gradient = True
-    return _one_op("sequence_unpad", {"X": x, "Length": length}, name=name)
+    return None
 
 
 @op_layer("sequence_reshape", fluid_accepts={"input": "int32 int64 float32 float64"}, inputs={"X": "input"})
@@ -401,13 +403,15 @@ def sequence_enumerate(input: Variable, win_size: int, pad_value: int = 0, name:
     """
 
 
-@layer()
-def sequence_mask(x, maxlen=None, dtype="int64", name=None):
+@op_layer("sequence_mask", inputs={"MaxLenTensor": "maxlen"}, output="Y", stop_gradient=True)
+def sequence_mask(
+    x: Variable, maxlen: int | Variable | None = None, dtype: str | VarType = "int64", name: str | None = None
+) -> Attrs:
     """Creates a mask from lengths: each row has ones up to its length, then zeros.
 
     Args:
-        x (Variable): any shape, int64: the lengths.
-        maxlen (int | Variable | None): length of a row; None: the largest element of `x`; a Variable has one element.
+        x: any shape, int64: the lengths.
+        maxlen: length of a row; None: the largest element of `x`; a Variable has one element.
 
     Returns:
         Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
@@ -416,16 +420,7 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
         lengths = fluid.data('lengths', [None], 'int64')
         mask = fluid.layers.sequence_mask(lengths, maxlen=10, dtype='float32')
     """
-    helper = LayerHelper("sequence_mask", name=name)
-    out = helper.create_variable_for_type_inference(dtype)
-    inputs, attrs = {"X": x}, {"out_dtype": int(out.dtype)}
-    if isinstance(maxlen, Variable):
-        inputs["MaxLenTensor"] = maxlen
-    else:
-        attrs["maxlen"] = -1 if maxlen is None else maxlen
-    helper.append_op("sequence_mask", inputs, {"Y": out}, attrs)
-    out.stop_gradient = True
-    return out
+    return {"out_dtype": int(to_dtype(dtype)), **({"maxlen": -1} if maxlen is None else {})}
 
 
 @op_layer("sequence_reverse", fluid_accepts={"x": "int8 int32 int64 float32 float64"}, output="Y")
@@ -444,14 +439,14 @@ def sequence_reverse(x: Variable, name: str | None = None) -> Attrs:
     """
 
 
-@layer("lod_reset", fluid_accepts={"x": "int32 int64 float32 float64"})
-def lod_reset(x, y=None, target_lod=None):
+@op_layer("lod_reset", fluid_accepts={"x": "int32 int64 float32 float64"})
+def lod_reset(x: Variable, y: Variable | None = None, target_lod: list[int] | None = None) -> Attrs:
     """Replaces the sequences (LoD) of a variable.
 
     Args:
-        x (Variable): shape [rows, ...].
-        y (Variable | None): provides the new sequences; a `y` without sequences holds their offsets, int32.
-        target_lod (list[int] | None): offsets of the new sequences, if `y` is not given.
+        x: shape [rows, ...].
+        y: provides the new sequences; a `y` without sequences holds their offsets, int32.
+        target_lod: offsets of the new sequences, if `y` is not given.
 
     Returns:
         Variable: same shape and type as `x`, with the new sequences.
@@ -464,11 +459,9 @@ def lod_reset(x, y=None, target_lod=None):
         x = fluid.data('x', [6, 8])
         y = fluid.layers.lod_reset(x, target_lod=[0, 4, 6])
     """
-    if y is not None:
-        return _one_op("lod_reset", {"X": x, "Y": y})
-    if target_lod is None:
+    if y is None and target_lod is None:
         raise ValueError("lod_reset: give y or target_lod")
-    return _one_op("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
+    return {"target_lod": None if y is not None else list(target_lod or [])}
 
 
 @layer(fluid_accepts={"x": "int32 int64 float32 float64"})
@@ -496,18 +489,25 @@ def lod_append(x, level):
     return _one_op("lod_reset", {"X": x}, {"append": True, "target_lod": list(level)}, layer="lod_append")
 
 
-@layer("im2sequence", fluid_accepts={"input": "float32 float64"})
-def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
+@op_layer("im2sequence", fluid_accepts={"input": "float32 float64"}, inputs={"X": "input", "Y": "input_image_size"})
+def im2sequence(
+    input: Variable,
+    filter_size: int | list[int] = 1,
+    stride: int | list[int] = 1,
+    padding: int | list[int] = 0,
+    input_image_size: Variable | None = None,
+    out_stride: int | list[int] = 1,
+    name: str | None = None,
+) -> Attrs:
     """Extracts windows from each image; each flattened window is a row of the image's sequence.
 
     Args:
-        input (Variable): shape [N, channels, height, width].
-        filter_size (int | list[int]): height and width of a window.
-        stride (int | list[int]): distance between neighbouring windows.
-        padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down, right].
-        input_image_size (Variable | None): shape [N, 2]; the original size of each image.
-        out_stride (int | list[int]): factor by which the input is smaller than the original image; used with
-            `input_image_size`.
+        input: shape [N, channels, height, width].
+        filter_size: height and width of a window.
+        stride: distance between neighbouring windows.
+        padding: zeros around each image: one number, [height, width], or [up, left, down, right].
+        input_image_size: shape [N, 2]; the original size of each image.
+        out_stride: factor by which the input is smaller than the original image; used with `input_image_size`.
 
     Returns:
         Variable: shape [windows, channels * window height * window width] with a sequence for each image, same type
@@ -521,15 +521,13 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
         rows = fluid.layers.im2sequence(image, filter_size=2, stride=2)
         assert rows.shape == (-1, 4)
     """
-    padding = [padding] * 2 if isinstance(padding, int) else list(padding)
-    if len(padding) == 2:
-        padding = padding * 2
-    inputs = {"X": input}
-    attrs = {"kernels": _pair(filter_size, "filter_size"), "strides": _pair(stride, "stride"), "paddings": padding}
-    if input_image_size:
-        inputs["Y"] = input_image_size
-        attrs["out_stride"] = _pair(out_stride, "out_stride")
-    return _one_op("im2sequence", inputs, attrs, name=name)
+    paddings = [padding] * 2 if isinstance(padding, int) else list(padding)
+    return {
+        "kernels": _pair(filter_size, "filter_size"),
+        "strides": _pair(stride, "stride"),
+        "paddings": paddings * 2 if len(paddings) == 2 else paddings,
+        "out_stride": None if input_image_size is None else _pair(out_stride, "out_stride"),
+    }
 
 
 @layer("edit_distance", fluid_accepts={"input label": "int64"})

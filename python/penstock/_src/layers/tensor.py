@@ -1,5 +1,7 @@
 """Creating, casting and joining tensors."""
 
+from __future__ import annotations
+
 import operator
 
 import numpy
@@ -7,7 +9,7 @@ import numpy
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, dtype_name, float_attr, nearest_float32, require_equal_in, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe
 from penstock._src.parameters.initializer import VALUES_MAX, Constant, Initializer
 from penstock._src.parameters.param_attr import ParamAttr
@@ -533,16 +535,10 @@ def range(start, end, step, dtype):
     return out
 
 
-def _arg(op_type, x, axis):
-    helper = LayerHelper(op_type)
-    out = helper.create_variable_for_type_inference("int64")
-    helper.append_op(op_type, {"X": x}, {"Out": out}, {"axis": axis})
-    out.stop_gradient = True
-    return out
-
-
-@layer(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"})
-def argmax(x, axis=0):
+@op_layer(
+    "arg_max", fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, prefix="arg_max", stop_gradient=True
+)
+def argmax(x: Variable, axis: int = 0) -> Attrs:
     """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
     Returns:
@@ -552,11 +548,12 @@ def argmax(x, axis=0):
         x = fluid.data('x', [None, 10])
         best = fluid.layers.argmax(x, axis=1)
     """
-    return _arg("arg_max", x, axis)
 
 
-@layer(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"})
-def argmin(x, axis=0):
+@op_layer(
+    "arg_min", fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, prefix="arg_min", stop_gradient=True
+)
+def argmin(x: Variable, axis: int = 0) -> Attrs:
     """Returns the indices of the smallest elements along an axis; the first one if several are equal.
 
     Returns:
@@ -566,7 +563,6 @@ def argmin(x, axis=0):
         x = fluid.data('x', [None, 10])
         worst = fluid.layers.argmin(x, axis=1)
     """
-    return _arg("arg_min", x, axis)
 
 
 @layer("argsort", fluid_accepts={"input": "uint8 int16 int32 int64 float32 float64"})
@@ -593,50 +589,28 @@ def argsort(input, axis=-1, descending=False, name=None):
     return out, indices
 
 
-def _test(op_type, x):
-    helper = LayerHelper(op_type)
-    out = helper.create_variable_for_type_inference("bool")
-    helper.append_op(op_type, {"X": x}, {"Out": out})
-    return out
-
-
-@layer("isfinite", fluid_accepts={"x": "int32 int64 float32 float64"})
-def isfinite(x):
+@op_layer("isfinite", fluid_accepts={"x": "int32 int64 float32 float64"})
+def isfinite(x: Variable) -> Attrs:
     """Tests whether all elements are finite.
 
     Returns:
         Variable: shape [1], bool.
-
-    Example:
-        x = fluid.data('x', [None, 10])
-        ok = fluid.layers.isfinite(x)
     """
-    return _test("isfinite", x)
 
 
-@layer()
-def has_inf(x):
+@op_layer("isinf", prefix="isinf")
+def has_inf(x: Variable) -> Attrs:
     """Tests whether any element is infinite.
-
-    Args:
-        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.
-
-    Example:
-        x = fluid.data('x', [None, 10])
-        bad = fluid.layers.has_inf(x)
     """
-    return _test("isinf", x)
 
 
-@layer(like=has_inf)
-def has_nan(x):
+@op_layer("isnan", prefix="isnan")
+def has_nan(x: Variable) -> Attrs:
     """Tests whether any element is NaN.
 
-    Example:
-        x = fluid.data('x', [None, 10])
-        bad = fluid.layers.has_nan(x)
+    Returns:
+        Variable: shape [1], bool.
     """
-    return _test("isnan", x)

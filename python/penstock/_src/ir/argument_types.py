@@ -1,7 +1,6 @@
 """Checks of the element types of a layer's arguments, for layers that check them in Fluid."""
 
 import functools
-import inspect
 
 from penstock import _penstock
 from penstock._src.ir.types import VAR_TYPES, VarDesc, VarType, dtype_name, to_dtype
@@ -35,7 +34,8 @@ def _either(types):
     return " or ".join(sorted(dtype_name(dtype) for dtype in types))
 
 
-def types_of(text):
+@functools.cache
+def types_of(text: str) -> "frozenset[VarType]":
     return frozenset(to_dtype(name) for name in text.split())
 
 
@@ -45,30 +45,3 @@ def kernel_types(op: str) -> "frozenset[VarType]":
     too, and computes in float32 if it has no kernel for it."""
     types = {VAR_TYPES[number] for number in _penstock.op_kernel_types(op)} - {VarType.SIZE_T}
     return frozenset(types | {VarType.FP16} if VarType.FP32 in types else types)
-
-
-def element_types(**types):
-    """Decorates a layer whose arguments must have one of these element types.
-
-    types  element types by argument name, such as 'float32 float64'. The layer itself checks arguments that are not
-           Variables.
-    """
-    allowed = {name: types_of(text) for name, text in types.items()}
-
-    def decorate(layer):
-        signature = inspect.signature(layer)
-        names = list(signature.parameters)
-        checks = [(names.index(name), name, one) for name, one in allowed.items()]
-
-        @functools.wraps(layer)
-        def checked(*args, **kwargs):
-            for place, name, one in checks:
-                given = args[place] if place < len(args) else kwargs.get(name)
-                if given is not None:
-                    require_types(layer.__name__, name, given, one)
-            return layer(*args, **kwargs)
-
-        checked.__signature__ = signature
-        return checked
-
-    return decorate

@@ -21,16 +21,15 @@ An element type that neither excludes is left to the op, which refuses it as in 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, cast
 
 from penstock import _penstock
 from penstock._src.ir.argument_types import kernel_types, require_types, types_of
 from penstock._src.ir.types import VarType, dtype_name
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.docstrings import completed, element_types_text
+from penstock._src.layers.docstrings import completed, element_types_text, parameters
 from penstock._src.layers.helper import LayerHelper, require_variables
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def layer(
     types = _accepted(op, typed, fluid_accepts or {})
 
     def decorate(function: F) -> F:
-        function.__doc__ = completed(function, {}, _texts(types), types, like=like)
+        function.__doc__ = completed(function, lambda name: "", _texts(types), types, like=like)
         function.checked_types = (op, types)  # type: ignore[attr-defined]
         return _with_checks(function, types) if types else function
 
@@ -103,16 +102,15 @@ def op_layer(
         made.outputs = outputs.split() or [output, *made.intermediate]
         made.prefix, made.stop_gradient = prefix or function.__name__, stop_gradient
         made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
-        function.__doc__ = completed(function, made.texts, made.element_types(types), types, made.first, like)
+        function.__doc__ = completed(function, made.about, made.element_types(types), types, made.first, like)
+
+        function.__annotations__["return"] = "Variable"  # of the layer, for help and inspect.signature
 
         @functools.wraps(function)
         def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
             values = made.checked(types, args, kwargs)
             return made.append(values, cast(Attrs, function(*args, **kwargs)))
 
-        signature = inspect.signature(function)
-        layer.__signature__ = signature.replace(return_annotation="Variable")  # type: ignore[attr-defined]
-        layer.__annotations__ = {**function.__annotations__, "return": "Variable"}
         layer.checked_types, layer.of_op = (op, types), made  # type: ignore[attr-defined]
         return layer
 
@@ -128,43 +126,42 @@ class _OpLayer:
     prefix: str
     named: bool
     stop_gradient: bool
+    inputs: dict[str, str]  # {slot: argument}
+    attrs: dict[str, str]  # {attribute: argument}
     narrowed: set[str]  # the arguments of which Fluid accepts fewer element types
 
     def __init__(
         self, function: Callable[..., Attrs], op: str, inputs: Mapping[str, str], attrs: Mapping[str, str]
     ) -> None:
         _, slots, outputs, declared = _penstock.op_facts(op)
-        parameters = inspect.signature(function).parameters
-        self.name, self.op, self.places = function.__name__, op, tuple(parameters)
-        self.defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-        found = {slot: inputs.get(slot) or self._argument(slot, parameters) for slot, *_ in slots}
+        names = parameters(function)
+        self.name, self.op, self.places = function.__name__, op, tuple(names)
+        given = function.__defaults__ or ()  # type: ignore[attr-defined]
+        self.defaults = dict(zip(self.places[len(self.places) - len(given) :], given))
         numbers = {attr for attr, *_ in declared} - {*inputs.values()}  # arguments that are attributes by their names
-        self.inputs = {
-            slot: name for slot, name in found.items() if name in parameters and (slot in inputs or name not in numbers)
-        }
-        found = {attr: attrs.get(attr, attr) for attr, *_ in declared}
-        self.attrs = {
-            attr: name
-            for attr, name in found.items()
-            if name in parameters and (name in inputs.values() or name not in self.inputs.values())
-        }
+        self.inputs = {}
+        for slot, *_ in slots:
+            name = inputs.get(slot) or _argument(slot, names)
+            if name in names and (slot in inputs or name not in numbers):
+                self.inputs[slot] = name
+        self.attrs = {}
+        for attr, *_ in declared:
+            name = attrs.get(attr, attr)
+            if name in names and (name in inputs.values() or name not in self.inputs.values()):
+                self.attrs[attr] = name
         self.either = {*self.attrs.values()} & {*self.inputs.values()}  # a Variable is an input, a number an attribute
         self.first = next(iter(self.inputs.values()), "")
         self.intermediate = [slot for slot, _, _, intermediate, _ in outputs if intermediate]
-        abouts = {name: about for name, *_, about in [*slots, *declared]}
-        self.texts = {arg: self._in_arguments(abouts[name]) for name, arg in {**self.inputs, **self.attrs}.items()}
 
-    @staticmethod
-    def _argument(slot: str, parameters: Mapping[str, Any]) -> str:
-        """The argument of a slot by its name: PriorBox -> prior_box, ROIs -> rois."""
-        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", slot).lower()
-        return snake if snake in parameters else slot.lower()
-
-    def _in_arguments(self, about: str) -> str:
-        """A text about a slot or attribute, with the layer's arguments instead of the op's slots."""
-        for slot, arg in {**self.inputs, **self.attrs}.items():
-            about = re.sub(rf"\b{slot}\b(?= |$|[,;.])", f"`{arg}`", about) if slot[0].isupper() else about
-        return f"{about}." if about else ""
+    def about(self, name: str) -> str:
+        """What the op's declaration says about an argument, with arguments in place of slots."""
+        _, slots, _, declared = _penstock.op_facts(self.op)
+        of = {arg: part for part, arg in [*self.attrs.items(), *self.inputs.items()]}
+        text = next((about for part, *_, about in [*slots, *declared] if part == of.get(name)), "")
+        for slot, arg in self.inputs.items():
+            if slot in text:
+                text = re.sub(rf"\b{slot}\b(?= |$|[,;.])", f"`{arg}`", text)
+        return f"{text}." if text else ""
 
     def element_types(self, types: Types) -> dict[str, str]:
         """The texts of the arguments' element types: those that the layer checks, and those of the op."""
@@ -207,6 +204,12 @@ class _OpLayer:
         return helper.create_variable_for_type_inference(first.dtype, stop_gradient=self.stop_gradient)
 
 
+def _argument(slot: str, names: Mapping[str, str]) -> str:
+    """The argument of a slot by its name: PriorBox -> prior_box, ROIs -> rois."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", slot).lower()
+    return snake if snake in names else slot.lower()
+
+
 def _accepted(op: str, typed: str, fluid_accepts: Mapping[str, str]) -> Types:
     """The element types of the arguments whose types the layer checks."""
     types = {name: kernel_types(op) for name in typed.split()}
@@ -219,7 +222,8 @@ def _texts(types: Types) -> dict[str, str]:
     return {name: _text(allowed) for name, allowed in types.items()}
 
 
-def _text(types: Iterable[VarType]) -> str:
+@functools.cache
+def _text(types: frozenset[VarType]) -> str:
     """'float32 or float64'; '' for all types."""
     names = {dtype_name(one) for one in types}
     return element_types_text(name for name in _ORDER if name in names) if names < {*_ORDER} else ""
@@ -227,7 +231,7 @@ def _text(types: Iterable[VarType]) -> str:
 
 def _with_checks(function: F, types: Types) -> F:
     """The function, which first raises TypeError if an argument has an element type that is not in `types`."""
-    places = list(inspect.signature(function).parameters)
+    places = list(parameters(function))
     checks = [(places.index(name), name, allowed) for name, allowed in types.items()]
 
     @functools.wraps(function)

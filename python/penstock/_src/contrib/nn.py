@@ -6,8 +6,9 @@ from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.detection_results import _suppress
 from penstock._src.layers.helper import LayerHelper
-from penstock._src.layers.nn import padding_row, reshape
+from penstock._src.layers.nn import padding_row
 from penstock._src.layers.random import seed_variable
+from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.parameters.initializer import Constant
 

@@ -1,6 +1,6 @@
 """GRUs and LSTMs with several layers over padded sequences, built from ordinary layers."""
 
-from penstock._src.layers import nn, sequence, slicing
+from penstock._src.layers import nn, reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_with_suffix
 from penstock._src.layers.static_rnn import StaticRNN
@@ -159,14 +159,14 @@ def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
 def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
     """Returns (outputs, each last state) of both directions, concatenated."""
     if batch_first:
-        input = nn.transpose(input, [1, 0, 2])
+        input = reshaping.transpose(input, [1, 0, 2])
     mask = None
     if sequence_length is not None:
-        mask = sequence.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype="float32")
-        mask = nn.transpose(mask, [1, 0])
+        mask = sequence_padding.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype="float32")
+        mask = reshaping.transpose(mask, [1, 0])
     layers, directions = len(units[0]), len(units)
     if inits[0] is not None:
-        inits = [nn.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
+        inits = [reshaping.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
     outs, lasts = [], []
     for direction, of_direction in enumerate(units):
         rows, rows_mask = input, mask
@@ -181,8 +181,8 @@ def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout
     else:
         out = concat(outs, axis=2)
         last = [concat(list(both), axis=1) for both in zip(*lasts)]
-        last = [nn.reshape(state, [layers * directions, -1, hidden_size]) for state in last]
-    return tuple([nn.transpose(out, [1, 0, 2]) if batch_first else out] + last)
+        last = [reshaping.reshape(state, [layers * directions, -1, hidden_size]) for state in last]
+    return tuple([reshaping.transpose(out, [1, 0, 2]) if batch_first else out] + last)
 
 
 def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
@@ -213,7 +213,7 @@ def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
     for at in range(len(inits)):
         ends = [made[i * len(inits) + at][-1] for i in range(len(units))]
         lasts.append(ends)
-    joined = [nn.reshape(concat(ends, axis=0), [len(units), -1, hidden_size]) for ends in lasts]
+    joined = [reshaping.reshape(concat(ends, axis=0), [len(units), -1, hidden_size]) for ends in lasts]
     return made[-1], joined
 
 

@@ -1,6 +1,6 @@
 """The step of a decoder: named inputs, named states, and a function that computes the next states."""
 
-from penstock._src.layers.tensor import fill_constant_batch_size_like
+from penstock._src.layers.creation import fill_constant_batch_size_like
 
 
 class InitState:

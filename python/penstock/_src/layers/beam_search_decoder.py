@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy
 
-from penstock._src.layers import nn, slicing, tensor, unary
+from penstock._src.layers import creation, nn, reshaping, slicing, tensor, unary
 from penstock._src.layers.arithmetic import (
     elementwise_add,
     elementwise_floordiv,
@@ -14,7 +14,7 @@ from penstock._src.layers.arithmetic import (
     logical_or,
 )
 from penstock._src.layers.beam_search_ops import gather_tree
-from penstock._src.layers.control_flow import equal
+from penstock._src.layers.comparison import equal
 from penstock._src.layers.creation import zeros_like
 from penstock._src.layers.decoders import Decoder
 from penstock._src.layers.helper import require_variables
@@ -26,7 +26,7 @@ __all__ = ["BeamSearchDecoder"]
 
 def _tiled(x, times):
     """Returns x with a second axis of copies."""
-    x = nn.unsqueeze(x, [1])
+    x = reshaping.unsqueeze(x, [1])
     return slicing.expand(x, [1, times] + [1] * (len(x.shape) - 2))
 
 
@@ -84,15 +84,15 @@ class BeamSearchDecoder(Decoder):
         """
         require_variables("BeamSearchDecoder.tile_beam_merge_with_batch", x=x)
         x = _tiled(x, beam_size)
-        x = nn.transpose(x, list(range(2, len(x.shape))) + [0, 1])
-        x = nn.reshape(x, [0] * (len(x.shape) - 2) + [-1])
-        return nn.transpose(x, [len(x.shape) - 1] + list(range(len(x.shape) - 1)))
+        x = reshaping.transpose(x, list(range(2, len(x.shape))) + [0, 1])
+        x = reshaping.reshape(x, [0] * (len(x.shape) - 2) + [-1])
+        return reshaping.transpose(x, [len(x.shape) - 1] + list(range(len(x.shape) - 1)))
 
     def _split_batch_beams(self, x):
-        return nn.reshape(x, (-1, self.beam_size) + tuple(x.shape[1:]))
+        return reshaping.reshape(x, (-1, self.beam_size) + tuple(x.shape[1:]))
 
     def _merge_batch_beams(self, x):
-        return nn.reshape(x, (-1,) + tuple(x.shape[2:]))
+        return reshaping.reshape(x, (-1,) + tuple(x.shape[2:]))
 
     def _expand_to_beam_size(self, x):
         return _tiled(x, self.beam_size)
@@ -101,7 +101,7 @@ class BeamSearchDecoder(Decoder):
         """Masks scores so that finished branches can only continue with the end token, at no cost."""
         finished = tensor.cast(finished, probs.dtype)
         ended = elementwise_mul(
-            slicing.expand(nn.unsqueeze(finished, [2]), [1, 1, self.vocab_size]), self.noend_mask_tensor, axis=-1
+            slicing.expand(reshaping.unsqueeze(finished, [2]), [1, 1, self.vocab_size]), self.noend_mask_tensor, axis=-1
         )
         return ended - elementwise_mul(probs, finished - 1, axis=0)
 
@@ -110,7 +110,7 @@ class BeamSearchDecoder(Decoder):
         if batch_size.dtype != indices.dtype:
             batch_size = tensor.cast(batch_size, indices.dtype)
         batch_size.stop_gradient = True
-        sequences = nn.unsqueeze(tensor.range(0, batch_size, 1, indices.dtype), [1])
+        sequences = reshaping.unsqueeze(tensor.range(0, batch_size, 1, indices.dtype), [1])
         places = slicing.stack([slicing.expand(sequences, [1, self.beam_size]), indices], axis=2)
         places.stop_gradient = True
         return gather_nd(x, places)
@@ -136,11 +136,11 @@ class BeamSearchDecoder(Decoder):
         self.start_token_tensor = tensor.fill_constant([1], "int64", self.start_token)
         self.end_token_tensor = tensor.fill_constant([1], "int64", self.end_token)
         cell_states = map_structure(self._expand_to_beam_size, initial_cell_states)
-        tokens = nn.unsqueeze(slicing.expand(self.start_token_tensor, [self.batch_size]), [1])
+        tokens = reshaping.unsqueeze(slicing.expand(self.start_token_tensor, [self.batch_size]), [1])
         inputs = slicing.expand(tokens, [1, self.beam_size])
         first = numpy.array([[0.0] + [-self.kinf] * (self.beam_size - 1)], "float32")
         log_probs = slicing.expand(tensor.assign(first), [self.batch_size, 1])
-        finished = tensor.fill_constant_batch_size_like(state, [-1, self.beam_size], "bool", False, force_cpu=True)
+        finished = creation.fill_constant_batch_size_like(state, [-1, self.beam_size], "bool", False, force_cpu=True)
         lengths = zeros_like(inputs)
         if self.embedding_fn:
             inputs = self.embedding_fn(inputs)
@@ -154,12 +154,12 @@ class BeamSearchDecoder(Decoder):
         self.noend_mask_tensor = tensor.assign(only_end)
         step_log_probs = self._mask_probs(unary.log(nn.softmax(logits)), beam_state.finished)
         log_probs = elementwise_add(step_log_probs, beam_state.log_probs, axis=0)
-        scores = nn.reshape(log_probs, [-1, self.beam_size * self.vocab_size])
+        scores = reshaping.reshape(log_probs, [-1, self.beam_size * self.vocab_size])
         best_scores, best = nn.topk(scores, self.beam_size)
         beams = elementwise_floordiv(best, self.vocab_size_tensor)
         tokens = elementwise_mod(best, self.vocab_size_tensor)
         next_log_probs = self._gather(
-            nn.reshape(log_probs, [-1, self.beam_size * self.vocab_size]), best, self.batch_size
+            reshaping.reshape(log_probs, [-1, self.beam_size * self.vocab_size]), best, self.batch_size
         )
         next_cell_states = map_structure(lambda x: self._gather(x, beams, self.batch_size), next_cell_states)
         finished = self._gather(beam_state.finished, beams, self.batch_size)

@@ -5,14 +5,29 @@ from __future__ import annotations
 import numpy
 
 from penstock._src.ir.argument_types import ArgumentError
-from penstock._src.ir.types import float_attr, to_dtype
+from penstock._src.ir.types import float_attr, require_equal_in, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
-from penstock._src.layers.tensor import assign, fill_constant
+from penstock._src.layers.tensor import assign, fill_constant, value_attrs
 from penstock._src.layers.tensor import range as range_layer
+from penstock._src.parameters.initializer import Constant, Initializer
+from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["arange", "full", "full_like", "linspace", "ones_like", "rank", "size", "zeros_like"]
+__all__ = [
+    "arange",
+    "create_global_var",
+    "create_parameter",
+    "create_tensor",
+    "fill_constant_batch_size_like",
+    "full",
+    "full_like",
+    "linspace",
+    "ones_like",
+    "rank",
+    "size",
+    "zeros_like",
+]
 
 
 @layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
@@ -189,3 +204,122 @@ def size(input: Variable) -> Attrs:
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))
     """
+
+
+def create_tensor(dtype, name=None, persistable=False):
+    """Declares a variable of a given type without a shape, for ops to write.
+
+    Args:
+        dtype (str | VarType): type of its elements.
+        name (str | None): its name; None: a generated one.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
+
+    Returns:
+        Variable: the variable, without a shape, of type `dtype`.
+
+    Example:
+        t = fluid.layers.create_tensor('float32')
+    """
+    helper = LayerHelper("create_tensor", name=name)
+    return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    """Creates a parameter: a persistable variable that is trained and that the startup program initialises.
+
+    Args:
+        shape (list[int]): its shape.
+        dtype (str | VarType): type of its elements.
+        name (str | None): its name; None: a generated one.
+        attr (ParamAttr | None): initializer, regularizer, learning rate and more.
+        is_bias (bool): whether the default initial value is 0 instead of Xavier's.
+        default_initializer (Initializer | None): used if `attr` has no initializer.
+
+    Returns:
+        Parameter: the parameter.
+
+    Raises:
+        TypeError: `shape` is not a list or tuple, or `default_initializer` is not an Initializer.
+
+    Example:
+        w = fluid.layers.create_parameter([4, 2], 'float32')
+    """
+    helper = LayerHelper("create_parameter", name=name)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"create_parameter: shape must be a list or tuple, not {type(shape).__name__}")
+    if default_initializer is not None and not isinstance(default_initializer, Initializer):
+        raise TypeError(
+            f"create_parameter: default_initializer must be an Initializer, not {type(default_initializer).__name__}"
+        )
+    attr = ParamAttr(name=name) if attr is None else attr
+    return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
+
+
+def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
+    """Creates a variable of the main program that the startup program fills with one value.
+
+    Args:
+        shape (list[int]): its shape.
+        value (float): initial value of each element.
+        dtype (str | VarType): type of its elements.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
+        force_cpu (bool): keep it in host memory.
+        name (str | None): its name; None: a generated one.
+
+    Returns:
+        Variable: the variable, of shape `shape` and type `dtype`, with stop_gradient set.
+
+    Example:
+        step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
+    """
+    helper = LayerHelper("global_var", name=name)
+    require_equal_in(to_dtype(dtype), float_attr(value), "create_global_var")
+    var = helper.create_global_variable(
+        dtype=dtype, shape=list(shape), persistable=persistable, name=name, stop_gradient=True
+    )
+    helper.set_variable_initializer(var, Constant(float_attr(value), force_cpu))
+    return var
+
+
+def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
+    """Creates a tensor filled with one value, taking one extent of its shape from another tensor.
+
+    Args:
+        input (Variable): the tensor that provides the extent; any shape and type.
+        shape (list[int]): the shape; the extent at `output_dim_idx` is replaced.
+        dtype (str | VarType): type of its elements.
+        value (float | int): the value.
+        input_dim_idx (int): axis of `input` whose extent is taken.
+        output_dim_idx (int): axis of the result that gets it.
+        force_cpu (bool): keep the tensor in host memory.
+
+    Returns:
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `input` is not a Variable, or `dtype` is not an element type.
+        penstock.ProgramError: `input` has no axis `input_dim_idx`.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        zeros = fluid.layers.fill_constant_batch_size_like(x, [-1, 4], 'float32', 0.0)
+        assert zeros.shape == (-1, 4)
+    """
+    helper = LayerHelper("fill_constant_batch_size_like")
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(
+        "fill_constant_batch_size_like",
+        {"Input": input},
+        {"Out": out},
+        {
+            "shape": list(shape),
+            "dtype": int(dtype),
+            **value_attrs(value, dtype, "fill_constant_batch_size_like"),
+            "input_dim_idx": input_dim_idx,
+            "output_dim_idx": output_dim_idx,
+            "force_cpu": force_cpu,
+        },
+    )
+    out.stop_gradient = True
+    return out

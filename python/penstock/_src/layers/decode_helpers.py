@@ -1,8 +1,8 @@
 """Helpers of BasicDecoder: they select the token of a step and the input of the next one."""
 
 from penstock._src.ir.types import VarType
-from penstock._src.layers import nn, slicing, tensor
-from penstock._src.layers.control_flow import equal, less_equal
+from penstock._src.layers import creation, nn, reshaping, search, slicing, tensor
+from penstock._src.layers.comparison import equal, less_equal
 from penstock._src.layers.nest import map_structure
 from penstock._src.layers.random import sampling_id
 
@@ -118,7 +118,7 @@ class TrainingHelper(DecodeHelper):
             x, length = fluid.data('x', [None, None, 4]), fluid.data('length', [None], 'int32')
             tokens = fluid.layers.TrainingHelper(x, length).sample(None, fluid.data('scores', [None, 20]), None)
         """
-        return tensor.argmax(outputs, axis=-1)
+        return search.argmax(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
         """Returns the next step of the sequences.
@@ -145,7 +145,8 @@ class TrainingHelper(DecodeHelper):
         finished = less_equal(self.sequence_length, after)
         axes = [0 if self.time_major else 1]
         rows = map_structure(
-            lambda x: nn.squeeze(slicing.slice(x, axes=axes, starts=[after], ends=[after + 1]), axes=axes), self.inputs_
+            lambda x: reshaping.squeeze(slicing.slice(x, axes=axes, starts=[after], ends=[after + 1]), axes=axes),
+            self.inputs_,
         )
         return finished, rows, states
 
@@ -182,7 +183,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
             helper = fluid.layers.GreedyEmbeddingHelper(lambda ids: fluid.embedding(ids, [20, 8]), start, 1)
             first, finished = helper.initialize()
         """
-        finished = tensor.fill_constant_batch_size_like(self.start_tokens, [-1], "bool", False, force_cpu=True)
+        finished = creation.fill_constant_batch_size_like(self.start_tokens, [-1], "bool", False, force_cpu=True)
         return self.embedding_fn(self.start_tokens), finished
 
     def sample(self, time, outputs, states):
@@ -201,7 +202,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
             helper = fluid.layers.GreedyEmbeddingHelper(lambda ids: fluid.embedding(ids, [20, 8]), start, 1)
             tokens = helper.sample(None, fluid.data('scores', [None, 20]), None)
         """
-        return tensor.argmax(outputs, axis=-1)
+        return search.argmax(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
         """Returns the embedding of the sampled tokens; a sequence whose token is the end token is finished.

@@ -13,7 +13,7 @@ from penstock._src.layers.arithmetic import (
     logical_or,
     reduce_all,
 )
-from penstock._src.layers.control_flow import increment, less_equal
+from penstock._src.layers.comparison import increment, less_equal
 from penstock._src.layers.creation import zeros_like
 from penstock._src.layers.loops import While
 from penstock._src.layers.nest import flatten, map_structure

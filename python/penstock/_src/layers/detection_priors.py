@@ -5,7 +5,7 @@ import math
 from penstock._src.layers.conv import conv2d
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
-from penstock._src.layers.nn import flatten, reshape, transpose
+from penstock._src.layers.reshaping import flatten, reshape, transpose
 from penstock._src.layers.tensor import concat
 
 __all__ = ["anchor_generator", "density_prior_box", "multi_box_head", "prior_box"]

@@ -12,21 +12,14 @@ from penstock._src.base.call_site import stack_level
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import elementwise_pow, reduce_max, reduce_prod, reduce_sum
-from penstock._src.layers.control_flow import less_than
+from penstock._src.layers.comparison import less_than
+from penstock._src.layers.creation import create_tensor, fill_constant_batch_size_like
 from penstock._src.layers.linalg import diag
-from penstock._src.layers.nn import matmul, reshape
-from penstock._src.layers.random import uniform_random_batch_size_like
+from penstock._src.layers.nn import matmul
+from penstock._src.layers.random import gaussian_random, uniform_random, uniform_random_batch_size_like
+from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import shape as shape_layer
-from penstock._src.layers.tensor import (
-    assign,
-    cast,
-    create_tensor,
-    fill_constant_batch_size_like,
-    gaussian_random,
-    ones,
-    uniform_random,
-    zeros,
-)
+from penstock._src.layers.tensor import assign, cast, ones, zeros
 from penstock._src.layers.unary import exp, log
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]

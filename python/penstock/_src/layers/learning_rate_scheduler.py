@@ -14,7 +14,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir import framework
 from penstock._src.ir.types import require_finite
 from penstock._src.ir.variable import Variable
-from penstock._src.layers import arithmetic, control_flow, nn, tensor, unary
+from penstock._src.layers import arithmetic, control_flow, creation, nn, tensor, unary
 
 __all__ = [
     "cosine_decay",
@@ -211,7 +211,7 @@ def piecewise_decay(boundaries, values):
                 "E-hyperparameter", f"piecewise_decay: boundaries must ascend, but {after!r} comes after {before!r}"
             )
     step = _decay_step_counter()
-    rate = tensor.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate")
+    rate = creation.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate")
     with control_flow.Switch() as switch:
         for boundary, value in zip(boundaries, values):
             boundary = tensor.fill_constant(shape=[1], dtype="float32", value=float(boundary), force_cpu=True)
@@ -269,7 +269,7 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
     if not isinstance(learning_rate, (int, float, Variable)):
         raise TypeError(f"learning_rate must be a number or a Variable, not {type(learning_rate).__name__}")
     growth = float(end_lr) - float(start_lr)
-    rate = tensor.create_global_var(
+    rate = creation.create_global_var(
         shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate_warmup"
     )
     step = _decay_step_counter()

@@ -6,7 +6,7 @@ from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
-from penstock._src.layers.nn import reshape
+from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.tensor import int_list
 
 __all__ = ["crop", "crop_tensor", "expand_as", "flip", "meshgrid", "pad_constant_like", "roll", "t", "unstack"]

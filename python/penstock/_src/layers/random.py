@@ -10,16 +10,18 @@ from penstock._src.ir.types import dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
-from penstock._src.layers.tensor import int_list
+from penstock._src.layers.tensor import int_list, shape_inputs
 from penstock._src.parameters.initializer import Constant
 
 __all__ = [
+    "gaussian_random",
     "gaussian_random_batch_size_like",
     "randint",
     "randn",
     "random_crop",
     "randperm",
     "sampling_id",
+    "uniform_random",
     "uniform_random_batch_size_like",
 ]
 
@@ -306,4 +308,64 @@ def random_crop(x, shape, seed=None):
         attrs["startup_seed"] = int(seed)
         seed_var = seed_variable(helper, "random_crop_seed", int(seed))
     helper.append_op("random_crop", {"X": x, "Seed": seed_var}, {"Out": out, "SeedOut": seed_var}, attrs)
+    return out
+
+
+@layer()
+def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
+    """Creates a tensor of random numbers, uniformly distributed in [min, max).
+
+    Args:
+        dtype (str | VarType): float32 or float64.
+        min (float): lower bound.
+        max (float): upper bound.
+
+    Returns:
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
+
+    Example:
+        u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
+    """
+    helper = LayerHelper("uniform_random")
+    inputs = {}
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs["ShapeTensor"], shape = shape, []
+    else:
+        shape, variables = int_list(helper, shape, "int64")
+        if variables:
+            inputs["ShapeTensorList"] = variables
+    return _random(helper, inputs, dtype, {"shape": shape, "min": min, "max": max, "seed": seed})
+
+
+@layer()
+def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
+    """Creates a tensor of random numbers, normally distributed.
+
+    Args:
+        mean (float): mean of the distribution.
+        std (float): its standard deviation.
+        dtype (str | VarType): float32 or float64.
+
+    Returns:
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
+
+    Example:
+        g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)
+    """
+    helper = LayerHelper("gaussian_random")
+    inputs, shape = shape_inputs(helper, shape)
+    return _random(helper, inputs, dtype, {"shape": shape, "mean": mean, "std": std, "seed": seed})
+
+
+def _random(helper, inputs, dtype, attrs):
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(helper.layer_type, inputs, {"Out": out}, dict(attrs, dtype=int(dtype)))
     return out

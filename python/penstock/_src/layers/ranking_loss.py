@@ -5,11 +5,12 @@ from __future__ import annotations
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
-from penstock._src.layers.control_flow import equal
+from penstock._src.layers.comparison import equal
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
-from penstock._src.layers.nn import matmul, reshape, transpose
+from penstock._src.layers.nn import matmul
+from penstock._src.layers.reshaping import reshape, transpose
 from penstock._src.layers.slicing import expand
 from penstock._src.layers.unary import square
 from penstock._src.parameters.initializer import Constant

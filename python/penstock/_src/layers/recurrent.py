@@ -7,7 +7,7 @@ from penstock._src.layers.nn import fc
 from penstock._src.layers.tensor import concat
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["beam_search", "dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
+__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
 ACTIVATION_NUMBERS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
@@ -396,63 +396,3 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
         "lstm_unit", {"X": gates, "C_prev": cell_t_prev}, {"C": cell, "H": hidden}, {"forget_bias": forget_bias}
     )
     return hidden, cell
-
-
-@layer("beam_search", fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32 float64"})
-def beam_search(
-    pre_ids,
-    pre_scores,
-    ids,
-    scores,
-    beam_size,
-    end_id,
-    level=0,
-    is_accumulated=True,
-    name=None,
-    return_parent_idx=False,
-):
-    """Runs one step of a beam search: selects the best continuations of each source's branches.
-
-    A branch whose last token is `end_id` is finished and keeps its score.
-
-    Args:
-        pre_ids (Variable): the last token of each branch, shape [branches, 1], with two levels of sequences: sources
-            and branches.
-        pre_scores (Variable): the score of each branch, shape [branches, 1].
-        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column indices
-            of `scores`.
-        scores (Variable): the scores of the candidates, shape [branches, K], same type as `pre_scores`.
-        beam_size (int): number of branches that each source keeps.
-        end_id (int): the token that finishes a branch.
-        level (int): the level of sequences that holds the sources.
-        is_accumulated (bool): True: the scores include those of the branches; False: the scores are probabilities,
-            whose logarithms are added to `pre_scores`.
-        return_parent_idx (bool): whether to return the continued branches too.
-
-    Returns:
-        tuple: the selected tokens, shape [rows, 1], int64, and their scores, shape [rows, 1], same type as
-            `pre_scores`; with `return_parent_idx`, also the index of the branch that each continues, shape [rows],
-            int32.
-
-    Example:
-        pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)
-        pre_scores = fluid.data('pre_scores', [None, 1], lod_level=2)
-        scores, ids = fluid.layers.topk(fluid.data('probabilities', [None, 100]), k=3)
-        scores = fluid.layers.log(scores)
-        tokens, totals = fluid.layers.beam_search(pre_ids, pre_scores, ids, scores, beam_size=2, end_id=1)
-    """
-    helper = LayerHelper("beam_search", name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
-    inputs = {"pre_ids": pre_ids, "pre_scores": pre_scores, "scores": scores}
-    if ids is not None:
-        inputs["ids"] = ids
-    chosen_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
-    chosen_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference("int32")
-    outputs = {"selected_ids": chosen_ids, "selected_scores": chosen_scores, "parent_idx": parents}
-    helper.append_op(
-        "beam_search",
-        inputs,
-        outputs,
-        {"level": level, "beam_size": beam_size, "end_id": end_id, "is_accumulated": is_accumulated},
-    )
-    return (chosen_ids, chosen_scores, parents) if return_parent_idx else (chosen_ids, chosen_scores)

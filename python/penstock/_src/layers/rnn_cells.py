@@ -4,7 +4,7 @@ from functools import partial
 
 from penstock._src.ir.argument_types import require_types, types_of
 from penstock._src.ir.types import to_dtype
-from penstock._src.layers import nn, sequence, slicing, tensor
+from penstock._src.layers import creation, reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
 from penstock._src.layers.helper import require_variables
 from penstock._src.layers.nest import assert_same_structure, flatten, map_structure, pack_sequence_as
@@ -108,7 +108,7 @@ class RNNCell:
             only = flatten(dtype)[0]
             dtype = map_structure(lambda _: only, shapes)
         return map_structure(
-            lambda shape, dtype: tensor.fill_constant_batch_size_like(
+            lambda shape, dtype: creation.fill_constant_batch_size_like(
                 reference, shape.extents, to_dtype(dtype), init_value, input_dim_idx=batch_dim_idx
             ),
             shapes,
@@ -316,7 +316,7 @@ def _require_size(kind, hidden_size):
 
 def transposed(x):
     """Returns x with its first two axes exchanged: steps and sequences."""
-    return nn.transpose(x, [1, 0] + list(range(2, len(x.shape))))
+    return reshaping.transpose(x, [1, 0] + list(range(2, len(x.shape))))
 
 
 def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
@@ -357,8 +357,8 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
     mask = None
     if sequence_length is not None:
         steps = slicing.shape(flatten(inputs)[0])[0]
-        mask = sequence.sequence_mask(sequence_length, steps, flatten(initial_states)[0].dtype)
-        mask = nn.transpose(mask, [1, 0])
+        mask = sequence_padding.sequence_mask(sequence_length, steps, flatten(initial_states)[0].dtype)
+        mask = reshaping.transpose(mask, [1, 0])
     if is_reverse:
         inputs = map_structure(_backwards, inputs)
         mask = mask if mask is None else _backwards(mask)

@@ -3,7 +3,7 @@
 import copy
 
 from penstock._src.ir import unique_name
-from penstock._src.layers import nn, tensor, unary
+from penstock._src.layers import nn, reshaping, tensor, unary
 from penstock._src.layers.arithmetic import elementwise_add
 from penstock._src.layers.helper import LayerHelper
 
@@ -123,7 +123,7 @@ class BasicGRUUnit(_Unit):
             state = unit(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
         """
         gates = self._gate_activation(_affine([input, pre_hidden], self._gate_weight, self._gate_bias))
-        reset, update = nn.split(gates, num_or_sections=2, dim=1)
+        reset, update = reshaping.split(gates, num_or_sections=2, dim=1)
         candidate = self._activation(_affine([input, reset * pre_hidden], self._candidate_weight, self._candidate_bias))
         return update * pre_hidden + (1 - update) * candidate
 
@@ -183,7 +183,7 @@ class BasicLSTMUnit(_Unit):
             unit = fluid.contrib.layers.BasicLSTMUnit('lstm', hidden_size=8)
             h, c = unit(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]), fluid.data('c', [None, 8]))
         """
-        i, j, f, o = nn.split(_affine([input, pre_hidden], self._weight, self._bias), num_or_sections=4, dim=-1)
+        i, j, f, o = reshaping.split(_affine([input, pre_hidden], self._weight, self._bias), num_or_sections=4, dim=-1)
         kept = pre_cell * self._gate_activation(elementwise_add(f, self._forget_bias))
         cell = elementwise_add(kept, self._gate_activation(i) * self._activation(j))
         return self._activation(cell) * self._gate_activation(o), cell

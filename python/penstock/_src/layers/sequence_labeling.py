@@ -1,9 +1,13 @@
 """Losses and metrics of labelled sequences: conditional random fields, temporal classification, chunks."""
 
+from __future__ import annotations
+
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
+from penstock._src.layers.nn import topk
+from penstock._src.layers.reshaping import squeeze
 
-__all__ = ["chunk_eval", "linear_chain_crf", "warpctc"]
+__all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
 
 
 @layer("linear_chain_crf", fluid_accepts={"input": "float32 float64", "label": "int64"})
@@ -133,3 +137,116 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         },
     )
     return tuple(outputs.values())
+
+
+@layer("edit_distance", fluid_accepts={"input label": "int64"})
+def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
+    """Computes the Levenshtein distance between sequences of tokens.
+
+    Args:
+        input (Variable): shape [rows, 1] with sequences, or [N, length].
+        label (Variable): the reference tokens, in the same form, with the same number of sequences.
+        normalized (bool): divide each distance by the length of the label.
+        ignored_tokens (list[int] | None): tokens that are removed first.
+        input_length (Variable | None): shape [N], int64, for inputs without sequences.
+        label_length (Variable | None): shape [N], int64, for labels without sequences.
+
+    Returns:
+        tuple[Variable, Variable]: the distances, shape [sequences, 1], float32, and the number of sequences, shape
+            [1], int64.
+
+    Example:
+        hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
+        reference = fluid.data('r', [None, 1], 'int64', lod_level=1)
+        distance, count = fluid.layers.edit_distance(hypothesis, reference)
+    """
+    helper = LayerHelper("edit_distance")
+    if ignored_tokens:
+        erased = []
+        for tokens in (input, label):
+            erased.append(helper.create_variable_for_type_inference("int64"))
+            helper.append_op("sequence_erase", {"X": tokens}, {"Out": erased[-1]}, {"tokens": list(ignored_tokens)})
+        input, label = erased
+    inputs = {"Hyps": input, "Refs": label}
+    if input_length is not None and label_length is not None:
+        inputs.update(HypsLength=input_length, RefsLength=label_length)
+    out = helper.create_variable_for_type_inference("int64")
+    count = helper.create_variable_for_type_inference("int64")
+    helper.append_op("edit_distance", inputs, {"Out": out, "SequenceNum": count}, {"normalized": normalized})
+    return out, count
+
+
+@layer()
+def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
+    """Decodes greedily: takes the most likely token of each row, merges repetitions and removes blanks.
+
+    Args:
+        input (Variable): the probabilities, shape [rows, tokens + 1] with sequences, or [N, length, tokens + 1];
+            float32 or float64.
+        blank (int): index of the blank token.
+        input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
+        padding_value (int): pads the results of inputs without sequences.
+
+    Returns:
+        Variable | tuple[Variable, Variable]: the tokens, shape [rows, 1] with sequences, int64; with `input_length`,
+        the tokens, shape [N, length], and the number of tokens of each sequence, shape [N, 1], int64.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        tokens = fluid.layers.ctc_greedy_decoder(x, blank=0)
+
+    Reference:
+        Graves et al., Connectionist Temporal Classification, ICML 2006.
+    """
+    helper = LayerHelper("ctc_greedy_decoder", name=name)
+    _, labels = topk(input, k=1)
+    out = helper.create_variable_for_type_inference("int64")
+    attrs = {"merge_repeated": True, "blank": blank}
+    if input_length is None:
+        helper.append_op("ctc_align", {"Input": labels}, {"Output": out}, attrs)
+        return out
+    length = helper.create_variable_for_type_inference("int64")
+    labels = squeeze(labels, [2])
+    helper.append_op(
+        "ctc_align",
+        {"Input": labels, "InputLength": input_length},
+        {"Output": out, "OutputLength": length},
+        dict(attrs, padding_value=padding_value),
+    )
+    return out, length
+
+
+@layer("crf_decoding", fluid_accepts={"input": "float32 float64"})
+def crf_decoding(input, param_attr, label=None, length=None):
+    """Finds the most likely path of tags with the transition weights of linear_chain_crf.
+
+    With `label`, the result tells where the path agrees with the labels.
+
+    Args:
+        input (Variable): the emissions, shape [rows, tags] with sequences, or [N, length, tags] with `length`.
+        param_attr (ParamAttr): names the transition weights.
+        label (Variable | None): shape [rows, 1] or [N, length], int64; the correct tags.
+        length (Variable | None): shape [N], int64; the lengths of padded inputs.
+
+    Returns:
+        Variable: shape [rows, 1] or [N, length], int64; the tags, or, with `label`, 1 where the path is correct and 0
+            elsewhere.
+
+    Raises:
+        ValueError: the program has no parameter with the name in `param_attr`.
+
+    Example:
+        emission = fluid.data('emission', [None, 3], lod_level=1)
+        label = fluid.data('label', [None, 1], 'int64', lod_level=1)
+        loss = fluid.layers.linear_chain_crf(emission, label, param_attr=fluid.ParamAttr(name='crf.w'))
+        path = fluid.layers.crf_decoding(emission, param_attr=fluid.ParamAttr(name='crf.w'))
+    """
+    helper = LayerHelper("crf_decoding", param_attr=param_attr)
+    inputs = {"Emission": input, "Transition": helper.get_parameter(helper.param_attr.name)}
+    if label is not None:
+        inputs["Label"] = label
+    if length is not None:
+        inputs["Length"] = length
+    path = helper.create_variable_for_type_inference("int64")
+    helper.append_op("crf_decoding", inputs, {"ViterbiPath": path})
+    return path

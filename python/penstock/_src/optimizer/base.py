@@ -9,7 +9,7 @@ from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import OpRole, program_guard
 from penstock._src.ir.types import VarType, require_equal_in, require_finite
 from penstock._src.ir.variable import Variable
-from penstock._src.layers import tensor
+from penstock._src.layers import creation
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.backward import (
@@ -292,7 +292,7 @@ class Optimizer:
         if isinstance(self._learning_rate, Variable):
             self._learning_rate_map[program] = self._learning_rate
             return
-        self._learning_rate_map[program] = tensor.create_global_var(
+        self._learning_rate_map[program] = creation.create_global_var(
             name=unique_name.generate("learning_rate"),
             shape=[1],
             value=float(self._learning_rate),

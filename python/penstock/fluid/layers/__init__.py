@@ -21,11 +21,15 @@ from penstock._src.layers.arithmetic import (
     scale as scale,
 )
 from penstock._src.layers.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
-from penstock._src.layers.beam_search_ops import beam_search_decode as beam_search_decode, gather_tree as gather_tree
+from penstock._src.layers.beam_search_ops import (
+    beam_search as beam_search, beam_search_decode as beam_search_decode, gather_tree as gather_tree,
+)
+from penstock._src.layers.comparison import (
+    equal as equal, greater_equal as greater_equal, greater_than as greater_than, increment as increment,
+    is_empty as is_empty, less_equal as less_equal, less_than as less_than, not_equal as not_equal,
+)
 from penstock._src.layers.control_flow import (
-    Print as Print, Switch as Switch, case as case, cond as cond, equal as equal, greater_equal as greater_equal,
-    greater_than as greater_than, increment as increment, is_empty as is_empty, less_equal as less_equal,
-    less_than as less_than, not_equal as not_equal, switch_case as switch_case,
+    Print as Print, Switch as Switch, case as case, cond as cond, switch_case as switch_case,
 )
 from penstock._src.layers.conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose, pool2d as pool2d
 from penstock._src.layers.conv_3d import (
@@ -33,8 +37,10 @@ from penstock._src.layers.conv_3d import (
     conv3d_transpose as conv3d_transpose, pool3d as pool3d,
 )
 from penstock._src.layers.creation import (
-    arange as arange, full as full, full_like as full_like, linspace as linspace, ones_like as ones_like,
-    rank as rank, size as size, zeros_like as zeros_like,
+    arange as arange, create_global_var as create_global_var, create_parameter as create_parameter,
+    create_tensor as create_tensor, fill_constant_batch_size_like as fill_constant_batch_size_like, full as full,
+    full_like as full_like, linspace as linspace, ones_like as ones_like, rank as rank, size as size,
+    zeros_like as zeros_like,
 )
 from penstock._src.layers.decode_helpers import (
     DecodeHelper as DecodeHelper, GreedyEmbeddingHelper as GreedyEmbeddingHelper,
@@ -52,15 +58,12 @@ from penstock._src.layers.detection_priors import (
     prior_box as prior_box,
 )
 from penstock._src.layers.detection_results import (
-    collect_fpn_proposals as collect_fpn_proposals, detection_output as detection_output,
-    distribute_fpn_proposals as distribute_fpn_proposals, generate_proposals as generate_proposals,
+    detection_output as detection_output, generate_proposals as generate_proposals,
     locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
     retinanet_detection_output as retinanet_detection_output,
 )
 from penstock._src.layers.detection_targets import (
-    bipartite_match as bipartite_match, generate_mask_labels as generate_mask_labels,
-    generate_proposal_labels as generate_proposal_labels, retinanet_target_assign as retinanet_target_assign,
-    rpn_target_assign as rpn_target_assign, sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss,
+    bipartite_match as bipartite_match, sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss,
     target_assign as target_assign, yolov3_loss as yolov3_loss,
 )
 from penstock._src.layers.distributions import (
@@ -68,6 +71,9 @@ from penstock._src.layers.distributions import (
     Uniform as Uniform,
 )
 from penstock._src.layers.dynamic_rnn import DynamicRNN as DynamicRNN
+from penstock._src.layers.feature_pyramid import (
+    collect_fpn_proposals as collect_fpn_proposals, distribute_fpn_proposals as distribute_fpn_proposals,
+)
 from penstock._src.layers.if_else import IfElse as IfElse
 from penstock._src.layers.indexing import (
     gather_nd as gather_nd, hash as hash, index_sample as index_sample, index_select as index_select,
@@ -102,31 +108,38 @@ from penstock._src.layers.math import (
 from penstock._src.layers.metric import accuracy as accuracy, auc as auc
 from penstock._src.layers.nn import (
     autoincreased_step_counter as autoincreased_step_counter, cos_sim as cos_sim, dropout as dropout,
-    embedding as embedding, fc as fc, flatten as flatten,
-    get_tensor_from_selected_rows as get_tensor_from_selected_rows, matmul as matmul,
-    merge_selected_rows as merge_selected_rows, mul as mul, reshape as reshape, softmax as softmax, split as split,
-    squeeze as squeeze, topk as topk, transpose as transpose, unsqueeze as unsqueeze,
+    embedding as embedding, fc as fc, get_tensor_from_selected_rows as get_tensor_from_selected_rows,
+    matmul as matmul, merge_selected_rows as merge_selected_rows, mul as mul, softmax as softmax, topk as topk,
 )
 from penstock._src.layers.normalization import (
     batch_norm as batch_norm, group_norm as group_norm, inplace_abn as inplace_abn, instance_norm as instance_norm,
-    l2_normalize as l2_normalize, layer_norm as layer_norm, lrn as lrn, spectral_norm as spectral_norm,
+    layer_norm as layer_norm,
 )
+from penstock._src.layers.norms import l2_normalize as l2_normalize, lrn as lrn, spectral_norm as spectral_norm
 from penstock._src.layers.py_function import py_func as py_func
 from penstock._src.layers.random import (
-    gaussian_random_batch_size_like as gaussian_random_batch_size_like, randint as randint, randn as randn,
-    random_crop as random_crop, randperm as randperm, sampling_id as sampling_id,
-    uniform_random_batch_size_like as uniform_random_batch_size_like,
+    gaussian_random as gaussian_random, gaussian_random_batch_size_like as gaussian_random_batch_size_like,
+    randint as randint, randn as randn, random_crop as random_crop, randperm as randperm, sampling_id as sampling_id,
+    uniform_random as uniform_random, uniform_random_batch_size_like as uniform_random_batch_size_like,
 )
 from penstock._src.layers.ranking_loss import (
     bpr_loss as bpr_loss, center_loss as center_loss, dice_loss as dice_loss, mean_iou as mean_iou,
     mse_loss as mse_loss, npair_loss as npair_loss, teacher_student_sigmoid_loss as teacher_student_sigmoid_loss,
 )
+from penstock._src.layers.rcnn_targets import (
+    generate_mask_labels as generate_mask_labels, generate_proposal_labels as generate_proposal_labels,
+    retinanet_target_assign as retinanet_target_assign, rpn_target_assign as rpn_target_assign,
+)
 from penstock._src.layers.recommendation import (
     continuous_value_model as continuous_value_model, data_norm as data_norm, filter_by_instag as filter_by_instag,
 )
 from penstock._src.layers.recurrent import (
-    beam_search as beam_search, dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm,
-    dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit, lstm as lstm, lstm_unit as lstm_unit,
+    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit,
+    lstm as lstm, lstm_unit as lstm_unit,
+)
+from penstock._src.layers.reshaping import (
+    flatten as flatten, reshape as reshape, split as split, squeeze as squeeze, transpose as transpose,
+    unsqueeze as unsqueeze,
 )
 from penstock._src.layers.resize import (
     image_resize as image_resize, image_resize_short as image_resize_short, interpolate as interpolate,
@@ -141,18 +154,25 @@ from penstock._src.layers.roi import (
 from penstock._src.layers.sampled_softmax import (
     hsigmoid as hsigmoid, nce as nce, sampled_softmax_with_cross_entropy as sampled_softmax_with_cross_entropy,
 )
+from penstock._src.layers.search import (
+    argmax as argmax, argmin as argmin, argsort as argsort, has_inf as has_inf, has_nan as has_nan,
+    isfinite as isfinite,
+)
 from penstock._src.layers.sequence import (
-    crf_decoding as crf_decoding, ctc_greedy_decoder as ctc_greedy_decoder, edit_distance as edit_distance,
-    im2sequence as im2sequence, lod_append as lod_append, lod_reset as lod_reset, row_conv as row_conv,
-    sequence_concat as sequence_concat, sequence_conv as sequence_conv, sequence_enumerate as sequence_enumerate,
-    sequence_expand as sequence_expand, sequence_expand_as as sequence_expand_as,
-    sequence_first_step as sequence_first_step, sequence_last_step as sequence_last_step,
-    sequence_mask as sequence_mask, sequence_pad as sequence_pad, sequence_pool as sequence_pool,
-    sequence_reshape as sequence_reshape, sequence_reverse as sequence_reverse, sequence_scatter as sequence_scatter,
-    sequence_slice as sequence_slice, sequence_softmax as sequence_softmax, sequence_unpad as sequence_unpad,
+    row_conv as row_conv, sequence_concat as sequence_concat, sequence_conv as sequence_conv,
+    sequence_enumerate as sequence_enumerate, sequence_expand as sequence_expand,
+    sequence_expand_as as sequence_expand_as, sequence_first_step as sequence_first_step,
+    sequence_last_step as sequence_last_step, sequence_pool as sequence_pool, sequence_reshape as sequence_reshape,
+    sequence_reverse as sequence_reverse, sequence_scatter as sequence_scatter, sequence_slice as sequence_slice,
+    sequence_softmax as sequence_softmax,
 )
 from penstock._src.layers.sequence_labeling import (
-    chunk_eval as chunk_eval, linear_chain_crf as linear_chain_crf, warpctc as warpctc,
+    chunk_eval as chunk_eval, crf_decoding as crf_decoding, ctc_greedy_decoder as ctc_greedy_decoder,
+    edit_distance as edit_distance, linear_chain_crf as linear_chain_crf, warpctc as warpctc,
+)
+from penstock._src.layers.sequence_padding import (
+    im2sequence as im2sequence, lod_append as lod_append, lod_reset as lod_reset, sequence_mask as sequence_mask,
+    sequence_pad as sequence_pad, sequence_unpad as sequence_unpad,
 )
 from penstock._src.layers.similarity import (
     add_position_encoding as add_position_encoding, bilinear_tensor_product as bilinear_tensor_product,
@@ -164,11 +184,8 @@ from penstock._src.layers.slicing import (
 )
 from penstock._src.layers.static_rnn import StaticRNN as StaticRNN
 from penstock._src.layers.tensor import (
-    argmax as argmax, argmin as argmin, argsort as argsort, assign as assign, cast as cast, concat as concat,
-    create_global_var as create_global_var, create_parameter as create_parameter, create_tensor as create_tensor,
-    fill_constant as fill_constant, fill_constant_batch_size_like as fill_constant_batch_size_like,
-    gaussian_random as gaussian_random, has_inf as has_inf, has_nan as has_nan, isfinite as isfinite, ones as ones,
-    range as range, sum as sum, sums as sums, uniform_random as uniform_random, zeros as zeros,
+    assign as assign, cast as cast, concat as concat, fill_constant as fill_constant, ones as ones, range as range,
+    sum as sum, sums as sums, zeros as zeros,
 )
 from penstock._src.layers.tensor_array import (
     array_length as array_length, array_read as array_read, array_write as array_write, create_array as create_array,

@@ -2,11 +2,13 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.ir.variable import Variable as Variable
+from penstock._src.layers.comparison import (
+    equal as equal, greater_equal as greater_equal, greater_than as greater_than, increment as increment,
+    is_empty as is_empty, less_equal as less_equal, less_than as less_than, not_equal as not_equal,
+)
 from penstock._src.layers.control_flow import (
-    Print as Print, Switch as Switch, case as case, cond as cond, equal as equal, greater_equal as greater_equal,
-    greater_than as greater_than, increment as increment, is_empty as is_empty, less_equal as less_equal,
-    less_than as less_than, not_equal as not_equal, select_input as select_input, select_output as select_output,
-    switch_case as switch_case,
+    Print as Print, Switch as Switch, case as case, cond as cond, select_input as select_input,
+    select_output as select_output, switch_case as switch_case,
 )
 from penstock._src.layers.control_flow_blocks import (
     BlockGuard as BlockGuard, ConditionalBlock as ConditionalBlock, ConditionalBlockGuard as ConditionalBlockGuard,

@@ -11,16 +11,20 @@ from penstock._src.layers.detection_priors import (
     prior_box as prior_box,
 )
 from penstock._src.layers.detection_results import (
-    collect_fpn_proposals as collect_fpn_proposals, detection_output as detection_output,
-    distribute_fpn_proposals as distribute_fpn_proposals, generate_proposals as generate_proposals,
+    detection_output as detection_output, generate_proposals as generate_proposals,
     locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
     retinanet_detection_output as retinanet_detection_output,
 )
 from penstock._src.layers.detection_targets import (
-    bipartite_match as bipartite_match, generate_mask_labels as generate_mask_labels,
-    generate_proposal_labels as generate_proposal_labels, retinanet_target_assign as retinanet_target_assign,
-    rpn_target_assign as rpn_target_assign, sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss,
+    bipartite_match as bipartite_match, sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss,
     target_assign as target_assign, yolov3_loss as yolov3_loss,
+)
+from penstock._src.layers.feature_pyramid import (
+    collect_fpn_proposals as collect_fpn_proposals, distribute_fpn_proposals as distribute_fpn_proposals,
+)
+from penstock._src.layers.rcnn_targets import (
+    generate_mask_labels as generate_mask_labels, generate_proposal_labels as generate_proposal_labels,
+    retinanet_target_assign as retinanet_target_assign, rpn_target_assign as rpn_target_assign,
 )
 from penstock._src.layers.roi import roi_perspective_transform as roi_perspective_transform
 from penstock._src.names import facade

@@ -9,20 +9,23 @@ from penstock._src.layers.arithmetic import (
     elementwise_pow as elementwise_pow, reduce_max as reduce_max, reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
 )
-from penstock._src.layers.control_flow import less_than as less_than
+from penstock._src.layers.comparison import less_than as less_than
+from penstock._src.layers.creation import (
+    create_tensor as create_tensor, fill_constant_batch_size_like as fill_constant_batch_size_like,
+)
 from penstock._src.layers.distributions import (
     Categorical as Categorical, Distribution as Distribution, MultivariateNormalDiag as MultivariateNormalDiag,
     Normal as Normal, Uniform as Uniform,
 )
 from penstock._src.layers.linalg import diag as diag
-from penstock._src.layers.nn import matmul as matmul, reshape as reshape
-from penstock._src.layers.random import uniform_random_batch_size_like as uniform_random_batch_size_like
-from penstock._src.layers.slicing import shape as shape_layer
-from penstock._src.layers.tensor import (
-    assign as assign, cast as cast, create_tensor as create_tensor,
-    fill_constant_batch_size_like as fill_constant_batch_size_like, gaussian_random as gaussian_random, ones as ones,
-    uniform_random as uniform_random, zeros as zeros,
+from penstock._src.layers.nn import matmul as matmul
+from penstock._src.layers.random import (
+    gaussian_random as gaussian_random, uniform_random as uniform_random,
+    uniform_random_batch_size_like as uniform_random_batch_size_like,
 )
+from penstock._src.layers.reshaping import reshape as reshape
+from penstock._src.layers.slicing import shape as shape_layer
+from penstock._src.layers.tensor import assign as assign, cast as cast, ones as ones, zeros as zeros
 from penstock._src.layers.unary import exp as exp, log as log
 from penstock._src.names import facade
 

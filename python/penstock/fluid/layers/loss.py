@@ -16,8 +16,7 @@ from penstock._src.layers.ranking_loss import (
 from penstock._src.layers.sampled_softmax import (
     hsigmoid as hsigmoid, nce as nce, sampled_softmax_with_cross_entropy as sampled_softmax_with_cross_entropy,
 )
-from penstock._src.layers.sequence import edit_distance as edit_distance
-from penstock._src.layers.sequence_labeling import warpctc as warpctc
+from penstock._src.layers.sequence_labeling import edit_distance as edit_distance, warpctc as warpctc
 from penstock._src.names import facade
 
 __all__ = [

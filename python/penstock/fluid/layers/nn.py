@@ -47,24 +47,27 @@ from penstock._src.layers.math import (
 )
 from penstock._src.layers.nn import (
     autoincreased_step_counter as autoincreased_step_counter, cos_sim as cos_sim, dropout as dropout,
-    embedding as embedding, fc as fc, flatten as flatten,
-    get_tensor_from_selected_rows as get_tensor_from_selected_rows, matmul as matmul,
-    merge_selected_rows as merge_selected_rows, mul as mul, reshape as reshape, softmax as softmax, split as split,
-    squeeze as squeeze, topk as topk, transpose as transpose, unsqueeze as unsqueeze,
+    embedding as embedding, fc as fc, get_tensor_from_selected_rows as get_tensor_from_selected_rows,
+    matmul as matmul, merge_selected_rows as merge_selected_rows, mul as mul, softmax as softmax, topk as topk,
 )
 from penstock._src.layers.normalization import (
     batch_norm as batch_norm, group_norm as group_norm, inplace_abn as inplace_abn, instance_norm as instance_norm,
-    l2_normalize as l2_normalize, layer_norm as layer_norm, lrn as lrn, spectral_norm as spectral_norm,
+    layer_norm as layer_norm,
 )
+from penstock._src.layers.norms import l2_normalize as l2_normalize, lrn as lrn, spectral_norm as spectral_norm
 from penstock._src.layers.py_function import py_func as py_func
 from penstock._src.layers.random import (
-    gaussian_random_batch_size_like as gaussian_random_batch_size_like, randint as randint, randn as randn,
-    random_crop as random_crop, randperm as randperm, sampling_id as sampling_id,
-    uniform_random_batch_size_like as uniform_random_batch_size_like,
+    gaussian_random as gaussian_random, gaussian_random_batch_size_like as gaussian_random_batch_size_like,
+    randint as randint, randn as randn, random_crop as random_crop, randperm as randperm, sampling_id as sampling_id,
+    uniform_random as uniform_random, uniform_random_batch_size_like as uniform_random_batch_size_like,
 )
 from penstock._src.layers.ranking_loss import dice_loss as dice_loss, mean_iou as mean_iou
 from penstock._src.layers.recommendation import (
     continuous_value_model as continuous_value_model, data_norm as data_norm, filter_by_instag as filter_by_instag,
+)
+from penstock._src.layers.reshaping import (
+    flatten as flatten, reshape as reshape, split as split, squeeze as squeeze, transpose as transpose,
+    unsqueeze as unsqueeze,
 )
 from penstock._src.layers.resize import (
     image_resize as image_resize, image_resize_short as image_resize_short, interpolate as interpolate,
@@ -74,11 +77,14 @@ from penstock._src.layers.roi import (
     deformable_conv as deformable_conv, deformable_roi_pooling as deformable_roi_pooling, prroi_pool as prroi_pool,
     psroi_pool as psroi_pool, roi_align as roi_align, roi_pool as roi_pool,
 )
-from penstock._src.layers.sequence import (
-    crf_decoding as crf_decoding, ctc_greedy_decoder as ctc_greedy_decoder, im2sequence as im2sequence,
-    lod_append as lod_append, lod_reset as lod_reset, row_conv as row_conv,
+from penstock._src.layers.sequence import row_conv as row_conv
+from penstock._src.layers.sequence_labeling import (
+    chunk_eval as chunk_eval, crf_decoding as crf_decoding, ctc_greedy_decoder as ctc_greedy_decoder,
+    linear_chain_crf as linear_chain_crf,
 )
-from penstock._src.layers.sequence_labeling import chunk_eval as chunk_eval, linear_chain_crf as linear_chain_crf
+from penstock._src.layers.sequence_padding import (
+    im2sequence as im2sequence, lod_append as lod_append, lod_reset as lod_reset,
+)
 from penstock._src.layers.similarity import (
     add_position_encoding as add_position_encoding, bilinear_tensor_product as bilinear_tensor_product,
     fsp_matrix as fsp_matrix, similarity_focus as similarity_focus,
@@ -87,9 +93,7 @@ from penstock._src.layers.slicing import (
     expand as expand, gather as gather, pad as pad, pad2d as pad2d, shape as shape, slice as slice, stack as stack,
     strided_slice as strided_slice,
 )
-from penstock._src.layers.tensor import (
-    gaussian_random as gaussian_random, sum as sum, uniform_random as uniform_random,
-)
+from penstock._src.layers.tensor import sum as sum
 from penstock._src.layers.unary import log as log, relu as relu, sign as sign
 from penstock._src.layers.vision import (
     affine_channel as affine_channel, affine_grid as affine_grid, grid_sampler as grid_sampler,

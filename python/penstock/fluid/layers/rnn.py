@@ -2,7 +2,7 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.layers.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
-from penstock._src.layers.beam_search_ops import beam_search_decode as beam_search_decode
+from penstock._src.layers.beam_search_ops import beam_search as beam_search, beam_search_decode as beam_search_decode
 from penstock._src.layers.decode_helpers import (
     DecodeHelper as DecodeHelper, GreedyEmbeddingHelper as GreedyEmbeddingHelper,
     SampleEmbeddingHelper as SampleEmbeddingHelper, TrainingHelper as TrainingHelper,
@@ -11,8 +11,8 @@ from penstock._src.layers.decoders import (
     BasicDecoder as BasicDecoder, Decoder as Decoder, dynamic_decode as dynamic_decode,
 )
 from penstock._src.layers.recurrent import (
-    beam_search as beam_search, dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm,
-    dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit, lstm as lstm, lstm_unit as lstm_unit,
+    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit,
+    lstm as lstm, lstm_unit as lstm_unit,
 )
 from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell, rnn as rnn
 from penstock._src.names import facade

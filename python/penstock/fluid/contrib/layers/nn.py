@@ -10,7 +10,7 @@ from penstock._src.contrib.nn import (
 )
 from penstock._src.ir.variable import Variable as Variable
 from penstock._src.layers.helper import LayerHelper as LayerHelper
-from penstock._src.layers.nn import reshape as reshape
+from penstock._src.layers.reshaping import reshape as reshape
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.names import facade
 from penstock._src.parameters.initializer import Constant as Constant

@@ -123,6 +123,16 @@ def test_a_layer_takes_the_types_that_it_documents(fluid, name):
                 layer(x)
 
 
+@pytest.mark.parametrize("name", [name for name, one in LAYERS.items() if one[1] and one[2] and name not in OP_LAYERS])
+def test_a_layer_around_an_op_accepts_types_of_its_slots(name):
+    """An argument of a layer that adds its op itself may be any slot, so it takes types that some slot takes."""
+    _, op, types = LAYERS[name]
+    slots = [taken(one) for one in DECLARED[op].values() if one is not None]
+    for arg, accepted in types.items():
+        if arg != "dtype" and len(slots) == len(DECLARED[op]):
+            assert any(accepted <= one for one in slots), arg
+
+
 def test_a_narrower_entry_is_narrower():
     """`fluid_accepts` for the argument that decides the kernel lists fewer types than `typed` would."""
     for layer, op, types in OP_LAYERS.values():

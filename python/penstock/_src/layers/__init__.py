@@ -30,6 +30,7 @@ from penstock._src.layers.loss import *
 from penstock._src.layers.manipulation import *
 from penstock._src.layers.math import *
 from penstock._src.layers.metric import *
+from penstock._src.layers.multivariate_normal import *
 from penstock._src.layers.nn import *
 from penstock._src.layers.normalization import *
 from penstock._src.layers.norms import *
@@ -41,6 +42,7 @@ from penstock._src.layers.recommendation import *
 from penstock._src.layers.recurrent import *
 from penstock._src.layers.reshaping import *
 from penstock._src.layers.resize import *
+from penstock._src.layers.rnn import *
 from penstock._src.layers.rnn_cells import *
 from penstock._src.layers.roi import *
 from penstock._src.layers.sampled_softmax import *

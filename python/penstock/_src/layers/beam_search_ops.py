@@ -65,7 +65,7 @@ def gather_tree(ids: Variable, parents: Variable) -> Attrs:
     """
 
 
-@layer("beam_search", fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32 float64"})
+@layer("beam_search", fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32"})
 def beam_search(
     pre_ids,
     pre_scores,

@@ -17,7 +17,7 @@ from penstock._src.layers.comparison import increment, less_equal
 from penstock._src.layers.creation import zeros_like
 from penstock._src.layers.loops import While
 from penstock._src.layers.nest import flatten, map_structure
-from penstock._src.layers.rnn_cells import transposed
+from penstock._src.layers.rnn import transposed
 
 __all__ = ["BasicDecoder", "Decoder", "dynamic_decode"]
 

@@ -1,9 +1,12 @@
 """Results of detectors: non-maximum suppression, and proposals of regions that may contain objects."""
 
+from __future__ import annotations
+
 from penstock._src.ir.types import float_attr
-from penstock._src.layers.decorators import layer
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.detection_boxes import box_coder
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import softmax
 from penstock._src.layers.reshaping import transpose
 
@@ -28,27 +31,27 @@ def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
     return (out, outputs["Index"]) if index else out
 
 
-@layer()
+@op_layer("multiclass_nms", stop_gradient=True)
 def multiclass_nms(
-    bboxes,
-    scores,
-    score_threshold,
-    nms_top_k,
-    keep_top_k,
-    nms_threshold=0.3,
-    normalized=True,
-    nms_eta=1.0,
-    background_label=0,
-    name=None,
-):
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    name: str | None = None,
+) -> Attrs:
     """Selects the boxes of each image and class with high scores that do not overlap better boxes (non-maximum
     suppression).
 
     Args:
-        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; or shape [M, classes, 4] in a
-            sequence for each image; float32 or float64.
-        scores (Variable): shape [N, classes, M], or [M, classes]; same type as `bboxes`.
-        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
+        bboxes: shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; or shape [M, classes, 4] in a sequence
+            for each image.
+        scores: shape [N, classes, M], or [M, classes]; same type as `bboxes`.
+        nms_eta: factor by which `nms_threshold` shrinks with each kept box.
 
     Returns:
         Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
@@ -63,21 +66,6 @@ def multiclass_nms(
         out = fluid.layers.multiclass_nms(boxes, scores, 0.1, nms_top_k=10, keep_top_k=5)
         assert out.shape == (-1, 6)
     """
-    return _suppress(
-        "multiclass_nms",
-        bboxes,
-        scores,
-        {
-            "background_label": background_label,
-            "score_threshold": score_threshold,
-            "nms_top_k": nms_top_k,
-            "nms_threshold": nms_threshold,
-            "nms_eta": nms_eta,
-            "keep_top_k": keep_top_k,
-            "normalized": normalized,
-        },
-        name,
-    )
 
 
 def _require_kinds(layer, kind, **values):
@@ -86,25 +74,27 @@ def _require_kinds(layer, kind, **values):
             raise TypeError(f"{layer}: {name} must be of type {kind.__name__}, not {value!r}")
 
 
-@layer("locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"}, like=multiclass_nms)
+@op_layer(
+    "locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"}, stop_gradient=True, like=multiclass_nms
+)
 def locality_aware_nms(
-    bboxes,
-    scores,
-    score_threshold,
-    nms_top_k,
-    keep_top_k,
-    nms_threshold=0.3,
-    normalized=True,
-    nms_eta=1.0,
-    background_label=-1,
-    name=None,
-):
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = -1,
+    name: str | None = None,
+) -> Attrs:
     """Merges overlapping neighbouring boxes by averaging, then applies multiclass_nms.
 
     Args:
-        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons.
-        scores (Variable): shape [N, 1, M], same type as `bboxes`.
-        nms_top_k (int): the maximum number of boxes that are considered; -1: all.
+        bboxes: shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons.
+        scores: shape [N, 1, M], same type as `bboxes`.
+        nms_top_k: the maximum number of boxes that are considered; -1: all.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -119,31 +109,13 @@ def locality_aware_nms(
     Reference:
         Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017.
     """
-    require_variables("locality_aware_nms", bboxes=bboxes, scores=scores)
-    _require_kinds(
-        "locality_aware_nms", float, score_threshold=score_threshold, nms_threshold=nms_threshold, nms_eta=nms_eta
-    )
-    _require_kinds(
-        "locality_aware_nms", int, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_label=background_label
-    )
-    _require_kinds("locality_aware_nms", bool, normalized=normalized)
+    layer = "locality_aware_nms"
+    _require_kinds(layer, float, score_threshold=score_threshold, nms_threshold=nms_threshold, nms_eta=nms_eta)
+    _require_kinds(layer, int, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_label=background_label)
+    _require_kinds(layer, bool, normalized=normalized)
     if len(scores.shape) != 3 or scores.shape[1] != 1:
         raise ValueError(f"locality_aware_nms takes one class: scores must be [N, 1, M], not {scores.shape}")
-    return _suppress(
-        "locality_aware_nms",
-        bboxes,
-        scores,
-        {
-            "background_label": background_label,
-            "score_threshold": score_threshold,
-            "nms_top_k": nms_top_k,
-            "nms_threshold": nms_threshold,
-            "nms_eta": nms_eta,
-            "keep_top_k": keep_top_k,
-            "normalized": normalized,
-        },
-        name,
-    )
+    return None
 
 
 @layer(like=multiclass_nms)

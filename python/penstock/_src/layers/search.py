@@ -39,7 +39,7 @@ def argmin(x: Variable, axis: int = 0) -> Attrs:
     """
 
 
-@layer("argsort", fluid_accepts={"input": "uint8 int16 int32 int64 float32 float64"})
+@layer("argsort", fluid_accepts={"input": "int32 int64 float32 float64"})
 def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 

@@ -66,10 +66,7 @@ from penstock._src.layers.detection_targets import (
     bipartite_match as bipartite_match, sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss,
     target_assign as target_assign, yolov3_loss as yolov3_loss,
 )
-from penstock._src.layers.distributions import (
-    Categorical as Categorical, MultivariateNormalDiag as MultivariateNormalDiag, Normal as Normal,
-    Uniform as Uniform,
-)
+from penstock._src.layers.distributions import Categorical as Categorical, Normal as Normal, Uniform as Uniform
 from penstock._src.layers.dynamic_rnn import DynamicRNN as DynamicRNN
 from penstock._src.layers.feature_pyramid import (
     collect_fpn_proposals as collect_fpn_proposals, distribute_fpn_proposals as distribute_fpn_proposals,
@@ -106,6 +103,7 @@ from penstock._src.layers.math import (
     log_softmax as log_softmax, logsumexp as logsumexp,
 )
 from penstock._src.layers.metric import accuracy as accuracy, auc as auc
+from penstock._src.layers.multivariate_normal import MultivariateNormalDiag as MultivariateNormalDiag
 from penstock._src.layers.nn import (
     autoincreased_step_counter as autoincreased_step_counter, cos_sim as cos_sim, dropout as dropout,
     embedding as embedding, fc as fc, get_tensor_from_selected_rows as get_tensor_from_selected_rows,

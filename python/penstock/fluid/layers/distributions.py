@@ -14,10 +14,10 @@ from penstock._src.layers.creation import (
     create_tensor as create_tensor, fill_constant_batch_size_like as fill_constant_batch_size_like,
 )
 from penstock._src.layers.distributions import (
-    Categorical as Categorical, Distribution as Distribution, MultivariateNormalDiag as MultivariateNormalDiag,
-    Normal as Normal, Uniform as Uniform,
+    Categorical as Categorical, Distribution as Distribution, Normal as Normal, Uniform as Uniform,
 )
 from penstock._src.layers.linalg import diag as diag
+from penstock._src.layers.multivariate_normal import MultivariateNormalDiag as MultivariateNormalDiag
 from penstock._src.layers.nn import matmul as matmul
 from penstock._src.layers.random import (
     gaussian_random as gaussian_random, uniform_random as uniform_random,

@@ -13,7 +13,7 @@ class ArgumentError(ValueError, TypeError, AssertionError):
     """A wrong argument. Fluid raises different exceptions for different arguments, and scripts catch any of them."""
 
 
-def require_types(layer, name, given, types):
+def require_types(layer: str, name: str, given: object, types: "frozenset[VarType]") -> None:
     """Raises TypeError if a Variable, or one in a list of Variables, has an element type that is not in `types`.
 
     The argument `dtype` is an element type itself.
@@ -30,7 +30,7 @@ def require_types(layer, name, given, types):
             )
 
 
-def _either(types):
+def _either(types: "frozenset[VarType]") -> str:
     return " or ".join(sorted(dtype_name(dtype) for dtype in types))
 
 

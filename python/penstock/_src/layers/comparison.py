@@ -13,7 +13,7 @@ __all__ = ["equal", "greater_equal", "greater_than", "increment", "is_empty", "l
 
 
 @layer("increment", fluid_accepts={"x": "int32 int64 float32 float64"})
-def increment(x, value=1.0, in_place=True):
+def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
     """Adds a number to a variable of one element.
 
     Args:

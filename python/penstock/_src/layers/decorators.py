@@ -109,7 +109,7 @@ def op_layer(
         @functools.wraps(function)
         def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
             values = made.checked(types, args, kwargs)
-            return made.append(values, cast(Attrs, function(*args, **kwargs)))
+            return made.append(values, function(*args, **kwargs))
 
         layer.checked_types, layer.of_op = (op, types), made  # type: ignore[attr-defined]
         return layer
@@ -136,7 +136,7 @@ class _OpLayer:
         _, slots, outputs, declared = _penstock.op_facts(op)
         names = parameters(function)
         self.name, self.op, self.places = function.__name__, op, tuple(names)
-        given = function.__defaults__ or ()  # type: ignore[attr-defined]
+        given = function.__defaults__ or ()
         self.defaults = dict(zip(self.places[len(self.places) - len(given) :], given))
         numbers = {attr for attr, *_ in declared} - {*inputs.values()}  # arguments that are attributes by their names
         self.inputs = {}

@@ -116,7 +116,7 @@ def completed(
         sections.setdefault("Returns", [f"    Variable: same shape and type as `{takes}`."])
         sections.setdefault("Example", [f"    y = fluid.layers.{layer.__name__}(fluid.data('x', [None, 4]))"])
     code = layer.__code__  # type: ignore[attr-defined]
-    free = code.co_varnames[: code.co_argcount - len(layer.__defaults__ or ())]  # type: ignore[attr-defined]
+    free = code.co_varnames[: code.co_argcount - len(layer.__defaults__ or ())]
     required = [name for name in free if arguments[name].startswith(f"    {name} (Variable):")]
     raises = sections.setdefault("Raises", [])
     if required and not any("TypeError" in line.partition(":")[0] for line in raises):

@@ -1,10 +1,16 @@
 """LayerHelper: the functions that all layers share: names, parameters, temporaries, bias and activation."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from penstock._src.base.errors import program_error
 from penstock._src.ir import framework, unique_name
-from penstock._src.ir.variable import Variable
+from penstock._src.ir.operator import Operator
+from penstock._src.ir.types import VarType
+from penstock._src.ir.variable import Parameter, Variable
 from penstock._src.layers.helper_base import LayerHelperBase
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
@@ -12,24 +18,24 @@ from penstock._src.parameters.param_attr import ParamAttr
 __all__ = ["LayerHelper"]
 
 
-def describe(value):
+def describe(value: object) -> str:
     """Describes a wrong argument for an error: a small value itself, any other value by its type."""
     return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
 
 
-def require_variables(layer, **inputs):
+def require_variables(layer: str, **inputs: object) -> None:
     """Raises an error that names the argument if an argument is not a Variable."""
     for name, value in inputs.items():
         if not isinstance(value, Variable):
             raise TypeError(f"{layer}: {name} must be a Variable, not {describe(value)}")
 
 
-def require_rank(layer, name, var, rank):
+def require_rank(layer: str, name: str, var: Variable, rank: int) -> None:
     if len(var.shape) < rank:
         raise ValueError(f"{layer}: {name} must have at least {rank} axes, but its shape is {var.shape}")
 
 
-def require_name(name):
+def require_name(name: object) -> None:
     """Raises unless the name of a variable is a str."""
     if not isinstance(name, str):
         raise TypeError(f"data: the name must be a str, not {describe(name)}")
@@ -56,12 +62,19 @@ class LayerHelper(LayerHelperBase):
         assert doubled(fluid.data('x', [None, 4])).shape == (-1, 4)
     """
 
-    def __init__(self, layer_type, **kwargs):
+    def __init__(self, layer_type: str, **kwargs: Any) -> None:
         self.kwargs = kwargs
         name = kwargs.get("name")
         super().__init__(unique_name.generate(layer_type) if name is None else name, layer_type)
 
-    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+    def append_op(
+        self,
+        type: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        stop_gradient: bool = False,
+    ) -> Operator:
         """Appends an op to the current block of the default main program.
 
         Args:
@@ -82,7 +95,7 @@ class LayerHelper(LayerHelperBase):
         return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)
 
     # Inputs.
-    def takes(self, **inputs):
+    def takes(self, **inputs: object) -> LayerHelper:
         """Raises if an argument is not a Variable.
 
         Args:
@@ -97,7 +110,7 @@ class LayerHelper(LayerHelperBase):
         require_variables(self.layer_type, **inputs)
         return self
 
-    def require_slots(self, slots):
+    def require_slots(self, slots: Mapping[str, Any] | None) -> None:
         """Raises if an op's slots contain a value that is not a Variable.
 
         Args:
@@ -111,7 +124,7 @@ class LayerHelper(LayerHelperBase):
                 if one is not None and not isinstance(one, Variable):
                     require_variables(self.layer_type, **{slot: one})
 
-    def multiple_input(self, input_param_name="input"):
+    def multiple_input(self, input_param_name: str = "input") -> list[Variable]:
         """Returns the inputs of a layer that takes one or several inputs.
 
         Args:
@@ -137,7 +150,7 @@ class LayerHelper(LayerHelperBase):
             require_variables(self.layer_type, **{input_param_name: one})
         return inputs
 
-    def input(self, input_param_name="input"):
+    def input(self, input_param_name: str = "input") -> Variable:
         """Returns the single input of the layer.
 
         Args:
@@ -155,7 +168,7 @@ class LayerHelper(LayerHelperBase):
             raise ValueError(f"{self.layer_type} layer only takes one input, but got {len(inputs)}")
         return inputs[0]
 
-    def input_dtype(self, input_param_name="input"):
+    def input_dtype(self, input_param_name: str = "input") -> VarType:
         """Returns the element type of the inputs.
 
         Args:
@@ -168,15 +181,14 @@ class LayerHelper(LayerHelperBase):
             TypeError: an input is not a Variable.
             ValueError: there are no inputs, or they have different types.
         """
-        dtype = None
-        for each in self.multiple_input(input_param_name):
-            if dtype is None:
-                dtype = each.dtype
-            elif dtype != each.dtype:
+        first, *others = self.multiple_input(input_param_name)
+        dtype: VarType = first.dtype
+        for each in others:
+            if dtype != each.dtype:
                 raise ValueError(f"Data Type mismatch: {dtype.name} to {each.dtype.name}")
         return dtype
 
-    def iter_inputs_and_params(self, input_param_name="input"):
+    def iter_inputs_and_params(self, input_param_name: str = "input") -> Iterable[tuple[Variable, ParamAttr]]:
         """Pairs each input with the attributes of its parameter.
 
         Args:
@@ -194,16 +206,16 @@ class LayerHelper(LayerHelperBase):
 
     # Parameters.
     @property
-    def param_attr(self):
+    def param_attr(self) -> Any:
         """The layer's `param_attr` as a ParamAttr, or a list of them."""
         return ParamAttr._to_attr(self.kwargs.get("param_attr"))
 
     @property
-    def bias_attr(self):
+    def bias_attr(self) -> Any:
         """The layer's `bias_attr` as a ParamAttr; False: no bias."""
         return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
 
-    def multiple_param_attr(self, length):
+    def multiple_param_attr(self, length: int) -> list[ParamAttr]:
         """Returns the attributes of several parameters.
 
         Args:
@@ -226,7 +238,7 @@ class LayerHelper(LayerHelperBase):
         return attr
 
     # Variables.
-    def get_parameter(self, name):
+    def get_parameter(self, name: str) -> Parameter:
         """Finds a parameter of the main program.
 
         Args:
@@ -244,7 +256,7 @@ class LayerHelper(LayerHelperBase):
         return block.var(name)
 
     # Bias and activation.
-    def append_bias_op(self, input_var, dim_start=1, dim_end=None):
+    def append_bias_op(self, input_var: Variable, dim_start: int = 1, dim_end: int | None = None) -> Variable:
         """Adds the layer's bias, unless `bias_attr` is False.
 
         Args:
@@ -265,7 +277,7 @@ class LayerHelper(LayerHelperBase):
         self.append_op("elementwise_add", {"X": input_var, "Y": bias}, {"Out": out}, {"axis": dim_start})
         return out
 
-    def append_activation(self, input_var):
+    def append_activation(self, input_var: Variable) -> Variable:
         """Applies the layer's activation `act`, if there is one.
 
         Args:
@@ -287,7 +299,7 @@ class LayerHelper(LayerHelperBase):
         self.append_op(act, {"X": input_var}, {"Out": out}, attrs)
         return out
 
-    def append_initializer(self, var, value):
+    def append_initializer(self, var: Variable, value: float) -> None:
         """Sets the initial value of a variable to a constant.
 
         Args:

@@ -1,7 +1,13 @@
 """LayerHelperBase: names, parameters and temporaries of a layer, without its arguments."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from penstock._src.ir import framework, unique_name
-from penstock._src.ir.types import to_dtype
+from penstock._src.ir.types import VarType, to_dtype
+from penstock._src.ir.variable import Variable
+from penstock._src.parameters.initializer import Initializer
 from penstock._src.parameters.param_attr import ParamAttr, WeightNormParamAttr
 from penstock._src.parameters.weight_norm import create_weight_normalized
 
@@ -22,21 +28,29 @@ class LayerHelperBase:
         assert (w.name, w.shape) == ('mine.w_0', (4, 2))
     """
 
-    def __init__(self, name, layer_type):
+    def __init__(self, name: str, layer_type: str) -> None:
         self.name = name
         self.layer_type = layer_type
 
     @property
-    def main_program(self):
+    def main_program(self) -> framework.Program:
         """The default main program."""
         return framework.default_main_program()
 
     @property
-    def startup_program(self):
+    def startup_program(self) -> framework.Program:
         """The default startup program."""
         return framework.default_startup_program()
 
-    def create_parameter(self, attr, shape, dtype=None, is_bias=False, default_initializer=None, stop_gradient=False):
+    def create_parameter(
+        self,
+        attr: Any,
+        shape: list[int],
+        dtype: str | VarType | None = None,
+        is_bias: bool = False,
+        default_initializer: Initializer | None = None,
+        stop_gradient: bool = False,
+    ) -> Any:
         """Declares a parameter in the main program, and in the startup program with its initializer.
 
         Args:
@@ -72,7 +86,7 @@ class LayerHelperBase:
             shape, dtype, stop_gradient=stop_gradient, **attr._to_kwargs()
         )
 
-    def create_variable_for_type_inference(self, dtype, stop_gradient=False):
+    def create_variable_for_type_inference(self, dtype: str | VarType, stop_gradient: bool = False) -> Variable:
         """Creates a temporary of the layer; its shape comes from the op that writes it.
 
         Args:
@@ -87,7 +101,7 @@ class LayerHelperBase:
 
     create_tmp_variable = create_variable_for_type_inference
 
-    def create_variable(self, **kwargs):
+    def create_variable(self, **kwargs: Any) -> Variable:
         """Creates a variable in the current block.
 
         Args:
@@ -98,7 +112,7 @@ class LayerHelperBase:
         """
         return self.main_program.current_block().create_var(**kwargs)
 
-    def create_global_variable(self, persistable=False, **kwargs):
+    def create_global_variable(self, persistable: bool = False, **kwargs: Any) -> Variable:
         """Creates a variable in block 0.
 
         Args:
@@ -110,7 +124,7 @@ class LayerHelperBase:
         """
         return self.main_program.global_block().create_var(persistable=persistable, **kwargs)
 
-    def create_or_get_global_variable(self, name, **kwargs):
+    def create_or_get_global_variable(self, name: str, **kwargs: Any) -> tuple[Variable, bool]:
         """Returns the variable of a name in block 0; creates it if it does not exist.
 
         Args:
@@ -125,7 +139,7 @@ class LayerHelperBase:
             return block.var(name), False
         return self.create_global_variable(name=name, **kwargs), True
 
-    def set_variable_initializer(self, var, initializer):
+    def set_variable_initializer(self, var: Variable, initializer: Initializer) -> Variable:
         """Declares a variable in the startup program too, which fills it.
 
         Args:

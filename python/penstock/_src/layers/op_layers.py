@@ -1,6 +1,9 @@
 """Layers made from an op's schema alone."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Callable
 
 from penstock._src.ir.op_protos import OpProtoHolder
 from penstock._src.ir.types import VarType, to_dtype
@@ -10,7 +13,7 @@ from penstock._src.layers.helper import LayerHelper
 __all__ = ["generate_layer_fn"]
 
 
-def generate_layer_fn(op_type):
+def generate_layer_fn(op_type: str) -> Callable[..., Variable]:
     """Returns a layer for an op with one output that is a result; others must be intermediate.
 
     The layer takes the op's inputs as positional arguments in the order of the schema, or by keyword; the result as a

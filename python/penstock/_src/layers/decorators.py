@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, cast
 
 from penstock import _penstock
@@ -117,11 +117,31 @@ def op_layer(
     return decorate
 
 
+def op_layer_with_results(
+    op: str, results: str, **options: Any
+) -> Callable[[Callable[P, Attrs]], Callable[P, tuple[Variable, ...]]]:
+    """Decorates a function that declares a layer of one op which returns several results.
+
+    results  the slots of the results, in the order in which the layer returns them
+    options  of `op_layer`
+    """
+
+    def decorate(function: Callable[P, Attrs]) -> Callable[P, tuple[Variable, ...]]:
+        first, *_ = slots = results.split()
+        made = op_layer(op, output=first, **{"outputs": results, **options})(function)
+        made.of_op.results = slots  # type: ignore[attr-defined]
+        function.__annotations__["return"] = made.__annotations__["return"] = "tuple[Variable, ...]"
+        return cast("Callable[P, tuple[Variable, ...]]", made)
+
+    return decorate
+
+
 class _OpLayer:
     """How the arguments of a layer become an op."""
 
     outputs: list[str]
     result: str
+    results: Sequence[str] = ()
     receives: str
     prefix: str
     named: bool
@@ -179,8 +199,8 @@ class _OpLayer:
                 require_variables(self.prefix, **{name: values[name]})
         return values
 
-    def append(self, values: dict[str, Any], changed: Attrs) -> Variable:
-        """Appends the op and returns its result."""
+    def append(self, values: dict[str, Any], changed: Attrs) -> Any:
+        """Appends the op and returns its result, or a tuple of its results."""
         helper = LayerHelper(self.prefix, name=values.get("name"), act=values.get("act"))
         inputs = {slot: values[name] for slot, name in self.inputs.items() if values[name] is not None}
         attrs = {attr: values[name] for attr, name in self.attrs.items()}
@@ -192,11 +212,14 @@ class _OpLayer:
         first = next(iter(inputs.values()))
         outputs = {slot: self._output(helper, slot, values, first) for slot in self.outputs}
         helper.append_op(self.op, inputs, outputs, {key: value for key, value in attrs.items() if value is not None})
+        if self.results:
+            return tuple(outputs[slot] for slot in self.results)
         return helper.append_activation(outputs[self.result])
 
     def _output(self, helper: LayerHelper, slot: str, values: dict[str, Any], first: Variable) -> Variable:
         if slot != self.result:
-            return helper.create_variable_for_type_inference(first.dtype)
+            hidden = slot not in self.results
+            return helper.create_variable_for_type_inference(first.dtype, self.stop_gradient and not hidden)
         if values.get(self.receives) is not None:
             return cast(Variable, values[self.receives])
         if self.named and values["name"] is not None:

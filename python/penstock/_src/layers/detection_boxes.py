@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
+from penstock._src.layers.helper import LayerHelper, describe
 
 __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
@@ -103,16 +103,23 @@ def polygon_box_transform(input: Variable, name: str | None = None) -> Attrs:
     """
 
 
-@layer()
-def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
+@op_layer_with_results("box_decoder_and_assign", "DecodeBox OutputAssignBox")
+def box_decoder_and_assign(
+    prior_box: Variable,
+    prior_box_var: Variable,
+    target_box: Variable,
+    box_score: Variable,
+    box_clip: float,
+    name: str | None = None,
+) -> Attrs:
     """Decodes the boxes of all classes, and selects the box of the class with the highest score.
 
     Args:
-        prior_box (Variable): shape [N, 4]: x1, y1, x2, y2 in pixels; float32 or float64.
-        prior_box_var (Variable): the variances, by which offsets are multiplied, shape [4].
-        target_box (Variable): the offsets, shape [N, 4 * classes], same type as `prior_box`.
-        box_score (Variable): the scores, shape [N, classes], same type as `prior_box`; class 0 is the background.
-        box_clip (float): upper bound of the encoded width and height before the exponential is taken.
+        prior_box: shape [N, 4]: x1, y1, x2, y2 in pixels.
+        prior_box_var: the variances, by which offsets are multiplied, shape [4].
+        target_box: the offsets, shape [N, 4 * classes], same type as `prior_box`.
+        box_score: the scores, shape [N, classes], same type as `prior_box`; class 0 is the background.
+        box_clip: upper bound of the encoded width and height before the exponential is taken.
 
     Returns:
         tuple: (all boxes, best boxes): Variables of shapes [N, 4 * classes] and [N, 4], same type as `prior_box`.
@@ -123,29 +130,30 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
         boxes, best = fluid.layers.box_decoder_and_assign(prior, var, target, score, 4.135)
         assert (boxes.shape, best.shape) == ((-1, 12), (-1, 4))
     """
-    helper = LayerHelper("box_decoder_and_assign", name=name)
-    helper.takes(prior_box=prior_box, prior_box_var=prior_box_var, target_box=target_box, box_score=box_score)
-    decoded = helper.create_variable_for_type_inference(prior_box.dtype)
-    assigned = helper.create_variable_for_type_inference(prior_box.dtype)
-    inputs = {"PriorBox": prior_box, "PriorBoxVar": prior_box_var, "TargetBox": target_box, "BoxScore": box_score}
-    helper.append_op(
-        "box_decoder_and_assign", inputs, {"DecodeBox": decoded, "OutputAssignBox": assigned}, {"box_clip": box_clip}
-    )
-    return decoded, assigned
 
 
-@layer()
-def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0):
+@op_layer_with_results("yolo_box", "Boxes Scores")
+def yolo_box(
+    x: Variable,
+    img_size: Variable,
+    anchors: list | tuple,
+    class_num: int,
+    conf_thresh: float,
+    downsample_ratio: int,
+    clip_bbox: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> Attrs:
     """Computes boxes and scores from the output of a YOLOv3 head.
 
     Args:
-        x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
-        img_size (Variable): shape [N, 2], int32: height and width of each image.
-        anchors (list|tuple): width and height of each anchor, one after the other.
-        conf_thresh (float): boxes with a lower confidence are set to 0.
-        downsample_ratio (int): width and height of a cell in pixels of the network's input.
-        clip_bbox (bool): whether to clip boxes to their image.
-        scale_x_y (float): scale of the centre's offset in its cell.
+        x: shape [N, anchors * (5 + class_num), H, W].
+        img_size: shape [N, 2], int32: height and width of each image.
+        anchors: width and height of each anchor, one after the other.
+        conf_thresh: boxes with a lower confidence are set to 0.
+        downsample_ratio: width and height of a cell in pixels of the network's input.
+        clip_bbox: whether to clip boxes to their image.
+        scale_x_y: scale of the centre's offset in its cell.
 
     Returns:
         tuple: (boxes, scores): Variables of shapes [N, boxes, 4], in pixels, and [N, boxes, class_num]; same type as
@@ -163,7 +171,6 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    require_variables("yolo_box", x=x, img_size=img_size)
     for key, value, kinds in (
         ("anchors", anchors, (list, tuple)),
         ("class_num", class_num, int),
@@ -171,20 +178,4 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
     ):
         if not isinstance(value, kinds):
             raise TypeError(f"yolo_box: {key} has the wrong type: {describe(value)}")
-    helper = LayerHelper("yolo_box", name=name)
-    boxes = helper.create_variable_for_type_inference(x.dtype)
-    scores = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "yolo_box",
-        {"X": x, "ImgSize": img_size},
-        {"Boxes": boxes, "Scores": scores},
-        {
-            "anchors": list(anchors),
-            "class_num": class_num,
-            "conf_thresh": conf_thresh,
-            "downsample_ratio": downsample_ratio,
-            "clip_bbox": clip_bbox,
-            "scale_x_y": scale_x_y,
-        },
-    )
-    return boxes, scores
+    return {"anchors": list(anchors)}

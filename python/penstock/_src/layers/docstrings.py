@@ -72,7 +72,7 @@ Sections = dict[str, list[str]]
 
 def parameters(function: Callable[..., Any]) -> dict[str, str]:
     """Returns {parameter: how it is documented, such as *args}. It takes a tenth of the time of inspect.signature."""
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
     names = {name: name for name in code.co_varnames[:count]}
     for flag, stars in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")):
@@ -115,7 +115,7 @@ def completed(
     if takes:
         sections.setdefault("Returns", [f"    Variable: same shape and type as `{takes}`."])
         sections.setdefault("Example", [f"    y = fluid.layers.{layer.__name__}(fluid.data('x', [None, 4]))"])
-    code = layer.__code__  # type: ignore[attr-defined]
+    code = layer.__code__
     free = code.co_varnames[: code.co_argcount - len(layer.__defaults__ or ())]
     required = [name for name in free if arguments[name].startswith(f"    {name} (Variable):")]
     raises = sections.setdefault("Raises", [])

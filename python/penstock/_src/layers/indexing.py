@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
@@ -242,13 +242,13 @@ def nonzero(input, as_tuple=False):
     return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
 
 
-@layer("unique", fluid_accepts={"x": "int32 int64 float32 float64"})
-def unique(x, dtype="int32"):
+@op_layer_with_results("unique", "Out Index", fluid_accepts={"x": "int32 int64 float32 float64"})
+def unique(x: Variable, dtype: str = "int32") -> Attrs:
     """Finds the unique elements of a vector.
 
     Args:
-        x (Variable): shape [n].
-        dtype (str): type of the indices, int32 or int64.
+        x: shape [n].
+        dtype: type of the indices, int32 or int64.
 
     Returns:
         tuple: (out, index). `out`, shape [number of unique elements], same type as `x`, holds each element once, in the
@@ -261,19 +261,17 @@ def unique(x, dtype="int32"):
         ids = fluid.data('ids', [None], 'int64')
         different, index = fluid.layers.unique(ids)
     """
-    helper = LayerHelper("unique").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    index = helper.create_variable_for_type_inference(dtype)
-    helper.append_op("unique", {"X": x}, {"Out": out, "Index": index}, {"dtype": int(to_dtype(dtype))})
-    return out, index
+    return {"dtype": int(to_dtype(dtype))}
 
 
-@layer("unique_with_counts", fluid_accepts={"x": "int32 int64 float32 float64"}, like=unique)
-def unique_with_counts(x, dtype="int32"):
+@op_layer_with_results(
+    "unique_with_counts", "Out Index Count", fluid_accepts={"x": "int32 int64 float32 float64"}, like=unique
+)
+def unique_with_counts(x: Variable, dtype: str = "int32") -> Attrs:
     """Finds the unique elements of a vector and counts how often each occurs.
 
     Args:
-        dtype (str): type of the indices and counts, int32 or int64.
+        dtype: type of the indices and counts, int32 or int64.
 
     Returns:
         tuple: (out, index, count). The first two are the results of `unique`; `count` has the shape of `out` and type
@@ -283,14 +281,7 @@ def unique_with_counts(x, dtype="int32"):
         ids = fluid.data('ids', [None], 'int64')
         different, index, count = fluid.layers.unique_with_counts(ids)
     """
-    helper = LayerHelper("unique_with_counts").takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    index = helper.create_variable_for_type_inference(dtype)
-    count = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(
-        "unique_with_counts", {"X": x}, {"Out": out, "Index": index, "Count": count}, {"dtype": int(to_dtype(dtype))}
-    )
-    return out, index, count
+    return {"dtype": int(to_dtype(dtype))}
 
 
 @op_layer("shard_index", fluid_accepts={"input": "int64"}, inputs={"X": "input"}, stop_gradient=True)

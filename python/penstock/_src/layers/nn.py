@@ -9,7 +9,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.parameters.initializer import Constant
 
@@ -334,13 +334,13 @@ def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Attrs
     return None
 
 
-@layer()
-def topk(input, k, name=None):
+@op_layer_with_results("top_k", "Out Indices", inputs={"X": "input", "K": "k"}, prefix="top_k", stop_gradient=True)
+def topk(input: Variable, k: int | Variable, name: str | None = None) -> Attrs:
     """Finds the k largest elements of each row and their indices.
 
     Args:
-        input (Variable): shape [..., D], float32 or float64.
-        k (int | Variable): number of elements, from 1 to D; a Variable is int32 of shape [1].
+        input: shape [..., D].
+        k: number of elements, from 1 to D; a Variable is int32 of shape [1].
 
     Returns:
         tuple[Variable, Variable]: the elements in descending order, shape [..., k], same type as `input`, and their
@@ -354,17 +354,6 @@ def topk(input, k, name=None):
         values, indices = fluid.layers.topk(x, k=3)
         assert values.shape == (-1, 3)
     """
-    helper = LayerHelper("top_k", name=name).takes(input=input)
-    values = helper.create_variable_for_type_inference(input.dtype)
-    indices = helper.create_variable_for_type_inference("int64")
-    inputs, attrs = {"X": input}, {}
     if k is None:
         raise ArgumentError("top_k: k must be int | Variable, not None")
-    if isinstance(k, Variable):
-        inputs["K"] = k
-    else:
-        attrs["k"] = k
-    helper.append_op("top_k", inputs, {"Out": values, "Indices": indices}, attrs)
-    values.stop_gradient = True
-    indices.stop_gradient = True
-    return values, indices
+    return None

@@ -6,7 +6,7 @@ from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
 from penstock._src.layers.comparison import equal
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
 from penstock._src.layers.nn import matmul
@@ -206,13 +206,19 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     return lengths + reduce_mean(reduce_sum(labels * entropy, 0))
 
 
-@layer("mean_iou", typed="input", fluid_accepts={"label": "int32 int64"})
-def mean_iou(input, label, num_classes):
+@op_layer_with_results(
+    "mean_iou",
+    "OutMeanIou OutWrong OutCorrect",
+    typed="input",
+    fluid_accepts={"label": "int32 int64"},
+    inputs={"Predictions": "input", "Labels": "label"},
+)
+def mean_iou(input: Variable, label: Variable, num_classes: int) -> Attrs:
     """Computes the mean intersection over union of the classes.
 
     Args:
-        input (Variable): the predicted class of each element, in [0, num_classes), any shape.
-        label (Variable): the correct class of each element, same shape and type as `input`.
+        input: the predicted class of each element, in [0, num_classes), any shape.
+        label: the correct class of each element, same shape and type as `input`.
 
     Returns:
         tuple: (mean, wrong, correct). `mean`, shape [1], float32, is the mean of correct / (correct + wrong) over the
@@ -225,14 +231,3 @@ def mean_iou(input, label, num_classes):
         x, y = fluid.data('x', [None, 8, 8], 'int64'), fluid.data('y', [None, 8, 8], 'int64')
         mean, wrong, correct = fluid.layers.mean_iou(x, y, num_classes=5)
     """
-    helper = LayerHelper("mean_iou").takes(input=input, label=label)
-    mean = helper.create_variable_for_type_inference("float32")
-    wrong = helper.create_variable_for_type_inference("int32")
-    correct = helper.create_variable_for_type_inference("int32")
-    helper.append_op(
-        "mean_iou",
-        {"Predictions": input, "Labels": label},
-        {"OutMeanIou": mean, "OutWrong": wrong, "OutCorrect": correct},
-        {"num_classes": num_classes},
-    )
-    return mean, wrong, correct

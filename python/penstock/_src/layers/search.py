@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
 
 __all__ = ["argmax", "argmin", "argsort", "has_inf", "has_nan", "isfinite"]
 
@@ -39,12 +38,18 @@ def argmin(x: Variable, axis: int = 0) -> Attrs:
     """
 
 
-@layer("argsort", fluid_accepts={"input": "int32 int64 float32 float64"})
-def argsort(input, axis=-1, descending=False, name=None):
+@op_layer_with_results(
+    "argsort",
+    "Out Indices",
+    fluid_accepts={"input": "int32 int64 float32 float64"},
+    inputs={"X": "input"},
+    stop_gradient=True,
+)
+def argsort(input: Variable, axis: int = -1, descending: bool = False, name: str | None = None) -> Attrs:
     """Sorts the elements along one axis.
 
     Args:
-        descending (bool): sort in descending order.
+        descending: sort in descending order.
 
     Returns:
         tuple[Variable, Variable]: the sorted elements, same shape and type as `input`, and the index of each in
@@ -54,13 +59,6 @@ def argsort(input, axis=-1, descending=False, name=None):
         x = fluid.data('x', [None, 10])
         ordered, positions = fluid.layers.argsort(x, axis=1)
     """
-    helper = LayerHelper("argsort", name=name).takes(input=input)
-    out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    indices = helper.create_variable_for_type_inference("int64", stop_gradient=True)
-    helper.append_op(
-        "argsort", {"X": input}, {"Out": out, "Indices": indices}, {"axis": axis, "descending": descending}
-    )
-    return out, indices
 
 
 @op_layer("isfinite", fluid_accepts={"x": "int32 int64 float32 float64"})

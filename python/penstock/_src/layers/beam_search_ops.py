@@ -55,9 +55,6 @@ def gather_tree(ids: Variable, parents: Variable) -> Attrs:
     Returns:
         Variable: the tokens of the branches of the last step; same shape and type as `ids`.
 
-    Raises:
-        penstock.ProgramError: the shapes or types differ.
-
     Example:
         ids = fluid.data('ids', [None, 2, 4], 'int64')
         parents = fluid.data('parents', [None, 2, 4], 'int64')

@@ -57,9 +57,6 @@ def multiclass_nms(
         Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
         same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
-
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
         scores = fluid.data('scores', [None, 3, 20])

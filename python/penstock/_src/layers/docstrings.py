@@ -114,6 +114,9 @@ def completed(
     arguments = _arguments(layer, entries, about, element_types, strict=like is None)
     if takes:
         sections.setdefault("Returns", [f"    Variable: same shape and type as `{takes}`."])
+        errors = sections.setdefault("Raises", [])
+        if not any("ProgramError" in line for line in errors):
+            errors.append("    penstock.ProgramError: the op refuses the shapes, types or attributes.")
         sections.setdefault("Example", [f"    y = fluid.layers.{layer.__name__}(fluid.data('x', [None, 4]))"])
     code = layer.__code__
     free = code.co_varnames[: code.co_argcount - len(layer.__defaults__ or ())]

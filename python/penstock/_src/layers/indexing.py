@@ -62,9 +62,6 @@ def scatter(
     Returns:
         Variable: same shape and type as `input`; rows that are not in `index` keep their values.
 
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
-
     Example:
         x = fluid.layers.zeros([4, 2], 'float32')
         rows = fluid.layers.assign(np.array([3, 1], 'int64'))
@@ -83,7 +80,6 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 
     Raises:
         ValueError: the types of `ref` and `updates` differ.
-        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         ref = fluid.data('ref', [3, 4])

@@ -15,6 +15,7 @@ from penstock._src.ir import framework
 from penstock._src.ir.types import require_finite
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import arithmetic, control_flow, creation, nn, tensor, unary
+from penstock._src.layers.decorators import layer
 
 __all__ = [
     "cosine_decay",
@@ -110,17 +111,13 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 
 @_schedule
+@layer(like=exponential_decay)
 def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate * exp(-decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
         decay_rate (float): amount by which the exponent decreases in one period.
-        staircase (bool): round step / decay_steps down.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Example:
         rate = fluid.layers.natural_exp_decay(0.1, decay_steps=1000, decay_rate=0.5)
@@ -129,17 +126,13 @@ def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 
 @_schedule
+@layer(like=exponential_decay)
 def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate / (1 + decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
         decay_rate (float): growth of the divisor in one period.
-        staircase (bool): round step / decay_steps down.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Example:
         rate = fluid.layers.inverse_time_decay(0.1, decay_steps=1000, decay_rate=0.5)
@@ -148,21 +141,18 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 
 @_schedule
+@layer(like=exponential_decay)
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
     """Lowers the rate from `learning_rate` to `end_learning_rate` in `decay_steps` steps.
 
     The rate is (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate.
 
     Args:
-        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of the decay.
         end_learning_rate (float): rate after `decay_steps` steps.
         power (float): exponent; 1 decreases the rate linearly.
         cycle (bool): True: after each period the decay starts again with a period that is `decay_steps` steps longer;
             False: the rate stays constant afterwards.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Example:
         rate = fluid.layers.polynomial_decay(0.1, decay_steps=1000, end_learning_rate=0.001)
@@ -183,15 +173,13 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
 
 
 @_schedule
+@layer(like=exponential_decay)
 def piecewise_decay(boundaries, values):
     """Sets the rate to values[i] before step boundaries[i], and to the last value after all boundaries.
 
     Args:
         boundaries (list[int]): steps in ascending order.
         values (list[float]): rates, one more than `boundaries`.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Raises:
         ValueError: the number of values is not the number of boundaries plus 1.
@@ -225,6 +213,7 @@ def piecewise_decay(boundaries, values):
 
 
 @_schedule
+@layer(like=exponential_decay)
 def cosine_decay(learning_rate, step_each_epoch, epochs):
     """Computes learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1).
 
@@ -232,9 +221,6 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
         learning_rate (float | Variable): rate in epoch 0; a Variable has shape [1], float32.
         step_each_epoch (int): number of steps of an epoch.
         epochs (int): number of epochs.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Example:
         rate = fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=90)
@@ -247,6 +233,7 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
 
 
 @_schedule
+@layer(like=exponential_decay)
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
     """Raises the rate from `start_lr` to `end_lr` in `warmup_steps` steps, then uses `learning_rate`.
 
@@ -255,9 +242,6 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
         warmup_steps (int): number of steps of the warm-up.
         start_lr (float): rate in step 0.
         end_lr (float): rate at the end of the warm-up.
-
-    Returns:
-        Variable: shape [1], float32: the rate of this step.
 
     Raises:
         TypeError: `learning_rate` is neither a number nor a Variable.

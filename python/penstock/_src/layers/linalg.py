@@ -185,9 +185,6 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
     Returns:
         Variable: each extent is the product of the extents of `x` and `y`; same type as `x`.
 
-    Raises:
-        penstock.ProgramError: the types differ.
-
     Example:
         z = fluid.layers.kron(fluid.data('x', [2, 3]), fluid.data('y', [4, 5]))     # shape [8, 15]
     """
@@ -225,7 +222,6 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Attrs:
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `p` is not a number.
-        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.dist(fluid.data('x', [2, 2]), fluid.data('y', [2, 2]), p=1)
@@ -266,9 +262,6 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Attrs:
     Returns:
         Variable: shape [batch, m, n], same type as `x`.
 
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
-
     Example:
         z = fluid.layers.bmm(fluid.data('x', [None, 2, 3]), fluid.data('y', [None, 3, 4]))
     """
@@ -287,9 +280,6 @@ def addmm(
 
     Returns:
         Variable: shape [m, n], same type as `input`.
-
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.addmm(fluid.data('b', [1, 4]), fluid.data('x', [None, 3]), fluid.data('y', [3, 4]))

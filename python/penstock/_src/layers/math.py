@@ -172,9 +172,6 @@ def allclose(
     Returns:
         Variable: shape [1], bool.
 
-    Raises:
-        penstock.ProgramError: the shapes differ.
-
     Example:
         same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
     """
@@ -189,9 +186,6 @@ def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Attr
 
     Returns:
         Variable: same shape as `x`, bool; it has no gradient.
-
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))

@@ -341,20 +341,13 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
     return _random(helper, inputs, dtype, {"shape": shape, "min": min, "max": max, "seed": seed})
 
 
-@layer()
+@layer(like=uniform_random)
 def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
     """Creates a tensor of random numbers, normally distributed.
 
     Args:
         mean (float): mean of the distribution.
         std (float): its standard deviation.
-        dtype (str | VarType): float32 or float64.
-
-    Returns:
-        Variable: the tensor, of type `dtype`.
-
-    Raises:
-        TypeError: `shape` contains a value that is neither an int nor a Variable.
 
     Example:
         g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)

@@ -30,9 +30,6 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Attrs
         Variable: shape [N, 1], same type as `input`: the mean of log(1 + exp(score - correct score)) over the other
         items.
 
-    Raises:
-        penstock.ProgramError: the shapes are incompatible.
-
     Example:
         scores, label = fluid.data('scores', [None, 100]), fluid.data('label', [None, 1], 'int64')
         cost = fluid.layers.bpr_loss(scores, label)
@@ -223,9 +220,6 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> Attrs:
     Returns:
         tuple: (mean, wrong, correct). `mean`, shape [1], float32, is the mean of correct / (correct + wrong) over the
         classes that occur. `wrong` and `correct`, shape [num_classes], int32, count the elements of each class.
-
-    Raises:
-        penstock.ProgramError: the shapes differ.
 
     Example:
         x, y = fluid.data('x', [None, 8, 8], 'int64'), fluid.data('y', [None, 8, 8], 'int64')

@@ -44,7 +44,7 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     return tuple(outputs.values())
 
 
-@op_layer("gather_tree", typed="ids", fluid_accepts={"parents": "int32 int64"})
+@op_layer("gather_tree", typed="ids parents")
 def gather_tree(ids: Variable, parents: Variable) -> Attrs:
     """Follows the branches of a beam search from the last step to the first one.
 

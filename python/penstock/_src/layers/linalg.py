@@ -175,7 +175,7 @@ def trace(
     """
 
 
-@op_layer("kron", typed="x", fluid_accepts={"y out": "int32 int64 float16 float32 float64"})
+@op_layer("kron", typed="x y out")
 def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
     """Computes the Kronecker product: each element of x is replaced by its product with y.
 

@@ -220,7 +220,7 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
     """
 
 
-@op_layer("mul", typed="x", fluid_accepts={"y": "float16 float32 float64"})
+@op_layer("mul", typed="x y")
 def mul(x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None) -> Attrs:
     """Flattens two tensors to matrices and multiplies them.
 
@@ -241,12 +241,7 @@ def mul(x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int =
     """
 
 
-@op_layer(
-    "matmul",
-    typed="x",
-    fluid_accepts={"y": "float16 float32 float64"},
-    attrs={"transpose_X": "transpose_x", "transpose_Y": "transpose_y"},
-)
+@op_layer("matmul", typed="x y", attrs={"transpose_X": "transpose_x", "transpose_Y": "transpose_y"})
 def matmul(
     x: Variable,
     y: Variable,

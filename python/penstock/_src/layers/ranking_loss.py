@@ -206,8 +206,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
 @op_layer_with_results(
     "mean_iou",
     "OutMeanIou OutWrong OutCorrect",
-    typed="input",
-    fluid_accepts={"label": "int32 int64"},
+    typed="input label",
     inputs={"Predictions": "input", "Labels": "label"},
 )
 def mean_iou(input: Variable, label: Variable, num_classes: int) -> Attrs:

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "executor/collective/group/queued_group.h"
 #include "executor/collective/ring/ring_backend.h"
@@ -174,6 +176,59 @@ TEST(SimulatedRings, AllRanksReportADisagreement) {
     for (const std::string& text : wrong) EXPECT_EQ(text, "");
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// Links that count what they send.
+class CountedLinks : public Links {
+ public:
+  CountedLinks(std::unique_ptr<Links> links, int& sent) : links_(std::move(links)), sent_(sent) {}
+
+  int rank() const override { return links_->rank(); }
+  int size() const override { return links_->size(); }
+  std::unique_ptr<Transit> Send(int to, Channel channel, std::span<const std::byte> bytes) override {
+    ++sent_;
+    return links_->Send(to, channel, bytes);
+  }
+  std::unique_ptr<Transit> Receive(int from, Channel channel, std::span<std::byte> bytes) override {
+    return links_->Receive(from, channel, bytes);
+  }
+  void Listen(NoticeHandler handler) override { links_->Listen(std::move(handler)); }
+  void Tell(int to, const Notice& notice) override { links_->Tell(to, notice); }
+  void Interrupt() override { links_->Interrupt(); }
+  void Linger(const std::function<bool()>& heard) override { links_->Linger(heard); }
+  void Close() override { links_->Close(); }
+
+ private:
+  const std::unique_ptr<Links> links_;
+  int& sent_;
+};
+
+// The messages that rank 0 sends for an all_reduce of `count` elements.
+int MessagesOfAllReduce(int ranks, std::int64_t count) {
+  constexpr std::size_t kSmallBytes = 4096, kOnePiece = std::size_t{1} << 20;
+  RankNetwork net(1, ranks);
+  std::vector<int> members(static_cast<std::size_t>(ranks)), sent(members);
+  std::iota(members.begin(), members.end(), 0);
+  const bool ended = net.RunAll([&](int rank) {
+    auto links = std::make_unique<CountedLinks>(net.LinksOf("ring", rank, members),
+                                                sent[static_cast<std::size_t>(rank)]);
+    QueuedGroup group(std::make_unique<RingBackend>(
+        "sim", std::move(links),
+        RingOptions{.report_after = Nanoseconds(0), .small_bytes = kSmallBytes, .piece_bytes = kOnePiece}));
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count));
+    const Elements data{reinterpret_cast<std::byte*>(values.data()), count, ElementType::kInt64};
+    EXPECT_TRUE(group.AllReduce(data, Reduction::kSum, {.blocking = true}).Wait().ok());
+  });
+  EXPECT_TRUE(ended);
+  return sent[0];
+}
+
+TEST(SimulatedRings, SmallDataTravelsWithTheAgreement) {
+  EXPECT_EQ(MessagesOfAllReduce(2, 8), 1);
+  EXPECT_EQ(MessagesOfAllReduce(4, 8), 2);
+  // An agreement; a piece to each other rank; a piece around the ring, once less than there are ranks.
+  EXPECT_EQ(MessagesOfAllReduce(2, 1000), 1 + 1 + 1);
+  EXPECT_EQ(MessagesOfAllReduce(4, 1000), 2 + 3 + 3);
 }
 
 // Messages that a rank of another version may send.

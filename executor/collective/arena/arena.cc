@@ -38,9 +38,9 @@ RankLine& Arena::line(int rank) const {
   return reinterpret_cast<RankLine*>(memory_ + Parts(ranks_).lines)[rank];
 }
 
-Signature& Arena::signature(std::uint32_t turn, int rank) const {
+std::span<Signature> Arena::signatures(std::uint32_t turn) const {
   auto* const all = reinterpret_cast<Signature*>(memory_ + Parts(ranks_).signatures);
-  return all[(turn & 1) * ranks_ + static_cast<std::size_t>(rank)];
+  return {all + (turn & 1) * ranks_, ranks_};
 }
 
 std::byte* Arena::In(std::uint32_t turn, int rank) const {

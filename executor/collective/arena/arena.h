@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "executor/collective/arena/signal.h"
 #include "executor/collective/group/operation.h"
@@ -58,7 +59,7 @@ class Arena {
 
   FailureRecord& failure() const { return *reinterpret_cast<FailureRecord*>(memory_); }
   RankLine& line(int rank) const;
-  Signature& signature(std::uint32_t turn, int rank) const;
+  std::span<Signature> signatures(std::uint32_t turn) const;  // by rank
   // The block that a rank contributes in that turn; the results that all ranks write in that turn. Each has
   // block_bytes() bytes.
   std::byte* In(std::uint32_t turn, int rank) const;

@@ -25,43 +25,35 @@ ArenaBackend::ArenaBackend(const ArenaOptions& options)
       names_(options.names),
       peers_(arena_, options.rank, options.gone, options.report_after, options.names) {}
 
-Status ArenaBackend::Run(const Operation& op) {
-  PENSTOCK_RETURN_IF_ERROR(peers_.Failure());
-  what_ = SignatureOf(op);
+Status ArenaBackend::Run(const Operation& op, Agreement& agreement) {
   switch (op.kind) {
     case OperationKind::kAllReduce:
     case OperationKind::kReduce:
-      return op.in.bytes() <= std::min(kSmallBytes, arena_.block_bytes()) ? ReduceSmall(op) : ReduceToAll(op);
+      return op.in.bytes() <= std::min(kSmallBytes, arena_.block_bytes()) ? ReduceSmall(op, agreement)
+                                                                          : ReduceToAll(op, agreement);
     case OperationKind::kReduceScatter:
-      return ReduceScatter(op);
+      return ReduceScatter(op, agreement);
     case OperationKind::kAllGather:
-      return AllGather(op);
+      return AllGather(op, agreement);
     case OperationKind::kBroadcast:
-      return Broadcast(op);
+      return Broadcast(op, agreement);
     case OperationKind::kBarrier:
-      return MeetFirst();
+      return agreement.Reach();
     case OperationKind::kMessage:
-      return Exchange(op);
+      return Exchange(op, agreement);
   }
   return InternalError("E-collective-kind", "no such operation");
 }
 
-Status ArenaBackend::MeetFirst() {
-  arena_.signature(turn_, rank_) = what_;
-  PENSTOCK_RETURN_IF_ERROR(peers_.Meet(turn_, what_));
-  const std::uint32_t met = turn_++;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (SameOperation(what_, arena_.signature(met, rank))) continue;
-    std::vector<Signature> all;
-    all.reserve(static_cast<std::size_t>(size()));
-    for (int each = 0; each < size(); ++each) all.push_back(arena_.signature(met, each));
-    return MismatchError(all, names_);
-  }
-  return OkStatus();
+Result<std::span<const Signature>> ArenaBackend::ExchangeSignatures(const Signature& mine) {
+  arena_.signatures(turn_)[static_cast<std::size_t>(rank_)] = mine;
+  PENSTOCK_RETURN_IF_ERROR(peers_.Meet(turn_, mine));
+  return std::span<const Signature>(arena_.signatures(turn_++));
 }
 
 template <typename Give, typename Work, typename Take>
-Status ArenaBackend::InTurns(std::size_t blocks, const Give& give, const Work& work, const Take* take) {
+Status ArenaBackend::InTurns(Agreement& agreement, std::size_t blocks, const Give& give, const Work& work,
+                             const Take* take) {
   const std::size_t meetings = std::max<std::size_t>(1, take != nullptr && blocks > 0 ? blocks + 1 : blocks);
   for (std::size_t turn = 0;; ++turn) {
     if (turn < blocks) give(turn);
@@ -69,9 +61,9 @@ Status ArenaBackend::InTurns(std::size_t blocks, const Give& give, const Work& w
     if (take != nullptr && turn >= 2 && turn - 2 < blocks) (*take)(turn - 2);
     if (turn == meetings) return OkStatus();
     if (turn == 0) {
-      PENSTOCK_RETURN_IF_ERROR(MeetFirst());
+      PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
     } else {
-      PENSTOCK_RETURN_IF_ERROR(peers_.Meet(turn_, what_));
+      PENSTOCK_RETURN_IF_ERROR(peers_.Meet(turn_, agreement.what()));
       ++turn_;
     }
   }
@@ -97,15 +89,15 @@ void ArenaBackend::ReduceInto(std::byte* to, const Operation& op, std::size_t el
                 /*divisor=*/0, copy);
 }
 
-Status ArenaBackend::ReduceSmall(const Operation& op) {
+Status ArenaBackend::ReduceSmall(const Operation& op, Agreement& agreement) {
   CopyBytes(arena_.In(turn_, rank_), op.in.data, op.in.bytes());
-  PENSTOCK_RETURN_IF_ERROR(MeetFirst());
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   if (op.kind == OperationKind::kReduce && op.root != rank_) return OkStatus();
   ReduceInto(op.out.data, op, static_cast<std::size_t>(op.in.count), op.in.data, 0);
   return OkStatus();
 }
 
-Status ArenaBackend::ReduceToAll(const Operation& op) {
+Status ArenaBackend::ReduceToAll(const Operation& op, Agreement& agreement) {
   const std::size_t width = SizeOf(op.type);
   const std::size_t of_block = arena_.block_bytes() / width;
   const auto count = static_cast<std::size_t>(op.in.count);
@@ -132,10 +124,10 @@ Status ArenaBackend::ReduceToAll(const Operation& op) {
   const auto take = [&](std::size_t block) {
     if (wants) copy_others(op.out.data + offset_of(block), arena_.Made(turn_ - 1), elements_of(block));
   };
-  return InTurns(BlocksOf(count, of_block), give, work, &take);
+  return InTurns(agreement, BlocksOf(count, of_block), give, work, &take);
 }
 
-Status ArenaBackend::ReduceScatter(const Operation& op) {
+Status ArenaBackend::ReduceScatter(const Operation& op, Agreement& agreement) {
   const std::size_t width = SizeOf(op.type);
   const auto ranks = static_cast<std::size_t>(size());
   const auto part = static_cast<std::size_t>(op.out.count);  // elements that each rank gets
@@ -156,10 +148,10 @@ Status ArenaBackend::ReduceScatter(const Operation& op) {
     ReduceInto(op.out.data + block * of_block * width, op, elements_of(block), mine_of(rank, block),
                rank * of_block * width);
   };
-  return InTurns(BlocksOf(part, of_block), give, work);
+  return InTurns(agreement, BlocksOf(part, of_block), give, work);
 }
 
-Status ArenaBackend::AllGather(const Operation& op) {
+Status ArenaBackend::AllGather(const Operation& op, Agreement& agreement) {
   const std::size_t width = SizeOf(op.type);
   std::vector<std::size_t> begins = {0};  // bytes
   std::size_t most = 0;
@@ -186,10 +178,10 @@ Status ArenaBackend::AllGather(const Operation& op) {
       CopyBytes(to, from, bytes_of(rank, block));
     }
   };
-  return InTurns(BlocksOf(most, of_block), give, work);
+  return InTurns(agreement, BlocksOf(most, of_block), give, work);
 }
 
-Status ArenaBackend::Broadcast(const Operation& op) {
+Status ArenaBackend::Broadcast(const Operation& op, Agreement& agreement) {
   const std::size_t of_block = arena_.block_bytes(), bytes = op.in.bytes();
   const auto bytes_of = [&](std::size_t block) { return std::min(of_block, bytes - block * of_block); };
   const auto give = [&](std::size_t block) {
@@ -199,7 +191,7 @@ Status ArenaBackend::Broadcast(const Operation& op) {
     if (rank_ != op.root)
       CopyBytes(op.out.data + block * of_block, arena_.In(turn_ - 1, op.root), bytes_of(block));
   };
-  return InTurns(BlocksOf(bytes, of_block), give, work);
+  return InTurns(agreement, BlocksOf(bytes, of_block), give, work);
 }
 
 }  // namespace penstock::collective

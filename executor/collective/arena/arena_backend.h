@@ -6,14 +6,14 @@
 // Works in turns: in each, a rank copies a block of its data into the arena, reduces its slice of the
 // previous block, and copies out the result of the block before that; then all ranks meet. Blocks are small
 // enough for a cache, and a rank reads its own slice in place. Before the first meeting of an operation, each
-// rank writes its signature to the arena, so ranks detect a mismatch before any result is written.
+// rank writes its signature to the arena, so the agreement needs no meeting of its own.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
 #include "executor/collective/arena/peers.h"
-#include "executor/collective/group/backend.h"
+#include "executor/collective/group/agreed_backend.h"
 
 namespace penstock::collective {
 
@@ -37,7 +37,15 @@ class ArenaBackend : public Backend {
   int size() const override { return arena_.ranks(); }
   std::string_view name() const override { return name_; }
   bool adds_in_rank_order() const override { return true; }
-  Status Run(const Operation& op) override;
+  const RankNames& names() const override { return names_; }
+  Status Failure() const override { return peers_.Failure(); }
+  Status Run(const Operation& op, Agreement& agreement) override;
+  // Meets the other ranks for the first time in an operation.
+  Result<std::span<const Signature>> ExchangeSignatures(const Signature& mine) override;
+  // The memory keeps what one rank has found alone. What all have found needs no telling.
+  Status FailWith(const Status& why, FoundBy found) override {
+    return found == FoundBy::kAllRanks ? why : peers_.Fail(why);
+  }
   void Abort(const Status& why) override { peers_.Abort(why); }
 
  private:
@@ -46,29 +54,29 @@ class ArenaBackend : public Backend {
   };
 
   Slice SliceOf(int rank, std::size_t elements, ElementType type) const;
-  Status ReduceToAll(const Operation& op);  // all_reduce, reduce
-  Status ReduceSmall(const Operation& op);
-  Status ReduceScatter(const Operation& op);
-  Status AllGather(const Operation& op);
-  Status Broadcast(const Operation& op);
+  Status ReduceToAll(const Operation& op, Agreement& agreement);  // all_reduce, reduce
+  Status ReduceSmall(const Operation& op, Agreement& agreement);
+  Status ReduceScatter(const Operation& op, Agreement& agreement);
+  Status AllGather(const Operation& op, Agreement& agreement);
+  Status Broadcast(const Operation& op, Agreement& agreement);
   void ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
                   std::size_t offset_bytes, std::byte* copy = nullptr) const;
 
   // Processes `blocks` blocks in turns: give(k), one turn later work(k), another turn later take(k). Within a
-  // turn the three work on different blocks.
+  // turn the three work on different blocks. The first turn ends with the agreement.
   template <typename Give, typename Work, typename Take>
-  Status InTurns(std::size_t blocks, const Give& give, const Work& work, const Take* take);
+  Status InTurns(Agreement& agreement, std::size_t blocks, const Give& give, const Work& work,
+                 const Take* take);
   template <typename Give, typename Work>
-  Status InTurns(std::size_t blocks, const Give& give, const Work& work) {
-    return InTurns<Give, Work, Give>(blocks, give, work, nullptr);
+  Status InTurns(Agreement& agreement, std::size_t blocks, const Give& give, const Work& work) {
+    return InTurns<Give, Work, Give>(agreement, blocks, give, work, nullptr);
   }
-  Status MeetFirst();
 
   // Messages: messages.cc.
   struct Transfer;
-  Status Exchange(const Operation& op);
+  Status Exchange(const Operation& op, Agreement& agreement);
   bool SendPiece(const Operation& op, Transfer& sent);
-  Result<bool> ReceivePiece(const Operation& op, Transfer& received);
+  Result<bool> ReceivePiece(const Operation& op, Transfer& received, Agreement& agreement);
 
   const std::string_view name_;
   const int rank_;
@@ -77,7 +85,6 @@ class ArenaBackend : public Backend {
   const RankNames names_;
   Peers peers_;
   std::uint32_t turn_ = 0;  // number of meetings; the same on all ranks
-  Signature what_;          // of the current operation
 };
 
 }  // namespace penstock::collective

@@ -27,7 +27,7 @@ struct ArenaBackend::Transfer {
   }
 };
 
-Status ArenaBackend::Exchange(const Operation& op) {
+Status ArenaBackend::Exchange(const Operation& op, Agreement& agreement) {
   Transfer sent, received;
   sent.Begin(op.to >= 0, SignatureOfSent(op, rank_), op.in.bytes());
   received.Begin(op.from >= 0, SignatureOfReceived(op, rank_), op.out.bytes());
@@ -36,7 +36,7 @@ Status ArenaBackend::Exchange(const Operation& op) {
   const auto go_on = [&] {
     bool went_on = !sent.ended && SendPiece(op, sent);
     if (!received.ended) {
-      const Result<bool> came = ReceivePiece(op, received);
+      const Result<bool> came = ReceivePiece(op, received, agreement);
       if (!came.ok()) error = came.status();
       went_on = went_on || !came.ok() || *came;
     }
@@ -50,7 +50,7 @@ Status ArenaBackend::Exchange(const Operation& op) {
     PENSTOCK_RETURN_IF_ERROR(peers_.Until(arena_.line(rank_).bell, go_on, {awaited, n},
                                           received.ended ? sent.what : received.what));
   }
-  return error.ok() ? error : peers_.Fail(error);
+  return error;
 }
 
 bool ArenaBackend::SendPiece(const Operation& op, Transfer& sent) {
@@ -66,17 +66,13 @@ bool ArenaBackend::SendPiece(const Operation& op, Transfer& sent) {
   return true;
 }
 
-Result<bool> ArenaBackend::ReceivePiece(const Operation& op, Transfer& received) {
+Result<bool> ArenaBackend::ReceivePiece(const Operation& op, Transfer& received, Agreement& agreement) {
   Box& box = arena_.box(op.from, rank_);
   const std::uint32_t read = box.read.load();
   if (box.written.load() == read) return false;
   if (received.done == 0) {
     const Signature theirs = box.signatures[read % kBoxPieces];
-    if (!SameOperation(theirs, received.what)) {
-      return InvalidArgument("E-collective-mismatch", "rank ", names_(op.from), " sends ",
-                             Describe(theirs, names_), ", rank ", names_(rank_), " receives ",
-                             Describe(received.what, names_));
-    }
+    PENSTOCK_RETURN_IF_ERROR(agreement.Accept(theirs, received.what));
   }
   const std::size_t bytes = received.next_bytes();
   if (bytes > 0) std::memcpy(op.out.data + received.done, arena_.Piece(op.from, rank_, read), bytes);

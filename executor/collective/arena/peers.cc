@@ -86,12 +86,7 @@ Status Peers::Failure() const {
   }
   const FailureRecord& record = arena_.failure();
   if (record.state.load() != FailureRecord::kWritten) return OkStatus();
-  const std::string id = ReadText(record.id), text = ReadText(record.message);
-  if (id == "E-collective-peer-lost")
-    return FromLines(StatusCode::kUnavailable, "E-collective-peer-lost", text);
-  if (id == "E-collective-mismatch")
-    return FromLines(StatusCode::kInvalidArgument, "E-collective-mismatch", text);
-  return FromLines(StatusCode::kUnavailable, "E-collective-peer-left", text);
+  return FromOtherRank(ReadText(record.id), ReadText(record.message));
 }
 
 Status Peers::Fail(const Status& why) {

@@ -111,12 +111,12 @@ void QueuedGroup::Abort(const Status& why) {
     if (!error_.ok()) return;
     error_ = why;
   }
-  backend_->Abort(why);
+  backend_.Abort(why);
 }
 
 Completion QueuedGroup::Start(Operation op, const CollectiveOptions& options) {
   if (Status wrong = CheckOperation(op, rank(), size()); !wrong.ok()) return Completion::Of(std::move(wrong));
-  if (Status wrong = backend_->Accept(op); !wrong.ok()) return Completion::Of(std::move(wrong));
+  if (Status wrong = backend_.Accept(op); !wrong.ok()) return Completion::Of(std::move(wrong));
   op.label = options.label;
   op.tag = options.tag;
   Completion completion;
@@ -153,7 +153,7 @@ Status QueuedGroup::RunOne(const Operation& op) {
     status = error_;
     now_ = &op;
   }
-  if (status.ok()) status = tracer_ == nullptr ? backend_->Run(op) : RunTraced(op);
+  if (status.ok()) status = tracer_ == nullptr ? backend_.Run(op) : RunTraced(op);
   {
     const std::lock_guard lock(mutex_);
     running_ = false;
@@ -176,7 +176,7 @@ std::uint64_t QueuedGroup::FlowOf(const Operation& op) const {
 
 Status QueuedGroup::RunTraced(const Operation& op) {
   const Nanoseconds begin = tracer_->Now();
-  Status status = backend_->Run(op);
+  Status status = backend_.Run(op);
   tracer_->Record({.begin_ns = begin.count(),
                    .end_ns = tracer_->Now().count(),
                    .name = tracer_->InternInPlace(NameOf(op.kind)),

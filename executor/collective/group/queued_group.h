@@ -1,5 +1,5 @@
-// A CollectiveGroup over a Backend: checks arguments, runs operations in order on a thread of its own, and
-// keeps the first error.
+// A CollectiveGroup over a Backend: checks arguments, runs operations in order on a thread of its own, each
+// after the ranks have agreed on it, and keeps the first error.
 //
 //   return std::make_unique<QueuedGroup>(std::make_unique<ArenaBackend>(...), "ring/0");
 #pragma once
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/collective/group/backend.h"
+#include "executor/collective/group/agreed_backend.h"
 #include "executor/observe/trace/flow.h"
 #include "executor/observe/trace/tracer.h"
 #include "framework/runtime/collective_group.h"
@@ -25,10 +25,10 @@ class QueuedGroup : public CollectiveGroup {
   explicit QueuedGroup(std::unique_ptr<Backend> backend, std::string_view name = {});
   ~QueuedGroup() override;
 
-  int rank() const override { return backend_->rank(); }
-  int size() const override { return backend_->size(); }
-  std::string_view backend() const override { return backend_->name(); }
-  bool adds_in_rank_order() const override { return backend_->adds_in_rank_order(); }
+  int rank() const override { return backend_.rank(); }
+  int size() const override { return backend_.size(); }
+  std::string_view backend() const override { return backend_.name(); }
+  bool adds_in_rank_order() const override { return backend_.adds_in_rank_order(); }
 
   Completion AllReduce(Elements data, Reduction reduction, const CollectiveOptions& options) override;
   Completion ReduceScatter(ConstElements in, Elements out, Reduction reduction,
@@ -58,7 +58,7 @@ class QueuedGroup : public CollectiveGroup {
 
   std::uint64_t FlowOf(const Operation& op) const;
 
-  const std::unique_ptr<Backend> backend_;
+  AgreedBackend backend_;
   trace::Tracer* const tracer_ = trace::Tracer::OfThisProcess();  // null: nothing is traced
   const std::optional<trace::FlowBase> flows_;                    // absent: the group has no name
   mutable std::mutex mutex_;

@@ -69,10 +69,10 @@ Status HierarchyBackend::Accept(const Operation& op) const {
   return OkStatus();
 }
 
-Status HierarchyBackend::Run(const Operation& op) {
-  label_ = op.kind == OperationKind::kMessage ? op.label : Describe(SignatureOf(op), names_);
+Status HierarchyBackend::Run(const Operation& op, Agreement& agreement) {
+  label_ = op.kind == OperationKind::kMessage ? op.label : Describe(agreement.what(), names_);
   if (op.kind == OperationKind::kMessage) return Exchange(op);
-  PENSTOCK_RETURN_IF_ERROR(Agree(op));
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   switch (op.kind) {
     case OperationKind::kAllReduce:
       return AllReduce(op);
@@ -86,7 +86,7 @@ Status HierarchyBackend::Run(const Operation& op) {
       return Broadcast(op);
     case OperationKind::kBarrier:
     case OperationKind::kMessage:
-      return OkStatus();  // all ranks have met in Agree
+      return OkStatus();  // all ranks have met in the agreement
   }
   return InternalError("E-collective-kind", "no such operation");
 }
@@ -116,18 +116,17 @@ Status HierarchyBackend::OfOuter(const Completion& step) {
   return told;
 }
 
-Status HierarchyBackend::Agree(const Operation& op) {
-  const Signature mine = SignatureOf(op);
+Result<std::span<const Signature>> HierarchyBackend::ExchangeSignatures(const Signature& mine) {
   const auto bytes = static_cast<std::int64_t>(sizeof(Signature));
   std::vector<Signature> gathered(order_.size());
   PENSTOCK_RETURN_IF_ERROR(
       GatherByHost({reinterpret_cast<const std::byte*>(&mine), bytes, ElementType::kUInt8},
                    std::vector<std::int64_t>(order_.size(), bytes),
                    {reinterpret_cast<std::byte*>(gathered.data()), bytes * size(), ElementType::kUInt8}));
-  std::vector<Signature> by_rank(order_.size());
-  for (std::size_t i = 0; i < order_.size(); ++i) by_rank[static_cast<std::size_t>(order_[i])] = gathered[i];
-  const auto same = [&](const Signature& other) { return SameOperation(mine, other); };
-  return std::all_of(by_rank.begin(), by_rank.end(), same) ? OkStatus() : MismatchError(by_rank, names_);
+  signatures_.resize(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i)
+    signatures_[static_cast<std::size_t>(order_[i])] = gathered[i];
+  return std::span<const Signature>(signatures_);
 }
 
 Status HierarchyBackend::GatherByHost(ConstElements mine, const std::vector<std::int64_t>& counts,

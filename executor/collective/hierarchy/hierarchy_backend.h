@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/collective/group/backend.h"
+#include "executor/collective/group/agreed_backend.h"
 #include "executor/collective/group/rank_names.h"
 #include "executor/collective/hierarchy/hierarchy.h"
 
@@ -22,7 +22,12 @@ class HierarchyBackend : public Backend {
   std::string_view name() const override { return "hierarchical"; }
   bool adds_in_rank_order() const override;
   Status Accept(const Operation& op) const override;
-  Status Run(const Operation& op) override;
+  const RankNames& names() const override { return names_; }
+  Status Run(const Operation& op, Agreement& agreement) override;
+  // Operations of their own: an inner all_gather, an outer one, and an inner broadcast.
+  Result<std::span<const Signature>> ExchangeSignatures(const Signature& mine) override;
+  // All ranks find the mismatch. (The smaller groups compare messages.)
+  Status FailWith(const Status& why, FoundBy) override { return why; }
   void Abort(const Status& why) override;
 
  private:
@@ -38,7 +43,6 @@ class HierarchyBackend : public Backend {
   // The group that carries a message to or from `other`, or null, and that rank's number in it.
   CollectiveGroup* RouteTo(int other, int& there) const;
 
-  Status Agree(const Operation& op);
   Status AllReduce(const Operation& op);
   Status Reduce(const Operation& op);
   Status ReduceScatter(const Operation& op);
@@ -61,7 +65,8 @@ class HierarchyBackend : public Backend {
   std::vector<int> order_;  // ranks, host by host
   std::vector<Place> places_;
   const std::unique_ptr<CollectiveGroup> inner_, outer_;
-  std::string label_;  // of the steps: describes the current operation
+  std::string label_;                  // of the steps: describes the current operation
+  std::vector<Signature> signatures_;  // of all ranks, in that operation
 };
 
 }  // namespace penstock::collective

@@ -72,11 +72,6 @@ Elements BytesOut(T* values, std::size_t count) {
           ElementType::kUInt8};
 }
 
-Signature WhatRuns(const Operation& op, int rank) {
-  if (op.kind != OperationKind::kMessage) return SignatureOf(op);
-  return op.to >= 0 ? SignatureOfSent(op, rank) : SignatureOfReceived(op, rank);
-}
-
 }  // namespace
 
 NcclBackend::NcclBackend(const GpuApi& api, NcclRendezvous rendezvous)
@@ -126,14 +121,17 @@ Status NcclBackend::Connect() {
   return Fail(named);
 }
 
-Status NcclBackend::Run(const Operation& op) {
-  what_ = WhatRuns(op, rank());
-  Status status = op.kind == OperationKind::kMessage ? AgreeOnMessage(op) : Agree();
-  if (!status.ok()) return Fail(AsGiven(status));
+Status NcclBackend::Run(const Operation& op, Agreement& agreement) {
+  if (op.kind == OperationKind::kMessage) {
+    PENSTOCK_RETURN_IF_ERROR(AgreeOnMessage(op, agreement));
+  } else {
+    what_ = agreement.what();
+    PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
+  }
   if (op.in.bytes() == 0 && op.out.bytes() == 0) return OkStatus();
   began_ = SystemClock().Now();
   times_ = observe::ReportTimes(report_after_);
-  status = Exchange(op);
+  Status status = Exchange(op);
   return status.ok() ? status : Fail(Explained(status));
 }
 
@@ -159,32 +157,32 @@ void NcclBackend::Abort(const Status& why) {
   watch_->Abort(why);
 }
 
-Status NcclBackend::Agree() {
-  std::vector<Signature> all(static_cast<std::size_t>(size()));
-  const std::string label = Describe(what_);
-  PENSTOCK_RETURN_IF_ERROR(agree_
-                               ->AllGatherEqual(BytesIn(what_), BytesOut(all.data(), all.size()),
-                                                {.label = label, .blocking = true})
-                               .Wait());
-  const auto same = [this](const Signature& other) { return SameOperation(what_, other); };
-  return std::all_of(all.begin(), all.end(), same) ? OkStatus() : MismatchError(all);
+Result<std::span<const Signature>> NcclBackend::ExchangeSignatures(const Signature& mine) {
+  signatures_.resize(static_cast<std::size_t>(size()));
+  const std::string label = Describe(mine);
+  const Status status = agree_
+                            ->AllGatherEqual(BytesIn(mine), BytesOut(signatures_.data(), signatures_.size()),
+                                             {.label = label, .blocking = true})
+                            .Wait();
+  if (!status.ok()) return Fail(AsGiven(status));
+  return std::span<const Signature>(signatures_);
 }
 
 // Only the receiver compares the signatures. The sender learns of a mismatch while NCCL waits for the
 // receiver.
-Status NcclBackend::AgreeOnMessage(const Operation& op) {
+Status NcclBackend::AgreeOnMessage(const Operation& op, Agreement& agreement) {
   const Signature sent = SignatureOfSent(op, rank()), wanted = SignatureOfReceived(op, rank());
+  what_ = op.to >= 0 ? sent : wanted;
   Signature theirs;
   const std::string label = Describe(what_);
   const CollectiveOptions options{.label = label, .blocking = true};
-  if (op.from < 0) return agree_->Send(BytesIn(sent), op.to, options).Wait();
   const Elements told = BytesOut(&theirs, 1);
-  PENSTOCK_RETURN_IF_ERROR((op.to < 0 ? agree_->Recv(told, op.from, options)
-                                      : agree_->SendRecv(BytesIn(sent), op.to, told, op.from, options))
-                               .Wait());
-  if (SameOperation(theirs, wanted)) return OkStatus();
-  return InvalidArgument(kNcclMismatch, "rank ", op.from, " sends ", Describe(theirs), ", rank ", rank(),
-                         " receives ", Describe(wanted));
+  const Status status = (op.from < 0 ? agree_->Send(BytesIn(sent), op.to, options)
+                         : op.to < 0 ? agree_->Recv(told, op.from, options)
+                                     : agree_->SendRecv(BytesIn(sent), op.to, told, op.from, options))
+                            .Wait();
+  if (!status.ok()) return Fail(AsGiven(status));
+  return op.from < 0 ? OkStatus() : agreement.Accept(theirs, wanted);
 }
 
 std::size_t NcclBackend::PlaceOfInput(const Operation& op) const {
@@ -249,7 +247,7 @@ Status NcclBackend::Enqueue(const Operation& op, std::byte* gpu) {
     case OperationKind::kMessage:
       return Message(op, gpu);
     case OperationKind::kBarrier:
-      return OkStatus();  // all ranks have met in Agree
+      return OkStatus();  // all ranks have met in the agreement
   }
   return InternalError("E-collective-kind", "no such operation");
 }

@@ -7,8 +7,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <vector>
 
-#include "executor/collective/group/backend.h"
+#include "executor/collective/group/agreed_backend.h"
 #include "executor/collective/nccl/nccl.h"
 #include "executor/collective/nccl/nccl_stream.h"
 
@@ -26,12 +27,15 @@ class NcclBackend : public Backend {
   int size() const override { return agree_->size(); }
   std::string_view name() const override { return "nccl"; }
   bool adds_in_rank_order() const override { return size() <= 1; }
-  Status Run(const Operation& op) override;
+  const RankNames& names() const override { return names_; }
+  Status Run(const Operation& op, Agreement& agreement) override;
+  // An operation of its own, of the group `agree`.
+  Result<std::span<const Signature>> ExchangeSignatures(const Signature& mine) override;
+  Status FailWith(const Status& why, FoundBy) override { return Fail(why); }
   void Abort(const Status& why) override;
 
  private:
-  Status Agree();
-  Status AgreeOnMessage(const Operation& op);
+  Status AgreeOnMessage(const Operation& op, Agreement& agreement);
   Status Exchange(const Operation& op);
   Status Enqueue(const Operation& op, std::byte* gpu);
   Status AllGather(const Operation& op, std::byte* gpu);
@@ -56,7 +60,9 @@ class NcclBackend : public Backend {
   mutable std::mutex mutex_;
   Status heard_;  // the failure of another rank, or this rank's Abort
   std::atomic<bool> stopped_ = false;
-  Signature what_;  // of the current operation
+  const RankNames names_;              // the group's own numbers
+  Signature what_;                     // of the current operation
+  std::vector<Signature> signatures_;  // of all ranks, in that operation
   Nanoseconds began_{0};
   observe::ReportTimes times_;
   const std::unique_ptr<CollectiveGroup> agree_;

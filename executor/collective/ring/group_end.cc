@@ -11,21 +11,12 @@ namespace {
 
 constexpr char kLost[] = "E-collective-peer-lost";
 constexpr char kLeft[] = "E-collective-peer-left";
-constexpr char kMismatch[] = "E-collective-mismatch";
 
 Notice NoticeOf(const Status& why) {
   Notice notice{.kind = Notice::kFailed};
   WriteText(notice.id, why.id());
   WriteText(notice.message, LinesOf(why));
   return notice;
-}
-
-// `notice` may have invalid contents, because another process wrote it.
-Status StatusOf(const Notice& notice) {
-  const std::string id = ReadText(notice.id), text = ReadText(notice.message);
-  if (id == kLost) return FromLines(StatusCode::kUnavailable, kLost, text);
-  if (id == kMismatch) return FromLines(StatusCode::kInvalidArgument, kMismatch, text);
-  return FromLines(StatusCode::kUnavailable, kLeft, text);
 }
 
 }  // namespace
@@ -75,7 +66,8 @@ void GroupEnd::Hear(int from, const Notice& notice) {
     left_[static_cast<std::size_t>(from)] = true;
     return;
   }
-  if (Record(StatusOf(notice))) TellAll(notice);
+  // Another process wrote the notice, so its contents may be invalid.
+  if (Record(FromOtherRank(ReadText(notice.id), ReadText(notice.message)))) TellAll(notice);
 }
 
 bool GroupEnd::Record(const Status& why) {

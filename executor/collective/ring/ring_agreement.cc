@@ -1,4 +1,4 @@
-// The agreement before each operation, and the small operations whose data travels with it.
+// The exchange of signatures before each operation, and the small operations whose data travels with it.
 #include <algorithm>
 #include <utility>
 
@@ -34,14 +34,14 @@ std::unique_ptr<Transit> RingBackend::PassOn(const Round& round) {
   return links_->Send(round.to, Channel::kAgreement, blocks_.First(round.blocks));
 }
 
-void RingBackend::StartAgreement(const Operation& op) {
+void RingBackend::StartExchange(const Operation& op) {
   const bool gives = Travels(op) && (op.kind != OperationKind::kBroadcast || op.root == rank());
   blocks_.Clear();
   blocks_.Add(what_, gives ? std::span(op.in.data, op.in.bytes()) : std::span<const std::byte>());
   if (!rounds_.empty()) told_ = PassOn(rounds_.front());
 }
 
-Status RingBackend::Agree() {
+Result<std::span<const Signature>> RingBackend::ExchangeSignatures(const Signature&) {
   std::vector<std::unique_ptr<Transit>> told;
   for (Round& round : rounds_) {
     told.push_back(told_ != nullptr ? std::move(told_) : PassOn(round));
@@ -56,12 +56,10 @@ Status RingBackend::Agree() {
   }
   for (std::size_t round = 0; round < rounds_.size(); ++round)
     PENSTOCK_RETURN_IF_ERROR(Await(told[round], rounds_[round].to));
-  std::vector<Signature> known;  // by rank
-  known.reserve(static_cast<std::size_t>(size()));
+  signatures_.clear();
   for (int other = 0; other < size(); ++other)
-    known.push_back(blocks_.signature(static_cast<std::size_t>((other - rank() + size()) % size())));
-  const auto same = [this](const Signature& other) { return SameOperation(what_, other); };
-  return std::all_of(known.begin(), known.end(), same) ? OkStatus() : end_.Fail(MismatchError(known, names_));
+    signatures_.push_back(blocks_.signature(static_cast<std::size_t>((other - rank() + size()) % size())));
+  return std::span<const Signature>(signatures_);
 }
 
 // All ranks that start the same operation get the same answer.
@@ -86,8 +84,8 @@ std::span<const std::byte> RingBackend::DataOf(int rank) const {
   return blocks_.data(static_cast<std::size_t>((rank - this->rank() + size()) % size()));
 }
 
-Status RingBackend::RunSmall(const Operation& op) {
-  PENSTOCK_RETURN_IF_ERROR(Agree());
+Status RingBackend::RunSmall(const Operation& op, Agreement& agreement) {
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   const std::size_t width = SizeOf(op.type);
   const auto gives = [&](int rank) -> std::size_t {
     if (op.kind == OperationKind::kAllGather)

@@ -31,31 +31,30 @@ RingBackend::~RingBackend() {
   end_.Leave();
 }
 
-Status RingBackend::Run(const Operation& op) {
-  PENSTOCK_RETURN_IF_ERROR(end_.Failure());
-  if (op.kind == OperationKind::kMessage) return Exchange(op);
-  what_ = SignatureOf(op);
-  StartAgreement(op);
-  if (Travels(op)) return RunSmall(op);
+Status RingBackend::Run(const Operation& op, Agreement& agreement) {
+  if (op.kind == OperationKind::kMessage) return Exchange(op, agreement);
+  what_ = agreement.what();
+  StartExchange(op);
+  if (Travels(op)) return RunSmall(op, agreement);
   switch (op.kind) {
     case OperationKind::kAllReduce:
     case OperationKind::kReduce:
-      return Reduce(op);
+      return Reduce(op, agreement);
     case OperationKind::kReduceScatter:
-      return ReduceScatter(op);
+      return ReduceScatter(op, agreement);
     case OperationKind::kAllGather:
-      return AllGather(op);
+      return AllGather(op, agreement);
     case OperationKind::kBroadcast:
-      return Broadcast(op);
+      return Broadcast(op, agreement);
     case OperationKind::kBarrier:
-      return Agree();
+      return agreement.Reach();
     case OperationKind::kMessage:
       break;
   }
   return InternalError("E-collective-kind", "no such operation");
 }
 
-Status RingBackend::Reduce(const Operation& op) {
+Status RingBackend::Reduce(const Operation& op, Agreement& agreement) {
   const bool wants = op.kind == OperationKind::kAllReduce || op.root == rank();
   std::unique_ptr<std::byte[]> copy;  // on ranks whose data must not change
   if (!wants) {
@@ -64,21 +63,21 @@ Status RingBackend::Reduce(const Operation& op) {
   }
   std::byte* const data = wants ? op.out.data : copy.get();
   const std::vector<Range> parts = EqualParts(op.in.count, op.type);
-  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(data, parts, op));
+  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(data, parts, op, agreement));
   return GoAround(data, parts);
 }
 
-Status RingBackend::ReduceScatter(const Operation& op) {
+Status RingBackend::ReduceScatter(const Operation& op, Agreement& agreement) {
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
   CopyBytes(copy.get(), op.in.data, op.in.bytes());
   const std::vector<Range> parts = EqualParts(op.in.count, op.type);
-  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(copy.get(), parts, op));
+  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(copy.get(), parts, op, agreement));
   CopyBytes(op.out.data, copy.get() + parts[static_cast<std::size_t>(rank())].begin, op.out.bytes());
   return OkStatus();
 }
 
-Status RingBackend::AllGather(const Operation& op) {
-  PENSTOCK_RETURN_IF_ERROR(Agree());
+Status RingBackend::AllGather(const Operation& op, Agreement& agreement) {
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   std::vector<Range> parts;
   std::size_t begin = 0;
   for (const std::int64_t count : op.counts) {
@@ -92,8 +91,8 @@ Status RingBackend::AllGather(const Operation& op) {
 
 // Follows a binomial tree: a rank that receives the data from some distance sends it to ranks at half that
 // distance, then a quarter, and so on.
-Status RingBackend::Broadcast(const Operation& op) {
-  PENSTOCK_RETURN_IF_ERROR(Agree());
+Status RingBackend::Broadcast(const Operation& op, Agreement& agreement) {
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   const std::span<std::byte> data(op.out.data, op.out.bytes());
   const int place = (rank() - op.root + size()) % size();
   int distance = 1;
@@ -115,7 +114,7 @@ Status RingBackend::Broadcast(const Operation& op) {
 }
 
 // A message is its signature followed by its data. The receiver accepts the data only if the signature fits.
-Status RingBackend::Exchange(const Operation& op) {
+Status RingBackend::Exchange(const Operation& op, Agreement& agreement) {
   Signature sent = SignatureOfSent(op, rank());
   const Signature wanted = SignatureOfReceived(op, rank());
   std::unique_ptr<Transit> told, gone;
@@ -125,22 +124,18 @@ Status RingBackend::Exchange(const Operation& op) {
   }
   if (op.from >= 0) {
     what_ = wanted;
-    PENSTOCK_RETURN_IF_ERROR(ReceiveMessage(op, wanted));
+    PENSTOCK_RETURN_IF_ERROR(ReceiveMessage(op, wanted, agreement));
   }
   what_ = sent;
   PENSTOCK_RETURN_IF_ERROR(Await(told, op.to));
   return Await(gone, op.to);
 }
 
-Status RingBackend::ReceiveMessage(const Operation& op, const Signature& wanted) {
+Status RingBackend::ReceiveMessage(const Operation& op, const Signature& wanted, Agreement& agreement) {
   Signature theirs;
   auto told = links_->Receive(op.from, Channel::kMessages, BytesOf(theirs));
   PENSTOCK_RETURN_IF_ERROR(Await(told, op.from));
-  if (!SameOperation(theirs, wanted)) {
-    return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", names_(op.from), " sends ",
-                                     Describe(theirs, names_), ", rank ", names_(rank()), " receives ",
-                                     Describe(wanted, names_)));
-  }
+  PENSTOCK_RETURN_IF_ERROR(agreement.Accept(theirs, wanted));
   if (op.out.bytes() == 0) return OkStatus();
   auto came = links_->Receive(op.from, Channel::kMessages, {op.out.data, op.out.bytes()});
   return Await(came, op.from);

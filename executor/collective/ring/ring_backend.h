@@ -3,9 +3,9 @@
 //
 //   RingBackend backend("gloo", std::move(links), {.report_after = 10s});
 //
-// Each operation begins with an agreement, in which all ranks exchange their signatures (log2 P messages,
-// about 200 P bytes), so they detect a mismatch before any result is written. Small data travels with the
-// agreement, and each rank reduces all ranks' data in rank order.
+// Each operation begins with an agreement (group/agreed_backend.h), in which all ranks exchange their
+// signatures (log2 P messages, about 200 P bytes). Small data travels with the signatures, and each rank
+// reduces all ranks' data in rank order.
 //
 // In a larger reduction each rank collects its part of the data from all others and reduces it in rank order;
 // the reduced parts then go around the ring. That sends as many bytes as adding along the ring, in as many
@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/collective/group/backend.h"
+#include "executor/collective/group/agreed_backend.h"
 #include "executor/collective/group/rank_names.h"
 #include "executor/collective/group/wait_reporter.h"
 #include "executor/collective/ring/blocks.h"
@@ -51,7 +51,12 @@ class RingBackend : public Backend {
   int size() const override { return links_->size(); }
   std::string_view name() const override { return name_; }
   bool adds_in_rank_order() const override { return true; }
-  Status Run(const Operation& op) override;
+  const RankNames& names() const override { return names_; }
+  Status Failure() const override { return end_.Failure(); }
+  Status Run(const Operation& op, Agreement& agreement) override;
+  // Returns when the blocks of all ranks have come: ring_agreement.cc.
+  Result<std::span<const Signature>> ExchangeSignatures(const Signature& mine) override;
+  Status FailWith(const Status& why, FoundBy) override { return end_.Fail(why); }
   void Abort(const Status& why) override { end_.Abort(why); }
 
  private:
@@ -71,26 +76,25 @@ class RingBackend : public Backend {
     std::unique_ptr<Transit> came;  // the receive for the next operation
   };
 
-  // The agreement: ring_agreement.cc. Agree returns when the blocks of all ranks have come, and fails if
-  // their signatures differ.
+  // The exchange of blocks: ring_agreement.cc.
   void MakeRounds();
-  void StartAgreement(const Operation& op);
-  Status Agree();
+  void StartExchange(const Operation& op);
   void Expect(Round& round);
   std::unique_ptr<Transit> PassOn(const Round& round);
   bool Travels(const Operation& op) const;  // whether its data is in the blocks
-  Status RunSmall(const Operation& op);
+  Status RunSmall(const Operation& op, Agreement& agreement);
   std::span<const std::byte> DataOf(int rank) const;
 
-  Status Reduce(const Operation& op);  // all_reduce, reduce
-  Status ReduceScatter(const Operation& op);
-  Status AllGather(const Operation& op);
-  Status Broadcast(const Operation& op);
-  Status Exchange(const Operation& op);
-  Status ReceiveMessage(const Operation& op, const Signature& wanted);
+  Status Reduce(const Operation& op, Agreement& agreement);  // all_reduce, reduce
+  Status ReduceScatter(const Operation& op, Agreement& agreement);
+  Status AllGather(const Operation& op, Agreement& agreement);
+  Status Broadcast(const Operation& op, Agreement& agreement);
+  Status Exchange(const Operation& op, Agreement& agreement);
+  Status ReceiveMessage(const Operation& op, const Signature& wanted, Agreement& agreement);
 
   // Agrees, and reduces part rank() of the data; part r of all ranks' data has the same size: ring_sum.cc.
-  Status ReduceOwnPart(std::byte* data, const std::vector<Range>& parts, const Operation& op);
+  Status ReduceOwnPart(std::byte* data, const std::vector<Range>& parts, const Operation& op,
+                       Agreement& agreement);
   // Sends each rank's part of the data around the ring, so that all get all parts: ring_pass.cc.
   Status GoAround(std::byte* data, const std::vector<Range>& parts);
   std::byte* Scratch(std::size_t bytes);
@@ -109,6 +113,7 @@ class RingBackend : public Backend {
   std::optional<WaitReporter> reporter_;
   Signature what_;  // of the current operation
   Blocks blocks_;   // of that operation: this rank's first, then those of the ranks to its right
+  std::vector<Signature> signatures_;  // of all ranks, in that operation
   std::vector<Round> rounds_;
   std::unique_ptr<Transit> told_;  // the send of the first round
   std::unique_ptr<std::byte[]> scratch_;

@@ -106,11 +106,12 @@ class RingBackend::Collection {
   std::vector<const std::byte*> sources_;
 };
 
-Status RingBackend::ReduceOwnPart(std::byte* data, const std::vector<Range>& parts, const Operation& op) {
+Status RingBackend::ReduceOwnPart(std::byte* data, const std::vector<Range>& parts, const Operation& op,
+                                  Agreement& agreement) {
   Collection collection(*this, data, parts, op);
   collection.ReceiveUpTo(0);
   PENSTOCK_RETURN_IF_ERROR(collection.SendUpTo(0));
-  PENSTOCK_RETURN_IF_ERROR(Agree());
+  PENSTOCK_RETURN_IF_ERROR(agreement.Reach());
   for (std::size_t i = 0; i < collection.pieces(); ++i) {
     collection.ReceiveUpTo(i);
     PENSTOCK_RETURN_IF_ERROR(collection.SendUpTo(i));

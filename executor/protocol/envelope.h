@@ -21,39 +21,38 @@
 
 namespace penstock::protocol {
 
+// One for each message (events.h); wire_fields.h says which field of the envelope has which of its fields.
+// kError is a Failure.
 enum class MessageKind : std::uint8_t {
-  kHello = 1,    // trainer: its identity and its contract             body: Hello
-  kWelcome = 2,  // server: how variables are cut into chunks          body: Welcome
-  kPush = 3,     // part of a chunk of a gradient                      body: bytes, or int64 ids and values
-  kPushed = 4,   // the server has the push (now or from an earlier copy)
-  kEndStep = 5,  // the step has ended                                 body: which variables were pushed
+  kHello = 1,
+  kWelcome = 2,
+  kPush = 3,
+  kPushed = 4,
+  kEndStep = 5,
   kStepEnded = 6,
-  kPull = 7,      // asks for version `step` of a chunk
-  kPulled = 8,    // part of that version                               body: bytes
-  kComplete = 9,  // the trainer is finished
+  kPull = 7,
+  kPulled = 8,
+  kComplete = 9,
   kCompleted = 10,
-  kAsk = 11,       // what does this pull wait for, is this push welcome?    body: what the trainer waits for
-  kAnswer = 12,    // `credit` as for a push                             body: text
-  kError = 13,     // the job has ended for the receiver                 body: a status
-  kGone = 14,      // that version was overwritten; `credit` is the current one
-  kPullRows = 15,  // asks for rows of version `step` of a table; `part` numbers the request   body: ids
-  // Part of the rows, in the order of the ids; `credit` is the request's number. If versions do not count all
-  // trainers' updates, `chunk` is the table's number of updates.
-  kRows = 16,          // body: their bytes
-  kRowsGone = 17,      // that version was overwritten; `credit` is the request's number
-  kCredit = 18,        // pushes of a sparse gradient are welcome for steps below `credit`
-  kSave = 19,          // save version `step` of a table to a file; `part` numbers the request    body: Save
-  kSaved = 20,         // saved, or failed                                   body: a status, if failed
-  kLeft = 24,          // trainer `credit` completed after `step` steps; others continue
-  kCountStep = 25,     // the learning-rate schedule must count step `step` of the trainer
-  kStepCounted = 26,   // the schedule will count it, or has
-  kPulledNewest = 27,  // as kPulled; `credit` is the chunk's number of updates    body: bytes
-  kPullChanged = 28,   // asks for the rows of a table updated since the request of a lower `step`
-  // Part of these rows; `credit` is their number, `chunk` the table's number of updates.
-  kChangedRows = 29,  // body: int64 ids, values
-  kServerHello = 30,  // another server, number `variable` of those that exchange sums    body: Hello
+  kAsk = 11,
+  kAnswer = 12,
+  kError = 13,
+  kGone = 14,
+  kPullRows = 15,
+  kRows = 16,
+  kRowsGone = 17,
+  kCredit = 18,
+  kSave = 19,
+  kSaved = 20,
+  kLeft = 24,
+  kCountStep = 25,
+  kStepCounted = 26,
+  kPulledNewest = 27,
+  kPullChanged = 28,
+  kChangedRows = 29,
+  kServerHello = 30,
   kServerWelcome = 31,
-  kSums = 32,  // what a server measured of the gradients of step `step`    body: values
+  kSums = 32,
   kSumsTaken = 33,
 };
 

@@ -116,18 +116,24 @@ struct Sums {
 using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
                            PullChanged, ServerHello, Sums>;
 
-// --- Replies.
+// --- Replies. Those that a server decides without its memory are also what its state machine returns
+// (pserver/machine/actions.h); there, a reply of a template names its chunk in the server's own numbers.
+// About(chunk) is the same reply in the numbers of the contract.
 
 struct Welcome {
   std::uint64_t steps_ended = 0;  // of this trainer, according to the server
   WelcomeBody body;
 };
-struct Pushed {
-  ChunkRef at;
+template <typename Chunk>
+struct PushedOf {
+  Chunk at;
   std::uint64_t step = 0;
   std::uint32_t part = 0;
   std::uint64_t welcome_below = 0;  // pushes of this chunk for steps below it are welcome
+
+  PushedOf<ChunkRef> About(ChunkRef named) const { return {named, step, part, welcome_below}; }
 };
+using Pushed = PushedOf<ChunkRef>;
 struct StepEnded {
   std::uint64_t step = 0;
 };
@@ -151,11 +157,15 @@ struct PulledNewest {
   Payload bytes;
 };
 // The requested version was overwritten.
-struct Gone {
-  ChunkRef at;
+template <typename Chunk>
+struct GoneOf {
+  Chunk at;
   std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
+
+  GoneOf<ChunkRef> About(ChunkRef named) const { return {named, version, welcome_below}; }
 };
+using Gone = GoneOf<ChunkRef>;
 // A part of the requested rows, in the order of the ids.
 struct Rows {
   std::uint32_t variable = 0, request = 0;
@@ -170,10 +180,14 @@ struct RowsGone {
   std::uint32_t variable = 0, request = 0;
   std::uint64_t version = 0;
 };
-struct Credit {
-  ChunkRef at;
+template <typename Chunk>
+struct CreditOf {
+  Chunk at;
   std::uint64_t welcome_below = 0;
+
+  CreditOf<ChunkRef> About(ChunkRef named) const { return {named, welcome_below}; }
 };
+using Credit = CreditOf<ChunkRef>;
 struct Saved {
   std::uint32_t request = 0;
   Status status;

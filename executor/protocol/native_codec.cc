@@ -2,155 +2,150 @@
 
 #include <utility>
 
+#include "executor/protocol/wire_fields.h"
+
 namespace penstock::protocol {
 namespace {
 
-constexpr std::uint32_t kNoVariable = 0xffffffff;  // in an Ask without a chunk
+// Each kind is one message of a direction.
+template <typename... Ms>
+constexpr bool HasOneMessagePerKind(const std::variant<Ms...>*) {
+  const MessageKind kinds[] = {kWire<Ms>.kind...};
+  for (std::size_t i = 0; i < std::size(kinds); ++i) {
+    for (std::size_t k = 0; k < i; ++k)
+      if (kinds[i] == kinds[k]) return false;
+  }
+  return true;
+}
+static_assert(HasOneMessagePerKind(static_cast<const Event*>(nullptr)));
+static_assert(HasOneMessagePerKind(static_cast<const Reply*>(nullptr)));
 
-struct Written {
+// --- Bodies.
+
+Payload BodyOf(const Payload& bytes) { return bytes; }
+Payload BodyOf(const HelloBody& body) { return Payload::Of(WriteHello(body)); }
+Payload BodyOf(const WelcomeBody& body) { return Payload::Of(WriteWelcome(body)); }
+Payload BodyOf(const SaveBody& body) { return Payload::Of(WriteSave(body)); }
+Payload BodyOf(const std::vector<std::uint32_t>& variables) { return Payload::Of(WriteVariables(variables)); }
+Payload BodyOf(const std::string& text) { return text.empty() ? Payload() : Payload::Of(text); }
+Payload BodyOf(const Status& status) { return status.ok() ? Payload() : Payload::Of(WriteStatus(status)); }
+
+template <typename T>
+Status Store(Result<T> read, T& to) {
+  PENSTOCK_RETURN_IF_ERROR(read.status());
+  to = *std::move(read);
+  return OkStatus();
+}
+
+Status ReadBody(const Payload& body, Payload& bytes) {
+  bytes = body;
+  return OkStatus();
+}
+Status ReadBody(const Payload& body, HelloBody& to) { return Store(ReadHello(body.ToText()), to); }
+Status ReadBody(const Payload& body, WelcomeBody& to) { return Store(ReadWelcome(body.ToText()), to); }
+Status ReadBody(const Payload& body, SaveBody& to) { return Store(ReadSave(body.ToText()), to); }
+Status ReadBody(const Payload& body, std::vector<std::uint32_t>& to) {
+  return Store(ReadVariables(body.ToText()), to);
+}
+Status ReadBody(const Payload& body, std::string& text) {
+  text = body.ToText();
+  return OkStatus();
+}
+Status ReadBody(const Payload& body, Status& status) {
+  if (body.size() > 0) status = ReadStatus(body.ToText());
+  return OkStatus();
+}
+
+// --- Fields.
+
+struct Parts {
   Envelope envelope;
   Payload body;
 };
 
-// Maps the fields of each message to the envelope, whose fields have several meanings each.
+template <typename M, typename T, typename Place>
+void Put(const M& message, const HeadField<M, T, Place>& at, Parts& parts) {
+  parts.envelope.*at.place = static_cast<Place>(message.*at.field);
+}
+template <typename M>
+void Put(const M& message, const ChunkField<M, ChunkRef>& at, Parts& parts) {
+  parts.envelope.variable = (message.*at.field).variable;
+  parts.envelope.chunk = (message.*at.field).chunk;
+}
+template <typename M>
+void Put(const M& message, const ChunkField<M, std::optional<ChunkRef>>& at, Parts& parts) {
+  const ChunkRef chunk = (message.*at.field).value_or(ChunkRef{.variable = kNoVariable, .chunk = 0});
+  parts.envelope.variable = chunk.variable;
+  parts.envelope.chunk = chunk.chunk;
+}
+template <typename M, typename T>
+void Put(const M& message, const BodyField<M, T>& at, Parts& parts) {
+  parts.body = BodyOf(message.*at.field);
+}
+template <typename M>
+void Put(const M& message, const ErrorField<M>& at, Parts& parts) {
+  parts.body = Payload::Of(WriteStatus(message.*at.field));
+}
 
-Written Write(const Hello& m) {
-  return {{.kind = MessageKind::kHello, .step = m.step}, Payload::Of(WriteHello(m.body))};
+template <typename M, typename T, typename Place>
+Status Take(const Parts& parts, const HeadField<M, T, Place>& at, M& message) {
+  message.*at.field = static_cast<T>(parts.envelope.*at.place);
+  return OkStatus();
 }
-Written Write(const Push& m) {
-  return {{.kind = MessageKind::kPush,
-           .step = m.step,
-           .credit = m.rows,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk,
-           .part = m.part},
-          m.bytes};
+template <typename M, typename T>
+Status Take(const Parts& parts, const ChunkField<M, T>& at, M& message) {
+  const ChunkRef chunk{.variable = parts.envelope.variable, .chunk = parts.envelope.chunk};
+  const bool is_absent = !std::is_same_v<T, ChunkRef> && chunk.variable == kNoVariable;
+  if (!is_absent) message.*at.field = chunk;
+  return OkStatus();
 }
-Written Write(const EndStep& m) {
-  return {{.kind = MessageKind::kEndStep, .step = m.step}, Payload::Of(WriteVariables(m.variables))};
+template <typename M, typename T>
+Status Take(const Parts& parts, const BodyField<M, T>& at, M& message) {
+  return ReadBody(parts.body, message.*at.field);
 }
-Written Write(const CountStep& m) { return {{.kind = MessageKind::kCountStep, .step = m.step}, {}}; }
-Written Write(const Pull& m) {
-  return {{.kind = MessageKind::kPull, .step = m.version, .variable = m.at.variable, .chunk = m.at.chunk},
-          {}};
+template <typename M>
+Status Take(const Parts& parts, const ErrorField<M>& at, M& message) {
+  message.*at.field = ReadStatus(parts.body.ToText());
+  return OkStatus();
 }
-Written Write(const PullRows& m) {
-  return {{.kind = MessageKind::kPullRows, .step = m.version, .variable = m.variable, .part = m.request},
-          m.ids};
-}
-Written Write(const PullChanged& m) {
-  return {{.kind = MessageKind::kPullChanged, .step = m.version, .variable = m.variable}, {}};
-}
-Written Write(const Save& m) {
-  return {{.kind = MessageKind::kSave, .step = m.version, .part = m.request}, Payload::Of(WriteSave(m.body))};
-}
-Written Write(const Ask& m) {
-  const ChunkRef at = m.about.value_or(ChunkRef{.variable = kNoVariable, .chunk = 0});
-  return {{.kind = MessageKind::kAsk, .step = m.step, .variable = at.variable, .chunk = at.chunk},
-          m.waits_for.empty() ? Payload() : Payload::Of(m.waits_for)};
-}
-Written Write(const Complete&) { return {{.kind = MessageKind::kComplete}, {}}; }
-Written Write(const Failure& m) { return {{.kind = MessageKind::kError}, Payload::Of(WriteStatus(m.why))}; }
-Written Write(const ServerHello& m) {
-  return {{.kind = MessageKind::kServerHello, .variable = m.server}, Payload::Of(WriteHello(m.body))};
-}
-Written Write(const Sums& m) { return {{.kind = MessageKind::kSums, .step = m.step}, m.bytes}; }
 
-Written Write(const Welcome& m) {
-  return {{.kind = MessageKind::kWelcome, .step = m.steps_ended}, Payload::Of(WriteWelcome(m.body))};
-}
-Written Write(const Pushed& m) {
-  return {{.kind = MessageKind::kPushed,
-           .step = m.step,
-           .credit = m.welcome_below,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk,
-           .part = m.part},
-          {}};
-}
-Written Write(const StepEnded& m) { return {{.kind = MessageKind::kStepEnded, .step = m.step}, {}}; }
-Written Write(const StepCounted& m) { return {{.kind = MessageKind::kStepCounted, .step = m.step}, {}}; }
-Written Write(const Pulled& m) {
-  return {{.kind = MessageKind::kPulled,
-           .step = m.version,
-           .credit = m.welcome_below,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk,
-           .part = m.part},
-          m.bytes};
-}
-Written Write(const PulledNewest& m) {
-  return {{.kind = MessageKind::kPulledNewest,
-           .step = m.version,
-           .credit = m.updates,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk,
-           .part = m.part},
-          m.bytes};
-}
-Written Write(const Gone& m) {
-  return {{.kind = MessageKind::kGone,
-           .step = m.version,
-           .credit = m.welcome_below,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk},
-          {}};
-}
-Written Write(const Rows& m) {
-  return {{.kind = MessageKind::kRows,
-           .step = m.version,
-           .credit = m.request,
-           .variable = m.variable,
-           .chunk = m.updates,
-           .part = m.part},
-          m.bytes};
-}
-Written Write(const ChangedRows& m) {
-  return {{.kind = MessageKind::kChangedRows,
-           .step = m.version,
-           .credit = m.rows,
-           .variable = m.variable,
-           .chunk = m.updates,
-           .part = m.part},
-          m.bytes};
-}
-Written Write(const RowsGone& m) {
-  return {{.kind = MessageKind::kRowsGone, .step = m.version, .credit = m.request, .variable = m.variable},
-          {}};
-}
-Written Write(const Credit& m) {
-  return {{.kind = MessageKind::kCredit,
-           .credit = m.welcome_below,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk},
-          {}};
-}
-Written Write(const Saved& m) {
-  return {{.kind = MessageKind::kSaved, .part = m.request},
-          m.status.ok() ? Payload() : Payload::Of(WriteStatus(m.status))};
-}
-Written Write(const Answer& m) {
-  return {{.kind = MessageKind::kAnswer,
-           .step = m.step,
-           .credit = m.welcome_below,
-           .variable = m.at.variable,
-           .chunk = m.at.chunk},
-          Payload::Of(m.lacking)};
-}
-Written Write(const Left& m) {
-  return {{.kind = MessageKind::kLeft, .step = m.steps, .credit = m.trainer}, {}};
-}
-Written Write(const Completed&) { return {{.kind = MessageKind::kCompleted}, {}}; }
-Written Write(const ServerWelcome&) { return {{.kind = MessageKind::kServerWelcome}, {}}; }
-Written Write(const SumsTaken& m) { return {{.kind = MessageKind::kSumsTaken, .step = m.step}, {}}; }
+// --- Messages.
 
-Message SealFor(const Sender& sender, Written written, BodyChecksum checksum) {
-  written.envelope.job = sender.job;
-  written.envelope.contract = sender.contract;
-  written.envelope.incarnation = sender.incarnation;
-  written.envelope.durable_version = sender.durable_version;
-  written.envelope.trainer = sender.trainer;
-  return Seal(written.envelope, std::move(written.body), checksum);
+template <typename M>
+Parts PartsOf(const M& message) {
+  Parts parts{.envelope = {.kind = kWire<M>.kind}, .body = {}};
+  std::apply([&](const auto&... at) { (Put(message, at, parts), ...); }, kWire<M>.fields);
+  return parts;
+}
+
+// Returns false if the parts are not those of an M.
+template <typename M, typename OneOf>
+bool Read(const Parts& parts, OneOf& to, Status& status) {
+  if (parts.envelope.kind != kWire<M>.kind) return false;
+  M& message = to.template emplace<M>();
+  const auto take = [&](const auto& at) {
+    status = Take(parts, at, message);
+    return status.ok();
+  };
+  std::apply([&](const auto&... at) { return (take(at) && ...); }, kWire<M>.fields);
+  return true;
+}
+
+// Returns false if no message of this direction has this kind.
+template <typename... Ms>
+bool ReadOneOf(const Parts& parts, std::variant<Ms...>& to, Status& status) {
+  return (Read<Ms>(parts, to, status) || ...);
+}
+
+template <typename OneOf>
+Message EncodeOneOf(const Sender& sender, const OneOf& message, BodyChecksum checksum) {
+  Parts parts = std::visit([](const auto& each) { return PartsOf(each); }, message);
+  parts.envelope.job = sender.job;
+  parts.envelope.contract = sender.contract;
+  parts.envelope.incarnation = sender.incarnation;
+  parts.envelope.durable_version = sender.durable_version;
+  parts.envelope.trainer = sender.trainer;
+  return Seal(parts.envelope, std::move(parts.body), checksum);
 }
 
 Sender SenderOf(const Envelope& e) {
@@ -161,131 +156,36 @@ Sender SenderOf(const Envelope& e) {
           .durable_version = e.durable_version};
 }
 
-ChunkRef ChunkOf(const Envelope& e) { return {.variable = e.variable, .chunk = e.chunk}; }
-
-Result<Event> EventOf(const Envelope& e, const Payload& body) {
-  switch (e.kind) {
-    case MessageKind::kHello: {
-      PENSTOCK_ASSIGN_OR_RETURN(HelloBody hello, ReadHello(body.ToText()));
-      return Event(Hello{.step = e.step, .body = std::move(hello)});
-    }
-    case MessageKind::kPush:
-      return Event(Push{.at = ChunkOf(e), .step = e.step, .part = e.part, .rows = e.credit, .bytes = body});
-    case MessageKind::kEndStep: {
-      PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::uint32_t> variables, ReadVariables(body.ToText()));
-      return Event(EndStep{.step = e.step, .variables = std::move(variables)});
-    }
-    case MessageKind::kCountStep:
-      return Event(CountStep{.step = e.step});
-    case MessageKind::kPull:
-      return Event(Pull{.at = ChunkOf(e), .version = e.step});
-    case MessageKind::kPullRows:
-      return Event(PullRows{.variable = e.variable, .version = e.step, .request = e.part, .ids = body});
-    case MessageKind::kPullChanged:
-      return Event(PullChanged{.variable = e.variable, .version = e.step});
-    case MessageKind::kSave: {
-      PENSTOCK_ASSIGN_OR_RETURN(SaveBody save, ReadSave(body.ToText()));
-      return Event(Save{.version = e.step, .request = e.part, .body = std::move(save)});
-    }
-    case MessageKind::kAsk:
-      return Event(Ask{.about = e.variable == kNoVariable ? std::nullopt : std::optional(ChunkOf(e)),
-                       .step = e.step,
-                       .waits_for = body.ToText()});
-    case MessageKind::kComplete:
-      return Event(Complete{});
-    case MessageKind::kError:
-      return Event(Failure{ReadStatus(body.ToText())});
-    case MessageKind::kServerHello: {
-      PENSTOCK_ASSIGN_OR_RETURN(HelloBody hello, ReadHello(body.ToText()));
-      return Event(ServerHello{.server = e.variable, .body = std::move(hello)});
-    }
-    case MessageKind::kSums:
-      return Event(Sums{.step = e.step, .bytes = body});
-    default:
-      return DataLoss("E-rpc-envelope", "trainer ", e.trainer, " sent a message only a pserver may send");
-  }
-}
-
-Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
-  switch (e.kind) {
-    case MessageKind::kWelcome: {
-      PENSTOCK_ASSIGN_OR_RETURN(WelcomeBody welcome, ReadWelcome(body.ToText()));
-      return Reply(Welcome{.steps_ended = e.step, .body = std::move(welcome)});
-    }
-    case MessageKind::kPushed:
-      return Reply(Pushed{.at = ChunkOf(e), .step = e.step, .part = e.part, .welcome_below = e.credit});
-    case MessageKind::kStepEnded:
-      return Reply(StepEnded{.step = e.step});
-    case MessageKind::kStepCounted:
-      return Reply(StepCounted{.step = e.step});
-    case MessageKind::kPulled:
-      return Reply(Pulled{
-          .at = ChunkOf(e), .version = e.step, .part = e.part, .welcome_below = e.credit, .bytes = body});
-    case MessageKind::kPulledNewest:
-      return Reply(PulledNewest{
-          .at = ChunkOf(e), .version = e.step, .updates = e.credit, .part = e.part, .bytes = body});
-    case MessageKind::kGone:
-      return Reply(Gone{.at = ChunkOf(e), .version = e.step, .welcome_below = e.credit});
-    case MessageKind::kRows:
-      return Reply(Rows{.variable = e.variable,
-                        .request = static_cast<std::uint32_t>(e.credit),
-                        .version = e.step,
-                        .part = e.part,
-                        .updates = e.chunk,
-                        .bytes = body});
-    case MessageKind::kChangedRows:
-      return Reply(ChangedRows{.variable = e.variable,
-                               .version = e.step,
-                               .updates = e.chunk,
-                               .rows = e.credit,
-                               .part = e.part,
-                               .bytes = body});
-    case MessageKind::kRowsGone:
-      return Reply(RowsGone{
-          .variable = e.variable, .request = static_cast<std::uint32_t>(e.credit), .version = e.step});
-    case MessageKind::kCredit:
-      return Reply(Credit{.at = ChunkOf(e), .welcome_below = e.credit});
-    case MessageKind::kSaved:
-      return Reply(
-          Saved{.request = e.part, .status = body.size() == 0 ? OkStatus() : ReadStatus(body.ToText())});
-    case MessageKind::kAnswer:
-      return Reply(
-          Answer{.at = ChunkOf(e), .step = e.step, .welcome_below = e.credit, .lacking = body.ToText()});
-    case MessageKind::kLeft:
-      return Reply(Left{.trainer = e.credit, .steps = e.step});
-    case MessageKind::kCompleted:
-      return Reply(Completed{});
-    case MessageKind::kError:
-      return Reply(Failure{ReadStatus(body.ToText())});
-    case MessageKind::kServerWelcome:
-      return Reply(ServerWelcome{});
-    case MessageKind::kSumsTaken:
-      return Reply(SumsTaken{.step = e.step});
-    default:
-      return DataLoss("E-rpc-envelope", "a pserver sent a message that only a trainer may send");
-  }
-}
-
 }  // namespace
 
 Message Encode(const Sender& sender, const Event& event, BodyChecksum checksum) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), checksum); }, event);
+  return EncodeOneOf(sender, event, checksum);
 }
 
 Message Encode(const Sender& sender, const Reply& reply, BodyChecksum checksum) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), checksum); }, reply);
+  return EncodeOneOf(sender, reply, checksum);
 }
 
 Result<Decoded<Event>> DecodeEvent(const Message& message, BodyChecksum least) {
   PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
-  PENSTOCK_ASSIGN_OR_RETURN(Event event, EventOf(envelope, message.body));
-  return Decoded<Event>{SenderOf(envelope), std::move(event)};
+  Decoded<Event> read{SenderOf(envelope), {}};
+  Status status;
+  if (!ReadOneOf({envelope, message.body}, read.message, status)) {
+    return DataLoss("E-rpc-envelope", "trainer ", envelope.trainer,
+                    " sent a message only a pserver may send");
+  }
+  PENSTOCK_RETURN_IF_ERROR(status);
+  return read;
 }
 
 Result<Decoded<Reply>> DecodeReply(const Message& message, BodyChecksum least) {
   PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
-  PENSTOCK_ASSIGN_OR_RETURN(Reply reply, ReplyOf(envelope, message.body));
-  return Decoded<Reply>{SenderOf(envelope), std::move(reply)};
+  Decoded<Reply> read{SenderOf(envelope), {}};
+  Status status;
+  if (!ReadOneOf({envelope, message.body}, read.message, status))
+    return DataLoss("E-rpc-envelope", "a pserver sent a message that only a trainer may send");
+  PENSTOCK_RETURN_IF_ERROR(status);
+  return read;
 }
 
 }  // namespace penstock::protocol

@@ -6,41 +6,17 @@
 namespace penstock::pserver {
 namespace {
 
-// The message for a reply without data of the store, with the trainer's own numbers for variables.
-
-protocol::Reply Typed(const TrainerTerms& terms, const PushedReply& reply) {
-  return protocol::Pushed{
-      .at = {reply.initial ? terms.VariableOf(reply.at.param) : terms.PushedFor(reply.at.param),
-             static_cast<std::uint32_t>(reply.at.chunk)},
-      .step = reply.step,
-      .part = reply.part,
-      .welcome_below = reply.welcome_below};
+// The reply, with the trainer's own numbers for variables.
+template <typename T>
+protocol::Reply InTermsOf(const TrainerTerms& terms, const T& reply) {
+  if constexpr (requires { reply.at; }) {
+    const auto& [chunk, is_gradient] = reply.at;
+    return reply.About({is_gradient ? terms.PushedFor(chunk.param) : terms.VariableOf(chunk.param),
+                        static_cast<std::uint32_t>(chunk.chunk)});
+  } else {
+    return reply;
+  }
 }
-protocol::Reply Typed(const TrainerTerms&, const StepEndedReply& reply) {
-  return protocol::StepEnded{reply.step};
-}
-protocol::Reply Typed(const TrainerTerms&, const CountedReply& reply) {
-  return protocol::StepCounted{reply.step};
-}
-protocol::Reply Typed(const TrainerTerms& terms, const GoneReply& reply) {
-  return protocol::Gone{.at = {terms.VariableOf(reply.at.param), static_cast<std::uint32_t>(reply.at.chunk)},
-                        .version = reply.version,
-                        .welcome_below = reply.welcome_below};
-}
-protocol::Reply Typed(const TrainerTerms&, const RowsGoneReply& reply) {
-  return protocol::RowsGone{.variable = reply.asked.variable,
-                            .request = static_cast<std::uint32_t>(reply.asked.request),
-                            .version = reply.asked.version};
-}
-protocol::Reply Typed(const TrainerTerms& terms, const CreditReply& reply) {
-  return protocol::Credit{.at = {terms.PushedFor(reply.at.param), static_cast<std::uint32_t>(reply.at.chunk)},
-                          .welcome_below = reply.welcome_below};
-}
-protocol::Reply Typed(const TrainerTerms&, const SavedReply& reply) {
-  return protocol::Saved{reply.request, reply.status};
-}
-protocol::Reply Typed(const TrainerTerms&, const CompletedReply&) { return protocol::Completed{}; }
-protocol::Reply Typed(const TrainerTerms&, const FailureReply& reply) { return protocol::Failure{reply.why}; }
 
 template <typename Send>
 void ForEachPart(const Tensor& value, std::size_t part_bytes, const Send& send) {
@@ -207,9 +183,9 @@ void Pserver::Reply(const ReplyAction& action) {
     } else if constexpr (std::is_same_v<T, RowsReply>) {
       reply.asked.changed ? ReplyChanged(action.trainer, reply) : ReplyRows(action.trainer, reply);
     } else if constexpr (std::is_same_v<T, CreditReply>) {
-      SendLater(action.trainer, Typed(admission_.terms(action.trainer), reply));
+      SendLater(action.trainer, InTermsOf(admission_.terms(action.trainer), reply));
     } else {
-      SendTo(action.trainer, Typed(admission_.terms(action.trainer), reply));
+      SendTo(action.trainer, InTermsOf(admission_.terms(action.trainer), reply));
     }
   };
   std::visit(answer, action.reply);

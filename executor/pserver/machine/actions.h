@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/protocol/events.h"
 #include "executor/pserver/machine/row_ids.h"
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
@@ -120,21 +121,12 @@ struct EndAction {
   Status why;
 };
 
-// --- Replies, as in protocol/events.h.
+// --- Replies: those of protocol/events.h, and orders to make one from the memory.
 
-struct PushedReply {
-  ChunkId at;
-  std::uint64_t step = 0;
-  std::uint32_t part = 0;
-  std::uint64_t welcome_below = 0;  // pushes of the chunk are welcome for steps below this
-  bool initial = false;             // the push was not a gradient
-};
-struct StepEndedReply {
-  std::uint64_t step = 0;
-};
-// Confirms that the schedule will count this step.
-struct CountedReply {
-  std::uint64_t step = 0;
+// A chunk as a reply names it: by the trainer's variable of the param, or of its gradient.
+struct NamedChunk {
+  ChunkId id;
+  bool is_gradient = false;
 };
 // Send the current chunk in parts (no block is running on it, or there is a copy).
 struct PulledReply {
@@ -144,35 +136,18 @@ struct PulledReply {
   // Instead of that version: the chunk after everything already decided about it is done.
   bool newest = false;
 };
-struct GoneReply {
-  ChunkId at;
-  std::uint64_t version = 0;
-  std::uint64_t welcome_below = 0;
-};
 // Send the current values of the requested rows, in parts.
 struct RowsReply {
   RowsEvent asked;
   bool newest = false;  // as in PulledReply
 };
-struct RowsGoneReply {
-  RowsEvent asked;
-};
-struct CreditReply {
-  ChunkId at;
-  std::uint64_t welcome_below = 0;
-};
-struct SavedReply {
-  std::uint32_t request = 0;
-  Status status;
-};
-struct CompletedReply {};
-struct FailureReply {
-  Status why;
-};
+using PushedReply = protocol::PushedOf<NamedChunk>;
+using GoneReply = protocol::GoneOf<NamedChunk>;
+using CreditReply = protocol::CreditOf<NamedChunk>;
 struct ReplyAction {
   int trainer = 0;
-  std::variant<PushedReply, StepEndedReply, CountedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply,
-               CreditReply, SavedReply, CompletedReply, FailureReply>
+  std::variant<PushedReply, protocol::StepEnded, protocol::StepCounted, PulledReply, GoneReply, RowsReply,
+               protocol::RowsGone, CreditReply, protocol::Saved, protocol::Completed, protocol::Failure>
       reply;
 };
 

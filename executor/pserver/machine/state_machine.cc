@@ -97,11 +97,10 @@ void StateMachine::AdvanceAll(Actions& out) {
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
   if (!push.initial) ledger_.chunk({push.param, push.chunk}).Tell(push.trainer, welcome_below);
   out.emplace_back(ReplyAction{.trainer = push.trainer,
-                               .reply = PushedReply{.at = {push.param, push.chunk},
+                               .reply = PushedReply{.at = {{push.param, push.chunk}, !push.initial},
                                                     .step = push.step,
                                                     .part = push.part,
-                                                    .welcome_below = welcome_below,
-                                                    .initial = push.initial}});
+                                                    .welcome_below = welcome_below}});
 }
 
 void StateMachine::PushStart(const PushEvent& push, Actions& out) {
@@ -198,7 +197,7 @@ void StateMachine::CountStep(int trainer, std::uint64_t step, Actions& out) {
     ledger_.AddCounted({trainer, step});
     CountWhatIsDue(out);
   }
-  out.emplace_back(ReplyAction{trainer, CountedReply{step}});
+  out.emplace_back(ReplyAction{trainer, protocol::StepCounted{step}});
 }
 
 void StateMachine::CountWhatIsDue(Actions& out) {
@@ -245,7 +244,8 @@ void StateMachine::TellCredit(int param, int trainer, Actions& out) {
 void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) {
   const std::uint64_t below = WelcomeBelow(at, trainer);
   ledger_.chunk(at).Tell(trainer, below);
-  out.emplace_back(ReplyAction{.trainer = trainer, .reply = CreditReply{.at = at, .welcome_below = below}});
+  out.emplace_back(
+      ReplyAction{.trainer = trainer, .reply = CreditReply{.at = {at, true}, .welcome_below = below}});
 }
 
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
@@ -302,7 +302,7 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
       out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below, true}});
       return;
     case PullAnswer::kGone:
-      out.emplace_back(ReplyAction{trainer, GoneReply{at, version, welcome_below}});
+      out.emplace_back(ReplyAction{trainer, GoneReply{{at}, version, welcome_below}});
       return;
   }
 }
@@ -337,7 +337,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
     ++from.steps_ended;
     CountWhatIsDue(out);
   }
-  out.emplace_back(ReplyAction{trainer, StepEndedReply{step}});
+  out.emplace_back(ReplyAction{trainer, protocol::StepEnded{step}});
 }
 
 // Skips the param, of which the step has no gradient. Returns false if the job has ended.
@@ -362,7 +362,7 @@ void StateMachine::Fail(const Status& why, Actions& out) {
   if (ended_) return;
   ended_ = true;
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (!completed(t)) out.emplace_back(ReplyAction{t, FailureReply{why}});
+    if (!completed(t)) out.emplace_back(ReplyAction{t, protocol::Failure{why}});
   }
   out.emplace_back(EndAction{why});
 }

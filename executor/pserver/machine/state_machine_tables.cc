@@ -24,7 +24,10 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
     return;
   }
   if (answer == PullAnswer::kGone) {
-    out.emplace_back(ReplyAction{pull.trainer, RowsGoneReply{pull}});
+    out.emplace_back(
+        ReplyAction{pull.trainer, protocol::RowsGone{.variable = pull.variable,
+                                                     .request = static_cast<std::uint32_t>(pull.request),
+                                                     .version = pull.version}});
     return;
   }
   const auto same = [&](const RowsEvent& other) {
@@ -89,7 +92,7 @@ void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions
 }
 
 void StateMachine::AnswerSave(int trainer, std::uint32_t request, Actions& out) {
-  out.emplace_back(ReplyAction{trainer, SavedReply{request, ledger_.trainer(trainer).save_status}});
+  out.emplace_back(ReplyAction{trainer, protocol::Saved{request, ledger_.trainer(trainer).save_status}});
 }
 
 }  // namespace penstock::pserver

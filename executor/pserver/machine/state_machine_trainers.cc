@@ -55,7 +55,7 @@ bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
 
 void StateMachine::Complete(int trainer, Actions& out) {
   if (ended_ && !completed(trainer)) return;  // it has been told the error
-  out.emplace_back(ReplyAction{trainer, CompletedReply{}});
+  out.emplace_back(ReplyAction{trainer, protocol::Completed{}});
   if (!completed(trainer)) Leave(trainer, out);
 }
 

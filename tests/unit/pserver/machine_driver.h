@@ -27,8 +27,8 @@ inline std::string DescribeReply(const pserver::ReplyAction& action) {
   struct {
     std::string t;
     std::string operator()(const pserver::PushedReply&) { return StrCat("pushed", t); }
-    std::string operator()(const pserver::StepEndedReply&) { return StrCat("ended", t); }
-    std::string operator()(const pserver::CountedReply&) { return StrCat("counted", t); }
+    std::string operator()(const protocol::StepEnded&) { return StrCat("ended", t); }
+    std::string operator()(const protocol::StepCounted&) { return StrCat("counted", t); }
     std::string operator()(const pserver::PulledReply& r) {
       return StrCat(r.newest ? "newest" : "pulled", t, " v", r.version);
     }
@@ -36,15 +36,15 @@ inline std::string DescribeReply(const pserver::ReplyAction& action) {
     std::string operator()(const pserver::RowsReply& r) {
       return StrCat("rows", t, " v", r.asked.version, " r", r.asked.request);
     }
-    std::string operator()(const pserver::RowsGoneReply& r) {
-      return StrCat("rowsgone", t, " v", r.asked.version, " r", r.asked.request);
+    std::string operator()(const protocol::RowsGone& r) {
+      return StrCat("rowsgone", t, " v", r.version, " r", r.request);
     }
     std::string operator()(const pserver::CreditReply&) { return StrCat("credit", t); }
-    std::string operator()(const pserver::SavedReply& r) {
+    std::string operator()(const protocol::Saved& r) {
       return StrCat("saved", t, " r", r.request, " ", r.status.id());
     }
-    std::string operator()(const pserver::CompletedReply&) { return StrCat("completed", t); }
-    std::string operator()(const pserver::FailureReply& r) { return StrCat("error", t, " ", r.why.id()); }
+    std::string operator()(const protocol::Completed&) { return StrCat("completed", t); }
+    std::string operator()(const protocol::Failure& r) { return StrCat("error", t, " ", r.why.id()); }
   } describe{StrCat(" t", action.trainer)};
   return std::visit(describe, action.reply);
 }

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
                            config.trainers, " trainers");
   }
   if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->RequireBackups(config));
-  std::unique_ptr<const UpdatePolicy> policy = PolicyOf(server->facts_, policies);
+  std::unique_ptr<UpdatePolicy> policy = PolicyOf(server->facts_, policies);
   if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
   server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;

@@ -23,7 +23,7 @@ struct MachineConfig {
   bool counts_steps = false;  // the learning-rate block has counters of the trainers' steps
   std::uint64_t window = 2;   // steps that a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
-  int backup_trainers = 0;      // trainers that a step does not wait for (quorum.h)
+  int backup_trainers = 0;      // trainers that a step does not wait for (policies/quorum.h)
   std::size_t early_bytes = 0;  // of params by turn: limit of bytes given to trainers and not merged yet
   int servers = 1;              // servers that exchange sums (sum_exchange.h), including this one
   int server = 0;               // this server's number among them
@@ -32,8 +32,8 @@ struct MachineConfig {
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
-    bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
-    bool clips = false;                // its updates depend on the sums of all servers
+    bool by_turn = false;  // pushed when the trainer's turn is near (policies/turn_credit.h); dense
+    bool clips = false;    // its updates depend on the sums of all servers
     // Of a compressed dense gradient, its bytes by chunk. Empty: as many as the chunk has.
     std::vector<std::size_t> compressed_bytes = {};
   };

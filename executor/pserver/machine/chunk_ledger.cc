@@ -12,12 +12,6 @@ constexpr std::size_t kPartsMax = std::size_t{1} << 20;
 // most two steps ahead of what was acknowledged.
 constexpr std::uint64_t kStepsAheadMax = 64;
 
-std::size_t UpdatedChunks(const MachineConfig& config) {
-  std::size_t count = 0;
-  for (const MachineConfig::Param& param : config.params) count += param.start ? 0 : param.chunk_bytes.size();
-  return count;
-}
-
 }  // namespace
 
 bool PartSet::Add(const PushEvent& push, std::size_t bytes, std::size_t part_bytes) {
@@ -153,10 +147,7 @@ void ChunkAccount::EndInitial() {
 }
 
 ChunkLedger::ChunkLedger(MachineConfig config)
-    : config_(std::move(config)),
-      trainers_(static_cast<std::size_t>(config_.trainers)),
-      turns_(config_),
-      quorum_(config_.trainers, config_.backup_trainers, UpdatedChunks(config_)) {
+    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
     for (const std::size_t bytes : param.chunk_bytes)
@@ -182,6 +173,13 @@ std::vector<ChunkId> ChunkLedger::AllChunks() const {
       all.push_back({static_cast<int>(p), static_cast<int>(k)});
   }
   return all;
+}
+
+std::size_t ChunkLedger::UpdatedChunks() const {
+  std::size_t count = 0;
+  for (const MachineConfig::Param& param : config_.params)
+    count += param.start ? 0 : param.chunk_bytes.size();
+  return count;
 }
 
 bool ChunkLedger::AllCompleted() const {
@@ -230,7 +228,6 @@ bool ChunkLedger::EndBlock(ChunkId at) {
   if (!was_low || --at_low_version_ > 0) return false;
   ++low_version_;
   CountLow();
-  quorum_.Forget(low_version_);
   return true;
 }
 

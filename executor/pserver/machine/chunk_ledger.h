@@ -19,8 +19,6 @@
 #include <vector>
 
 #include "executor/pserver/machine/actions.h"
-#include "executor/pserver/machine/quorum.h"
-#include "executor/pserver/machine/turn_credit.h"
 
 namespace penstock::pserver {
 
@@ -165,14 +163,12 @@ class ChunkLedger {
   const MachineConfig::Param& param(int param) const {
     return config_.params[static_cast<std::size_t>(param)];
   }
-  TurnCredit& turns() { return turns_; }
-  const TurnCredit& turns() const { return turns_; }
-  Quorum& quorum() { return quorum_; }
-  const Quorum& quorum() const { return quorum_; }
   bool has_rows(int param) const { return this->param(param).pushed_row_bytes > 0; }
   const ChunkAccount& chunk(ChunkId at) const { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
   ChunkAccount& chunk(ChunkId at) { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
   std::vector<ChunkId> AllChunks() const;
+  // The number of chunks that are updated, without those of held params.
+  std::size_t UpdatedChunks() const;
   const TrainerAccount& trainer(int id) const { return trainers_[static_cast<std::size_t>(id)]; }
   TrainerAccount& trainer(int id) { return trainers_[static_cast<std::size_t>(id)]; }
   bool AllCompleted() const;
@@ -208,8 +204,6 @@ class ChunkLedger {
   const MachineConfig config_;
   std::vector<std::vector<ChunkAccount>> chunks_;
   std::vector<TrainerAccount> trainers_;
-  TurnCredit turns_;
-  Quorum quorum_;
   std::uint64_t low_version_ = 0;
   std::size_t at_low_version_ = 0;  // number of chunks that have it
   int running_blocks_ = 0;

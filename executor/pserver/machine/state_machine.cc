@@ -18,10 +18,11 @@ std::size_t ChunksThatClip(const MachineConfig& config) {
 
 }  // namespace
 
-StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
+StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> policy)
     : ledger_(std::move(config)),
       policy_(std::move(policy)),
       sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server) {
+  policy_->Begin(ledger_);
   Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
   GiveAllTurns(nobody_is_here_yet);
 }
@@ -35,15 +36,7 @@ std::vector<int> StateMachine::Lacks(int param, int chunk) const {
   if (IsStart(param)) {
     return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
   }
-  std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
-  if (!by_turn(param) || account.merging() || account.running()) return lacking;
-  // If it lacks none, its next trainer waits for early bytes that another chunk occupies.
-  for (const ChunkId& other : ledger_.AllChunks()) {
-    if (!lacking.empty()) break;
-    if (by_turn(other.param) && ledger_.chunk(other).version() <= account.version())
-      lacking = policy_->Lacks(ledger_, other);
-  }
-  return lacking;
+  return policy_->Lacks(ledger_, {param, chunk});
 }
 
 void StateMachine::Push(const PushEvent& push, Actions& out) {
@@ -82,7 +75,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   }
   Acknowledge(push, limit, out);
   const bool came = !was_whole && chunk.whole(push.trainer, push.step);
-  if (came && ledger_.quorum().on() && ledger_.quorum().Came(push.trainer, push.step)) return AdvanceAll(out);
+  if (came && policy_->Came(push.trainer, push.step)) return AdvanceAll(out);
   Advance(at, out);
 }
 
@@ -148,8 +141,7 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   if (account.loading()) {
     account.EndInitial();
   } else {
-    if (ledger_.param(param).by_turn)
-      ledger_.turns().Merged(at, account.merged(), account.version(), account.bytes());
+    policy_->TurnEnds(ledger_, at);
     account.EndMerge();
     GiveTurns(param, out);
   }
@@ -224,6 +216,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   }
   const ChunkId at{param, chunk};
   const bool all_are_there = ledger_.EndBlock(at);
+  if (all_are_there) policy_->LowVersionRose(ledger_);
   if (all_are_there) StartThoseThatWaitForTheRate(out);
   CountWhatIsDue(out);
   TellWelcome(at, out);
@@ -255,9 +248,7 @@ void StateMachine::TellWelcome(ChunkId at, Actions& out) {
 }
 
 void StateMachine::GiveTurns(int param, Actions& out) {
-  if (!ledger_.param(param).by_turn) return;
-  for (const TurnCredit::Grant& grant : ledger_.turns().Give(ledger_, param))
-    TellCredit(grant.at, grant.trainer, out);
+  for (const Grant& grant : policy_->Grants(ledger_, param)) TellCredit(grant.at, grant.trainer, out);
 }
 
 // From the last param to the first, because a backward pass computes the last one's gradient first.

@@ -46,7 +46,7 @@ namespace penstock::pserver {
 
 class StateMachine {
  public:
-  StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy);
+  StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> policy);
 
   // Messages. The caller has checked that trainers and params are in range; everything else is checked here.
   void Push(const PushEvent& push, Actions& out);
@@ -85,7 +85,7 @@ class StateMachine {
   }
   int backup_trainers() const { return ledger_.config().backup_trainers; }
   // The number of steps whose gradients came too late to be merged.
-  std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
+  std::uint64_t late_steps(int trainer) const { return policy_->LateSteps(trainer); }
   bool by_turn(int param) const { return ledger_.param(param).by_turn; }
   // Tells a trainer that has just come what it may push of a param by turn, chunk by chunk, if anything.
   void TellCredit(int param, int trainer, Actions& out);
@@ -132,7 +132,7 @@ class StateMachine {
   void EndIfDrained(Actions& out);
 
   ChunkLedger ledger_;
-  const std::unique_ptr<const UpdatePolicy> policy_;
+  const std::unique_ptr<UpdatePolicy> policy_;
   SumExchange sums_;
   std::uint64_t repeats_ = 0;
   std::uint64_t rate_runs_ = 0;  // runs of the learning-rate block

@@ -66,7 +66,7 @@ void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
 void StateMachine::Leave(int trainer, Actions& out) {
   ledger_.trainer(trainer).completed = true;
   ++completed_;
-  ledger_.quorum().Left(trainer);
+  policy_->Completed(trainer);
   TellWhoLeft(out);
   AdvanceAll(out);  // some may have waited for this trainer
   GiveAllTurns(out);

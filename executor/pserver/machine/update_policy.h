@@ -1,6 +1,7 @@
 // A mode of training, as a parameter server sees it: when a version of a chunk is complete, whose gradient is
 // next, what a pull gets, how far ahead a trainer may push, and what happens when a trainer leaves. A
-// StateMachine asks; a policy reads the ledger, decides, and changes nothing.
+// StateMachine asks; a policy reads the ledger and decides, and changes nothing there. What only its mode has
+// to know beside the ledger, it keeps itself, from the events that the machine reports.
 //
 //   // Each gradient is an update by itself, in the order in which trainers are found ready.
 //   Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
@@ -11,9 +12,9 @@
 //     return {Turn::Kind::kWait};
 //   }
 //
-// Answers must depend only on the ledger and the arguments, so that equal events give equal actions. Held
-// parameters (which nothing updates) and values that trainers set before their first step work the same in
-// every mode: the machine asks no policy about them.
+// Answers must depend only on the ledger, the events and the arguments, so that equal events give equal
+// actions. Held parameters (which nothing updates) and values that trainers set before their first step work
+// the same in every mode: the machine asks no policy about them.
 //
 // Two queries decide what may run: Next says that a chunk's version is complete, RateRuns which run of the
 // learning-rate block it needs. What happens to all chunks in between (norms over all gradients) is the same
@@ -48,9 +49,29 @@ enum class PullAnswer {
   kGone,    // that version was overwritten
 };
 
+// A trainer may push a chunk for one step more.
+struct Grant {
+  ChunkId at;
+  int trainer = 0;
+};
+
 class UpdatePolicy {
  public:
   virtual ~UpdatePolicy() = default;
+
+  // --- Events. The ledger contains them already, except for the end of a turn.
+
+  // The job begins: once, before all other calls.
+  virtual void Begin(const ChunkLedger& /*ledger*/) {}
+  // A gradient of the trainer has become whole. Returns whether this may release chunks beside its own.
+  virtual bool Came(int /*trainer*/, std::uint64_t /*step*/) { return false; }
+  // The turn of the chunk's next trainer is about to end, with or without a gradient.
+  virtual void TurnEnds(const ChunkLedger& /*ledger*/, ChunkId /*at*/) {}
+  // The lowest version of all updated chunks has risen.
+  virtual void LowVersionRose(const ChunkLedger& /*ledger*/) {}
+  virtual void Completed(int /*trainer*/) {}
+
+  // --- Decisions.
 
   // Called while nothing is merged into the chunk and no block runs on it.
   virtual Turn Next(const ChunkLedger& ledger, ChunkId at) const = 0;
@@ -65,11 +86,14 @@ class UpdatePolicy {
   // The trainer's gradients of the chunk are welcome for steps below this; a later one is an error. The
   // number never decreases.
   virtual std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
+  // The pushes that have become welcome by something else than an update of their chunk, those of this param
+  // first. Their trainers are told.
+  virtual std::vector<Grant> Grants(const ChunkLedger& /*ledger*/, int /*param*/) { return {}; }
   // Whether an update of the chunk must be followed by telling the trainer what is welcome.
   virtual bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
   // Whether all gradients of a step are merged in the order of the trainers: an early one can only wait in
-  // memory, so large params may be pushed by turn (turn_credit.h). If not, only WelcomeBelow limits how many
-  // wait.
+  // memory, so large params may be pushed by turn (policies/turn_credit.h). If not, only WelcomeBelow limits
+  // how many wait.
   virtual bool MergesInTurn() const = 0;
   // Whether each trainer sends a gradient of each param in each step, so a step that ends without one is an
   // error. If not, a step without one is skipped.
@@ -78,6 +102,8 @@ class UpdatePolicy {
   virtual std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const = 0;
   // Whether a completed trainer still counts in the updates of the others, who are then told of it once.
   virtual bool CountsTheCompleted() const = 0;
+  // The number of the trainer's steps whose gradients came too late to be merged.
+  virtual std::uint64_t LateSteps(int /*trainer*/) const { return 0; }
 };
 
 }  // namespace penstock::pserver

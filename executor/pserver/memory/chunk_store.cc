@@ -7,6 +7,8 @@
 
 #include "executor/protocol/compressed.h"
 #include "executor/pserver/memory/gradient_sum.h"
+#include "executor/pserver/memory/policies/delay_policy.h"
+#include "executor/pserver/memory/policies/geo_policy.h"
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
 
@@ -80,7 +82,7 @@ Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std:
   }
   Param& param = NewParam(served);
   TakeOverMerge(served, param);
-  if (!served.backups.empty()) TakeOverWhose(served);
+  if (!served.backups.empty()) DelayPolicy::TakeOver(served, program_);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
   param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
@@ -101,7 +103,6 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.block = served.block;
   param.measure_block = served.measure_block;
   param.clips = served.clips;
-  if (served.delta && served.rows) param.changed.emplace(served.param.shape[0], facts_.trainers);
   param.first_queue = first_queue;
   return param;
 }
@@ -119,16 +120,6 @@ void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
     return;
   }
   for (const OpId op : param.merge->replaces) program_.MutableBlock(block).Remove(op);
-}
-
-// Takes the variable that holds the number of the gradient's trainer out of the block, which then finds it
-// in its chunk's scope.
-void ChunkStore::TakeOverWhose(const roles::ServedParam& served) {
-  const Var* declared = program_.block(served.block).FindVar(served.backup_of);
-  if (declared == nullptr) return;
-  Var whose = *declared;
-  program_.MutableBlock(served.block).RemoveVar(served.backup_of);
-  program_.MutableBlock(0).SetVar(std::move(whose));
 }
 
 void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
@@ -151,21 +142,13 @@ void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optio
   }
 }
 
-// Sets up delay compensation of the chunk, whose scope already has its rows of the backup variables.
-Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
-  std::vector<Tensor> rows;
-  for (const std::string& name : served.backups) {
-    const Variable* variable = chunk.scope->Find(name);
-    const Tensor* tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
-    if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != chunk.param.dtype() ||
-        tensor->shape() != chunk.param.shape()) {
-      return FailedPrecondition(
-          "E-server-startup", name, ", which is what a trainer has read of ", served.param.name,
-          ", does not have this type and shape on this pserver; run its startup program first");
-    }
-    rows.push_back(*tensor);
+// A chunk keeps what its mode needs; most modes need nothing.
+Status ChunkStore::AddPolicy(const roles::ServedParam& served, Chunk& chunk) const {
+  if (!served.backups.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(chunk.policy, DelayPolicy::Make(served, *chunk.scope, chunk.param));
+  } else if (served.delta && served.rows) {
+    chunk.policy = std::make_unique<GeoPolicy>(served.param.shape[0], facts_.trainers);
   }
-  chunk.backups.emplace(std::move(rows), chunk.scope->FindLocal(served.backup_of)->As<Tensor>());
   return OkStatus();
 }
 
@@ -200,6 +183,7 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
   param.chunk_rows = served.param.shape[0];
   PENSTOCK_ASSIGN_OR_RETURN(table::RowTable table, table::RowTable::Make(served.param.shape, columns));
   param.table = std::make_unique<table::RowTable>(std::move(table));
+  PENSTOCK_RETURN_IF_ERROR(AddPolicy(served, *chunk));
   param.chunks.push_back(std::move(chunk));
   return OkStatus();
 }
@@ -215,9 +199,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
     param.chunks.push_back(std::move(chunk));
     return OkStatus();
   }
-  if (!served.backups.empty()) {
-    chunk->scope->FindOrCreate(served.backup_of)->As<Tensor>() = Tensor(DType::kInt64, {1});
-  }
+  if (!served.backups.empty()) DelayPolicy::Declare(served, *chunk->scope);
   if (served.measure_block >= 0) AddMeasures(served.measure_block, *chunk);
   for (const auto& [name, written] : NamesOf(program_, {served.measure_block, served.block})) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
@@ -246,7 +228,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
       chunk->scope->Bind(name, std::move(variable));
     }
   }
-  if (!served.backups.empty()) PENSTOCK_RETURN_IF_ERROR(AddBackups(served, *chunk));
+  PENSTOCK_RETURN_IF_ERROR(AddPolicy(served, *chunk));
   param.chunks.push_back(std::move(chunk));
   return OkStatus();
 }
@@ -300,7 +282,7 @@ Status ChunkStore::Merge(const MergeAction& merge) {
   if (param.rows) {
     return MergeRows(merge, GradientOf(chunk, merge.trainer).As<SelectedRows>());
   }
-  if (chunk.backups) chunk.backups->SetWhose(merge.trainer);
+  chunk.policy->Merge(merge.trainer);
   return MergeTensor(merge, param, chunk);
 }
 
@@ -363,7 +345,7 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
                                          " on pserver ", facts_.address));
   }
-  if (param.changed) param.changed->Note(chunk.grads.front()->As<SelectedRows>().rows);
+  if (chunk.policy->NotesRows()) chunk.policy->Updated(chunk.grads.front()->As<SelectedRows>().rows);
   ++chunk.version;
   chunk.merged = 0;
   if (chunk.sum != nullptr) chunk.sum->As<Tensor>() = Tensor();
@@ -414,12 +396,9 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
 ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version,
                                              bool checksums) {
   Chunk& c = At(param, chunk);
-  if (c.backups) {
-    const std::uint64_t updates = c.backups->Keep(trainer, version, c.param, c.version);
-    if (updates != c.version) {
-      const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
-      return {Published::Copy(c.backups->of(trainer), way, pool_), updates};
-    }
+  if (const auto earlier = c.policy->Read(trainer, version, c.param, c.version)) {
+    const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
+    return {Published::Copy(*earlier->value, way, pool_), earlier->updates};
   }
   return {Publish(param, chunk, std::nullopt, trainer, checksums), c.version};
 }

@@ -32,9 +32,8 @@
 
 #include "executor/protocol/contract.h"
 #include "executor/pserver/machine/state_machine.h"
-#include "executor/pserver/memory/backups.h"
 #include "executor/pserver/memory/buffer_pool.h"
-#include "executor/pserver/memory/changed_rows.h"
+#include "executor/pserver/memory/chunk_policy.h"
 #include "executor/pserver/memory/lazy_block.h"
 #include "executor/pserver/memory/merge_plan.h"
 #include "executor/pserver/memory/published.h"
@@ -97,7 +96,7 @@ class ChunkStore {
   std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
                                            int trainer, bool checksums);
   // The answer to a trainer that may get a newer version than requested: the current chunk and its number of
-  // updates. If gradients are corrected for delay, a repeated request gets the first answer again.
+  // updates, or what the chunk's policy gives instead.
   struct Newest {
     std::shared_ptr<const Published> value;
     std::uint64_t updates = 0;
@@ -108,7 +107,7 @@ class ChunkStore {
   // The current rows of a table, one for each id of the request.
   Tensor Gather(const RowsEvent& pull) const;
   // Whether trainers may ask which rows of the param were updated: for tables in geo-SGD.
-  bool NotesChanges(int param) const { return params_[static_cast<std::size_t>(param)].changed.has_value(); }
+  bool NotesChanges(int param) const { return chunk_count(param) > 0 && At(param, 0).policy->NotesRows(); }
   // The current values of rows updated since the trainer's request of a lower version. Ids, then values.
   struct Changed {
     std::uint64_t rows = 0;
@@ -166,8 +165,8 @@ class ChunkStore {
     std::vector<std::shared_ptr<Variable>> grads;
     std::vector<View> views;
     std::vector<std::pair<const Variable*, Variable*>> measures;  // the chunk's own, and the shared variable
-    std::optional<Backups> backups;                               // if gradients are corrected for delay
-    Tensor param;                                                 // its rows of the parameter
+    std::unique_ptr<ChunkPolicy> policy = std::make_unique<ChunkPolicy>();
+    Tensor param;  // its rows of the parameter
     std::uint64_t version = 0;
     std::shared_ptr<const Published> published;  // of published_version
     std::uint64_t published_version = 0;
@@ -193,7 +192,6 @@ class ChunkStore {
     std::vector<std::string> state;          // what its updates write and keep
     std::vector<std::string> constants;      // what they only read, such as a learning rate
     std::unique_ptr<table::RowTable> table;  // of a table sharded by id
-    std::optional<ChangedRows> changed;      // used on the queue of the only chunk
   };
 
   ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
@@ -203,10 +201,10 @@ class ChunkStore {
   void NoteForSave(const std::string& name, bool written, Param& param) const;
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
-  void TakeOverWhose(const roles::ServedParam& served);
   static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
-  static Status AddBackups(const roles::ServedParam& served, Chunk& chunk);
+  // Requires that the chunk's scope is complete.
+  Status AddPolicy(const roles::ServedParam& served, Chunk& chunk) const;
   // The variable of the trainer's gradient, if the block itself adds the gradients.
   static Variable& GradientOf(const Chunk& chunk, int trainer) {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];

@@ -28,7 +28,7 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
       part.CopyTo(at);
       at += part.size();
     }
-    if (chunk.backups) chunk.backups->Reset(chunk.param);
+    chunk.policy->Begin(chunk.param);
     chunk.initial_of = merge.trainer;
     chunk.published.reset();  // a copy of the previous value
     return OkStatus();

@@ -109,8 +109,9 @@ Tensor ChunkStore::Gather(const RowsEvent& pull) const {
 
 ChunkStore::Changed ChunkStore::GatherChanged(const RowsEvent& pull) {
   Param& p = params_[static_cast<std::size_t>(pull.param)];
-  const Tensor& table = p.chunks.front()->param;
-  const std::vector<std::int64_t> rows = p.changed->Take(pull.trainer, pull.version);
+  Chunk& chunk = At(pull.param, 0);
+  const Tensor& table = chunk.param;
+  const std::vector<std::int64_t> rows = chunk.policy->TakeRows(pull.trainer, pull.version);
   const std::size_t id_bytes = rows.size() * sizeof(std::int64_t), row = RowBytes(p.piece);
   Changed changed{.rows = rows.size(),
                   .bytes = Tensor(DType::kUInt8, {static_cast<Dim>(id_bytes + rows.size() * row)})};

@@ -1,4 +1,4 @@
-#include "executor/pserver/memory/backups.h"
+#include "executor/pserver/memory/policies/backups.h"
 
 #include <gtest/gtest.h>
 

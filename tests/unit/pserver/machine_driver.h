@@ -86,7 +86,7 @@ class Driver {
  public:
   explicit Driver(pserver::MachineConfig config)  // in sync mode
       : Driver(std::move(config), std::make_unique<pserver::SyncPolicy>()) {}
-  Driver(pserver::MachineConfig config, std::unique_ptr<const pserver::UpdatePolicy> policy)
+  Driver(pserver::MachineConfig config, std::unique_ptr<pserver::UpdatePolicy> policy)
       : machine(std::move(config), std::move(policy)) {}
   std::string Push(int trainer, std::uint64_t step, int chunk = 0) {
     return Do([&](pserver::Actions& out) {

@@ -1,4 +1,4 @@
-#include "executor/pserver/machine/quorum.h"
+#include "executor/pserver/machine/policies/quorum.h"
 
 #include <gtest/gtest.h>
 

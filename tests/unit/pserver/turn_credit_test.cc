@@ -1,4 +1,4 @@
-#include "executor/pserver/machine/turn_credit.h"
+#include "executor/pserver/machine/policies/turn_credit.h"
 
 #include <gtest/gtest.h>
 

@@ -20,7 +20,7 @@ constexpr std::size_t kChunkBytes = 1024;
 // Runs steps of all trainers: push every chunk, end the step, pull every chunk.
 class Steps {
  public:
-  Steps(int params, int chunks, int trainers, std::unique_ptr<const pserver::UpdatePolicy> policy)
+  Steps(int params, int chunks, int trainers, std::unique_ptr<pserver::UpdatePolicy> policy)
       : chunks_(chunks),
         trainers_(trainers),
         machine_(ConfigOf(params, chunks, trainers), std::move(policy)) {

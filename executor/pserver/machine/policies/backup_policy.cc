@@ -2,15 +2,19 @@
 
 namespace penstock::pserver {
 
+void BackupPolicy::Begin(const ChunkLedger& ledger) {
+  SyncPolicy::Begin(ledger);
+  quorum_.emplace(ledger.trainers(), ledger.config().backup_trainers, ledger.UpdatedChunks());
+}
+
 Turn BackupPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);
-  const Quorum& quorum = ledger.quorum();
   for (int t = 0; t < ledger.trainers(); ++t) {
-    if (chunk.here(t) && quorum.FateOf(t, chunk.taken(t)) == Quorum::Fate::kLate)
+    if (chunk.here(t) && quorum_->FateOf(t, chunk.taken(t)) == Quorum::Fate::kLate)
       return {Turn::Kind::kDrop, t};
   }
-  if (chunk.version() >= quorum.decided()) return {Turn::Kind::kWait};
-  const std::vector<int>& set = quorum.Of(chunk.version());
+  if (chunk.version() >= quorum_->decided()) return {Turn::Kind::kWait};
+  const std::vector<int>& set = quorum_->Of(chunk.version());
   const auto merged = static_cast<std::size_t>(chunk.merged());
   if (merged == set.size()) return {Turn::Kind::kRun};
   return {Turn::Kind::kMerge, set[merged], static_cast<int>(set.size())};
@@ -30,8 +34,7 @@ std::uint64_t BackupPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, 
 
 std::vector<int> BackupPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);
-  return chunk.running() || chunk.version() < ledger.quorum().decided() ? std::vector<int>()
-                                                                        : ledger.quorum().Missing();
+  return chunk.running() || chunk.version() < quorum_->decided() ? std::vector<int>() : quorum_->Missing();
 }
 
 }  // namespace penstock::pserver

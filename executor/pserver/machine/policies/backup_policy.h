@@ -18,8 +18,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "executor/pserver/machine/policies/quorum.h"
 #include "executor/pserver/machine/policies/sync_policy.h"
 
 namespace penstock::pserver {
@@ -27,6 +29,10 @@ namespace penstock::pserver {
 // The ledger's config gives the number of backup trainers.
 class BackupPolicy final : public SyncPolicy {
  public:
+  void Begin(const ChunkLedger& ledger) override;
+  bool Came(int trainer, std::uint64_t step) override { return quorum_->Came(trainer, step); }
+  void LowVersionRose(const ChunkLedger& ledger) override { quorum_->Forget(ledger.low_version()); }
+  void Completed(int trainer) override { quorum_->Left(trainer); }
   Turn Next(const ChunkLedger& ledger, ChunkId at) const override;
   PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
                   bool readable) const override;
@@ -34,6 +40,10 @@ class BackupPolicy final : public SyncPolicy {
   bool MergesInTurn() const override { return false; }
   std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const override;
   bool CountsTheCompleted() const override { return false; }
+  std::uint64_t LateSteps(int trainer) const override { return quorum_->late_steps(trainer); }
+
+ private:
+  std::optional<Quorum> quorum_;
 };
 
 }  // namespace penstock::pserver

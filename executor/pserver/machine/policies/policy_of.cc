@@ -7,7 +7,7 @@
 
 namespace penstock::pserver {
 
-std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::PserverFacts& role, const JobPolicies& policies) {
+std::unique_ptr<UpdatePolicy> PolicyOf(const roles::PserverFacts& role, const JobPolicies& policies) {
   if (role.mode == roles::ServeMode::kSync) {
     if (policies.backup_trainers > 0) return std::make_unique<BackupPolicy>();
     return std::make_unique<SyncPolicy>();

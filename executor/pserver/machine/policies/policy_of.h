@@ -12,6 +12,6 @@
 namespace penstock::pserver {
 
 // The role must be one that can be served (protocol::ReadServer).
-std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::PserverFacts& role, const JobPolicies& policies);
+std::unique_ptr<UpdatePolicy> PolicyOf(const roles::PserverFacts& role, const JobPolicies& policies);
 
 }  // namespace penstock::pserver

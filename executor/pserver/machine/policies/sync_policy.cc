@@ -2,6 +2,17 @@
 
 namespace penstock::pserver {
 
+void SyncPolicy::Begin(const ChunkLedger& ledger) { turns_.emplace(ledger.config()); }
+
+void SyncPolicy::TurnEnds(const ChunkLedger& ledger, ChunkId at) {
+  const ChunkAccount& chunk = ledger.chunk(at);
+  if (ledger.param(at.param).by_turn) turns_->Merged(at, chunk.merged(), chunk.version(), chunk.bytes());
+}
+
+std::vector<Grant> SyncPolicy::Grants(const ChunkLedger& ledger, int param) {
+  return ledger.param(param).by_turn ? turns_->Give(ledger, param) : std::vector<Grant>();
+}
+
 Turn SyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);
   const int trainer = chunk.merged();
@@ -33,7 +44,7 @@ PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uin
 std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const {
   const std::uint64_t version = ledger.chunk(at).version();
   if (!ledger.param(at.param).by_turn) return version + ledger.config().window;
-  return trainer == 0 ? version + 1 : ledger.turns().Below(at, trainer);
+  return trainer == 0 ? version + 1 : turns_->Below(at, trainer);
 }
 
 // A trainer that pulls every version of a param may push the next step when its pull is answered: the chunk
@@ -45,6 +56,19 @@ bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer
 }
 
 std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
+  std::vector<int> lacking = LacksItself(ledger, at);
+  const ChunkAccount& chunk = ledger.chunk(at);
+  if (!ledger.param(at.param).by_turn || chunk.merging() || chunk.running()) return lacking;
+  // If it lacks none, its next trainer waits for early bytes that another chunk occupies.
+  for (const ChunkId& other : ledger.AllChunks()) {
+    if (!lacking.empty()) break;
+    if (ledger.param(other.param).by_turn && ledger.chunk(other).version() <= chunk.version())
+      lacking = LacksItself(ledger, other);
+  }
+  return lacking;
+}
+
+std::vector<int> SyncPolicy::LacksItself(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);
   std::vector<int> lacking;
   if (chunk.running()) return lacking;

@@ -1,4 +1,4 @@
-#include "executor/pserver/memory/changed_rows.h"
+#include "executor/pserver/memory/policies/changed_rows.h"
 
 #include <algorithm>
 #include <bit>

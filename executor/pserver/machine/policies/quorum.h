@@ -30,10 +30,9 @@ class Quorum {
     kLate,    // not part of any version
   };
 
-  // `chunks`: the number of a trainer's gradients per step on this server. Without backups it keeps nothing.
+  // `chunks`: the number of a trainer's gradients per step on this server.
   Quorum(int trainers, int backups, std::size_t chunks);
 
-  bool on() const { return backups_ > 0; }
   // A gradient of the trainer is complete. Returns whether it was the step's last.
   bool Came(int trainer, std::uint64_t step);
   void Left(int trainer);

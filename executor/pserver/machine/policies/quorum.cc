@@ -1,4 +1,4 @@
-#include "executor/pserver/machine/quorum.h"
+#include "executor/pserver/machine/policies/quorum.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ void Quorum::EndStep(int trainer) {
 
 void Quorum::Left(int trainer) {
   At(trainer).left = true;
-  if (on()) Decide();
+  Decide();
 }
 
 bool Quorum::IsOf(int trainer, std::uint64_t version) const {

@@ -22,19 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "executor/pserver/machine/actions.h"
+#include "executor/pserver/machine/update_policy.h"
 
 namespace penstock::pserver {
 
-class ChunkLedger;
-
 class TurnCredit {
  public:
-  struct Grant {
-    ChunkId at;
-    int trainer = 0;
-  };
-
   explicit TurnCredit(const MachineConfig& config);
 
   // Pushes of the trainer are welcome for steps below this. For a param that is pushed by turn; not for

@@ -1,6 +1,4 @@
-#include "executor/pserver/machine/turn_credit.h"
-
-#include "executor/pserver/machine/chunk_ledger.h"
+#include "executor/pserver/machine/policies/turn_credit.h"
 
 namespace penstock::pserver {
 
@@ -42,7 +40,7 @@ bool TurnCredit::GiveOne(const ChunkLedger& ledger, int param, int trainer, std:
   return true;
 }
 
-std::vector<TurnCredit::Grant> TurnCredit::Give(const ChunkLedger& ledger, int param) {
+std::vector<Grant> TurnCredit::Give(const ChunkLedger& ledger, int param) {
   std::vector<Grant> out;
   for (int t = 1; t < trainers_ && chunks_[static_cast<std::size_t>(param)] > 0; ++t) {
     if (At(param, t).waits || !IsNear(ledger, param, t)) continue;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "executor/client/link.h"
-#include "executor/protocol/envelope.h"
 #include "executor/protocol/failure.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
@@ -201,15 +200,15 @@ std::optional<Link::AwaitedPart> Link::Awaits(Variable& variable, const protocol
 // Lets a part of a version be received directly into the pulled tensor: every copy of such a part has the
 // same bytes. Until the message has arrived or the connection has ended, no other message may write there.
 Room Link::RoomFor(const std::shared_ptr<Connection>& from, const std::string& head, std::size_t body) {
-  const std::optional<protocol::Envelope> envelope = protocol::ReadHead(head);
-  if (!envelope || envelope->kind != protocol::MessageKind::kPulled) return {};
+  const std::optional<protocol::Decoded<protocol::Pulled>> read = protocol::DecodePulledHead(head);
+  if (!read) return {};
+  const protocol::Pulled& pulled = read->message;
   const std::lock_guard lock(mutex_);
   if (from != connection_ || ended_) return {};
-  if (envelope->trainer != sender_.trainer || envelope->incarnation != sender_.incarnation) return {};
-  Variable* variable = At(envelope->variable);
+  if (read->sender.trainer != sender_.trainer || read->sender.incarnation != sender_.incarnation) return {};
+  Variable* variable = At(pulled.at.variable);
   if (variable == nullptr) return {};
-  const std::optional<AwaitedPart> part =
-      Awaits(*variable, {envelope->variable, envelope->chunk}, envelope->step, envelope->part);
+  const std::optional<AwaitedPart> part = Awaits(*variable, pulled.at, pulled.version, pulled.part);
   if (!part || part->is != PartIs::kMissing || part->size != body) return {};
   part->is = PartIs::kOnItsWay;
   return {variable->arriving.to.buffer, part->to};

@@ -118,16 +118,22 @@ Parts PartsOf(const M& message) {
   return parts;
 }
 
-// Returns false if the parts are not those of an M.
-template <typename M, typename OneOf>
-bool Read(const Parts& parts, OneOf& to, Status& status) {
-  if (parts.envelope.kind != kWire<M>.kind) return false;
-  M& message = to.template emplace<M>();
+template <typename M>
+Status TakeAll(const Parts& parts, M& message) {
+  Status status;
   const auto take = [&](const auto& at) {
     status = Take(parts, at, message);
     return status.ok();
   };
   std::apply([&](const auto&... at) { return (take(at) && ...); }, kWire<M>.fields);
+  return status;
+}
+
+// Returns false if the parts are not those of an M.
+template <typename M, typename OneOf>
+bool Read(const Parts& parts, OneOf& to, Status& status) {
+  if (parts.envelope.kind != kWire<M>.kind) return false;
+  status = TakeAll(parts, to.template emplace<M>());
   return true;
 }
 
@@ -185,6 +191,14 @@ Result<Decoded<Reply>> DecodeReply(const Message& message, BodyChecksum least) {
   if (!ReadOneOf({envelope, message.body}, read.message, status))
     return DataLoss("E-rpc-envelope", "a pserver sent a message that only a trainer may send");
   PENSTOCK_RETURN_IF_ERROR(status);
+  return read;
+}
+
+std::optional<Decoded<Pulled>> DecodePulledHead(std::string_view head) {
+  const std::optional<Envelope> envelope = ReadHead(head);
+  if (!envelope || envelope->kind != kWire<Pulled>.kind) return std::nullopt;
+  Decoded<Pulled> read{SenderOf(*envelope), {}};
+  if (!TakeAll({*envelope, {}}, read.message).ok()) return std::nullopt;
   return read;
 }
 

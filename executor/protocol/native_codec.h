@@ -7,6 +7,9 @@
 // E-rpc-crc, E-rpc-body.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "executor/protocol/envelope.h"
 #include "executor/protocol/events.h"
 #include "framework/base/status.h"
@@ -32,5 +35,8 @@ Message Encode(const Sender& sender, const Reply& reply, BodyChecksum checksum =
 
 Result<Decoded<Event>> DecodeEvent(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
 Result<Decoded<Reply>> DecodeReply(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
+// A part of a version whose body has not arrived yet, read from its head, whose checksum is not verified.
+// nullopt: not such a head.
+std::optional<Decoded<Pulled>> DecodePulledHead(std::string_view head);
 
 }  // namespace penstock::protocol

@@ -119,6 +119,20 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   Expect(Reply(SumsTaken{.step = 3}), Wire({.kind = MessageKind::kSumsTaken, .step = 3}));
 }
 
+TEST(NativeCodec, ReadsTheHeadOfAVersionBeforeItsBody) {
+  const Pulled part{.at = {1, 2}, .version = 3, .part = 4, .welcome_below = 5, .bytes = Payload::Of("bytes")};
+  const std::string head = Encode(kSender, Reply(part)).head;
+  const std::optional<Decoded<Pulled>> read = DecodePulledHead(head);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->sender, kSender);
+  EXPECT_EQ(read->message.at, part.at);
+  EXPECT_EQ(read->message.version, 3u);
+  EXPECT_EQ(read->message.part, 4u);
+  EXPECT_EQ(read->message.bytes.size(), 0u);
+  EXPECT_FALSE(DecodePulledHead(Encode(kSender, Reply(Gone{})).head).has_value());
+  EXPECT_FALSE(DecodePulledHead(head.substr(1)).has_value());
+}
+
 TEST(NativeCodec, RefusesMessagesOfTheWrongDirection) {
   EXPECT_EQ(DecodeEvent(Wire({.kind = MessageKind::kPulled})).status().id(), "E-rpc-envelope");
   EXPECT_EQ(DecodeReply(Wire({.kind = MessageKind::kPush})).status().id(), "E-rpc-envelope");

@@ -151,6 +151,14 @@ def test_methods_and_properties_are_documented():
     assert incomplete == [] and seen >= AT_LEAST
 
 
+def test_docstrings_have_no_key_of_a_shared_text():
+    """As base/doc_texts.py inserts texts for keys; a docstring without its decorator would keep them."""
+    members = [(name, member) for name, _, member in _members()]
+    texts = [(name, thing.__doc__ or "") for name, thing in [*_functions_and_classes(), *members]]
+    assert [name for name, text in texts if re.search(r"^\s*\{\w+\}$", text, re.MULTILINE)] == []
+    assert sum("Args:" in text for _, text in texts) >= AT_LEAST
+
+
 def test_each_field_of_the_transpilers_configuration_is_documented(fluid):
     config = fluid.DistributeTranspilerConfig
     fields = {name for name in dir(config) if name[0] != "_" and not callable(getattr(config, name))}

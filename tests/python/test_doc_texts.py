@@ -1,0 +1,50 @@
+"""Texts that docstrings share (base/doc_texts.py)."""
+
+import inspect
+
+import pytest
+from penstock._src.base.doc_texts import with_texts
+
+ARGUMENTS = {"loss": "loss (Variable): its {extent}.", "places": "places (list): those\n    of the batches."}
+
+
+def test_keys_are_replaced_with_the_indentation_of_their_line():
+    @with_texts(ARGUMENTS, extent="shape is [1]", verb="Runs")
+    def run(loss, places):
+        """{verb} on a {dict}.
+
+        Args:
+            {loss}
+            {places}
+        """
+
+    assert inspect.getdoc(run) == (
+        "Runs on a {dict}.\n\nArgs:\n    loss (Variable): its shape is [1].\n    places (list): those\n"
+        "        of the batches."
+    )
+
+
+def test_a_whole_docstring_may_be_one_text():
+    @with_texts(whole="Makes a {kind}.\n\n    Returns:\n        int: one.\n", kind="number")
+    class Number:
+        """{whole}"""
+
+    assert inspect.getdoc(Number) == "Makes a number.\n\nReturns:\n    int: one."
+
+
+def test_a_line_with_an_unknown_key_is_an_error():
+    def run():
+        """Runs.
+
+        {notes}
+        """
+
+    with pytest.raises(KeyError, match="notes"):
+        with_texts(ARGUMENTS)(run)
+
+
+def test_python_without_docstrings_has_nothing_to_fill():
+    def run():
+        pass
+
+    assert with_texts(ARGUMENTS)(run) is run and run.__doc__ is None

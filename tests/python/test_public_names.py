@@ -135,12 +135,12 @@ def test_the_user_s_classes_are_pickled_as_before(fluid):
 
 
 def test_what_is_set_in_a_public_module_is_set_in_the_implementation(fluid, monkeypatch):
-    from penstock._src.executor import executor
+    from penstock._src.executor import fetches
 
     monkeypatch.setattr(fluid.executor, "empties_are_vectors", True)
-    assert executor.empties_are_vectors is True
+    assert fetches.empties_are_vectors is True
     monkeypatch.undo()
-    assert executor.empties_are_vectors is False and fluid.executor.empties_are_vectors is False
+    assert fetches.empties_are_vectors is False and fluid.executor.empties_are_vectors is False
 
 
 @pytest.mark.parametrize("name", API)

@@ -16,16 +16,14 @@ from penstock._penstock import LoDTensor as LoDTensor, LoDTensorArray as LoDTens
 from penstock._src.base.flags import get_flags as get_flags, set_flags as set_flags
 from penstock._src.data.feeder import DataFeeder as DataFeeder
 from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
-from penstock._src.dataset.dataset import (
-    DatasetFactory as DatasetFactory, InMemoryDataset as InMemoryDataset, QueueDataset as QueueDataset,
-)
+from penstock._src.dataset.dataset import DatasetFactory as DatasetFactory, QueueDataset as QueueDataset
+from penstock._src.dataset.in_memory import InMemoryDataset as InMemoryDataset
 from penstock._src.executor.compiler import (
     BuildStrategy as BuildStrategy, CompiledProgram as CompiledProgram, ExecutionStrategy as ExecutionStrategy,
 )
-from penstock._src.executor.executor import (
-    Executor as Executor, global_scope as global_scope, scope_guard as scope_guard,
-)
+from penstock._src.executor.executor import Executor as Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
+from penstock._src.executor.scopes import global_scope as global_scope, scope_guard as scope_guard
 from penstock._src.imperative.framework_names import ComplexVariable as ComplexVariable
 from penstock._src.imperative.package import (
     disable_dygraph as disable_dygraph, disable_imperative as disable_imperative, enable_dygraph as enable_dygraph,
@@ -35,11 +33,12 @@ from penstock._src.io.program_state import (
     load as load, load_program_state as load_program_state, save as save, set_program_state as set_program_state,
 )
 from penstock._src.ir.core import Tensor as Tensor
+from penstock._src.ir.fluid_version import (
+    in_dygraph_mode as in_dygraph_mode, load_op_library as load_op_library, require_version as require_version,
+)
 from penstock._src.ir.framework import (
-    Program as Program, default_main_program as default_main_program,
-    default_startup_program as default_startup_program, device_guard as device_guard,
-    in_dygraph_mode as in_dygraph_mode, load_op_library as load_op_library, name_scope as name_scope,
-    program_guard as program_guard, require_version as require_version,
+    default_main_program as default_main_program, default_startup_program as default_startup_program,
+    device_guard as device_guard, name_scope as name_scope, program_guard as program_guard,
 )
 from penstock._src.ir.lod_tensor import (
     create_lod_tensor as create_lod_tensor, create_random_int_lodtensor as create_random_int_lodtensor,
@@ -47,6 +46,7 @@ from penstock._src.ir.lod_tensor import (
 from penstock._src.ir.places import (
     cpu_places as cpu_places, cuda_pinned_places as cuda_pinned_places, cuda_places as cuda_places,
 )
+from penstock._src.ir.program import Program as Program
 from penstock._src.ir.types import (
     CPUPlace as CPUPlace, CUDAPinnedPlace as CUDAPinnedPlace, CUDAPlace as CUDAPlace,
     is_compiled_with_cuda as is_compiled_with_cuda,

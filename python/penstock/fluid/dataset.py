@@ -16,9 +16,10 @@ incubate.data_generator writes such lines.
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.dataset.dataset import (
-    DatasetBase as DatasetBase, DatasetFactory as DatasetFactory, FileInstantDataset as FileInstantDataset,
-    InMemoryDataset as InMemoryDataset, QueueDataset as QueueDataset,
+    DatasetFactory as DatasetFactory, FileInstantDataset as FileInstantDataset, QueueDataset as QueueDataset,
 )
+from penstock._src.dataset.dataset_base import DatasetBase as DatasetBase
+from penstock._src.dataset.in_memory import InMemoryDataset as InMemoryDataset
 from penstock._src.names import facade
 
 __all__ = ['DatasetFactory', 'InMemoryDataset', 'QueueDataset']

@@ -6,7 +6,7 @@ from penstock._src.executor.device_worker import (
     DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB, DeviceWorker as DeviceWorker,
     DeviceWorkerFactory as DeviceWorkerFactory, Hogwild as Hogwild, Section as Section, __getattr__ as __getattr__,
 )
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
 __all__ = ['DeviceWorker', 'DeviceWorkerFactory', 'Hogwild', 'Section']

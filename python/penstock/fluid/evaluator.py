@@ -2,7 +2,8 @@
 them."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.framework import Program as Program, program_guard as program_guard
+from penstock._src.ir.framework import program_guard as program_guard
+from penstock._src.ir.program import Program as Program
 from penstock._src.layers.helper import LayerHelper as LayerHelper
 from penstock._src.metrics.detection_map import DetectionMAP as DetectionMAP
 from penstock._src.metrics.evaluator import (

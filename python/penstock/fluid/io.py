@@ -1,9 +1,8 @@
 """The functions and classes of fluid.io: saving, loading and input."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.data.reader import (
-    DataLoader as DataLoader, PyReader as PyReader, default_collate_fn as default_collate_fn,
-)
+from penstock._src.data.generator_loader import PyReader as PyReader
+from penstock._src.data.reader import DataLoader as DataLoader, default_collate_fn as default_collate_fn
 from penstock._src.data.reader_decorators import (
     ComposeNotAligned as ComposeNotAligned, batch as batch, buffered as buffered, cache as cache, chain as chain,
     compose as compose, firstn as firstn, map_readers as map_readers, multiprocess_reader as multiprocess_reader,

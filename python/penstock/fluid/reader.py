@@ -17,9 +17,12 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.data.feeder import DataFeeder as DataFeeder
+from penstock._src.data.generator_loader import (
+    DataLoaderBase as DataLoaderBase, GeneratorLoader as GeneratorLoader, PyReader as PyReader,
+)
 from penstock._src.data.reader import (
-    DataLoader as DataLoader, DataLoaderBase as DataLoaderBase, GeneratorLoader as GeneratorLoader,
-    PyReader as PyReader, default_collate_fn as default_collate_fn, keep_data_loader_order as keep_data_loader_order,
+    DataLoader as DataLoader, default_collate_fn as default_collate_fn,
+    keep_data_loader_order as keep_data_loader_order,
 )
 from penstock._src.dataset.loader import DatasetLoader as DatasetLoader
 from penstock._src.ir.variable import Variable as Variable

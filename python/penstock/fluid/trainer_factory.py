@@ -1,7 +1,7 @@
 """TrainerFactory makes the TrainerDesc that a program asks for; FetchHandlerMonitor watches variables of a scope."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.executor import FetchHandler as FetchHandler
+from penstock._src.executor.fetch_handler import FetchHandler as FetchHandler
 from penstock._src.executor.trainer_factory import (
     FetchHandlerMonitor as FetchHandlerMonitor, TrainerFactory as TrainerFactory,
 )

@@ -6,9 +6,11 @@ from penstock._penstock import Scope
 from penstock._src import layers
 from penstock._src.data.py_reader import data
 from penstock._src.executor.compiler import CompiledProgram
-from penstock._src.executor.executor import Executor, scope_guard
+from penstock._src.executor.executor import Executor
+from penstock._src.executor.scopes import scope_guard
 from penstock._src.ir import unique_name
-from penstock._src.ir.framework import Program, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import Program
 from penstock._src.optimizer import optimizers
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr

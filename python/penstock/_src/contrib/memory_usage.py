@@ -1,7 +1,7 @@
 """Estimates the memory that a program needs."""
 
 from penstock import _penstock
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 __all__ = ["memory_usage"]
 

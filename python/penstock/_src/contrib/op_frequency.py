@@ -2,7 +2,7 @@
 
 import collections
 
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 __all__ = ["op_freq_statistic"]
 

@@ -6,8 +6,9 @@ import numpy
 
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.dataset.prefetch import Pump
-from penstock._src.executor.executor import global_scope
+from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework, unique_name
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import CPUPlace, VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_name
@@ -127,7 +128,7 @@ class Reader(Variable):
     decorate_tensor_provider = decorate_batch_generator
 
     def _stand_ins(self):
-        with framework.program_guard(framework.Program(), framework.Program()):
+        with framework.program_guard(Program(), Program()):
             return [
                 data(str(i), shape, append_batch_size=False, dtype=dtype, lod_level=lod_level)
                 for i, (dtype, shape, lod_level) in enumerate(self.parts)

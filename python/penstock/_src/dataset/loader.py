@@ -1,6 +1,6 @@
 """DataLoader.from_dataset: the batches of a dataset for the user's own training loop."""
 
-from penstock._src.dataset.dataset import DatasetBase
+from penstock._src.dataset.dataset_base import DatasetBase
 
 
 def examples_of(batch):

@@ -11,7 +11,7 @@ Each repetition reads what was fed, or the next batch of a reader. Fetched varia
 
 from penstock._src.base.errors import program_error
 from penstock._src.executor.data_parallel import uses_updates
-from penstock._src.ir.framework import OpRole, Program
+from penstock._src.ir.program import OpRole, Program
 
 _UPDATES = OpRole.Optimize | OpRole.RPC | OpRole.Dist
 

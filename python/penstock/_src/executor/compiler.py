@@ -12,9 +12,9 @@ from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.base.errors import state_error, suggestion
 from penstock._src.executor import data_parallel, joined_trainers, passes, uneven_batches
-from penstock._src.ir import framework
 from penstock._src.ir import places as _places
 from penstock._src.ir.graph import Graph
+from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace, device_of
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]
@@ -189,10 +189,10 @@ class CompiledProgram:
     """
 
     def __init__(self, program_or_graph, build_strategy=None):
-        if not isinstance(program_or_graph, (framework.Program, Graph)):
+        if not isinstance(program_or_graph, (Program, Graph)):
             raise TypeError(f"CompiledProgram takes a Program, not {type(program_or_graph).__name__}")
         # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
-        self._program = program_or_graph if isinstance(program_or_graph, framework.Program) else None
+        self._program = program_or_graph if isinstance(program_or_graph, Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
         self._ranked = None  # the program for several trainers, and its source
@@ -297,7 +297,7 @@ class CompiledProgram:
         return self._with_backward[1]
 
     def _find_backward(self):
-        backward = framework.OpRole.Backward
+        backward = OpRole.Backward
         return any(op.attr("op_role") & backward for op in self._program.global_block().ops if op.has_attr("op_role"))
 
     @staticmethod
@@ -426,7 +426,7 @@ class CompiledProgram:
                 sync_batch_norm=strategy._syncs_batch_norm(),
                 group_ranks=self._group_ranks(),
             )
-            self._ranked = made_of, [framework.Program._of(desc) for desc in made]
+            self._ranked = made_of, [Program._of(desc) for desc in made]
         return self._ranked[1]
 
     def _reduction(self):

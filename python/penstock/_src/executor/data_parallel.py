@@ -14,8 +14,7 @@ import numpy
 from penstock import _penstock
 from penstock._penstock import LoDTensor, LoDTensorArray
 from penstock._src.base.errors import program_error, state_error
-from penstock._src.ir import framework
-from penstock._src.ir.framework import OpRole
+from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace
 
 
@@ -69,7 +68,7 @@ class PlacesOfProgram:
         self._program = program
         if self._trains:
             addresses = [f"127.0.0.1:{place + 1}" for place in range(count)]  # placeholders, never connected to
-            self._program = framework.Program._of(
+            self._program = Program._of(
                 _penstock.data_parallel(
                     program.desc, addresses, 0, 1, reduction, sync_batch_norm=sync_batch_norm, places=True
                 )[0]

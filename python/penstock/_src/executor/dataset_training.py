@@ -7,7 +7,7 @@ import weakref
 
 from penstock import _penstock
 from penstock._src.base import log
-from penstock._src.dataset.dataset import DatasetBase
+from penstock._src.dataset.dataset_base import DatasetBase
 from penstock._src.dataset.loader import examples_of
 from penstock._src.executor import joined_trainers, process_end, remote_params
 from penstock._src.executor.compiler import CompiledProgram

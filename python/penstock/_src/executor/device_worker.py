@@ -2,7 +2,7 @@
 this by the program itself; here the settings are kept to be read again."""
 
 from penstock._src.base.absent import absent_names
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 __all__ = ["DeviceWorker", "DeviceWorkerFactory", "Hogwild", "Section"]
 

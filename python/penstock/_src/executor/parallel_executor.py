@@ -3,6 +3,7 @@
 from penstock._src.base import devices
 from penstock._src.executor import executor
 from penstock._src.executor.compiler import BuildStrategy, CompiledProgram
+from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework
 from penstock._src.ir.types import CPUPlace
 
@@ -63,7 +64,7 @@ class ParallelExecutor:
         self._compiled = CompiledProgram(program).with_data_parallel(
             loss_name=loss_name, build_strategy=build_strategy, exec_strategy=exec_strategy, share_vars_from=shared
         )
-        self._scope = executor.global_scope() if scope is None else scope
+        self._scope = global_scope() if scope is None else scope
         self._executor = executor.Executor(CPUPlace())
         self._dropped = True
 

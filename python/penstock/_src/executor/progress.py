@@ -10,7 +10,7 @@ import time
 
 from penstock import _penstock
 from penstock._src.base import environment
-from penstock._src.ir.framework import OpRole
+from penstock._src.ir.program import OpRole
 
 VARIABLE = "PENSTOCK_PROGRESS"
 

@@ -7,7 +7,7 @@ import weakref
 from penstock import _penstock
 from penstock._penstock import Scope
 from penstock._src.base.call_site import stack_level
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 # {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this
 # trainer has read last; whether the trainer updates its copies itself.

@@ -6,7 +6,7 @@ import numpy
 
 from penstock._penstock import Scope
 from penstock._src.base.errors import program_error
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 
 _LOOKUP = "distributed_lookup_table"

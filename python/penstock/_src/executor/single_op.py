@@ -4,8 +4,8 @@ import numpy
 
 from penstock._src.executor.executor import Executor
 from penstock._src.ir import framework_pb2
-from penstock._src.ir.framework import Program
 from penstock._src.ir.op_protos import all_types, proto_of
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 
 __all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]

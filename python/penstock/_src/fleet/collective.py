@@ -22,7 +22,7 @@ from penstock._src.fleet.checkpoints import Checkpoints
 from penstock._src.fleet.mode import Mode
 from penstock._src.io import inference_model, var_files
 from penstock._src.ir import framework
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.mixed_precision import decorator
 from penstock._src.optimizer.wrappers import RecomputeOptimizer
 from penstock._src.transpile.config import DistributeTranspilerConfig

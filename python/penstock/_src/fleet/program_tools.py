@@ -13,10 +13,12 @@ from penstock._src.data.feeder import DataFeeder
 from penstock._src.data.py_reader import data
 from penstock._src.debug import debugger
 from penstock._src.executor import executor
+from penstock._src.executor.scopes import global_scope, scope_guard
 from penstock._src.io.inference_model import load_inference_model
 from penstock._src.io.var_records import is_persistable
-from penstock._src.ir.framework import Program, program_guard
+from penstock._src.ir.framework import program_guard
 from penstock._src.ir.lod_tensor import create_lod_tensor
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import CPUPlace, VarDesc
 
 __all__ = [
@@ -311,14 +313,14 @@ def try_load_model_vars(
         RuntimeError: a shape differs.
     """
     exe = executor.Executor(CPUPlace())
-    with executor.scope_guard(Scope()):
+    with scope_guard(Scope()):
         if is_text_dump_program:
             dump_prog_fn = program_type_trans(dump_dir, dump_prog_fn, is_text_dump_program)
         program, feeds, fetches = load_inference_model(
             dump_dir, exe, model_filename=dump_prog_fn, params_filename=save_filename
         )
         for var in saved_params:
-            held = executor.global_scope().find_var(var.name)
+            held = global_scope().find_var(var.name)
             if held is None:
                 raise RuntimeError(f"the saved model has no variable {var.name}")
             shape = tuple(numpy.array(held.get_tensor()).shape)

@@ -36,7 +36,8 @@ from penstock._src.fleet.strategies import (
     SyncStrategy,
 )
 from penstock._src.io import inference_model, pserver_values, var_files, var_records
-from penstock._src.ir.framework import Program, default_main_program, default_startup_program
+from penstock._src.ir.framework import default_main_program, default_startup_program
+from penstock._src.ir.program import Program
 from penstock._src.optimizer.base import Optimizer
 from penstock._src.transpile.communicator import Communicator
 from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig

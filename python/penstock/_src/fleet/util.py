@@ -5,7 +5,7 @@ import sys
 
 import numpy
 
-from penstock._src.executor.executor import global_scope
+from penstock._src.executor.scopes import global_scope
 from penstock._src.fleet.pserver import fleet
 
 __all__ = ["FleetUtil"]

@@ -4,13 +4,14 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.errors import program_error, state_error
-from penstock._src.executor.executor import global_scope
+from penstock._src.executor.scopes import global_scope
 from penstock._src.hvd.arrays import broadcast_async_, synchronize
 from penstock._src.hvd.compression import Compression
 from penstock._src.hvd.job import the_job
 from penstock._src.hvd.operations import Adasum, Average, Sum
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.ir import framework
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
 from penstock._src.optimizer.base import Optimizer
@@ -193,7 +194,7 @@ def broadcast_parameters(params, root_rank):
         hvd.broadcast_parameters(weights, root_rank=0)
     """
     the_job("broadcast_parameters")
-    if isinstance(params, framework.Program):
+    if isinstance(params, Program):
         names = sorted(v.name for v in params.global_block().vars.values() if _is_state(v))
         _give_variables(names, root_rank)
         return

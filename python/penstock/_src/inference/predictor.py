@@ -18,6 +18,7 @@ from penstock._penstock import LoDTensor, Scope
 from penstock._src.base import devices
 from penstock._src.base.errors import program_error
 from penstock._src.executor import executor
+from penstock._src.executor.scopes import scope_guard
 from penstock._src.inference.config import AnalysisConfig, PredictorConfig
 from penstock._src.inference.paddle_tensor import PaddleTensor, ZeroCopyTensor
 from penstock._src.io import inference_model, var_files
@@ -216,7 +217,7 @@ class PaddlePredictor:
         os.makedirs(dir, exist_ok=True)
         with open(os.path.join(dir, "model"), "wb") as file:
             file.write(self.get_serialized_program())
-        with executor.scope_guard(self._scope):
+        with scope_guard(self._scope):
             var_files.save_persistables(self._executor, dir, self._program, "params")
 
 
@@ -273,7 +274,7 @@ def _loaded(config):
             "create_paddle_predictor: the configuration names no model; set its "
             "folder, or the files of program and parameters",
         )
-    with executor.scope_guard(scope):
+    with scope_guard(scope):
         if buffers is not None:
             made = inference_model.load_inference_model(None, exe, *buffers)
         elif program_file:

@@ -12,7 +12,7 @@ from penstock._src.executor.remote_tables import look_up_at_hand, note_tables
 from penstock._src.io.var_files import load_persistables, program_or_default, save_persistables_but
 from penstock._src.io.var_records import read_saved
 from penstock._src.ir import framework
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 

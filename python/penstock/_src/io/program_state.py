@@ -8,9 +8,10 @@ import numpy
 from penstock._penstock import Scope
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
-from penstock._src.executor.executor import Executor, global_scope
+from penstock._src.executor.executor import Executor
 from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
+from penstock._src.executor.scopes import global_scope
 from penstock._src.io import pickles, pserver_values
 from penstock._src.io.pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved

@@ -15,7 +15,7 @@ from penstock._src.base.call_site import stack_level
 from penstock._src.io import var_records
 from penstock._src.io.pserver_values import STATE_FOLDER, step_of
 from penstock._src.io.table_files import read_named
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 
 def state_on_pservers(program):

@@ -12,7 +12,7 @@ import numpy
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.file_writing import SavedFolder
-from penstock._src.executor.executor import global_scope
+from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_records
 from penstock._src.io.table_files import Shard, is_saved, read_named, shard_files
 from penstock._src.ir.types import VarType, dtype_name

@@ -11,9 +11,9 @@ from penstock._penstock import process_wire, rpc_is_open
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.file_writing import SavedFolder, save_files
 from penstock._src.executor.compiler import CompiledProgram
-from penstock._src.executor.executor import global_scope
 from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
+from penstock._src.executor.scopes import global_scope
 from penstock._src.io import pserver_state, pserver_values
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files, shards_with
 from penstock._src.io.var_records import (
@@ -27,7 +27,7 @@ from penstock._src.io.var_records import (
     records_in,
 )
 from penstock._src.ir import framework
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType, dtype_name
 from penstock._src.ir.variable import Variable
 

@@ -1,12 +1,13 @@
 """BlockDesc, OpDesc and (in var_desc.py) VarDesc: Fluid's low-level interface to a program, as views of the C++ value.
 
-A view is (program, block, id or name), like the handles of framework.py, and reads and changes the same program.
+A view is (program, block, id or name), like the handles of program.py, and reads and changes the same program.
 """
 
 import enum
 
 from penstock import _penstock
 from penstock._penstock import ProgramDesc
+from penstock._src.ir.op_slots import OpSlots
 from penstock._src.ir.var_desc import VarDesc, View, text, texts
 
 # In the order of the wire form's numbers.
@@ -203,7 +204,7 @@ class BlockDesc(View):
         self._program.remove_var(self.id, text(name))
 
 
-class OpDesc(View):
+class OpDesc(OpSlots):
     """A view of one op: its type, the variables that it reads and writes, and its attributes.
 
     Args:
@@ -242,116 +243,6 @@ class OpDesc(View):
             other (OpDesc): the other op.
         """
         _penstock.copy_op(self._program, *self._at, other._program, *other._at)
-
-    def type(self):
-        """Returns the type, such as 'mul'.
-
-        Returns:
-            str: the type.
-        """
-        return self._program.op_type(*self._at)
-
-    def set_type(self, kind):
-        """Changes the type.
-
-        Args:
-            kind (str): the new type.
-        """
-        _penstock.set_op_type(self._program, *self._at, kind)
-
-    def inputs(self):
-        """Returns the variables that the op reads.
-
-        Returns:
-            dict: {slot: [name]}.
-        """
-        return self._program.op_inputs(*self._at)
-
-    def outputs(self):
-        """Returns the variables that the op writes.
-
-        Returns:
-            dict: {slot: [name]}.
-        """
-        return self._program.op_outputs(*self._at)
-
-    def input(self, slot):
-        """Returns the variables of an input slot.
-
-        Args:
-            slot (str): the slot.
-
-        Returns:
-            list[str]: their names; empty if the op has no such slot.
-        """
-        return self.inputs().get(slot, [])
-
-    def output(self, slot):
-        """Returns the variables of an output slot.
-
-        Args:
-            slot (str): the slot.
-
-        Returns:
-            list[str]: their names; empty if the op has no such slot.
-        """
-        return self.outputs().get(slot, [])
-
-    def input_names(self):
-        """Lists the input slots.
-
-        Returns:
-            list[str]: the slots.
-        """
-        return list(self.inputs())
-
-    def output_names(self):
-        """Lists the output slots.
-
-        Returns:
-            list[str]: the slots.
-        """
-        return list(self.outputs())
-
-    def input_arg_names(self):
-        """Lists all variables that the op reads.
-
-        Returns:
-            list[str]: their names.
-        """
-        return [name for names in self.inputs().values() for name in names]
-
-    def output_arg_names(self):
-        """Lists all variables that the op writes.
-
-        Returns:
-            list[str]: their names.
-        """
-        return [name for names in self.outputs().values() for name in names]
-
-    def set_input(self, slot, names):
-        """Sets the variables of an input slot.
-
-        Args:
-            slot (str): the slot.
-            names (list[str]): the names.
-        """
-        self._program.set_op_input(*self._at, slot, texts(names))
-
-    def set_output(self, slot, names):
-        """Sets the variables of an output slot.
-
-        Args:
-            slot (str): the slot.
-            names (list[str]): the names.
-        """
-        self._program.set_op_output(*self._at, slot, texts(names))
-
-    def _rename_input(self, old_name, new_name):
-        self._program.rename_in_op(*self._at, text(old_name), text(new_name), True, False)
-
-    def _rename_output(self, old_name, new_name):
-        self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
 
     def attr_names(self):
         """Lists the attributes.

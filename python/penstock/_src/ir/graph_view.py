@@ -1,4 +1,4 @@
-"""What IrGraph, in framework.py, does with a core.Graph."""
+"""What IrGraph, in program.py, does with a core.Graph."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Operator: a handle on an op of a block (framework.py explains handles)."""
+"""Operator: a handle on an op of a block (program.py explains handles)."""
 
 from penstock._src.base.bad_arguments import guarded
 from penstock._src.ir.descs import ATTR_KINDS, OpDesc, value_of_attr

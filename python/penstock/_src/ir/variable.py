@@ -1,4 +1,4 @@
-"""Variable and Parameter: handles on the variables of a block (framework.py explains handles)."""
+"""Variable and Parameter: handles on the variables of a block (program.py explains handles)."""
 
 import numpy
 

@@ -1,6 +1,6 @@
 """Functions for layers whose ops run in their own blocks."""
 
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper

@@ -2,7 +2,8 @@
 
 from penstock._src import layers
 from penstock._src.ir import unique_name
-from penstock._src.ir.framework import Program, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import Program
 from penstock._src.layers.detection_metrics import detection_map
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant

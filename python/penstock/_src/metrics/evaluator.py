@@ -8,7 +8,8 @@ import numpy
 from penstock._src import layers
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir import unique_name
-from penstock._src.ir.framework import Program, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import Program
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["ChunkEvaluator", "EditDistance"]

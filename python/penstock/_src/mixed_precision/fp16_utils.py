@@ -4,7 +4,7 @@ Names, order and attributes of the added ops are those of Fluid 1.8.
 """
 
 from penstock._src import layers
-from penstock._src.ir.framework import OpRole
+from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarDesc
 
 _FP16, _FP32 = VarDesc.VarType.FP16, VarDesc.VarType.FP32

@@ -15,9 +15,10 @@ import numpy
 
 from penstock._src import layers
 from penstock._src.base.errors import state_error
-from penstock._src.executor.executor import global_scope
+from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework, unique_name
-from penstock._src.ir.framework import Program, name_scope, program_guard
+from penstock._src.ir.framework import name_scope, program_guard
+from penstock._src.ir.program import Program
 from penstock._src.ir.types import require_decays
 from penstock._src.optimizer.base import Optimizer
 

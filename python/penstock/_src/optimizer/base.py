@@ -6,7 +6,8 @@ appends op by op, as Fluid does, which is slower.
 
 from penstock import _penstock
 from penstock._src.ir import framework, unique_name
-from penstock._src.ir.framework import OpRole, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_equal_in, require_finite
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import creation

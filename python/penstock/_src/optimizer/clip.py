@@ -10,7 +10,7 @@ import warnings
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import program_error
 from penstock._src.ir import framework
-from penstock._src.ir.framework import OpRole
+from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_numbers
 from penstock._src.ir.variable import Parameter
 from penstock._src.layers import arithmetic, nn, tensor, unary

@@ -6,7 +6,8 @@ later steps. The update is then plain gradient descent, because the op applies t
 
 from penstock._src import layers
 from penstock._src.ir import framework, unique_name
-from penstock._src.ir.framework import OpRole, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_finite
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.base import Optimizer

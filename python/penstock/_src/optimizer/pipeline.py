@@ -1,6 +1,6 @@
 """PipelineOptimizer: a training program that is split into sections."""
 
-from penstock._src.ir.framework import OpRole
+from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import CPUPlace, device_of
 from penstock._src.ir.variable import grad_var_name
 from penstock._src.optimizer.backward import names_of

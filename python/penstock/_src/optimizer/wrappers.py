@@ -3,7 +3,8 @@
 from penstock._src import layers
 from penstock._src.base.errors import state_error
 from penstock._src.ir import framework
-from penstock._src.ir.framework import OpRole, program_guard
+from penstock._src.ir.framework import program_guard
+from penstock._src.ir.program import OpRole
 from penstock._src.optimizer.backward import names_of, require_loss
 from penstock._src.optimizer.base import Optimizer
 

@@ -1,7 +1,7 @@
 """Communicator: sends and receives for trainer programs of runtime_split_send_recv and geo-SGD."""
 
 from penstock import _penstock
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.transpile.config import DistributedMode
 
 __all__ = ["Communicator"]

@@ -13,7 +13,7 @@ from penstock._src.base import environment
 from penstock._src.base.errors import program_error
 from penstock._src.executor.remote_tables import note_tables
 from penstock._src.ir import framework
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.transpile import job_programs, launched, ps_dispatcher, vars_distributed
 from penstock._src.transpile.config import (
     MOST_ELEMENTS,

@@ -7,7 +7,7 @@ they update: neither does it initialize their parameters, nor does it share them
 
 from penstock import _penstock
 from penstock._src.base.errors import program_error
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 from penstock._src.transpile.role_set import warn_of
 
 

@@ -9,7 +9,7 @@ that are fed, kept between steps, sent or received are not changed, so the funct
 """
 
 from penstock import _penstock
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 __all__ = ["memory_optimize", "release_memory"]
 

@@ -5,7 +5,7 @@ import warnings
 
 from penstock import _penstock
 from penstock._src.base.call_site import stack_level
-from penstock._src.ir.framework import Program
+from penstock._src.ir.program import Program
 
 Role = collections.namedtuple("Role", "main startup")
 Role.__doc__ = """The two Programs of one process.

@@ -2,7 +2,7 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.contrib.memory_usage import memory_usage as memory_usage
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
 __all__ = ['memory_usage']

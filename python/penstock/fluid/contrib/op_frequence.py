@@ -2,7 +2,7 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.contrib.op_frequency import op_freq_statistic as op_freq_statistic
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
 __all__ = ['op_freq_statistic']

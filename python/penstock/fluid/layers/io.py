@@ -6,7 +6,7 @@ from penstock._src.data.py_reader import (
     create_py_reader_by_data as create_py_reader_by_data, data as data, double_buffer as double_buffer, load as load,
     py_reader as py_reader, read_file as read_file,
 )
-from penstock._src.executor.executor import global_scope as global_scope
+from penstock._src.executor.scopes import global_scope as global_scope
 from penstock._src.ir.variable import Variable as Variable
 from penstock._src.layers.helper import LayerHelper as LayerHelper
 from penstock._src.names import facade

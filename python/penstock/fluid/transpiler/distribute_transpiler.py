@@ -9,7 +9,7 @@ Several main programs with one startup program train in one job (_job_programs.p
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 from penstock._src.transpile.config import (
     DistributedMode as DistributedMode, DistributeTranspilerConfig as DistributeTranspilerConfig,

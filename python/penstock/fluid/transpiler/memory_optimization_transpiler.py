@@ -9,7 +9,7 @@ that are fed, kept between steps, sent or received are not changed, so the funct
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 from penstock._src.transpile.memory_optimization import (
     memory_optimize as memory_optimize, release_memory as release_memory,

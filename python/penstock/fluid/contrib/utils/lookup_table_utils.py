@@ -7,11 +7,11 @@ from penstock._src.contrib.lookup_table_utils import (
     load_persistables_for_increment as load_persistables_for_increment,
     load_persistables_for_inference as load_persistables_for_inference,
 )
-from penstock._src.executor.executor import global_scope as global_scope
+from penstock._src.executor.scopes import global_scope as global_scope
 from penstock._src.io.inference_model import (
     append_fetch_ops as append_fetch_ops, prepend_feed_ops as prepend_feed_ops,
 )
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
 __all__ = [

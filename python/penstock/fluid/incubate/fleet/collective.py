@@ -21,7 +21,7 @@ from penstock._src.fleet.collective import (
     CollectiveOptimizer as CollectiveOptimizer, DistFCConfig as DistFCConfig,
     DistributedStrategy as DistributedStrategy, LambConfig as LambConfig, fleet as fleet,
 )
-from penstock._src.ir.framework import Program as Program
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 from penstock.fluid import io as io
 from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer as DistributedOptimizer, Fleet as Fleet

@@ -1,7 +1,7 @@
 """FleetUtil: log lines and metrics of all trainers."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.executor import global_scope as global_scope
+from penstock._src.executor.scopes import global_scope as global_scope
 from penstock._src.fleet.util import FleetUtil as FleetUtil
 from penstock._src.names import facade
 

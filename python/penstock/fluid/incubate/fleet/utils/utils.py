@@ -13,8 +13,9 @@ from penstock._src.fleet.program_tools import (
     program_type_trans as program_type_trans, reader as reader, save_program as save_program, save_var as save_var,
     try_load_model_vars as try_load_model_vars,
 )
-from penstock._src.ir.framework import Program as Program, program_guard as program_guard
+from penstock._src.ir.framework import program_guard as program_guard
 from penstock._src.ir.lod_tensor import create_lod_tensor as create_lod_tensor
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
 __all__ = [

@@ -25,9 +25,9 @@ from penstock._src.fleet.pserver import (
     DistributedTranspiler as DistributedTranspiler, TranspilerOptimizer as TranspilerOptimizer, fleet as fleet,
 )
 from penstock._src.ir.framework import (
-    Program as Program, default_main_program as default_main_program,
-    default_startup_program as default_startup_program,
+    default_main_program as default_main_program, default_startup_program as default_startup_program,
 )
+from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 from penstock._src.optimizer.base import Optimizer as Optimizer
 from penstock._src.transpile.communicator import Communicator as Communicator

@@ -1,0 +1,319 @@
+"""Loaders for the batches of a generator: GeneratorLoader, and PyReader, its older interface."""
+
+import warnings
+
+import numpy
+
+from penstock._penstock import LoDTensor
+from penstock._src.base.call_site import stack_level
+from penstock._src.data.feeder import DataFeeder
+from penstock._src.data.py_reader import ReaderNames, append_read_op, declare_reader
+from penstock._src.data.reader_decorators import batch
+from penstock._src.dataset.prefetch import Pump
+from penstock._src.ir import unique_name
+from penstock._src.ir.array_conversion import converted
+from penstock._src.ir.types import CPUPlace
+from penstock._src.ir.variable import Variable
+
+__all__ = ["PyReader"]
+
+
+# Fluid generates the names of loaders' variables separately from all others.
+_names = unique_name.UniqueNameGenerator()
+
+
+class DataLoaderBase:
+    """Base class of the loaders: an iterator of batches."""
+
+    def __call__(self):
+        return self
+
+    def __iter__(self):
+        raise NotImplementedError
+
+    def __next__(self):
+        raise NotImplementedError
+
+    def next(self):
+        """Returns the next batch.
+
+        Returns:
+            dict | list: a list with return_list=True, else a dict.
+
+        Raises:
+            StopIteration: the pass has ended.
+        """
+        return self.__next__()
+
+
+class GeneratorLoader(DataLoaderBase):
+    """A loader for the batches of a generator. DataLoader.from_generator creates it.
+
+    Args:
+        feed_list (list[Variable]): the variables of a batch, in its order.
+        capacity (int): the maximum number of batches in the queue.
+        use_double_buffer (bool): prefetch one more batch.
+        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
+            them.
+        return_list (bool): return lists of tensors instead of dicts.
+        drop_last (bool): with several places, skip the last batches if there are not enough for all places.
+
+    Raises:
+        ValueError, TypeError: `feed_list` or `capacity` is missing or has the wrong type.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=2)
+        loader.set_batch_generator(lambda: iter([[np.ones((2, 3), 'float32')]]), places=fluid.CPUPlace())
+        assert [np.array(feed[0]['x']).shape for feed in loader()] == [(2, 3)]
+    """
+
+    def __init__(
+        self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False, drop_last=True
+    ):
+        if not isinstance(feed_list, (list, tuple)) or not feed_list:
+            raise ValueError(f"feed_list must list the variables that the loader fills, not be {feed_list!r}")
+        if not isinstance(capacity, int) or capacity < 1:
+            raise ValueError(f"capacity must be a positive number of batches, not {capacity!r}")
+        self._feed_list = list(feed_list)
+        for var in self._feed_list:
+            if not isinstance(var, Variable):
+                raise TypeError(f"feed_list must hold the variables that the loader fills, not {var!r}")
+        self._iterable = iterable
+        self._return_list = return_list
+        self._drop_last = drop_last
+        self._places = None
+        self._source = None
+        self._pump = Pump(capacity + bool(use_double_buffer))
+        if not iterable:
+            names = ReaderNames(
+                _names("lod_tensor_blocking_queue"), _names("create_py_reader"), _names("double_buffer")
+            )
+            reader = declare_reader(self._pump.queue, names, self._feed_list, use_double_buffer)
+            append_read_op(reader, self._feed_list, {"drop_last": drop_last})
+
+    @property
+    def queue(self):
+        """The queue of batches."""
+        return self._pump.queue
+
+    @staticmethod
+    def _check_input_array(item):
+        """Returns the array of a list of numbers or arrays; raises TypeError if these differ in size."""
+        try:
+            array = numpy.asarray(item)
+        except ValueError as error:
+            raise TypeError(f"a batch must be an array or lists of equal length: {error}") from None
+        if array.dtype == object:
+            raise TypeError("a batch must be an array or lists of equal length")
+        return array
+
+    @property
+    def iterable(self):
+        """Whether the caller iterates."""
+        return self._iterable
+
+    # The source of batches.
+    def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
+        """Sets a generator of samples, which are combined into batches.
+
+        Args:
+            reader (callable): returns an iterable of samples, with a value for each variable.
+            batch_size (int): number of samples in a batch.
+            drop_last (bool): skip a last batch that is smaller.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+        """
+        return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
+
+    def set_sample_list_generator(self, reader, places=None):
+        """Sets a generator of lists of samples.
+
+        Args:
+            reader (callable): returns an iterable of lists of samples.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+        """
+        feed_list = self._feed_list  # not self: the thread must not keep the loader alive
+        feeder = DataFeeder(feed_list, CPUPlace())
+
+        def batches():
+            for samples in reader():
+                tensors = feeder.feed(samples)
+                yield [tensors[var.name] for var in feed_list]
+
+        return self.set_batch_generator(batches, places)
+
+    def set_batch_generator(self, reader, places=None):
+        """Sets a generator of batches.
+
+        Args:
+            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+
+        Raises:
+            ValueError: places are missing for an iterable loader.
+        """
+        if self._iterable:
+            if places is None:
+                raise ValueError("an iterable loader needs places")
+            self._places = list(places) if isinstance(places, (list, tuple)) else [places]
+            if not self._places:
+                raise ValueError("places is empty")
+        elif places is not None:
+            warnings.warn("places have no effect on a loader with iterable=False", stacklevel=stack_level())
+        feed_list = self._feed_list
+        self._source = lambda: (_checked(values, feed_list) for values in reader())
+        return self
+
+    def _require_source(self):
+        if self._source is None:
+            raise RuntimeError("the loader has no data: give it a generator first")
+
+    # Iterable.
+    def __iter__(self):
+        if not self._iterable:
+            raise RuntimeError(
+                "the loader was created with iterable=False: the program reads from it, between start() and reset()"
+            )
+        self._require_source()
+        self._pump.stop()
+        self._pump.start(self._source)
+        return self
+
+    def __next__(self):
+        if not self._pump.started:
+            raise StopIteration
+        batches = []
+        while len(batches) < len(self._places):
+            tensors = self._pump.next()
+            if tensors is None:
+                break
+            batches.append(tensors)
+        if not batches or (self._drop_last and len(batches) < len(self._places)):
+            self._pump.stop()
+            raise StopIteration
+        if self._return_list:
+            return batches
+        return [{var.name: tensor for var, tensor in zip(self._feed_list, tensors)} for tensors in batches]
+
+    # Not iterable.
+    def start(self):
+        """Starts a pass over the data, for a loader with iterable=False.
+
+        Raises:
+            RuntimeError: the loader is iterable, or has no generator.
+        """
+        if self._iterable:
+            raise RuntimeError("start() is for a loader with iterable=False; iterate over this one")
+        self._require_source()
+        self._pump.start(self._source)
+
+    def reset(self):
+        """Ends a pass, even before its last batch, for a loader with iterable=False.
+
+        Raises:
+            RuntimeError: the loader is iterable.
+        """
+        if self._iterable:
+            raise RuntimeError("reset() is for a loader with iterable=False; iterate over this one")
+        self._reset()
+
+    def _reset(self):
+        self._pump.stop()
+
+
+def _checked(values, feed_list):
+    """Converts arrays to the variables' element types, as for a feed."""
+    values = list(values)
+    if len(values) != len(feed_list):
+        raise ValueError(
+            f"the generator gave {len(values)} values for the {len(feed_list)} variables "
+            f"{', '.join(var.name for var in feed_list)}"
+        )
+    return [
+        value if isinstance(value, LoDTensor) else converted(value, var, "the generator")
+        for value, var in zip(values, feed_list)
+    ]
+
+
+class PyReader(DataLoaderBase):
+    """The older interface of DataLoader.from_generator.
+
+    Args:
+        feed_list (list[Variable]): the variables of a batch, in its order.
+        capacity (int): the maximum number of batches in the queue.
+        use_double_buffer (bool): prefetch one more batch.
+        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
+            them.
+        return_list (bool): return lists of tensors instead of dicts.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        reader = fluid.io.PyReader(feed_list=[x], capacity=2)
+        reader.decorate_batch_generator(lambda: iter([[np.ones((2, 3), 'float32')]]), places=fluid.CPUPlace())
+        assert len(list(reader())) == 1
+    """
+
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False):
+        self._loader = GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list)
+
+    @property
+    def queue(self):
+        """The queue of batches."""
+        return self._loader.queue
+
+    @property
+    def iterable(self):
+        """Whether the caller iterates."""
+        return self._loader.iterable
+
+    def __iter__(self):
+        return self._loader.__iter__()
+
+    def __next__(self):
+        return self._loader.__next__()
+
+    def start(self):
+        """Starts a pass over the data, for a reader with iterable=False."""
+        self._loader.start()
+
+    def reset(self):
+        """Ends a pass, even before its last batch, for a reader with iterable=False."""
+        self._loader.reset()
+
+    def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
+        """Sets a generator of samples, which are combined into batches.
+
+        Args:
+            sample_generator (callable): returns an iterable of samples, with a value for each variable.
+            batch_size (int): number of samples in a batch.
+            drop_last (bool): skip a last batch that is smaller.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+        """
+        self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
+
+    def decorate_sample_list_generator(self, reader, places=None):
+        """Sets a generator of lists of samples.
+
+        Args:
+            reader (callable): returns an iterable of lists of samples.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+        """
+        self._loader.set_sample_list_generator(reader, places)
+
+    def decorate_batch_generator(self, reader, places=None):
+        """Sets a generator of batches.
+
+        Args:
+            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+        """
+        self._loader.set_batch_generator(reader, places)

@@ -1,0 +1,58 @@
+"""The global scope: the variables of programs that run without a scope of their own."""
+
+import contextlib
+
+from penstock._penstock import Scope
+from penstock._src.base.errors import program_error
+
+__all__ = ["global_scope", "scope_guard"]
+
+
+_scope = Scope()
+
+
+def global_scope():
+    """Returns the scope in which programs run by default.
+
+    Returns:
+        Scope: variables by name.
+
+    Example:
+        fluid.global_scope().var('x').get_tensor().set(np.ones((2, 3), 'float32'), fluid.CPUPlace())
+    """
+    return _scope
+
+
+@contextlib.contextmanager
+def scope_guard(scope):
+    """Makes another scope the global one inside a with statement.
+
+    Args:
+        scope (Scope): the scope.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        TypeError: (on entry) `scope` is not a Scope.
+
+    Example:
+        with fluid.scope_guard(fluid.Scope()):
+            assert fluid.global_scope().find_var('x') is None
+    """
+    global _scope
+    require_scope("scope_guard takes", scope)
+    outer, _scope = _scope, scope
+    try:
+        yield
+    finally:
+        _scope = outer
+
+
+def require_scope(rule, scope):
+    if not isinstance(scope, Scope):
+        raise program_error(
+            "E-argument-type",
+            f"{rule} a Scope, not {('None' if scope is None else f'an object of type {type(scope).__name__}')}",
+        )
+    return scope

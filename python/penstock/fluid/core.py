@@ -20,6 +20,7 @@ from penstock._src.inference.predictor import (
     PaddlePredictor as PaddlePredictor, create_paddle_predictor as create_paddle_predictor,
     get_version as get_version,
 )
+from penstock._src.ir.attr_types import AttrType as AttrType
 from penstock._src.ir.core import (
     BackwardStrategy as BackwardStrategy, EnforceNotMet as EnforceNotMet, Layer as Layer,
     NCCLParallelContext as NCCLParallelContext, ParallelStrategy as ParallelStrategy, Tensor as Tensor,
@@ -27,7 +28,7 @@ from penstock._src.ir.core import (
     _set_eager_deletion_mode as _set_eager_deletion_mode, kEmptyVarName as kEmptyVarName,
     kGradVarSuffix as kGradVarSuffix,
 )
-from penstock._src.ir.descs import AttrType as AttrType, BlockDesc as BlockDesc, OpDesc as OpDesc
+from penstock._src.ir.descs import BlockDesc as BlockDesc, OpDesc as OpDesc
 from penstock._src.ir.graph import Graph as Graph, Node as Node
 from penstock._src.ir.graph_order import (
     build_adjacency_list as build_adjacency_list, graph_num as graph_num,

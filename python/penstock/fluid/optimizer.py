@@ -3,19 +3,21 @@
 # Written by tools/dev/gen_names.py.
 from penstock._src.ir.variable import Variable as Variable
 from penstock._src.names import facade
+from penstock._src.optimizer.adaptive import (
+    Adadelta as Adadelta, AdadeltaOptimizer as AdadeltaOptimizer, Adagrad as Adagrad,
+    AdagradOptimizer as AdagradOptimizer, Adam as Adam, Adamax as Adamax, AdamaxOptimizer as AdamaxOptimizer,
+    AdamOptimizer as AdamOptimizer, DecayedAdagrad as DecayedAdagrad,
+    DecayedAdagradOptimizer as DecayedAdagradOptimizer, Ftrl as Ftrl, FtrlOptimizer as FtrlOptimizer, Lamb as Lamb,
+    LambOptimizer as LambOptimizer, RMSProp as RMSProp, RMSPropOptimizer as RMSPropOptimizer,
+)
 from penstock._src.optimizer.averaging import (
     ExponentialMovingAverage as ExponentialMovingAverage, ModelAverage as ModelAverage,
 )
 from penstock._src.optimizer.base import Optimizer as Optimizer
 from penstock._src.optimizer.dgc import DGCMomentumOptimizer as DGCMomentumOptimizer
 from penstock._src.optimizer.optimizers import (
-    SGD as SGD, Adadelta as Adadelta, AdadeltaOptimizer as AdadeltaOptimizer, Adagrad as Adagrad,
-    AdagradOptimizer as AdagradOptimizer, Adam as Adam, Adamax as Adamax, AdamaxOptimizer as AdamaxOptimizer,
-    AdamOptimizer as AdamOptimizer, DecayedAdagrad as DecayedAdagrad,
-    DecayedAdagradOptimizer as DecayedAdagradOptimizer, Dpsgd as Dpsgd, DpsgdOptimizer as DpsgdOptimizer,
-    Ftrl as Ftrl, FtrlOptimizer as FtrlOptimizer, Lamb as Lamb, LambOptimizer as LambOptimizer,
-    LarsMomentum as LarsMomentum, LarsMomentumOptimizer as LarsMomentumOptimizer, Momentum as Momentum,
-    MomentumOptimizer as MomentumOptimizer, RMSProp as RMSProp, RMSPropOptimizer as RMSPropOptimizer,
+    SGD as SGD, Dpsgd as Dpsgd, DpsgdOptimizer as DpsgdOptimizer, LarsMomentum as LarsMomentum,
+    LarsMomentumOptimizer as LarsMomentumOptimizer, Momentum as Momentum, MomentumOptimizer as MomentumOptimizer,
     SGDOptimizer as SGDOptimizer,
 )
 from penstock._src.optimizer.pipeline import PipelineOptimizer as PipelineOptimizer

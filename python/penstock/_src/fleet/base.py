@@ -2,6 +2,8 @@
 
 import abc
 
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.executor import executor
 from penstock._src.fleet.mode import Mode
 from penstock._src.fleet.role_maker import PaddleCloudRoleMaker
@@ -260,33 +262,34 @@ class DistributedOptimizer(abc.ABC):
         self._optimizer = optimizer
         self._strategy = strategy
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the backward pass, like Optimizer.backward.
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): the startup program; None: the default one.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {parameter_list}
+            {no_grad_set}
+            {callbacks}
 
-        Returns:
-            list: (parameter, gradient) pairs.
+        {pairs}
         """
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads):
         """Adds the updates, like Optimizer.apply_gradients.
 
         Args:
-            params_grads (list): (parameter, gradient) pairs.
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         return self._optimizer.apply_gradients(params_grads)
 
     @abc.abstractmethod
+    @with_texts(MINIMIZE)
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates, and creates this process's programs.
 
@@ -295,6 +298,6 @@ class DistributedOptimizer(abc.ABC):
             scopes (list | None): ignored; accepted for compatibility with Fluid.
             startup_programs (Program | list | None): receive the initial values; None: the default startup
                 program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {parameter_list}
+            {no_grad_set}
         """

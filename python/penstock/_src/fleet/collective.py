@@ -13,6 +13,8 @@ for batch in my_batches():
 
 import warnings
 
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.executor.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from penstock._src.executor.executor import Executor
@@ -267,6 +269,7 @@ class CollectiveOptimizer(DistributedOptimizer):
             )
         self.print_config = False
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
 
@@ -276,8 +279,7 @@ class CollectiveOptimizer(DistributedOptimizer):
             parameter_list (list): the parameters to update; None: all trainable ones.
             no_grad_set (set): variables that get no gradient.
 
-        Returns:
-            tuple: (update ops, [(parameter, gradient)]).
+        {updates_and_pairs}
 
         Raises:
             ValueError: settings of the strategy contradict each other.
@@ -292,6 +294,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         self._distribute(loss.block.program, startup, loss.name)
         return made
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
 
@@ -299,14 +302,13 @@ class CollectiveOptimizer(DistributedOptimizer):
         parameters after the update, so there apply_gradients() creates the programs.
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): the startup program; None: the default one.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {parameter_list}
+            {no_grad_set}
+            {callbacks}
 
-        Returns:
-            list: (parameter, gradient) pairs.
+        {pairs}
 
         Raises:
             ValueError: settings of the strategy contradict each other.
@@ -324,14 +326,14 @@ class CollectiveOptimizer(DistributedOptimizer):
             self._distribute(loss.block.program, startup, loss.name)
         return pairs
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads):
         """Adds the updates; creates this rank's programs, unless backward() has.
 
         Args:
-            params_grads (list): (parameter, gradient) pairs.
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         acting, startup, loss = self._begun or (self._optimizer, framework.default_startup_program(), None)
         made = acting.apply_gradients(params_grads)

@@ -21,6 +21,8 @@ import os
 import warnings
 
 from penstock import _penstock
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.executor import Executor
@@ -332,18 +334,18 @@ class TranspilerOptimizer(DistributedOptimizer):
                 f"strategy must be one of StrategyFactory, or a DistributeTranspilerConfig, not {strategy!r}"
             )
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
 
         Args:
             loss (Variable): the loss to minimize, in the default main program.
             scopes (None): must be None.
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {startup_program}
+            {parameter_list}
+            {no_grad_set}
 
-        Returns:
-            tuple: (update ops, [(parameter, gradient)]).
+        {updates_and_pairs}
 
         Raises:
             TypeError: several losses or programs are given.

@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.arrays import exchange_shapes
 from penstock._src.hvd.compression import Compression
@@ -19,6 +20,7 @@ from penstock._src.hvd.operations import (
     type_of,
 )
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.texts import ARRAYS
 
 
 def _rows_to(call, array, splits):
@@ -65,26 +67,25 @@ def _exchange(call, tensor, splits):
     return Operation(call, pending, lambda: (out, numpy.array(received, "int32")))
 
 
+@with_texts(ARRAYS)
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """Starts an alltoall, after it has exchanged the numbers of rows.
 
     Args:
         tensor (numpy.ndarray): as for `alltoall`.
         splits (numpy.ndarray | list[int] | None): as for `alltoall`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         int: a handle for `synchronize`, which returns (rows, numbers of rows received from each rank).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows, counts = hvd.synchronize(hvd.alltoall_async(np.arange(2. * hvd.size())))
     """
     return keep(_exchange(Call("alltoall_async", name, process_set), tensor, splits))
 
 
+@with_texts(ARRAYS)
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """Sends a part of an array's rows to each rank, and returns the rows that all ranks have sent to this one.
 
@@ -92,8 +93,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
         tensor (numpy.ndarray): shape [rows, ...]; type and further extents are equal on all ranks.
         splits (numpy.ndarray | list[int] | None): the number of rows for each rank, in the order of the ranks; rows
             beyond their sum are not sent. None: the same number for each.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         numpy.ndarray | tuple: the received rows, in the order of the ranks that sent them; with `splits` (the rows, the
@@ -102,9 +102,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     Raises:
         penstock.ProgramError: `splits` does not fit (E-hvd-splits), or types or extents differ (E-hvd-allgather).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows = hvd.alltoall(np.arange(2. * hvd.size()))
     """
     rows, counts = _exchange(Call("alltoall", name, process_set), tensor, splits).wait()
@@ -143,6 +141,7 @@ def tensor_extents(tensor):
     return numpy.shape(tensor)[1:]
 
 
+@with_texts(ARRAYS)
 def reducescatter_async(
     tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
 ):
@@ -150,24 +149,21 @@ def reducescatter_async(
 
     Args:
         tensor (numpy.ndarray): as for `reducescatter`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `reducescatter`.
-        process_set (ProcessSet): the ranks that take part.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
+        {name}
+        {op_of_scatter}
+        {process_set}
+        {factors}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows = hvd.synchronize(hvd.reducescatter_async(np.ones((4, 2)), op=hvd.Sum))
     """
     call = Call("reducescatter_async", name, process_set)
     return keep(scatter_reduced(call, tensor, op, prescale_factor, postscale_factor))
 
 
+@with_texts(ARRAYS)
 def reducescatter(
     tensor,
     name=None,
@@ -182,12 +178,11 @@ def reducescatter(
     Args:
         tensor (numpy.ndarray): shape [rows, ...], the same on all ranks; types as for `allreduce`. If the rows cannot
             be divided evenly among the ranks, the first ranks get one more.
-        name (str | None): appears in errors; must be equal on all ranks.
-        compression (Compression): Compression.fp16 exchanges floats in half precision.
+        {name}
+        {compression}
         op (object): Average (floats only; the default), Sum, Min, Max or Product.
-        process_set (ProcessSet): the ranks that take part.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
+        {process_set}
+        {factors}
 
     Returns:
         numpy.ndarray: the reduced rows of this rank.
@@ -196,9 +191,7 @@ def reducescatter(
         penstock.ProgramError: the array or the reduction is not supported, or another rank runs another operation
             (E-collective-mismatch).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows = hvd.reducescatter(np.ones((4, 2)), op=hvd.Sum)
     """
     call = Call("reducescatter", name, process_set)

@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.compression import Compression
 from penstock._src.hvd.operations import (
@@ -11,19 +12,19 @@ from penstock._src.hvd.operations import (
     Operation,
     check_mean,
     copied,
-    factor_of,
     keep,
     kept,
     own,
-    reduction_of,
     scale,
     take,
 )
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.texts import ARRAYS
 
 _EXTENTS_MAX = 64  # of an array in numpy
 
 
+@with_texts(ARRAYS)
 def poll(handle):
     """Tells whether an operation has ended, so that `synchronize` returns at once.
 
@@ -36,9 +37,7 @@ def poll(handle):
     Raises:
         penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         handle = hvd.allreduce_async(np.ones(2, 'float32'))
         hvd.poll(handle)
         hvd.synchronize(handle)
@@ -46,6 +45,7 @@ def poll(handle):
     return kept("poll", handle).done()
 
 
+@with_texts(ARRAYS)
 def synchronize(handle):
     """Waits for an operation that a function with _async started.
 
@@ -60,9 +60,7 @@ def synchronize(handle):
         penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
         penstock.PeerError: another rank is gone.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         total = hvd.synchronize(hvd.allreduce_async(np.ones(2, 'float32'), op=hvd.Sum))
     """
     return take("synchronize", handle).wait()
@@ -70,18 +68,14 @@ def synchronize(handle):
 
 def _reduce(call, array, average, op, prescale_factor, postscale_factor):
     """Starts the reduction of `array` in place."""
-    function = call.function
-    op = reduction_of(function, average, op)
-    before = factor_of(function, "prescale_factor", prescale_factor)
-    after = factor_of(function, "postscale_factor", postscale_factor)
-    check_mean(function, op, array)
-    if op is Adasum and call.ring.number != 0:
-        raise NotImplementedError(f"hvd.{function}: Adasum works on all ranks of the job only, not on a process set")
+    op, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
+    check_mean(call.function, op, array)
     scale(array, before)
     pending = call.adasum(array) if op is Adasum else call.all_reduce(array, op)
     return Operation(call, [pending], lambda: scale(array, after))
 
 
+@with_texts(ARRAYS)
 def allreduce_async(
     tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
@@ -89,19 +83,15 @@ def allreduce_async(
 
     Args:
         tensor (numpy.ndarray): as for `allreduce`.
-        average (bool | None): the older spelling of `op`: True is Average, False is Sum.
-        name (str | None): appears in errors; must be equal on all ranks.
+        {average_or_sum}
+        {name}
         op (object): as for `allreduce`; with Adasum the function returns after the operation has ended.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
-        process_set (ProcessSet): the ranks that take part.
+        {factors}
+        {process_set}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         handle = hvd.allreduce_async(np.ones(2, 'float32'))
         mean = hvd.synchronize(handle)
     """
@@ -109,26 +99,19 @@ def allreduce_async(
     return keep(_reduce(call, copied(tensor), average, op, prescale_factor, postscale_factor))
 
 
+@with_texts(ARRAYS)
 def allreduce_async_(
     tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
     """Starts an allreduce in place. Do not use the array before `synchronize`.
 
     Args:
-        tensor (numpy.ndarray): C-contiguous and writeable.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensor}
+        {reduction}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = np.ones(2, 'float32')
         hvd.synchronize(hvd.allreduce_async_(array))
     """
@@ -136,6 +119,7 @@ def allreduce_async_(
     return keep(_reduce(call, own("allreduce_async_", tensor), average, op, prescale_factor, postscale_factor))
 
 
+@with_texts(ARRAYS)
 def allreduce(
     tensor,
     average=None,
@@ -154,14 +138,13 @@ def allreduce(
     Args:
         tensor (numpy.ndarray): of the same shape and type on all ranks: float16, float32, float64, int8, int32, int64
             or uint8.
-        average (bool | None): the older spelling of `op`: True is Average, False is Sum.
-        name (str | None): appears in errors; must be equal on all ranks.
-        compression (Compression): Compression.fp16 exchanges floats in half precision.
+        {average_or_sum}
+        {name}
+        {compression}
         op (object): Average (floats only; the default), Sum, Min, Max, Product, or Adasum, which needs 2, 4, 8, ...
             ranks.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
-        process_set (ProcessSet): the ranks that take part.
+        {factors}
+        {process_set}
 
     Returns:
         numpy.ndarray: a new array.
@@ -171,9 +154,7 @@ def allreduce(
             (E-collective-mismatch).
         penstock.PeerError: another rank is gone.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         mean = hvd.allreduce(np.full(2, hvd.rank(), 'float32'))
     """
     call = Call("allreduce", name, process_set)
@@ -182,26 +163,20 @@ def allreduce(
     return compression.decompress(reduced, context)
 
 
+@with_texts(ARRAYS)
 def allreduce_(
     tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
     """Reduces an array over all ranks in its own memory.
 
     Args:
-        tensor (numpy.ndarray): C-contiguous and writeable.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the array before the reduction.
-        postscale_factor (float): multiplies the result.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensor}
+        {reduction}
 
     Returns:
         numpy.ndarray: `tensor`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
     """
     call = Call("allreduce_", name, process_set)
@@ -245,33 +220,30 @@ def exchange_shapes(call, array, more=()):
     return [extents + row[2 + _EXTENTS_MAX :] for row, (_, extents) in zip(rows, said)]
 
 
+@with_texts(ARRAYS)
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts an allgather, after it has exchanged the shapes of all ranks.
 
     Args:
         tensor (numpy.ndarray): as for `allgather`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows = hvd.synchronize(hvd.allgather_async(np.ones((1, 2))))
     """
     return keep(gather(Call("allgather_async", name, process_set), tensor))
 
 
+@with_texts(ARRAYS)
 def allgather(tensor, name=None, process_set=global_process_set):
     """Concatenates the rows of all ranks' arrays, in the order of the ranks.
 
     Args:
         tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks and may be 0; type and
             further extents must be equal.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         numpy.ndarray: shape [rows of all ranks, ...].
@@ -279,9 +251,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
     Raises:
         penstock.ProgramError: types or further extents differ (E-hvd-allgather); all ranks raise it.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows = hvd.allgather(np.full((1, 2), hvd.rank()))
     """
     return gather(Call("allgather", name, process_set), tensor).wait()
@@ -293,55 +263,46 @@ def _give(call, array, root_rank):
     return Operation(call, [call.broadcast(array, root)], lambda: array)
 
 
+@with_texts(ARRAYS)
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts a broadcast.
 
     Args:
         tensor (numpy.ndarray): as for `broadcast`.
-        root_rank (int): the rank, of the job, whose array all ranks receive.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {from_root}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = hvd.synchronize(hvd.broadcast_async(np.ones(2), root_rank=0))
     """
     return keep(_give(Call("broadcast_async", name, process_set), copied(tensor), root_rank))
 
 
+@with_texts(ARRAYS)
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts a broadcast in place. Do not use the array before `synchronize`.
 
     Args:
-        tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): the rank, of the job, whose array all ranks receive.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensor}
+        {from_root}
 
-    Returns:
-        int: a handle for `synchronize`.
+    {handle}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = np.ones(2)
         hvd.synchronize(hvd.broadcast_async_(array, root_rank=0))
     """
     return keep(_give(Call("broadcast_async_", name, process_set), own("broadcast_async_", tensor), root_rank))
 
 
+@with_texts(ARRAYS)
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """Returns the array of one rank on all ranks.
 
     Args:
         tensor (numpy.ndarray): of the same shape and type on all ranks.
-        root_rank (int): the rank, of the job, whose array all ranks receive.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {from_root}
 
     Returns:
         numpy.ndarray: a new array.
@@ -349,43 +310,37 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     Raises:
         penstock.ProgramError: there is no such rank (E-hvd-root).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = hvd.broadcast(np.ones(2), root_rank=0)
     """
     return _give(Call("broadcast", name, process_set), copied(tensor), root_rank).wait()
 
 
+@with_texts(ARRAYS)
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     """Overwrites an array with that of one rank.
 
     Args:
-        tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): the rank, of the job, whose array all ranks receive.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensor}
+        {from_root}
 
     Returns:
         numpy.ndarray: `tensor`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         array = hvd.broadcast_(np.ones(2), root_rank=0)
     """
     return _give(Call("broadcast_", name, process_set), own("broadcast_", tensor), root_rank).wait()
 
 
+@with_texts(ARRAYS)
 def barrier(process_set=global_process_set):
     """Waits until all ranks have called it.
 
     Args:
-        process_set (ProcessSet): the ranks that take part.
+        {process_set}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         hvd.barrier()
     """
     Call("barrier", None, process_set).barrier().wait()

@@ -2,24 +2,13 @@
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.hvd.alltoall import scatter_reduced
 from penstock._src.hvd.arrays import gather
 from penstock._src.hvd.compression import Compression
-from penstock._src.hvd.operations import (
-    Adasum,
-    Average,
-    Call,
-    Operation,
-    check_mean,
-    copied,
-    factor_of,
-    keep,
-    listed,
-    own,
-    reduction_of,
-    scale,
-)
+from penstock._src.hvd.operations import Adasum, Average, Call, Operation, check_mean, copied, keep, listed, own, scale
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.texts import ARRAYS
 
 
 class _Several:
@@ -37,14 +26,9 @@ class _Several:
 
 def _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor):
     """Starts the reductions of arrays in place."""
-    function = call.function
-    op = reduction_of(function, average, op)
-    before = factor_of(function, "prescale_factor", prescale_factor)
-    after = factor_of(function, "postscale_factor", postscale_factor)
-    if op is Adasum and call.ring.number != 0:
-        raise NotImplementedError(f"hvd.{function}: Adasum works on all ranks of the job only, not on a process set")
+    op, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
     for array in arrays:
-        check_mean(function, op, array)
+        check_mean(call.function, op, array)
         scale(array, before)
     if op is Adasum:  # the lengths of vectors count, so arrays cannot be joined
         for array in arrays:
@@ -69,26 +53,19 @@ def _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor):
     return Operation(call, pending, spread)
 
 
+@with_texts(ARRAYS)
 def grouped_allreduce_async(
     tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
     """Starts an allreduce of several arrays.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `allreduce`; all ranks give the same number.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
-        process_set (ProcessSet): the ranks that take part.
+        {each_as_allreduce}
+        {reduction_of_all}
 
-    Returns:
-        int: a handle for `synchronize`, which returns a list.
+    {handle_of_list}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         handle = hvd.grouped_allreduce_async([np.ones(2), np.ones(3)])
         two, three = hvd.synchronize(handle)
     """
@@ -97,6 +74,7 @@ def grouped_allreduce_async(
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
+@with_texts(ARRAYS)
 def grouped_allreduce(
     tensors,
     average=None,
@@ -110,14 +88,13 @@ def grouped_allreduce(
     """Reduces several arrays over all ranks; arrays of one type in one operation.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `allreduce`; all ranks give the same number.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        compression (Compression): Compression.fp16 exchanges floats in half precision.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
-        process_set (ProcessSet): the ranks that take part.
+        {each_as_allreduce}
+        {average}
+        {name}
+        {compression}
+        {op}
+        {factors_of_all}
+        {process_set}
 
     Returns:
         list[numpy.ndarray]: new arrays.
@@ -125,9 +102,7 @@ def grouped_allreduce(
     Raises:
         penstock.ProgramError: as `allreduce`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         two, three = hvd.grouped_allreduce([np.ones(2), np.ones(3)], op=hvd.Sum)
     """
     call = Call("grouped_allreduce", name, process_set)
@@ -138,26 +113,20 @@ def grouped_allreduce(
     return [compression.decompress(array, context) for array, (_, context) in zip(reduced, compressed)]
 
 
+@with_texts(ARRAYS)
 def grouped_allreduce_async_(
     tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
     """Starts an allreduce of several arrays in place. Do not use the arrays before `synchronize`.
 
     Args:
-        tensors (list[numpy.ndarray]): C-contiguous and writeable.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensors}
+        {reduction_of_all}
 
     Returns:
         int: a handle for `synchronize`, which returns `tensors`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         arrays = [np.ones(2), np.ones(3)]
         hvd.synchronize(hvd.grouped_allreduce_async_(arrays))
     """
@@ -166,26 +135,20 @@ def grouped_allreduce_async_(
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
+@with_texts(ARRAYS)
 def grouped_allreduce_(
     tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
 ):
     """Reduces several arrays over all ranks in their own memory.
 
     Args:
-        tensors (list[numpy.ndarray]): C-contiguous and writeable.
-        average (bool | None): the older spelling of `op`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `allreduce`.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
-        process_set (ProcessSet): the ranks that take part.
+        {own_tensors}
+        {reduction_of_all}
 
     Returns:
         list[numpy.ndarray]: `tensors`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         hvd.grouped_allreduce_([np.ones(2), np.ones(3)], op=hvd.Sum)
     """
     call = Call("grouped_allreduce_", name, process_set)
@@ -193,33 +156,30 @@ def grouped_allreduce_(
     return _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor).wait()
 
 
+@with_texts(ARRAYS)
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """Starts an allgather of several arrays.
 
     Args:
         tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
-    Returns:
-        int: a handle for `synchronize`, which returns a list.
+    {handle_of_list}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows, more = hvd.synchronize(hvd.grouped_allgather_async([np.ones((1, 2)), np.ones((1, 3))]))
     """
     call = Call("grouped_allgather_async", name, process_set)
     return keep(_Several([gather(call, tensor) for tensor in listed(call.function, tensors)]))
 
 
+@with_texts(ARRAYS)
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
     """Concatenates the rows of all ranks' arrays, for several arrays.
 
     Args:
         tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         list[numpy.ndarray]: new arrays.
@@ -227,15 +187,14 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
     Raises:
         penstock.ProgramError: as `allgather`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows, more = hvd.grouped_allgather([np.ones((1, 2)), np.ones((1, 3))])
     """
     call = Call("grouped_allgather", name, process_set)
     return _Several([gather(call, tensor) for tensor in listed(call.function, tensors)]).wait()
 
 
+@with_texts(ARRAYS)
 def grouped_reducescatter_async(
     tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
 ):
@@ -243,18 +202,14 @@ def grouped_reducescatter_async(
 
     Args:
         tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
-        name (str | None): appears in errors; must be equal on all ranks.
-        op (object): as for `reducescatter`.
-        process_set (ProcessSet): the ranks that take part.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
+        {name}
+        {op_of_scatter}
+        {process_set}
+        {factors_of_all}
 
-    Returns:
-        int: a handle for `synchronize`, which returns a list.
+    {handle_of_list}
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows, more = hvd.synchronize(hvd.grouped_reducescatter_async([np.ones((4, 2)), np.ones(8)]))
     """
     call = Call("grouped_reducescatter_async", name, process_set)
@@ -268,6 +223,7 @@ def grouped_reducescatter_async(
     )
 
 
+@with_texts(ARRAYS)
 def grouped_reducescatter(
     tensors,
     name=None,
@@ -281,12 +237,11 @@ def grouped_reducescatter(
 
     Args:
         tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
-        name (str | None): appears in errors; must be equal on all ranks.
-        compression (Compression): Compression.fp16 exchanges floats in half precision.
-        op (object): as for `reducescatter`.
-        process_set (ProcessSet): the ranks that take part.
-        prescale_factor (float): multiplies the arrays before the reduction.
-        postscale_factor (float): multiplies the results.
+        {name}
+        {compression}
+        {op_of_scatter}
+        {process_set}
+        {factors_of_all}
 
     Returns:
         list[numpy.ndarray]: the reduced rows of this rank.
@@ -294,9 +249,7 @@ def grouped_reducescatter(
     Raises:
         penstock.ProgramError: as `reducescatter`.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         rows, more = hvd.grouped_reducescatter([np.ones((4, 2)), np.ones(8)], op=hvd.Sum)
     """
     call = Call("grouped_reducescatter", name, process_set)

@@ -2,7 +2,9 @@
 
 import os
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
+from penstock._src.hvd.texts import ARRAYS, NEEDS_INIT
 
 
 class Job:
@@ -27,15 +29,14 @@ def set_job(job):
     _job = job
 
 
+@with_texts(ARRAYS)
 def is_initialized():
     """Tells whether this process has joined a job and not left it.
 
     Returns:
         bool: whether it is in a job.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         assert hvd.is_initialized()
     """
     return _job is not None and _job.process == os.getpid()
@@ -48,40 +49,33 @@ def the_job(asked):
     raise state_error("E-hvd-init", f"hvd.{asked}: this process has not joined a job; call hvd.init() first")
 
 
+@with_texts(NEEDS_INIT)
 def rank():
     """Returns the number of this process.
 
     Returns:
         int: from 0 to size() - 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.rank() < hvd.size()
     """
     return the_job("rank").rank
 
 
+@with_texts(NEEDS_INIT)
 def size():
     """Returns the number of processes of the job.
 
     Returns:
         int: at least 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.size() >= 1
     """
     return len(the_job("size").addresses)
 
 
+@with_texts(NEEDS_INIT)
 def local_rank():
     """Returns the number of this process among those of its host. Hosts are distinguished by their names in the job's
     addresses.
@@ -89,30 +83,21 @@ def local_rank():
     Returns:
         int: from 0 to local_size() - 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.local_rank() < hvd.local_size()
     """
     job = the_job("local_rank")
     return job.neighbours.index(job.rank)
 
 
+@with_texts(NEEDS_INIT)
 def local_size():
     """Returns the number of processes of the job on this host.
 
     Returns:
         int: at least 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.local_size() <= hvd.size()
     """
     return len(the_job("local_size").neighbours)
@@ -126,18 +111,14 @@ def _hosts(job):
     return list(hosts.values())
 
 
+@with_texts(NEEDS_INIT)
 def cross_rank():
     """Returns the number of this process's host among the hosts that have a process of its local rank.
 
     Returns:
         int: from 0 to cross_size() - 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.cross_rank() < hvd.cross_size()
     """
     job = the_job("cross_rank")
@@ -145,18 +126,14 @@ def cross_rank():
     return [ranks for ranks in _hosts(job) if len(ranks) > place].index(job.neighbours)
 
 
+@with_texts(NEEDS_INIT)
 def cross_size():
     """Returns the number of hosts that have a process of this process's local rank.
 
     Returns:
         int: at least 1.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         assert hvd.cross_size() >= 1
     """
     job = the_job("cross_size")
@@ -164,18 +141,14 @@ def cross_size():
     return sum(len(ranks) > place for ranks in _hosts(job))
 
 
+@with_texts(NEEDS_INIT)
 def is_homogeneous():
     """Tells whether every host has the same number of processes of the job.
 
     Returns:
         bool: whether it has.
 
-    Raises:
-        penstock.StateError: `init` has not been called (E-hvd-init).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {needs_init_example}
         hvd.is_homogeneous()
     """
     return len({len(ranks) for ranks in _hosts(the_job("is_homogeneous"))}) == 1

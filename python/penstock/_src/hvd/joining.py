@@ -16,9 +16,11 @@ import weakref
 import numpy
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd.job import the_job
+from penstock._src.hvd.texts import ARRAYS
 
 _LOOK_EVERY_S = 0.2
 _DTYPES = {
@@ -182,6 +184,7 @@ def _refuse_program(ranks, text):
     _penstock.arrays_end("E-hvd-join", message)
 
 
+@with_texts(ARRAYS)
 def join(device=-1):
     """Tells the other ranks that this one has no more data, and waits until all ranks have joined.
 
@@ -199,9 +202,7 @@ def join(device=-1):
             (E-hvd-join); or it leaves the job without a call of join.
         penstock.PeerError: another rank is gone.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         for batch in range(3 + hvd.rank()):
             hvd.allreduce(np.ones(2, 'float32'))
         last = hvd.join()

@@ -3,11 +3,14 @@
 Source: Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour (2017), sections 2.1 and 2.2.
 """
 
+from penstock._src.base.argument_texts import OPTIMIZER
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.hvd.job import size
 from penstock._src.hvd.operations import Average
 from penstock._src.layers.learning_rate_scheduler import linear_lr_warmup
 
 
+@with_texts(OPTIMIZER)
 def scale_learning_rate(learning_rate, op=Average):
     """Scales the learning rate of one rank for all of them.
 
@@ -15,7 +18,7 @@ def scale_learning_rate(learning_rate, op=Average):
     scales the gradients, or Adasum, the rate is not changed.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
+        {learning_rate}
         op (object): the reduction of the gradients.
 
     Returns:

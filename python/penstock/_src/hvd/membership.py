@@ -3,14 +3,17 @@
 import threading
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd import joining
 from penstock._src.hvd import process_sets as _process_sets
 from penstock._src.hvd.job import Job, is_initialized, set_job, size
+from penstock._src.hvd.texts import ARRAYS
 
 _lock = threading.Lock()
 
 
+@with_texts(ARRAYS)
 def init(comm=None, process_sets=None):
     """Joins the job that the launcher's environment names, and waits for all ranks.
 
@@ -28,9 +31,7 @@ def init(comm=None, process_sets=None):
         penstock.PeerError: a rank does not join in time (E-rendezvous-timeout).
         penstock.StateError: called after `shutdown` (E-collective-left).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         assert 0 <= hvd.rank() < hvd.size()
     """
     watch_this_thread()
@@ -51,14 +52,13 @@ def init(comm=None, process_sets=None):
         _process_sets.add_process_set(process_set)
 
 
+@with_texts(ARRAYS)
 def shutdown():
     """Leaves the job after all operations that this process has started have ended.
 
     Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         hvd.shutdown()
     """
     with _lock:

@@ -12,9 +12,11 @@ import types
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.operations import Call
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.texts import ARRAYS
 
 _SEQUENCES = {list: b"l", tuple: b"t", set: b"s", frozenset: b"z", collections.deque: b"q"}
 _MAPPINGS = {dict: b"d", collections.OrderedDict: b"o", argparse.Namespace: b"n", types.SimpleNamespace: b"p"}
@@ -140,6 +142,7 @@ def _refused(function, rank, what):
     )
 
 
+@with_texts(ARRAYS)
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """Returns the Python value of one rank on all ranks.
 
@@ -147,8 +150,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
         obj (object): None, a number, a text, bytes, a NumPy array, or a list, tuple, set, dict or Namespace of these,
             nested as deep as 200; ignored on other ranks.
         root_rank (int): the rank, of the job, whose value all ranks receive.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         object: the root's value; on other ranks a copy of it.
@@ -156,9 +158,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     Raises:
         penstock.ProgramError: the value contains an object of another type (E-hvd-object); all ranks raise it.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         epoch = hvd.broadcast_object({'epoch': 3}, root_rank=0)['epoch']
     """
     call = Call("broadcast_object", name, process_set)
@@ -174,13 +174,13 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     return obj if mine else _read(io.BytesIO(content.tobytes()))
 
 
+@with_texts(ARRAYS)
 def allgather_object(obj, name=None, process_set=global_process_set):
     """Returns the Python values of all ranks.
 
     Args:
         obj (object): as for `broadcast_object`.
-        name (str | None): appears in errors; must be equal on all ranks.
-        process_set (ProcessSet): the ranks that take part.
+        {name_and_set}
 
     Returns:
         list: the values in the order of the ranks.
@@ -188,9 +188,7 @@ def allgather_object(obj, name=None, process_set=global_process_set):
     Raises:
         penstock.ProgramError: a value contains an object of another type (E-hvd-object); all ranks raise it.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         names = hvd.allgather_object('rank %d' % hvd.rank())
     """
     call = Call("allgather_object", name, process_set)

@@ -60,6 +60,17 @@ class Call:
             return start()
         return joining.start(dict(more, kind=kind, label=self.label, tag=self.tag), start)
 
+    def how_to_reduce(self, average, op, prescale_factor, postscale_factor):
+        """Returns the Reduction that a caller's average and op name, and the factors before and after it."""
+        op = reduction_of(self.function, average, op)
+        before = factor_of(self.function, "prescale_factor", prescale_factor)
+        after = factor_of(self.function, "postscale_factor", postscale_factor)
+        if op is Adasum and self.ring.number != 0:
+            raise NotImplementedError(
+                f"hvd.{self.function}: Adasum works on all ranks of the job only, not on a process set"
+            )
+        return op, before, after
+
     def all_reduce(self, array, reduction):
         """Starts the reduction of `array` in place."""
         kind = type_of(self.function, array, reduced=True)

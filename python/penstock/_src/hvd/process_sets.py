@@ -6,9 +6,11 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.call_site import call_site
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.hvd import joining
 from penstock._src.hvd.job import is_initialized, the_job
+from penstock._src.hvd.texts import ARRAYS
 
 
 class Ring:
@@ -27,6 +29,7 @@ class Ring:
         raise program_error("E-hvd-root", f"hvd.{function}: root_rank is {root_rank!r}; it must be {right}")
 
 
+@with_texts(ARRAYS)
 class ProcessSet:
     """Ranks of a job that run operations among themselves, while other ranks do other things.
 
@@ -38,9 +41,7 @@ class ProcessSet:
     Raises:
         ValueError: not a list of ranks.
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         first = hvd.add_process_set(hvd.ProcessSet([0]))
         if first.included():
             hvd.allreduce(np.ones(2), process_set=first)
@@ -159,6 +160,7 @@ def _listed(row):
     return [int(rank) for rank in numpy.flatnonzero(row[1:])]
 
 
+@with_texts(ARRAYS)
 def add_process_set(process_set):
     """Adds a process set to the job. All ranks of the job must call it, with the same ranks and in the same order.
 
@@ -172,9 +174,7 @@ def add_process_set(process_set):
         penstock.ProgramError: a rank does not exist, there is a set of these ranks already, or ranks give different
             sets (E-hvd-process-set).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         first = hvd.add_process_set([0])
         assert first.size() == 1
         hvd.remove_process_set(first)
@@ -196,6 +196,7 @@ def add_process_set(process_set):
     return process_set
 
 
+@with_texts(ARRAYS)
 def remove_process_set(process_set):
     """Removes a process set from the job, after its operations have ended. All ranks of the job must call it.
 
@@ -208,9 +209,7 @@ def remove_process_set(process_set):
     Raises:
         penstock.ProgramError: ranks give different sets (E-hvd-process-set).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         first = hvd.add_process_set([0])
         assert hvd.remove_process_set(first)
     """

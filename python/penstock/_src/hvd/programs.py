@@ -3,6 +3,7 @@
 import numpy
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor.scopes import global_scope
 from penstock._src.hvd.arrays import broadcast_async_, synchronize
@@ -10,6 +11,7 @@ from penstock._src.hvd.compression import Compression
 from penstock._src.hvd.job import the_job
 from penstock._src.hvd.operations import Adasum, Average, Sum
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.texts import ARRAYS
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
@@ -19,6 +21,7 @@ from penstock._src.optimizer.base import Optimizer
 _REDUCTIONS = {Average: "mean", Sum: "sum", Adasum: "adasum"}
 
 
+@with_texts(ARRAYS)
 def DistributedOptimizer(
     optimizer,
     compression=Compression.none,
@@ -65,9 +68,7 @@ def DistributedOptimizer(
         penstock.ProgramError: an argument is wrong (E-hvd-op); from minimize: the program already exchanges these
             gradients (E-parallel-twice), or does not support the setting (E-parallel-adasum, E-parallel-accumulate).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
         optimizer = hvd.DistributedOptimizer(fluid.optimizer.Momentum(hvd.scale_learning_rate(0.1), 0.9))
         optimizer.minimize(loss)
@@ -175,6 +176,7 @@ def _is_state(variable):
     return variable.persistable and variable.type == VarType.LOD_TENSOR
 
 
+@with_texts(ARRAYS)
 def broadcast_parameters(params, root_rank):
     """Sets the values of all ranks to those of one rank, by name.
 
@@ -187,9 +189,7 @@ def broadcast_parameters(params, root_rank):
         TypeError: a value is not an array.
         penstock.StateError: a variable has no value yet (E-hvd-value).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         weights = {'w': np.ones(3, 'float32')}
         hvd.broadcast_parameters(weights, root_rank=0)
     """
@@ -206,6 +206,7 @@ def broadcast_parameters(params, root_rank):
         synchronize(handle)
 
 
+@with_texts(ARRAYS)
 def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Sets the state of an optimizer in the global scope, its moments and learning rate, to that of one rank.
 
@@ -217,9 +218,7 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
     Raises:
         penstock.StateError: a variable has no value yet (E-hvd-value).
 
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
+    {example}
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
         optimizer = fluid.optimizer.Adam(0.01)
         optimizer.minimize(loss)

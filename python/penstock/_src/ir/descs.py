@@ -3,50 +3,12 @@
 A view is (program, block, id or name), like the handles of program.py, and reads and changes the same program.
 """
 
-import enum
-
 from penstock import _penstock
 from penstock._penstock import ProgramDesc
-from penstock._src.ir.op_slots import OpSlots
+from penstock._src.base.doc_texts import with_texts
+from penstock._src.ir.attr_types import ATTR_KINDS, AttrType
+from penstock._src.ir.op_texts import OF_AN_OP
 from penstock._src.ir.var_desc import VarDesc, View, text, texts
-
-# In the order of the wire form's numbers.
-ATTR_KINDS = (
-    "INT",
-    "FLOAT",
-    "STRING",
-    "INTS",
-    "FLOATS",
-    "STRINGS",
-    "BOOLEAN",
-    "BOOLEANS",
-    "BLOCK",
-    "LONG",
-    "BLOCKS",
-    "LONGS",
-)
-
-
-class AttrType(str, enum.Enum):
-    """Kinds of attributes; each equals its name in the wire form.
-
-    Example:
-        op = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0).block.ops[-1]
-        assert op.desc.attr_type('scale') == fluid.core.AttrType.FLOAT
-    """
-
-    INT = "INT"
-    INTS = "INTS"
-    LONG = "LONG"
-    LONGS = "LONGS"
-    FLOAT = "FLOAT"
-    FLOATS = "FLOATS"
-    STRING = "STRING"
-    STRINGS = "STRINGS"
-    BOOL = "BOOLEAN"
-    BOOLS = "BOOLEANS"
-    BLOCK = "BLOCK"
-    BLOCKS = "BLOCKS"
 
 
 class BlockDesc(View):
@@ -204,7 +166,7 @@ class BlockDesc(View):
         self._program.remove_var(self.id, text(name))
 
 
-class OpDesc(OpSlots):
+class OpDesc(View):
     """A view of one op: its type, the variables that it reads and writes, and its attributes.
 
     Args:
@@ -243,6 +205,78 @@ class OpDesc(OpSlots):
             other (OpDesc): the other op.
         """
         _penstock.copy_op(self._program, *self._at, other._program, *other._at)
+
+    def type(self):
+        """Returns the type, such as 'mul'.
+
+        Returns:
+            str: the type.
+        """
+        return self._program.op_type(*self._at)
+
+    def set_type(self, kind):
+        """Changes the type.
+
+        Args:
+            kind (str): the new type.
+        """
+        _penstock.set_op_type(self._program, *self._at, kind)
+
+    @with_texts(OF_AN_OP, does="reads")
+    def inputs(self):
+        """{by_slot}"""
+        return self._program.op_inputs(*self._at)
+
+    @with_texts(OF_AN_OP, does="writes")
+    def outputs(self):
+        """{by_slot}"""
+        return self._program.op_outputs(*self._at)
+
+    @with_texts(OF_AN_OP, way="input")
+    def input(self, slot):
+        """{variables}"""
+        return self.inputs().get(slot, [])
+
+    @with_texts(OF_AN_OP, way="output")
+    def output(self, slot):
+        """{variables}"""
+        return self.outputs().get(slot, [])
+
+    @with_texts(OF_AN_OP, way="input")
+    def input_names(self):
+        """{slots}"""
+        return list(self.inputs())
+
+    @with_texts(OF_AN_OP, way="output")
+    def output_names(self):
+        """{slots}"""
+        return list(self.outputs())
+
+    @with_texts(OF_AN_OP, does="reads")
+    def input_arg_names(self):
+        """{all_variables}"""
+        return [name for names in self.inputs().values() for name in names]
+
+    @with_texts(OF_AN_OP, does="writes")
+    def output_arg_names(self):
+        """{all_variables}"""
+        return [name for names in self.outputs().values() for name in names]
+
+    @with_texts(OF_AN_OP, way="input")
+    def set_input(self, slot, names):
+        """{to_set}"""
+        self._program.set_op_input(*self._at, slot, texts(names))
+
+    @with_texts(OF_AN_OP, way="output")
+    def set_output(self, slot, names):
+        """{to_set}"""
+        self._program.set_op_output(*self._at, slot, texts(names))
+
+    def _rename_input(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), True, False)
+
+    def _rename_output(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
 
     def attr_names(self):
         """Lists the attributes.
@@ -347,20 +381,14 @@ class OpDesc(OpSlots):
         """Adds missing attributes with their defaults."""
         _penstock.check_op_attrs(self._program, *self._at)
 
+    @with_texts(OF_AN_OP)
     def infer_shape(self, block):
-        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
-
-        Args:
-            block (BlockDesc): the block.
-        """
+        """{inferred}"""
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
+    @with_texts(OF_AN_OP)
     def infer_var_type(self, block):
-        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
-
-        Args:
-            block (BlockDesc): the block.
-        """
+        """{inferred}"""
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
     def __str__(self):
@@ -374,28 +402,3 @@ def value_of_attr(program, kind, value):
     if kind == AttrType.BLOCKS:
         return [BlockDesc(program, index) for index in value]
     return value
-
-
-def grad_op_descs(op, no_grad_names, grad_blocks):
-    """Returns the gradient ops of an op, in a new program, and {gradient: forward variable}."""
-    program, forward_of = _penstock.grad_ops_of(
-        op._program, *op._at, sorted(texts(no_grad_names)), grad_blocks[0].id if grad_blocks else -1
-    )
-    return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
-
-
-def block_at(program, index):
-    """Returns the block at an index.
-
-    Args:
-        index (int): from 0.
-
-    Returns:
-        BlockDesc: a view of the block.
-
-    Raises:
-        IndexError: the block does not exist.
-    """
-    if not 0 <= index < program.num_blocks():
-        raise IndexError(f"there is no block {index}; the program has {program.num_blocks()}")
-    return BlockDesc(program, index)

@@ -1,6 +1,6 @@
 """OpProto and OpDesc as plain objects: what scripts fill in and compare. They have no wire form; ProgramDesc has."""
 
-from penstock._src.ir.descs import AttrType
+from penstock._src.ir.attr_types import AttrType
 
 __all__ = ["OpDesc", "OpProto"]
 

@@ -3,6 +3,7 @@
 import os
 
 from penstock._penstock import ProgramDesc
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import graph_order, graphviz
 from penstock._src.ir.descs import OpDesc
 from penstock._src.ir.graph import Graph
@@ -11,6 +12,20 @@ from penstock._src.ir.graph_nodes import IrNode, IrOpNode, IrVarNode, set_attr, 
 
 def _listed(nodes):
     return [nodes] if isinstance(nodes, IrNode) else list(nodes or ())
+
+
+_LINKS = {
+    "another_value": """Makes an op {does} another value.
+
+        Args:
+            old_{way}_node (IrVarNode): the value that it {did}.
+            new_{way}_node (IrVarNode): the other one.
+            op_node (IrOpNode): the op.
+
+        Raises:
+            ValueError: a node is not in the graph.
+        """
+}
 
 
 class GraphView:
@@ -178,34 +193,18 @@ class GraphView:
         node_in.append_output(node_out)
         node_out.append_input(node_in)
 
+    @with_texts(_LINKS, way="input", does="read", did="read")
     def update_input_link(self, old_input_node, new_input_node, op_node):
-        """Makes an op read another value.
-
-        Args:
-            old_input_node (IrVarNode): the value that it read.
-            new_input_node (IrVarNode): the other one.
-            op_node (IrOpNode): the op.
-
-        Raises:
-            ValueError: a node is not in the graph.
-        """
+        """{another_value}"""
         self._require(old_input_node, new_input_node, op_node)
         old_input_node.remove_output(op_node)
         op_node.remove_input(old_input_node)
         self.link_to(new_input_node, op_node)
         op_node.rename_input(old_input_node.name(), new_input_node.name())
 
+    @with_texts(_LINKS, way="output", does="write", did="wrote")
     def update_output_link(self, old_output_node, new_output_node, op_node):
-        """Makes an op write another value.
-
-        Args:
-            old_output_node (IrVarNode): the value that it wrote.
-            new_output_node (IrVarNode): the other one.
-            op_node (IrOpNode): the op.
-
-        Raises:
-            ValueError: a node is not in the graph.
-        """
+        """{another_value}"""
         self._require(old_output_node, new_output_node, op_node)
         old_output_node.remove_input(op_node)
         op_node.remove_output(old_output_node)

@@ -6,7 +6,25 @@ which the package imports first.
 
 from penstock._penstock import LoDTensor, LoDTensorArray, ProgramDesc, RuntimeVariable, Scope, SelectedRows
 from penstock._src.ir import tensors, value_docs
-from penstock._src.ir.descs import BlockDesc, block_at
+from penstock._src.ir.descs import BlockDesc
+
+
+def _block(program, index):
+    """Returns the block at an index.
+
+    Args:
+        index (int): from 0.
+
+    Returns:
+        BlockDesc: a view of the block.
+
+    Raises:
+        IndexError: the block does not exist.
+    """
+    if not 0 <= index < program.num_blocks():
+        raise IndexError(f"there is no block {index}; the program has {program.num_blocks()}")
+    return BlockDesc(program, index)
+
 
 _append_block = ProgramDesc.append_block
 
@@ -29,7 +47,7 @@ def _version(program):
 
 
 _METHODS = {
-    ProgramDesc: {"block": block_at, "append_block": _append, "_version": _version},
+    ProgramDesc: {"block": _block, "append_block": _append, "_version": _version},
     LoDTensor: {
         "_to_dlpack": tensors.to_dlpack,
         "_set_dims": tensors.set_dims,

@@ -3,7 +3,7 @@
 import functools
 
 from penstock import _penstock
-from penstock._src.ir.descs import ATTR_KINDS, AttrType
+from penstock._src.ir.attr_types import ATTR_KINDS, AttrType
 from penstock._src.ir.types import op_proto_and_checker_maker
 
 

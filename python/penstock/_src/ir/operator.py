@@ -1,7 +1,9 @@
 """Operator: a handle on an op of a block (program.py explains handles)."""
 
 from penstock._src.base.bad_arguments import guarded
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.descs import ATTR_KINDS, OpDesc, value_of_attr
+from penstock._src.ir.op_texts import OF_AN_OP
 from penstock._src.ir.types import op_proto_and_checker_maker
 
 _CALLSTACK = op_proto_and_checker_maker.kOpCreationCallstackAttrName()
@@ -54,26 +56,14 @@ class Operator:
     def _outputs(self):
         return self._desc.op_outputs(self.block.idx, self._id)
 
+    @with_texts(OF_AN_OP, way="input")
     def input(self, name):
-        """Returns the names in an input slot.
-
-        Args:
-            name (str): the slot.
-
-        Returns:
-            list[str]: names of variables; empty for a slot that the op lacks.
-        """
+        """{names_in}"""
         return self._inputs().get(name, [])
 
+    @with_texts(OF_AN_OP, way="output")
     def output(self, name):
-        """Returns the names in an output slot.
-
-        Args:
-            name (str): the slot.
-
-        Returns:
-            list[str]: names of variables; empty for a slot that the op lacks.
-        """
+        """{names_in}"""
         return self._outputs().get(name, [])
 
     @property

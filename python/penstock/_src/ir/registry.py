@@ -4,9 +4,10 @@ from collections.abc import MutableMapping
 
 from penstock import _penstock
 from penstock._src.base import flags
-from penstock._src.ir.descs import OpDesc, grad_op_descs
+from penstock._src.ir.descs import OpDesc
 from penstock._src.ir.op_protos import all_types, proto_of
 from penstock._src.ir.types import VAR_TYPES, CPUPlace, _Place
+from penstock._src.ir.var_desc import texts
 
 EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = "@EMPTY@", "@GRAD"
 
@@ -43,7 +44,10 @@ def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
         grads, belongs_to = fluid.core.get_grad_op_desc(op.desc, set(), [])
         assert grads[0].type() == 'relu_grad' and belongs_to['x@GRAD'] == 'x'
     """
-    return grad_op_descs(op_desc, no_grad_set, grad_sub_block)
+    program, forward_of = _penstock.grad_ops_of(
+        op_desc._program, *op_desc._at, sorted(texts(no_grad_set)), grad_sub_block[0].id if grad_sub_block else -1
+    )
+    return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
 
 
 def has_grad_op_maker(type):

@@ -3,6 +3,7 @@
 import contextlib
 
 from penstock._penstock import UniqueNames
+from penstock._src.base.doc_texts import with_texts
 
 __all__ = ["generate", "guard", "switch"]
 
@@ -10,14 +11,14 @@ UniqueNameGenerator = UniqueNames
 generator = UniqueNames()
 
 
+_KEY = {"from_key": "Args:\n    key (str): its prefix.\n\nReturns:\n    str: key_0, key_1 and so on."}
+
+
+@with_texts(_KEY)
 def generate(key):
     """Returns a new unique name.
 
-    Args:
-        key (str): its prefix.
-
-    Returns:
-        str: key_0, key_1 and so on.
+    {from_key}
 
     Example:
         assert fluid.unique_name.generate('fc') == 'fc_0'
@@ -25,14 +26,11 @@ def generate(key):
     return generator(key)
 
 
+@with_texts(_KEY)
 def generate_with_ignorable_key(key):
     """Returns a new unique name, like `generate`.
 
-    Args:
-        key (str): its prefix.
-
-    Returns:
-        str: key_0, key_1 and so on.
+    {from_key}
 
     Example:
         name = fluid.unique_name.generate_with_ignorable_key('tmp')

@@ -1,6 +1,7 @@
 """The command line, with Penstock's option names and those of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
+import math
 import re
 import sys
 
@@ -22,35 +23,28 @@ def _truth(text):
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
-def _positive(text):
+def _number(kind, text, least, most, meaning):
+    """Parses an int or a float from `least` to `most`."""
     try:
-        value = int(text)
+        value = kind(text)
     except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count of at least 1")
+        value = None
+    if value is None or not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {meaning}")
     return value
+
+
+def _positive(text):
+    return _number(int, text, 1, math.inf, "count of at least 1")
 
 
 def _count(text):
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
-    return value
+    return _number(int, text, 0, math.inf, "count")
 
 
 def _seconds(text):
     """Parses a finite number of seconds of at least 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= SECONDS_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {SECONDS_MAX:.0f}")
-    return value
+    return _number(float, text, 0, SECONDS_MAX, f"number of seconds from 0 to {SECONDS_MAX:.0f}")
 
 
 def _port(text):

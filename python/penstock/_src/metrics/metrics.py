@@ -12,6 +12,8 @@ import numbers
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
+
 __all__ = ["MetricBase", "CompositeMetric", "Precision", "Recall", "Accuracy", "ChunkEvaluator", "EditDistance", "Auc"]
 
 
@@ -161,14 +163,27 @@ class CompositeMetric(MetricBase):
 
 
 def _decisions(preds, labels):
-    """Returns predictions rounded to 0 or 1, and labels, as flat arrays of integers."""
+    """Returns whether each rounded prediction and each label is 1, as flat arrays."""
     for value, what in ((preds, "preds"), (labels, "labels")):
         if not isinstance(value, numpy.ndarray):
             raise ValueError(f"{what} must be an array, not {type(value).__name__}")
     preds, labels = numpy.rint(preds).astype("int64").ravel(), labels.astype("int64").ravel()
     if len(preds) != len(labels):
         raise ValueError(f"{len(preds)} predictions, but {len(labels)} labels")
-    return preds, labels
+    return preds == 1, labels == 1
+
+
+_BATCH = {
+    "decisions": """Adds a batch.
+
+        Args:
+            preds (numpy.ndarray): shape [N, 1], probabilities.
+            labels (numpy.ndarray): shape [N, 1], 0 or 1.
+
+        Raises:
+            ValueError: an argument is not an array, or they differ in size.
+        """
+}
 
 
 class Precision(MetricBase):
@@ -185,22 +200,14 @@ class Precision(MetricBase):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.tp = 0
-        self.fp = 0
+        self.tp = self.fp = 0
 
+    @with_texts(_BATCH)
     def update(self, preds, labels):
-        """Adds a batch.
-
-        Args:
-            preds (numpy.ndarray): shape [N, 1], probabilities.
-            labels (numpy.ndarray): shape [N, 1], 0 or 1.
-
-        Raises:
-            ValueError: an argument is not an array, or they differ in size.
-        """
+        """{decisions}"""
         preds, labels = _decisions(preds, labels)
-        self.tp += int(numpy.sum((preds == 1) & (labels == 1)))
-        self.fp += int(numpy.sum((preds == 1) & (labels != 1)))
+        self.tp += numpy.count_nonzero(preds & labels)
+        self.fp += numpy.count_nonzero(preds & ~labels)
 
     def eval(self):
         """Returns the precision over all batches.
@@ -225,22 +232,14 @@ class Recall(MetricBase):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.tp = 0
-        self.fn = 0
+        self.tp = self.fn = 0
 
+    @with_texts(_BATCH)
     def update(self, preds, labels):
-        """Adds a batch.
-
-        Args:
-            preds (numpy.ndarray): shape [N, 1], probabilities.
-            labels (numpy.ndarray): shape [N, 1], 0 or 1.
-
-        Raises:
-            ValueError: an argument is not an array, or they differ in size.
-        """
+        """{decisions}"""
         preds, labels = _decisions(preds, labels)
-        self.tp += int(numpy.sum((labels == 1) & (preds == 1)))
-        self.fn += int(numpy.sum((labels == 1) & (preds != 1)))
+        self.tp += numpy.count_nonzero(labels & preds)
+        self.fn += numpy.count_nonzero(labels & ~preds)
 
     def eval(self):
         """Returns the recall over all batches.

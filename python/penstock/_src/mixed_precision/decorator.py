@@ -1,6 +1,8 @@
 """Training in mixed precision: OptimizerWithMixedPrecision and decorate."""
 
 from penstock._src import layers
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program, default_startup_program
 from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
@@ -80,15 +82,16 @@ class OptimizerWithMixedPrecision:
         """
         return self._scaled_loss
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Rewrites the program to mixed precision and adds the backward pass of the scaled loss.
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {parameter_list}
+            {no_grad_set}
+            {callbacks}
 
         Returns:
             list: [parameter, gradient divided by the factor].
@@ -106,6 +109,7 @@ class OptimizerWithMixedPrecision:
                 divided.append([param, grad / self._loss_scaling])
         return divided
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, scaled_params_grads):
         """Adds the updates of the parameters, and of the factor if it is dynamic.
 
@@ -114,8 +118,7 @@ class OptimizerWithMixedPrecision:
         Args:
             scaled_params_grads (list): the result of `backward`.
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         if self._use_dynamic_loss_scaling:
             self._adapt_scaling(scaled_params_grads)
@@ -142,14 +145,15 @@ class OptimizerWithMixedPrecision:
                 for _, grad in scaled_params_grads:
                     layers.assign(layers.zeros_like(grad), grad)
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds the backward pass and the updates.
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {parameter_list}
+            {no_grad_set}
 
         Returns:
             tuple: (update ops, [[parameter, gradient divided by the factor]]).

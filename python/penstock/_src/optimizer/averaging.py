@@ -14,6 +14,7 @@ import contextlib
 import numpy
 
 from penstock._src import layers
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework, unique_name
@@ -84,6 +85,27 @@ class _Average:
         finally:
             if need_restore:
                 executor.run(self.restore_program)
+
+
+_EXCHANGE = {
+    "apply": """Returns a context manager; inside it, the parameters hold their averages.
+
+        Args:
+            executor (Executor): runs the exchange.
+            need_restore (bool): True: restore the parameters at the end; False: restore() does it.
+
+        Returns:
+            object: the context manager.
+
+        Raises:
+            penstock.StateError: this process has no averages (E-average-missing).
+        """,
+    "restore": """Restores the parameters after apply(need_restore=False).
+
+        Args:
+            executor (Executor): runs the exchange.
+        """,
+}
 
 
 class ExponentialMovingAverage(_Average):
@@ -179,27 +201,14 @@ class ExponentialMovingAverage(_Average):
                 average = self._averages[param.name]
                 layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
 
+    @with_texts(_EXCHANGE)
     def apply(self, executor, need_restore=True):
-        """Returns a context manager; inside it, the parameters hold their averages.
-
-        Args:
-            executor (Executor): runs the exchange.
-            need_restore (bool): True: restore the parameters at the end; False: restore() does it.
-
-        Returns:
-            object: the context manager.
-
-        Raises:
-            penstock.StateError: this process has no averages (E-average-missing).
-        """
+        """{apply}"""
         return self._applied(executor, need_restore)
 
+    @with_texts(_EXCHANGE)
     def restore(self, executor):
-        """Restores the parameters after apply(need_restore=False).
-
-        Args:
-            executor (Executor): runs the exchange.
-        """
+        """{restore}"""
         executor.run(self.restore_program)
 
 
@@ -272,25 +281,12 @@ class ModelAverage(Optimizer, _Average):
                 block.append_op("elementwise_div", {"X": total, "Y": steps}, {"Out": value})
         return program
 
+    @with_texts(_EXCHANGE)
     def apply(self, executor, need_restore=True):
-        """Returns a context manager; inside it, the parameters hold their averages.
-
-        Args:
-            executor (Executor): runs the exchange.
-            need_restore (bool): True: restore the parameters at the end; False: restore() does it.
-
-        Returns:
-            object: the context manager.
-
-        Raises:
-            penstock.StateError: this process has no averages (E-average-missing).
-        """
+        """{apply}"""
         return self._applied(executor, need_restore)
 
+    @with_texts(_EXCHANGE)
     def restore(self, executor):
-        """Restores the parameters after apply(need_restore=False).
-
-        Args:
-            executor (Executor): runs the exchange.
-        """
+        """{restore}"""
         executor.run(self.restore_program)

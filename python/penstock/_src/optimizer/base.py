@@ -5,6 +5,8 @@ appends op by op, as Fluid does, which is slower.
 """
 
 from penstock import _penstock
+from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
@@ -25,6 +27,7 @@ from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
 
 
+@with_texts(OPTIMIZER)
 class Optimizer:
     """The base class of optimizers.
 
@@ -32,11 +35,8 @@ class Optimizer:
     one parameter.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
+        {learning_rate}
+        {common}
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -79,17 +79,14 @@ class Optimizer:
         self._opti_name_list = []
 
     # Public methods.
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds the backward pass and an update of each parameter.
 
         Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {to_minimize}
 
-        Returns:
-            tuple: (update ops, [(parameter, gradient)]).
+        {updates_and_pairs}
 
         Raises:
             TypeError: `loss` is not a Variable.
@@ -115,18 +112,18 @@ class Optimizer:
         )
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the backward pass: the first half of minimize().
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): ignored; accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {parameter_list}
+            {no_grad_set}
+            {callbacks}
 
-        Returns:
-            list: (parameter, gradient) pairs.
+        {pairs}
 
         Raises:
             TypeError: `loss` is not a Variable.
@@ -155,14 +152,14 @@ class Optimizer:
             call_back(block, begin, callbacks, made.forward_of)
         return pairs_of(block, made.params_grads)
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads):
         """Adds clipping, regularization and updates to the default programs: the second half of minimize().
 
         Args:
             params_grads (list): (parameter, gradient) pairs; a gradient of None means no update.
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
         pairs = [pair for pair in params_grads if pair[1] is not None]  # without a gradient there is no update
@@ -180,16 +177,16 @@ class Optimizer:
         )
         return self._record(main, made)
 
+    @with_texts(MINIMIZE)
     def apply_optimize(self, loss, startup_program, params_grads):
         """Adds the updates, as apply_gradients() does, to the programs of a loss.
 
         Args:
             loss (Variable): its program is changed.
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            params_grads (list): (parameter, gradient) pairs.
+            {startup_program}
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
             return self.apply_gradients(params_grads)

@@ -5,6 +5,8 @@ later steps. The update is then plain gradient descent, because the op applies t
 """
 
 from penstock._src import layers
+from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
@@ -20,6 +22,7 @@ _LEAST_ELEMENTS = 16384
 _REGULARIZERS = {"l1": 1, "l2": 2}
 
 
+@with_texts(OPTIMIZER)
 class DGCMomentumOptimizer(Optimizer):
     """Momentum with deep gradient compression: trainers exchange only the largest elements of each large gradient and
     keep the rest for later steps.
@@ -30,17 +33,17 @@ class DGCMomentumOptimizer(Optimizer):
     on the trainers.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
+        {learning_rate}
         momentum (float): factor of the velocity.
         rampup_begin_step (int): the step from which gradients are compressed.
         rampup_step (int): the number of steps over which the entries of `sparsity` are used.
         sparsity (list[float]): the share of a gradient's elements that is kept for later steps.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        {parameters}
         use_nesterov (bool): use Nesterov momentum.
         num_trainers (int | None): with `grad_clip`, the number of trainers: each clips its own gradient.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
+        {regularization}
         grad_clip (GradientClipByNorm | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
+        {name}
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -77,18 +80,15 @@ class DGCMomentumOptimizer(Optimizer):
         self._sparsity = [float(share) for share in sparsity]
         self._clip_norm = None if grad_clip is None else _share_of_norm(grad_clip, num_trainers)
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the gradients, each large one followed by a `dgc` op.
 
         Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {to_minimize}
+            {callbacks}
 
-        Returns:
-            list: (parameter, gradient) pairs.
+        {pairs}
         """
         pairs = super().backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
         main = loss.block.program
@@ -100,15 +100,15 @@ class DGCMomentumOptimizer(Optimizer):
                     self._append_dgc(main.global_block(), param, grad, step)
         return pairs
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads):
         """Adds clipping, regularization and updates to the default programs; `dgc` clips and regularizes large
         gradients itself.
 
         Args:
-            params_grads (list): (parameter, gradient) pairs.
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)

@@ -1,50 +1,31 @@
 """The optimizers. Each class declares its op and its hyperparameters."""
 
-from penstock._src.ir.types import require_decays, require_finite
-from penstock._src.ir.variable import Variable
+from penstock._src.base.argument_texts import OPTIMIZER
+from penstock._src.base.doc_texts import with_texts
+from penstock._src.ir.types import require_finite
 from penstock._src.optimizer.base import Optimizer
 
 __all__ = [
-    "Adadelta",
-    "AdadeltaOptimizer",
-    "Adagrad",
-    "AdagradOptimizer",
-    "Adam",
-    "AdamOptimizer",
-    "Adamax",
-    "AdamaxOptimizer",
-    "DecayedAdagrad",
-    "DecayedAdagradOptimizer",
     "Dpsgd",
     "DpsgdOptimizer",
-    "Ftrl",
-    "FtrlOptimizer",
-    "Lamb",
-    "LambOptimizer",
     "LarsMomentum",
     "LarsMomentumOptimizer",
     "Momentum",
     "MomentumOptimizer",
-    "RMSProp",
-    "RMSPropOptimizer",
     "SGD",
     "SGDOptimizer",
 ]
 
 
+@with_texts(OPTIMIZER, call="SGD(0.01)")
 class SGDOptimizer(Optimizer):
     """Stochastic gradient descent: param -= learning_rate * grad.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
+        {learning_rate}
+        {common}
 
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.SGD(0.01).minimize(loss)
+    {example}
     """
 
     type = "sgd"
@@ -53,23 +34,22 @@ class SGDOptimizer(Optimizer):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
 
 
+@with_texts(OPTIMIZER, call="Momentum(0.01, momentum=0.9)")
 class MomentumOptimizer(Optimizer):
     """Momentum: velocity = momentum * velocity + grad; param -= learning_rate * velocity.
 
     With Nesterov momentum the step is learning_rate * (grad + momentum * velocity).
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
+        {learning_rate}
         momentum (float): factor of the velocity.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        {parameters}
         use_nesterov (bool): use Nesterov momentum.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
+        {regularization}
+        {grad_clip}
+        {name}
 
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Momentum(0.01, momentum=0.9).minimize(loss)
+    {example}
     """
 
     type = "momentum"
@@ -92,375 +72,18 @@ class MomentumOptimizer(Optimizer):
         self._attrs = {"mu": momentum, "use_nesterov": self._use_nesterov}
 
 
-class AdamOptimizer(Optimizer):
-    """Adam: steps by the running mean of the gradient, divided by the square root of the running mean of its square.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        beta1 (float | Variable): decay of the first moment.
-        beta2 (float | Variable): decay of the second moment.
-        epsilon (float): added to the divisor.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-        lazy_mode (bool): with a sparse gradient, update only the rows that it contains, and their moments.
-
-    Raises:
-        TypeError: an argument has the wrong type.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adam(0.001).minimize(loss)
-    """
-
-    type = "adam"
-    _moment1_acc_str = "moment1"
-    _moment2_acc_str = "moment2"
-    _beta1_pow_acc_str = "beta1_pow_acc"
-    _beta2_pow_acc_str = "beta2_pow_acc"
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-        lazy_mode=False,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        betas = {"beta1": beta1, "beta2": beta2}
-        numbers = {name: beta for name, beta in betas.items() if not isinstance(beta, Variable)}
-        require_finite("Adam", epsilon=epsilon)
-        require_decays("Adam", **numbers)
-        self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
-        self._inputs = {name.capitalize() + "Tensor": beta for name, beta in betas.items() if name not in numbers}
-        self._attrs = dict(numbers, epsilon=epsilon, lazy_mode=lazy_mode, min_row_size_to_use_multithread=1000)
-
-
-class AdagradOptimizer(Optimizer):
-    """Adagrad: moment += grad ** 2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        epsilon (float): added to the divisor.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-        initial_accumulator_value (float): initial value of the moment.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adagrad(0.1).minimize(loss)
-
-    Reference:
-        Duchi, Hazan and Singer, Adaptive Subgradient Methods, JMLR 2011.
-    """
-
-    type = "adagrad"
-    _moment_acc_str = "moment"
-
-    def __init__(
-        self,
-        learning_rate,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-        initial_accumulator_value=0.0,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("Adagrad", epsilon=epsilon)
-        self._attrs = {"epsilon": epsilon}
-        self._initial = {"moment": float(initial_accumulator_value)}
-
-
-class DecayedAdagradOptimizer(Optimizer):
-    """Adagrad with a running mean: moment = decay * moment + (1 - decay) * grad ** 2.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        decay (float): factor of the moment.
-        epsilon (float): added to the divisor.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.DecayedAdagrad(0.1).minimize(loss)
-    """
-
-    type = "decayed_adagrad"
-    _moment_acc_str = "moment"
-
-    def __init__(
-        self,
-        learning_rate,
-        decay=0.95,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("DecayedAdagrad", epsilon=epsilon)
-        require_decays("DecayedAdagrad", decay=decay)
-        self._attrs = {"decay": decay, "epsilon": epsilon}
-
-
-class AdamaxOptimizer(Optimizer):
-    """Adamax: Adam with the exponentially weighted maximum of the gradient instead of the root of its second moment.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        beta1 (float): decay of the first moment.
-        beta2 (float): decay of the maximum.
-        epsilon (float): added to the divisor.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adamax(0.002).minimize(loss)
-
-    Reference:
-        Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015, section 7.
-    """
-
-    type = "adamax"
-    _moment_acc_str = "moment"
-    _inf_norm_acc_str = "inf_norm"
-    _beta1_pow_acc_str = "beta1_pow_acc"
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("Adamax", epsilon=epsilon)
-        require_decays("Adamax", beta1=beta1, beta2=beta2)
-        self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
-
-
-class AdadeltaOptimizer(Optimizer):
-    """Adadelta: derives the size of a step from the sizes of earlier steps. As in Fluid, the learning rate has no
-    effect.
-
-    Args:
-        learning_rate (float | Variable): has no effect; its variable is created, but the op does not use it.
-        epsilon (float): added under the square roots.
-        rho (float): decay of the running means.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adadelta(1.0).minimize(loss)
-
-    Reference:
-        Zeiler, ADADELTA: An Adaptive Learning Rate Method, arXiv:1212.5701.
-    """
-
-    type = "adadelta"
-    _avg_squared_grad_acc_str = "_avg_squared_grad"
-    _avg_squared_update_acc_str = "_avg_squared_update"
-
-    def __init__(
-        self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None, name=None
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("Adadelta", epsilon=epsilon)
-        require_decays("Adadelta", rho=rho)
-        self._attrs = {"epsilon": epsilon, "rho": rho}
-
-
-class RMSPropOptimizer(Optimizer):
-    """RMSProp: divides steps by the square root of the running mean of squared gradients, with momentum.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        rho (float): decay of the running mean.
-        epsilon (float): added under the square root.
-        momentum (float): factor of the previous step.
-        centered (bool): subtract the square of the mean gradient.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.RMSProp(0.01).minimize(loss)
-    """
-
-    type = "rmsprop"
-    _momentum_acc_str = "momentum"
-    _mean_square_acc_str = "mean_square"
-    _mean_grad_acc_str = "mean_grad"
-
-    def __init__(
-        self,
-        learning_rate,
-        rho=0.95,
-        epsilon=1e-6,
-        momentum=0.0,
-        centered=False,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("RMSProp", epsilon=epsilon, momentum=momentum)
-        require_decays("RMSProp", rho=rho)
-        self._attrs = {"decay": rho, "epsilon": epsilon, "momentum": momentum, "centered": centered}
-
-
-class FtrlOptimizer(Optimizer):
-    """Follow the regularized leader; `l1` makes small parameters exactly zero.
-
-    Fluid 1.8.5 uses l1 in place of l2; this optimizer uses l2.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        l1 (float): weight of the L1 norm.
-        l2 (float): weight of the L2 norm.
-        lr_power (float): exponent of the accumulated squares.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Ftrl(0.1, l1=0.01).minimize(loss)
-
-    Reference:
-        McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013.
-    """
-
-    type = "ftrl"
-    _squared_acc_str = "squared"
-    _linear_acc_str = "linear"
-
-    def __init__(
-        self,
-        learning_rate,
-        l1=0.0,
-        l2=0.0,
-        lr_power=-0.5,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("Ftrl", l1=l1, l2=l2, lr_power=lr_power)
-        self._attrs = {"l1": l1, "l2": l2, "lr_power": lr_power}
-
-
-class LambOptimizer(Optimizer):
-    """LAMB: Adam with the step scaled by the ratio of the norms of parameter and step.
-
-    Args:
-        learning_rate (float | Variable): a number, or a schedule.
-        lamb_weight_decay (float): weight decay.
-        beta1 (float): decay of the first moment.
-        beta2 (float): decay of the second moment.
-        epsilon (float): added to the divisor.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        exclude_from_weight_decay_fn (callable | None): takes a parameter and returns whether to exclude it from weight
-            decay.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
-
-    Raises:
-        TypeError: `exclude_from_weight_decay_fn` is not callable.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Lamb(0.001).minimize(loss)
-
-    Reference:
-        You et al., Large Batch Optimization for Deep Learning, ICLR 2020.
-    """
-
-    type = "lamb"
-    _moment1_acc_str = "moment1"
-    _moment2_acc_str = "moment2"
-    _beta1_pow_acc_str = "beta1_pow_acc"
-    _beta2_pow_acc_str = "beta2_pow_acc"
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        lamb_weight_decay=0.01,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        exclude_from_weight_decay_fn=None,
-        name=None,
-    ):
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        require_finite("Lamb", lamb_weight_decay=lamb_weight_decay, epsilon=epsilon)
-        require_decays("Lamb", beta1=beta1, beta2=beta2)
-        if exclude_from_weight_decay_fn is not None and not callable(exclude_from_weight_decay_fn):
-            raise TypeError(
-                "Lamb: exclude_from_weight_decay_fn must be a function of a parameter, not "
-                f"{exclude_from_weight_decay_fn!r}"
-            )
-        self._excludes = exclude_from_weight_decay_fn
-        self._attrs = {"weight_decay": lamb_weight_decay, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
-
-    def _record(self, program, made):
-        ops = super()._record(program, made)
-        for op in ops:
-            if self._excludes is not None and op.type == self.type:
-                if self._excludes(program.global_block().var(op.input("Param")[0])):
-                    op._set_attr("weight_decay", 0.0)
-        return ops
-
-
+@with_texts(OPTIMIZER, call="LarsMomentum(0.01, momentum=0.9)")
 class LarsMomentumOptimizer(Optimizer):
     """LARS: momentum with the step scaled by the ratio of the norms of parameter and gradient.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
+        {learning_rate}
         momentum (float): factor of the velocity.
         lars_coeff (float): trust coefficient.
         lars_weight_decay (float): weight decay.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
-        grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of the variables that the optimizer creates.
+        {common}
 
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.LarsMomentum(0.01, momentum=0.9).minimize(loss)
+    {example}
 
     Reference:
         You, Gitman and Ginsburg, Large Batch Training of Convolutional Networks, arXiv:1708.03888.
@@ -485,19 +108,18 @@ class LarsMomentumOptimizer(Optimizer):
         self._attrs = {"mu": momentum, "lars_coeff": lars_coeff, "lars_weight_decay": lars_weight_decay}
 
 
+@with_texts(OPTIMIZER, call="Dpsgd(0.01, clip=10.0, batch_size=16.0, sigma=1.0)")
 class DpsgdOptimizer(Optimizer):
     """Differentially private gradient descent: the gradient is clipped by its norm, and Gaussian noise is added.
 
     Args:
-        learning_rate (float | Variable): a number, or a schedule.
+        {learning_rate}
         clip (float): the maximum norm of the gradient.
         batch_size (float): divisor of the noise.
         sigma (float): standard deviation of the noise, relative to `clip`.
-        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        {parameters}
 
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Dpsgd(0.01, clip=10.0, batch_size=16.0, sigma=1.0).minimize(loss)
+    {example}
 
     Reference:
         Abadi et al., Deep Learning with Differential Privacy, CCS 2016.
@@ -513,13 +135,5 @@ class DpsgdOptimizer(Optimizer):
 
 SGD = SGDOptimizer
 Momentum = MomentumOptimizer
-Adam = AdamOptimizer
-Adagrad = AdagradOptimizer
-DecayedAdagrad = DecayedAdagradOptimizer
-Adamax = AdamaxOptimizer
-Adadelta = AdadeltaOptimizer
-RMSProp = RMSPropOptimizer
-Ftrl = FtrlOptimizer
-Lamb = LambOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Dpsgd = DpsgdOptimizer

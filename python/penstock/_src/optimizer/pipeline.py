@@ -1,5 +1,7 @@
 """PipelineOptimizer: a training program that is split into sections."""
 
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import CPUPlace, device_of
 from penstock._src.ir.variable import grad_var_name
@@ -62,14 +64,12 @@ class PipelineOptimizer:
             "sync_steps": sync_steps,
         }
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates, and splits the program.
 
         Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {to_minimize}
 
         Returns:
             tuple: (optimizer ops, [(parameter, gradient)]). The program's `_pipeline_opt` holds the sections in

@@ -1,6 +1,8 @@
 """Optimizers that change how another one trains: RecomputeOptimizer and LookaheadOptimizer."""
 
 from penstock._src import layers
+from penstock._src.base.argument_texts import MINIMIZE
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.ir import framework
 from penstock._src.ir.framework import program_guard
@@ -51,18 +53,18 @@ class RecomputeOptimizer(Optimizer):
         """
         raise NotImplementedError("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
 
+    @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the gradients, computed from values that are recomputed between checkpoints.
 
         Args:
-            loss (Variable): shape [1].
+            {loss}
             startup_program (Program | None): ignored; accepted for compatibility with Fluid.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
-            callbacks (list | None): called for each gradient op; see append_backward.
+            {parameter_list}
+            {no_grad_set}
+            {callbacks}
 
-        Returns:
-            list: (parameter, gradient) pairs.
+        {pairs}
 
         Raises:
             penstock.StateError: before _set_checkpoints.
@@ -74,41 +76,38 @@ class RecomputeOptimizer(Optimizer):
             )
         return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
 
+    @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads):
         """Adds the inner optimizer's updates.
 
         Args:
-            params_grads (list): (parameter, gradient) pairs.
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         return self._optimizer.apply_gradients(params_grads)
 
+    @with_texts(MINIMIZE)
     def apply_optimize(self, loss, startup_program, params_grads):
         """Adds the inner optimizer's updates to the programs of a loss.
 
         Args:
             loss (Variable): its program is changed.
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            params_grads (list): (parameter, gradient) pairs.
+            {startup_program}
+            {params_grads}
 
-        Returns:
-            list[Operator]: the update ops.
+        {updates}
         """
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates.
 
         Args:
-            loss (Variable): shape [1].
-            startup_program (Program | None): receives the initial values; None: the default startup program.
-            parameter_list (list | None): parameters or their names; None: all trainable ones.
-            no_grad_set (set | None): variables, or their names, that get no gradient.
+            {to_minimize}
 
-        Returns:
-            tuple: (update ops, [(parameter, gradient)]).
+        {updates_and_pairs}
 
         Raises:
             penstock.StateError: before _set_checkpoints.
@@ -150,6 +149,7 @@ class LookaheadOptimizer:
             raise ValueError(f"LookaheadOptimizer: k must be a positive int, not {k!r}")
         self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
 
+    @with_texts(MINIMIZE)
     def minimize(self, loss, startup_program=None):
         """Adds gradients, updates, and the moves of the slow weights.
 
@@ -157,8 +157,7 @@ class LookaheadOptimizer:
             loss (Variable): the loss to minimize.
             startup_program (Program): receives the initial values; None: the default one.
 
-        Returns:
-            tuple: (update ops, [(parameter, gradient)]).
+        {updates_and_pairs}
         """
         made = self.inner_optimizer.minimize(loss, startup_program=startup_program)
         startup = startup_program or framework.default_startup_program()

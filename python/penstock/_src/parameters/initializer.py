@@ -6,6 +6,7 @@ import numbers
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.types import VarType, nearest_float32, require_equal_in, require_finite, require_numbers
@@ -160,55 +161,56 @@ class UniformInitializer(Initializer):
         )
 
 
-class NormalInitializer(Initializer):
+class _NormalBase(Initializer):
+    """Adds an op that draws from a normal distribution."""
+
+    _op = ""
+
+    def __init__(self, loc, scale, seed):
+        require_finite(type(self).__name__.removesuffix("Initializer"), loc=loc, scale=scale, seed=seed)
+        self._mean = loc
+        self._std = scale
+        self._seed = seed
+
+    def __call__(self, var, block):
+        return self._prepend(var, block, self._op, {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)})
+
+
+_NORMAL = {
+    "arguments": """Args:
+    loc (float): mean.
+    scale (float): standard deviation.
+    seed (int): seed of the random numbers; 0: the program's `random_seed`.
+
+Example:
+    y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.{kind}(0.0, 0.1))"""
+}
+
+
+@with_texts(_NORMAL, kind="Normal")
+class NormalInitializer(_NormalBase):
     """Draws initial values from a normal distribution.
 
-    Args:
-        loc (float): mean.
-        scale (float): standard deviation.
-        seed (int): seed of the random numbers; 0: the program's `random_seed`.
-
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Normal(0.0, 0.1))
+    {arguments}
     """
 
+    _op = "gaussian_random"
+
     def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_finite("Normal", loc=loc, scale=scale, seed=seed)
-        self._mean = loc
-        self._std = scale
-        self._seed = seed
-
-    def __call__(self, var, block):
-        return self._prepend(
-            var, block, "gaussian_random", {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)}
-        )
+        super().__init__(loc, scale, seed)
 
 
-class TruncatedNormalInitializer(Initializer):
+@with_texts(_NORMAL, kind="TruncatedNormal")
+class TruncatedNormalInitializer(_NormalBase):
     """Draws initial values from a normal distribution, truncated at two standard deviations.
 
-    Args:
-        loc (float): mean.
-        scale (float): standard deviation.
-        seed (int): seed of the random numbers; 0: the program's `random_seed`.
-
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.TruncatedNormal(0.0, 0.1))
+    {arguments}
     """
 
-    def __init__(self, loc=0.0, scale=1.0, seed=0):
-        require_finite("TruncatedNormal", loc=loc, scale=scale, seed=seed)
-        self._mean = loc
-        self._std = scale
-        self._seed = seed
+    _op = "truncated_gaussian_random"
 
-    def __call__(self, var, block):
-        return self._prepend(
-            var,
-            block,
-            "truncated_gaussian_random",
-            {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)},
-        )
+    def __init__(self, loc=0.0, scale=1.0, seed=0):
+        super().__init__(loc, scale, seed)
 
 
 class XavierInitializer(Initializer):

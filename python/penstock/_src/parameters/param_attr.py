@@ -1,5 +1,6 @@
 """ParamAttr, which describes how a layer's parameter is named, initialised and trained."""
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import require_finite
 from penstock._src.parameters.initializer import Constant, Initializer, Xavier
 from penstock._src.parameters.regularizer import WeightDecayRegularizer
@@ -7,16 +8,22 @@ from penstock._src.parameters.regularizer import WeightDecayRegularizer
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
+_PARAMETER = {
+    "parameter": """name (str | None): its name; None: a generated one.
+initializer (Initializer | None): its initial value; None: the layer's default.
+learning_rate (float): factor of the optimizer's learning rate.
+regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's regularizer.
+trainable (bool): whether an optimizer updates it.
+do_model_average (bool): whether ModelAverage averages it."""
+}
+
+
+@with_texts(_PARAMETER)
 class ParamAttr:
     """Describes a parameter of a layer: its name, initial value and training.
 
     Args:
-        name (str | None): its name; None: a generated one.
-        initializer (Initializer | None): its initial value; None: the layer's default.
-        learning_rate (float): factor of the optimizer's learning rate.
-        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's regularizer.
-        trainable (bool): whether an optimizer updates it.
-        do_model_average (bool): whether ModelAverage averages it.
+        {parameter}
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -89,6 +96,7 @@ class ParamAttr:
         return kwargs
 
 
+@with_texts(_PARAMETER)
 class WeightNormParamAttr(ParamAttr):
     """Describes a parameter that is the product of a direction and a length, which are trained separately.
 
@@ -97,12 +105,7 @@ class WeightNormParamAttr(ParamAttr):
 
     Args:
         dim (int | None): the axis along which each slice has its own length; None: one length for the whole parameter.
-        name (str | None): its name; None: a generated one.
-        initializer (Initializer | None): its initial value; None: the layer's default.
-        learning_rate (float): factor of the optimizer's learning rate.
-        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's regularizer.
-        trainable (bool): whether an optimizer updates it.
-        do_model_average (bool): whether ModelAverage averages it.
+        {parameter}
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.WeightNormParamAttr(dim=None))

@@ -1,6 +1,7 @@
 """Weight decay: a term that is added to the gradient of each parameter before its optimizer op."""
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.types import require_finite
 
@@ -25,27 +26,30 @@ class WeightDecayRegularizer:
         return f"{self.kind.upper()}Decay, regularization_coeff={self.coefficient:f}"
 
 
+_DECAY = {
+    "arguments": """Args:
+    regularization_coeff (float): the coefficient.
+
+Example:
+    optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.{kind}(1e-4))"""
+}
+
+
+@with_texts(_DECAY, kind="L2Decay")
 class L2DecayRegularizer(WeightDecayRegularizer):
     """L2 weight decay: gradient + coefficient * parameter.
 
-    Args:
-        regularization_coeff (float): the coefficient.
-
-    Example:
-        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(1e-4))
+    {arguments}
     """
 
     kind = "l2"
 
 
+@with_texts(_DECAY, kind="L1Decay")
 class L1DecayRegularizer(WeightDecayRegularizer):
     """L1 weight decay: gradient + coefficient * sign(parameter).
 
-    Args:
-        regularization_coeff (float): the coefficient.
-
-    Example:
-        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L1Decay(1e-4))
+    {arguments}
     """
 
     kind = "l1"

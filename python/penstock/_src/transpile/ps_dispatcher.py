@@ -12,6 +12,7 @@ plan computes the placement itself; a direct call returns the same.
 """
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_size
 from penstock._src.transpile.vars_distributed import VarStruct
@@ -69,6 +70,18 @@ class PSDispatcher:
         raise NotImplementedError(f"{type(self).__name__} has no dispatch(varlist)")
 
 
+_DISPATCH = {
+    "chooses": """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
+}
+
+
 class RoundRobin(PSDispatcher):
     """Assigns slices to the pservers in turn.
 
@@ -80,15 +93,9 @@ class RoundRobin(PSDispatcher):
         config.split_method = fluid.transpiler.RoundRobin
     """
 
+    @with_texts(_DISPATCH)
     def dispatch(self, varlist):
-        """Chooses a pserver for each variable.
-
-        Args:
-            varlist (list): variables.
-
-        Returns:
-            list[str]: an address for each variable, in its order.
-        """
+        """{chooses}"""
         chosen = [self._eps[(self._step + i) % len(self._eps)] for i in range(len(varlist))]
         self._step += len(varlist)
         return chosen
@@ -105,15 +112,9 @@ class HashName(PSDispatcher):
         config.split_method = fluid.transpiler.HashName
     """
 
+    @with_texts(_DISPATCH)
     def dispatch(self, varlist):
-        """Chooses a pserver for each variable.
-
-        Args:
-            varlist (list): variables.
-
-        Returns:
-            list[str]: an address for each variable, in its order.
-        """
+        """{chooses}"""
         return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
 
 
@@ -128,15 +129,9 @@ class SizeBalanced(PSDispatcher):
         config.split_method = fluid.transpiler.ps_dispatcher.SizeBalanced
     """
 
+    @with_texts(_DISPATCH)
     def dispatch(self, varlist):
-        """Chooses a pserver for each variable.
-
-        Args:
-            varlist (list): variables.
-
-        Returns:
-            list[str]: an address for each variable, in its order.
-        """
+        """{chooses}"""
         sizes = [_bytes_of(var) for var in varlist]
         return [self._eps[i] for i in _penstock.balance_sizes(sizes, len(self._eps))]
 

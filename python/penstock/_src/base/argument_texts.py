@@ -1,0 +1,32 @@
+"""Descriptions of arguments and results that functions of several folders share (doc_texts.py inserts them)."""
+
+OPTIMIZER = {
+    "learning_rate": "learning_rate (float | Variable): a number, or a schedule.",
+    "parameters": "parameter_list (list | None): the parameters to update; None: all trainable ones.",
+    "regularization": (
+        "regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer."
+    ),
+    "grad_clip": "grad_clip (GradientClipBase | None): how gradients are clipped.",
+    "name": "name (str | None): prefix of the names of the variables that the optimizer creates.",
+    "common": "{parameters}\n{regularization}\n{grad_clip}\n{name}",
+    "example": (
+        "Example:\n"
+        "    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))\n"
+        "    fluid.optimizer.{call}.minimize(loss)"
+    ),
+}
+
+MINIMIZE = {
+    "loss": "loss (Variable): shape [1].",
+    "startup_program": (
+        "startup_program (Program | None): receives the initial values; None: the default startup program."
+    ),
+    "parameter_list": "parameter_list (list | None): parameters or their names; None: all trainable ones.",
+    "no_grad_set": "no_grad_set (set | None): variables, or their names, that get no gradient.",
+    "callbacks": "callbacks (list | None): called for each gradient op; see append_backward.",
+    "to_minimize": "{loss}\n{startup_program}\n{parameter_list}\n{no_grad_set}",
+    "updates_and_pairs": "Returns:\n    tuple: (update ops, [(parameter, gradient)]).",
+    "pairs": "Returns:\n    list: (parameter, gradient) pairs.",
+    "params_grads": "params_grads (list): (parameter, gradient) pairs.",
+    "updates": "Returns:\n    list[Operator]: the update ops.",
+}

@@ -1,0 +1,46 @@
+"""What the docstrings of OpDesc and Operator say of an op (base/doc_texts.py)."""
+
+OF_AN_OP = {
+    "by_slot": """Returns the variables that the op {does}.
+
+        Returns:
+            dict: {slot: [name]}.
+        """,
+    "slots": """Lists the {way} slots.
+
+        Returns:
+            list[str]: the slots.
+        """,
+    "all_variables": """Lists all variables that the op {does}.
+
+        Returns:
+            list[str]: their names.
+        """,
+    "variables": """Returns the variables of an {way} slot.
+
+        Args:
+            slot (str): the slot.
+
+        Returns:
+            list[str]: their names; empty if the op has no such slot.
+        """,
+    "to_set": """Sets the variables of an {way} slot.
+
+        Args:
+            slot (str): the slot.
+            names (list[str]): the names.
+        """,
+    "names_in": """Returns the names in an {way} slot.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: names of variables; empty for a slot that the op lacks.
+        """,
+    "inferred": """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
+
+        Args:
+            block (BlockDesc): the block.
+        """,
+}

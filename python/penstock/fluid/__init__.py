@@ -18,9 +18,10 @@ from penstock._src.data.feeder import DataFeeder as DataFeeder
 from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
 from penstock._src.dataset.dataset import DatasetFactory as DatasetFactory, QueueDataset as QueueDataset
 from penstock._src.dataset.in_memory import InMemoryDataset as InMemoryDataset
-from penstock._src.executor.compiler import (
-    BuildStrategy as BuildStrategy, CompiledProgram as CompiledProgram, ExecutionStrategy as ExecutionStrategy,
+from penstock._src.executor.build_options import (
+    BuildStrategy as BuildStrategy, ExecutionStrategy as ExecutionStrategy,
 )
+from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
 from penstock._src.executor.executor import Executor as Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
 from penstock._src.executor.scopes import global_scope as global_scope, scope_guard as scope_guard

@@ -3,9 +3,10 @@ CompiledProgram adds only this: runs on several places, with a feed and a result
 between trainers."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.compiler import (
-    BuildStrategy as BuildStrategy, CompiledProgram as CompiledProgram, ExecutionStrategy as ExecutionStrategy,
+from penstock._src.executor.build_options import (
+    BuildStrategy as BuildStrategy, ExecutionStrategy as ExecutionStrategy,
 )
+from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
 from penstock._src.names import facade
 from penstock.fluid import core as core, framework as framework
 

@@ -2,16 +2,22 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.data.generator_loader import PyReader as PyReader
+from penstock._src.data.parallel_readers import (
+    buffered as buffered, multiprocess_reader as multiprocess_reader, xmap_readers as xmap_readers,
+)
 from penstock._src.data.reader import DataLoader as DataLoader, default_collate_fn as default_collate_fn
 from penstock._src.data.reader_decorators import (
-    ComposeNotAligned as ComposeNotAligned, batch as batch, buffered as buffered, cache as cache, chain as chain,
-    compose as compose, firstn as firstn, map_readers as map_readers, multiprocess_reader as multiprocess_reader,
-    shard as shard, shuffle as shuffle, xmap_readers as xmap_readers,
+    ComposeNotAligned as ComposeNotAligned, batch as batch, cache as cache, chain as chain, compose as compose,
+    firstn as firstn, map_readers as map_readers, shard as shard, shuffle as shuffle,
 )
 from penstock._src.data.sampler import DistributedSampler as DistributedSampler
 from penstock._src.io.inference_model import (
     append_fetch_ops as append_fetch_ops, load_inference_model as load_inference_model,
     prepend_feed_ops as prepend_feed_ops, save_inference_model as save_inference_model,
+)
+from penstock._src.io.model_files import (
+    load_params as load_params, load_persistables as load_persistables, save_params as save_params,
+    save_persistables as save_persistables,
 )
 from penstock._src.io.program_state import (
     get_parameter_value as get_parameter_value, get_parameter_value_by_name as get_parameter_value_by_name,
@@ -19,9 +25,7 @@ from penstock._src.io.program_state import (
     load as load, load_program_state as load_program_state, save as save, set_program_state as set_program_state,
 )
 from penstock._src.io.var_files import (
-    program_or_default as _get_valid_program, load_params as load_params, load_persistables as load_persistables,
-    load_vars as load_vars, save_params as save_params, save_persistables as save_persistables,
-    save_vars as save_vars,
+    program_or_default as _get_valid_program, load_vars as load_vars, save_vars as save_vars,
 )
 from penstock._src.io.var_records import (
     is_belong_to_optimizer as is_belong_to_optimizer, is_parameter as is_parameter, is_persistable as is_persistable,

@@ -1,7 +1,9 @@
 """ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with an Executor."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.compiler import BuildStrategy as BuildStrategy, ExecutionStrategy as ExecutionStrategy
+from penstock._src.executor.build_options import (
+    BuildStrategy as BuildStrategy, ExecutionStrategy as ExecutionStrategy,
+)
 from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
 from penstock._src.names import facade
 from penstock.fluid import core as core, executor as executor, framework as framework

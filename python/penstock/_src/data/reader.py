@@ -22,7 +22,8 @@ import threading
 import numpy
 
 from penstock._src.data.generator_loader import DataLoaderBase, GeneratorLoader
-from penstock._src.data.reader_decorators import batch, map_readers, xmap_readers
+from penstock._src.data.parallel_readers import xmap_readers
+from penstock._src.data.reader_decorators import batch, map_readers
 from penstock._src.dataset.loader import DatasetLoader
 from penstock._src.ir.array_conversion import require_unmasked_parts
 from penstock._src.ir.types import CPUPlace

@@ -2,172 +2,20 @@
 CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the exchange of gradients
 between trainers."""
 
-import copy
-import enum
 import weakref
 
 import numpy
 
 from penstock import _penstock
 from penstock._src.base import environment
-from penstock._src.base.errors import state_error, suggestion
 from penstock._src.executor import data_parallel, joined_trainers, passes, uneven_batches
+from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.ir import places as _places
 from penstock._src.ir.graph import Graph
 from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace, device_of
 
-__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]
-
-
-class _Options:
-    """Accepts the options in _DEFAULTS and checks their types. Most options concern several devices, or how Fluid
-    schedules ops, and have no effect."""
-
-    _DEFAULTS = {}
-
-    def __init__(self):
-        for name, value in self._DEFAULTS.items():
-            object.__setattr__(self, name, copy.copy(value))
-
-    def __setattr__(self, name, value):
-        kind = type(self).__name__
-        if name not in self._DEFAULTS:
-            raise AttributeError(f"{kind} has no option {name}{suggestion(name, self._DEFAULTS)}")
-        default = self._DEFAULTS[name]
-        if default is None or isinstance(default, bool):
-            fits = value is default or value in (False, True)
-        else:
-            fits = isinstance(value, type(default))
-        if not fits:
-            raise TypeError(f"{kind}.{name} is {default!r} by default, so it cannot be {value!r}")
-        object.__setattr__(self, name, bool(value) if isinstance(default, bool) else value)
-
-
-class BuildStrategy(_Options):
-    """Fluid's options for building a program for several devices or trainers.
-
-    Most options concern several devices of a process, or how Fluid schedules ops, and have no effect. These do:
-    `num_trainers`, `trainer_id` and `trainers_endpoints` (the trainers that exchange gradients), `nccl_comm_num`
-    (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one machine sum first),
-    `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have: '', 'join', 'pad' or
-    'error' decides what trainers do if their batches differ in size or number; see CompiledProgram.batches.
-
-    Raises:
-        AttributeError: an option has another name.
-        TypeError: a value has another type.
-
-    Example:
-        strategy = fluid.BuildStrategy()
-        strategy.num_trainers, strategy.trainer_id = 2, 0
-        strategy.on_uneven = 'join'
-    """
-
-    class ReduceStrategy(enum.IntEnum):
-        AllReduce = 0
-        Reduce = 1
-
-    class GradientScaleStrategy(enum.IntEnum):
-        CoeffNumDevice = 0
-        One = 1
-        Customized = 2
-
-    _DEFAULTS = {
-        "async_mode": False,
-        "cache_runtime_context": False,
-        "debug_graphviz_path": "",
-        "enable_auto_fusion": False,
-        "enable_backward_optimizer_op_deps": True,
-        "enable_inplace": True,
-        "enable_sequential_execution": False,
-        "fuse_all_optimizer_ops": False,
-        "fuse_all_reduce_ops": True,
-        "fuse_bn_act_ops": False,
-        "fuse_broadcast_ops": True,
-        "fuse_elewise_add_act_ops": False,
-        "fuse_relu_depthwise_conv": False,
-        "gradient_scale_strategy": GradientScaleStrategy.CoeffNumDevice,
-        "hierarchical_allreduce_inter_nranks": 0,
-        "is_distribution": False,
-        "memory_optimize": None,
-        "mkldnn_enabled_op_types": set(),
-        "nccl_comm_num": 1,
-        "on_uneven": "",
-        "num_trainers": 1,
-        "reduce_strategy": ReduceStrategy.AllReduce,
-        "remove_unnecessary_lock": True,
-        "sync_batch_norm": False,
-        "trainer_id": 0,
-        "trainers_endpoints": [],
-        "use_hierarchical_allreduce": False,
-    }
-
-    # Options that other passes would result from; Fluid does not let them change once the passes exist.
-    _FIXED_WITH_PASSES = frozenset(
-        [
-            "debug_graphviz_path",
-            "enable_auto_fusion",
-            "enable_sequential_execution",
-            "fuse_all_optimizer_ops",
-            "fuse_bn_act_ops",
-            "fuse_broadcast_ops",
-            "fuse_elewise_add_act_ops",
-            "fuse_relu_depthwise_conv",
-            "gradient_scale_strategy",
-            "reduce_strategy",
-            "remove_unnecessary_lock",
-            "sync_batch_norm",
-        ]
-    )
-
-    def __init__(self):
-        super().__init__()
-        object.__setattr__(self, "_builder", None)
-
-    def __setattr__(self, name, value):
-        if self._builder is not None and name in self._FIXED_WITH_PASSES:
-            raise state_error(
-                "E-pass-finalized", f"BuildStrategy.{name} cannot change after _finalize_strategy_and_create_passes()"
-            )
-        super().__setattr__(name, value)
-
-    def _finalize_strategy_and_create_passes(self):
-        """Returns the passes that the options stand for, which the caller may change until the program first runs.
-
-        Returns:
-            PassBuilder: the same one at each call.
-
-        Example:
-            strategy = fluid.BuildStrategy()
-            builder = strategy._finalize_strategy_and_create_passes()
-            builder.append_pass('multi_batch_merge_pass').set('num_repeats', 2)
-        """
-        if self._builder is None:
-            object.__setattr__(self, "_builder", passes.builder_of(self))
-        return self._builder
-
-    def _syncs_batch_norm(self):
-        return self.sync_batch_norm or (self._builder is not None and passes.syncs_batch_norm(self._builder))
-
-
-class ExecutionStrategy(_Options):
-    """Fluid's options for the scheduling of ops. They are accepted and have no effect.
-
-    Example:
-        strategy = fluid.ExecutionStrategy()
-        strategy.num_threads = 2
-    """
-
-    _DEFAULTS = {
-        "allow_op_delay": False,
-        "num_iteration_per_drop_scope": 100,
-        "num_iteration_per_run": 1,
-        "num_threads": 0,
-        "use_cuda": False,
-        "use_experimental_executor": True,
-        "use_thread_barrier": False,
-        "_dry_run": False,  # runs do nothing
-    }
+__all__ = ["CompiledProgram"]
 
 
 class CompiledProgram:

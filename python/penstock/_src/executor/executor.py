@@ -1,7 +1,6 @@
 """Executor: runs programs. C++ compiles and runs them; this module converts feeds and fetches."""
 
 import contextlib
-import weakref
 
 from penstock import _penstock
 from penstock._src.base import log
@@ -21,7 +20,7 @@ from penstock._src.executor.feeds import dict_of, feeds_of, parts_of, set_persis
 from penstock._src.executor.fetches import returned, split_fetches
 from penstock._src.executor.progress import ProgressOfRuns, asked_seconds
 from penstock._src.executor.scopes import global_scope, require_scope
-from penstock._src.executor.updates import updates_to_keep
+from penstock._src.executor.updates import PrunedPrograms
 from penstock._src.ir import framework
 from penstock._src.ir.host_functions import raise_from_function
 from penstock._src.ir.program import Program
@@ -79,7 +78,7 @@ class Executor:
         self.place = CPUPlace() if place is None else device_of(place, "Executor")
         process_end.watch_process()
         self._executor = _penstock.Executor(wire or "", _start_seconds(start_s))
-        self._pruned_programs = weakref.WeakKeyDictionary()
+        self._pruned = PrunedPrograms(self._prune_program)
 
     def run(
         self,
@@ -170,7 +169,7 @@ class Executor:
         feeds = set_persistables(block, feeds_of(block, dict_of(feed)), in_scope)
         fetches, updates = split_fetches(fetch_list)
         if use_prune or updates:
-            program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
+            program = self._pruned.of(program, [name for name, _ in feeds], fetches, updates, use_prune)
         process_end.this_thread.ran = True
         with _causes_in_python():
             try:
@@ -231,20 +230,8 @@ class Executor:
             return [[returned(value, return_numpy) for value in of_name] for of_name in values]
         return [returned(data_parallel.merge(of_name), return_numpy) for of_name in values]
 
-    def _pruned(self, program, feeds, fetches, updates, use_prune):
-        """Returns the part of the program that the fetches and the updates need; the program itself if it has no other
-        updates."""
-        key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))
-        known = self._pruned_programs.setdefault(program, {})
-        content, pruned = known.get(key, (None, None))
-        if content != program.desc.content_id:
-            content = program.desc.content_id
-            kept = updates_to_keep(program, updates, use_prune)
-            pruned = None if kept is None else self._prune_program(program, feeds, fetches, kept)
-            known[key] = content, None if pruned is program else pruned  # itself would be kept forever
-        return pruned or program
-
-    def _prune_program(self, program, feed, fetch, optimize_ops):
+    @staticmethod
+    def _prune_program(program, feed, fetch, optimize_ops):
         """Returns the part of the program that fetches (names) and update ops need if `feed` (names) are fed."""
         return program._prune(fetch, feed, optimize_ops)
 

@@ -2,7 +2,8 @@
 
 from penstock._src.base import devices
 from penstock._src.executor import executor
-from penstock._src.executor.compiler import BuildStrategy, CompiledProgram
+from penstock._src.executor.build_options import BuildStrategy
+from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework
 from penstock._src.ir.types import CPUPlace

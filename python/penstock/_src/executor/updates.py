@@ -1,5 +1,7 @@
 """The update ops that a run needs, if its fetch_list holds results of minimize."""
 
+import weakref
+
 from penstock._src.ir.program import OpRole
 
 
@@ -18,3 +20,25 @@ def updates_to_keep(program, updates, use_prune):
     if not use_prune and (not named or all(op._id in named for op in every if op.input("Param"))):
         return None
     return updates or every
+
+
+class PrunedPrograms:
+    """The parts of programs that runs with results of minimize, or with use_prune, need."""
+
+    def __init__(self, prune):
+        """`prune` is Executor._prune_program."""
+        self._prune = prune
+        self._known = weakref.WeakKeyDictionary()
+
+    def of(self, program, feeds, fetches, updates, use_prune):
+        """Returns the part of the program that the fetches and the updates need; the program itself if it has no other
+        updates."""
+        key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))
+        known = self._known.setdefault(program, {})
+        content, pruned = known.get(key, (None, None))
+        if content != program.desc.content_id:
+            content = program.desc.content_id
+            kept = updates_to_keep(program, updates, use_prune)
+            pruned = None if kept is None else self._prune(program, feeds, fetches, kept)
+            known[key] = content, None if pruned is program else pruned  # itself would be kept forever
+        return pruned or program

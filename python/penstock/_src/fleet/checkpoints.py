@@ -10,7 +10,7 @@ from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import data_error
 from penstock._src.base.file_writing import SavedFolder, alone_in, begin_list, digests_of, save_files, sync_folder
 from penstock._src.fleet.fs import LocalFS
-from penstock._src.io import var_files
+from penstock._src.io import model_files
 
 _PREFIX = "__paddle_fleet_checkpoint__"
 _PARAMS = "_paddle_fleet_param__"
@@ -133,7 +133,7 @@ class Checkpoints:
             folder = os.path.join(path, name)
             try:
                 status = _status_of(folder)
-                var_files.load_persistables(executor, folder, program, _PARAMS)
+                model_files.load_persistables(executor, folder, program, _PARAMS)
                 return TrainStatus(status["epoch_no"])
             except (OSError, ValueError) as error:
                 if not os.path.isdir(folder):

@@ -16,37 +16,20 @@ import warnings
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
-from penstock._src.executor.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.executor import Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor
 from penstock._src.fleet.base import DistributedOptimizer, Fleet
 from penstock._src.fleet.checkpoints import Checkpoints
+from penstock._src.fleet.collective_strategy import DistributedStrategy, settle
 from penstock._src.fleet.mode import Mode
-from penstock._src.io import inference_model, var_files
+from penstock._src.io import inference_model, model_files
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.mixed_precision import decorator
 from penstock._src.optimizer.wrappers import RecomputeOptimizer
 from penstock._src.transpile.config import DistributeTranspilerConfig
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
-
-
-class LambConfig:
-    """An empty settings class, for compatibility with Fluid.
-
-    Example:
-        from penstock.fluid.incubate.fleet.collective import LambConfig
-        config = LambConfig()
-    """
-
-
-class DistFCConfig:
-    """An empty settings class, for compatibility with Fluid.
-
-    Example:
-        from penstock.fluid.incubate.fleet.collective import DistFCConfig
-        config = DistFCConfig()
-    """
 
 
 class Collective(Checkpoints, Fleet):
@@ -138,7 +121,7 @@ class Collective(Checkpoints, Fleet):
             filename (str): one file for all variables; None: a file per variable.
         """
         program = self._program_to_save("save_persistables", executor, main_program)
-        var_files.save_persistables(executor, dirname, program, filename)
+        model_files.save_persistables(executor, dirname, program, filename)
 
     def _program_to_save(self, function, executor, program):
         if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
@@ -154,60 +137,6 @@ def _of_servers(function):
 
 
 fleet = Collective()
-
-
-class DistributedStrategy(BuildStrategy):
-    """Configures how ranks train together: the options of BuildStrategy, and these.
-
-    Attributes:
-        mode (str): 'nccl2': the executor all-reduces gradients; 'collective': ops of the program do.
-        collective_mode (str | None): mode collective: 'grad_allreduce', or 'local_sgd', which averages
-            parameters.
-        use_local_sgd (bool): the same as mode 'collective' with 'local_sgd'.
-        nccl_comm_num (int): the number of rings, which are used in turn.
-        forward_recompute (bool): recompute values between `recompute_checkpoints` (RecomputeOptimizer).
-        recompute_checkpoints (list): Variables or names that are kept.
-        use_amp (bool): mixed precision with dynamic loss scaling: contrib.mixed_precision.decorate.
-        amp_loss_scaling (float): the first factor of the loss with `use_amp`.
-        use_dist_fc (bool): classes sharded over ranks, which is not built.
-        dist_fc_config (DistFCConfig | None): belongs to `use_dist_fc`.
-        exec_strategy (ExecutionStrategy): how a rank runs its program.
-
-    Example:
-        from penstock.fluid.incubate.fleet.collective import DistributedStrategy
-        strategy = DistributedStrategy()
-        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
-    """
-
-    _OWN = (
-        "use_local_sgd",
-        "use_dist_fc",
-        "dist_fc_config",
-        "mode",
-        "collective_mode",
-        "forward_recompute",
-        "recompute_checkpoints",
-        "use_amp",
-        "amp_loss_scaling",
-        "exec_strategy",
-        "_ut4grad_allreduce",
-    )
-
-    def __init__(self):
-        super().__init__()
-        self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
-        self.dist_fc_config = self.collective_mode = None
-        self.mode = "nccl2"
-        self.recompute_checkpoints = []
-        self.amp_loss_scaling = 2**15
-        self.exec_strategy = ExecutionStrategy()
-        self._ut4grad_allreduce = False
-
-    def __setattr__(self, name, value):
-        if name in self._OWN:
-            object.__setattr__(self, name, value)
-        else:
-            super().__setattr__(name, value)
 
 
 class CollectiveOpBasedOptimizer(DistributedOptimizer):
@@ -285,7 +214,7 @@ class CollectiveOptimizer(DistributedOptimizer):
             ValueError: settings of the strategy contradict each other.
             NotImplementedError: a setting of the strategy is not built.
         """
-        _settle(self._strategy)
+        settle(self._strategy)
         startup = framework.default_startup_program() if startup_program is None else startup_program
         with framework.program_guard(loss.block.program, startup):
             made = self._acting().minimize(
@@ -314,7 +243,7 @@ class CollectiveOptimizer(DistributedOptimizer):
             ValueError: settings of the strategy contradict each other.
             NotImplementedError: a setting of the strategy is not built.
         """
-        _settle(self._strategy)
+        settle(self._strategy)
         startup = framework.default_startup_program() if startup_program is None else startup_program
         with framework.program_guard(loss.block.program, startup):
             acting = self._acting()
@@ -339,7 +268,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         made = acting.apply_gradients(params_grads)
         main = framework.default_main_program()
         if loss is None:
-            _settle(self._strategy)
+            settle(self._strategy)
             self._distribute(main, startup, params_grads[0][1].name)
         elif self._averages_parameters():
             main._before_run = None
@@ -410,20 +339,3 @@ def _require_update():
         "fleet: local SGD averages parameters after the update; call apply_gradients() "
         "of the same optimizer after backward()",
     )
-
-
-def _settle(strategy):
-    """Combines equivalent settings, and raises for settings that are not built."""
-    if strategy.use_dist_fc:
-        raise NotImplementedError(
-            "DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built"
-        )
-    if strategy.use_local_sgd:
-        strategy.mode, strategy.collective_mode = "collective", "local_sgd"
-    elif strategy._ut4grad_allreduce:
-        strategy.mode, strategy.collective_mode = "collective", "grad_allreduce"
-    if strategy.collective_mode in ("local_sgd", "grad_allreduce") and strategy.mode != "collective":
-        raise ValueError(
-            f"DistributedStrategy: collective_mode {strategy.collective_mode!r} needs mode 'collective', not "
-            f"{strategy.mode!r}"
-        )

@@ -37,7 +37,7 @@ from penstock._src.fleet.strategies import (
     StrategyFactory,
     SyncStrategy,
 )
-from penstock._src.io import inference_model, pserver_values, var_files, var_records
+from penstock._src.io import inference_model, model_files, pserver_values, var_files, var_records
 from penstock._src.ir.framework import default_main_program, default_startup_program
 from penstock._src.ir.program import Program
 from penstock._src.optimizer.base import Optimizer
@@ -246,7 +246,7 @@ class DistributedTranspiler(Fleet):
             raise ValueError(
                 "fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables saves it"
             )
-        var_files.save_persistables(executor, dirname, main_program)
+        model_files.save_persistables(executor, dirname, main_program)
 
     def _transpile(self, given):
         """Creates this process's programs from the default programs."""

@@ -4,16 +4,12 @@ strategy = StrategyFactory.create_async_strategy()
 fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
-import warnings
-
-from penstock._src.base import environment
-from penstock._src.base.call_site import stack_level
-from penstock._src.executor.compiler import BuildStrategy, ExecutionStrategy
+from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
+from penstock._src.fleet.runtime_config import TrainerRuntimeConfig, cpu_num
 from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
 from penstock._src.transpile.server_config import ServerRuntimeConfig
 
 __all__ = [
-    "TrainerRuntimeConfig",
     "DistributedStrategy",
     "SyncStrategy",
     "AsyncStrategy",
@@ -21,95 +17,6 @@ __all__ = [
     "GeoStrategy",
     "StrategyFactory",
 ]
-
-_QUEUE, _MERGE = "communicator_send_queue_size", "communicator_max_merge_var_num"
-# The defaults of the communicator's settings, unless FLAGS_<name> is set; None: CPU_NUM.
-_SETTINGS = {
-    _MERGE: None,
-    _QUEUE: None,
-    "communicator_independent_recv_thread": "1",
-    "communicator_min_send_grad_num_before_recv": None,
-    "communicator_thread_pool_size": "5",
-    "communicator_send_wait_times": "5",
-    "communicator_is_sgd_optimizer": "1",
-    "rpc_deadline": "180000",
-    "rpc_retry_times": "3",
-}
-_OF_STEPS = (_MERGE, "communicator_send_wait_times", "communicator_thread_pool_size", _QUEUE)
-_READ_IN = {
-    DistributedMode.ASYNC: tuple(_SETTINGS),
-    DistributedMode.SYNC: _OF_STEPS,
-    DistributedMode.HALF_ASYNC: _OF_STEPS,
-    DistributedMode.GEO: ("communicator_thread_pool_size", "communicator_send_wait_times"),
-}
-
-
-def _cpu_num():
-    return str(environment.value("CPU_NUM", 1))
-
-
-def _setting(name, usual):
-    """Returns FLAGS_<name> as a numeral."""
-    found = environment.value("FLAGS_" + name)
-    if found is None:
-        return _cpu_num() if usual is None else usual
-    return str(int(found))
-
-
-class TrainerRuntimeConfig:
-    """The settings of a trainer's communicator, as text: `runtime_configs`.
-
-    The initial value of each setting is that of the environment variable FLAGS_<name>; without it, settings that count
-    gradients are CPU_NUM (default 1). penstock.fluid.communicator documents each setting.
-
-    Example:
-        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TrainerRuntimeConfig
-        assert TrainerRuntimeConfig().get_communicator_flags()['communicator_send_wait_times'] == '5'
-    """
-
-    def __init__(self):
-        self.mode = None
-        self.runtime_configs = {name: _setting(name, usual) for name, usual in _SETTINGS.items()}
-
-    def get_communicator_flags(self):
-        """Returns the settings that the mode reads.
-
-        In modes whose trainers have common steps, the length of queues is the number of threads of a process (CPU_NUM);
-        another length causes a warning.
-
-        Returns:
-            dict: {name: text}.
-
-        Raises:
-            ValueError: `mode` is not one of DistributedMode.
-        """
-        mode = DistributedMode.ASYNC if self.mode is None else self.mode
-        if mode not in _READ_IN:
-            raise ValueError(f"TrainerRuntimeConfig.mode must be one of DistributedMode, not {mode!r}")
-        if mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
-            for name in (_MERGE, _QUEUE):
-                if str(self.runtime_configs[name]) != _cpu_num():
-                    warnings.warn(
-                        f"{name}={self.runtime_configs[name]} has no effect if trainers take steps together: it is "
-                        f"CPU_NUM={_cpu_num()}",
-                        stacklevel=stack_level(),
-                    )
-                    self.runtime_configs[name] = _cpu_num()
-        return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
-
-    def display(self, configs):
-        """Formats settings as a table.
-
-        Args:
-            configs (dict): {name: text}.
-
-        Returns:
-            str: a line for each.
-        """
-        return "\n".join(["TrainerRuntimeConfig"] + [f"  {name:<45}{value}" for name, value in configs.items()])
-
-    def __repr__(self):
-        return self.display(self.get_communicator_flags())
 
 
 def _set_fields(config, kind, given):
@@ -146,8 +53,8 @@ class DistributedStrategy:
         self._server_runtime_config = ServerRuntimeConfig()
         self._execute_strategy = ExecutionStrategy()
         self._build_strategy = BuildStrategy()
-        self._execute_strategy.num_threads = int(_cpu_num())
-        if int(_cpu_num()) > 1:
+        self._execute_strategy.num_threads = int(cpu_num())
+        if int(cpu_num()) > 1:
             self._build_strategy.reduce_strategy = BuildStrategy.ReduceStrategy.Reduce
         self.debug_opt = None
         if self._MODE is not None:

@@ -21,7 +21,7 @@ from penstock._src.executor import executor
 from penstock._src.executor.scopes import scope_guard
 from penstock._src.inference.config import AnalysisConfig, PredictorConfig
 from penstock._src.inference.paddle_tensor import PaddleTensor, ZeroCopyTensor
-from penstock._src.io import inference_model, var_files
+from penstock._src.io import inference_model, model_files
 from penstock._src.ir.types import CPUPlace
 
 __all__ = ["AnalysisPredictor", "NativePaddlePredictor", "PaddlePredictor", "create_paddle_predictor", "get_version"]
@@ -218,7 +218,7 @@ class PaddlePredictor:
         with open(os.path.join(dir, "model"), "wb") as file:
             file.write(self.get_serialized_program())
         with scope_guard(self._scope):
-            var_files.save_persistables(self._executor, dir, self._program, "params")
+            model_files.save_persistables(self._executor, dir, self._program, "params")
 
 
 class NativePaddlePredictor(PaddlePredictor):

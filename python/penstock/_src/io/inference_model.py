@@ -9,7 +9,8 @@ from penstock._src import layers
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.file_writing import save_files
 from penstock._src.executor.remote_tables import look_up_at_hand, note_tables
-from penstock._src.io.var_files import load_persistables, program_or_default, save_persistables_but
+from penstock._src.io.model_files import load_persistables, save_persistables_but
+from penstock._src.io.var_files import program_or_default
 from penstock._src.io.var_records import read_saved
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program

@@ -13,9 +13,10 @@ from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
 from penstock._src.executor.scopes import global_scope
 from penstock._src.io import pickles, pserver_values
+from penstock._src.io.model_files import state_of_pservers
 from penstock._src.io.pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved
-from penstock._src.io.var_files import held_value, load_vars, program_or_default, require_same, state_of_pservers
+from penstock._src.io.var_files import held_value, load_vars, program_or_default, require_same
 from penstock._src.io.var_records import (
     file_of,
     is_belong_to_optimizer,

@@ -1,21 +1,18 @@
 """Variables in files, in Fluid's formats: one file per variable, or one file for all in the order of their names."""
 
-import contextlib
 import itertools
 import os
 import warnings
 
 import numpy
 
-from penstock._penstock import process_wire, rpc_is_open
-from penstock._src.base.call_site import stack_level
 from penstock._src.base.file_writing import SavedFolder, save_files
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
 from penstock._src.executor.scopes import global_scope
-from penstock._src.io import pserver_state, pserver_values
-from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files, shards_with
+from penstock._src.io import pserver_values
+from penstock._src.io.table_files import shards_with
 from penstock._src.io.var_records import (
     NEVER_SAVED,
     file_of,
@@ -171,7 +168,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return
     chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
-    for table in set(_tables_of(program)).intersection(names):
+    for table in set(tables_of(program)).intersection(names):
         raise ValueError(
             f"table {table} is on the pservers, and this program is a trainer's: load the table there, by "
             "fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)"
@@ -288,169 +285,6 @@ def _put(var, value):
     held._note_changed(by_load=held._assign(value))
 
 
-def save_params(executor, dirname, main_program=None, filename=None):
-    """Writes the parameters of a program; see save_vars.
-
-    Args:
-        executor (Executor): fetches tables of pservers.
-        dirname (str | None): the folder; None: return the bytes.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | None): one file for all; None: a file per variable.
-
-    Returns:
-        bytes | None: the bytes, without `dirname`.
-
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_params(exe, 'model')
-    """
-    return save_vars(executor, dirname, main_program, None, is_parameter, filename)
-
-
-def load_params(executor, dirname, main_program=None, filename=None):
-    """Reads the parameters of a program; see load_vars.
-
-    Args:
-        executor (Executor): ignored; accepted for compatibility with Fluid.
-        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file for all; None: a file per variable.
-
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_params(exe, 'model')
-        fluid.io.load_params(exe, 'model')
-    """
-    load_vars(executor, dirname, main_program, None, is_parameter, filename)
-
-
-def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Writes parameters, optimizer state and learning rates.
-
-    A trainer of a distributed job writes its own variables. In jobs in which trainers do not wait for each other, it
-    asks the pservers for the current values of parameters first; in geo-SGD it also sends what it has not sent yet.
-    Trainer 0 also writes the tables whose rows trainers look up, and the optimizer state and learning-rate steps that
-    only the pservers have. Pservers write tables with is_distributed when trainer 0 requests it: pserver i writes
-    __lookup_table__/<name>_<i> in `dirname` on its own disk, and the optimizer state of these rows to <name>_<i>.state
-    beside it. Pservers write only inside PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder
-    in which they were started), to which a relative `dirname` refers, and replace only files that a pserver has
-    written. Their state reaches any other folder if trainer 0 shares the disk and this folder with them; otherwise
-    there is a warning that says where it is.
-
-    Args:
-        executor (Executor): sends the requests to the pservers.
-        dirname (str | None): the folder; None: return the bytes.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | None): one file for all, without the optimizer state that only the pservers have; None: a file
-            per variable.
-
-    Returns:
-        bytes | None: the bytes, without `dirname`.
-
-    Raises:
-        penstock.ProgramError: a pserver may not write there (E-server-save-path).
-        penstock.StateError: a file exists that no pserver has written (E-server-save-exists).
-        ValueError: tables are written by pservers, and `dirname` is None.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adam(0.01).minimize(loss)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_persistables(exe, 'checkpoint')
-    """
-    program = program_or_default(main_program)
-    with state_of_pservers(executor, dirname, program, filename) as (names, files):
-        return save_persistables_but(executor, dirname, program, lambda var: var.name in names, filename, files)
-
-
-def state_of_pservers(executor, dirname, program, filename=None):
-    """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
-    distributed = getattr(program, "_is_distributed", False) and program._is_chief and process_wire() != "fluid"
-    if distributed and dirname is not None:
-        names, constants = (
-            find(program) for find in (pserver_state.state_on_pservers, pserver_state.constants_on_pservers)
-        )
-        if filename is not None:
-            if names:
-                warnings.warn(
-                    f"{filename} has no optimizer state, which the pservers have ({names[0]}, ...): save without "
-                    "filename",
-                    stacklevel=stack_level(),
-                )
-        elif (names or constants) and rpc_is_open():
-            return pserver_state.saved_state(executor, dirname, program, names, constants)
-        elif names:
-            warnings.warn(
-                "the optimizer state that pservers have is not saved, because this trainer is not connected "
-                "to them: it has completed, or has not run its startup program",
-                stacklevel=stack_level(),
-            )
-    return contextlib.nullcontext(((), ()))
-
-
-def save_persistables_but(executor, dirname, main_program, leave_out, filename=None, also=()):
-    """save_persistables() without the variables for which leave_out(var) is true, and with the files `also`, as
-    save_with() takes them."""
-    program = program_or_default(main_program)
-    tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
-    if tables and dirname is None:
-        raise ValueError(f"pservers write table {tables[0]} to their disks: give dirname")
-    here, written = _but(_tables_of(program)), []
-    if tables and program._is_chief:
-        notice = Program()
-        notice.desc.take_job(program.desc)
-        for table in tables:
-            notice.global_block().append_op(
-                "checkpoint_notify",
-                attrs={"epmap": program._endpoints, "dir": os.path.join(dirname, TABLES_FOLDER), "lookup_table": table},
-            )
-        with new_files(dirname, tables, len(program._endpoints)) as written:
-            executor.run(notice)
-    return save_with(
-        executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also, written
-    )
-
-
-def load_persistables(executor, dirname, main_program=None, filename=None):
-    """Reads the files of save_persistables.
-
-    A pserver's program takes its slices of parameters and optimizer state, and its rows of tables with is_distributed;
-    run its startup program before. A trainer of a distributed job reads its own variables. If every trainer loads after
-    its startup program and before its first step, the pservers start from these values, but not from saved optimizer
-    state, which pservers load. It is an error if a trainer loads other values, none, or later.
-
-    Args:
-        executor (Executor): ignored; accepted for compatibility with Fluid.
-        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file for all; None: a file per variable.
-
-    Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        fluid.optimizer.Adam(0.01).minimize(loss)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_persistables(exe, 'checkpoint', filename='all')
-        fluid.io.load_persistables(exe, 'checkpoint', filename='all')
-    """
-    program = program_or_default(main_program)
-    if pserver_values.is_pserver(program):
-        load_vars(executor, dirname, program, None, is_persistable, filename)
-        return
-    load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
-    if dirname is not None and filename is None:
-        pserver_state.warn_of_what_pservers_load(program, dirname, lambda name: is_saved(dirname, name))
-
-
-def _tables_of(program):
+def tables_of(program):
     """Returns the tables of a trainer's main program that are sharded by id and only on the pservers."""
     return getattr(program, "_distributed_lookup_tables", [])
-
-
-def _but(names):
-    return lambda var: is_persistable(var) and var.name not in names

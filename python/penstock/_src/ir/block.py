@@ -6,83 +6,14 @@ import warnings
 from penstock._src.base.call_site import call_site, stack_level
 from penstock._src.base.errors import suggestion
 from penstock._src.ir import unique_name
+from penstock._src.ir.block_vars import BlockVars, require_same_declaration
 from penstock._src.ir.descs import BlockDesc
+from penstock._src.ir.op_device import device_of_op
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import VarType, checked_shape, require_name, to_dtype
 from penstock._src.ir.variable import Parameter, Variable
 
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
-# Ops of Fluid that have no kernel, and therefore no device.
-_WITHOUT_DEVICE = frozenset(
-    [
-        "c_comm_init",
-        "c_gen_nccl_id",
-        "c_sync_calc_stream",
-        "c_sync_comm_stream",
-        "checkpoint_notify",
-        "conditional_block",
-        "feed",
-        "fetch",
-        "gen_nccl_id",
-        "listen_and_serv",
-        "recurrent",
-        "recv",
-        "rnn_memory_helper_grad",
-        "send",
-        "while",
-    ]
-)
-
-
-def _device_of(device, type, attrs):
-    """Returns the device of an op inside device_guard, with Fluid's warnings if it differs from the requested one."""
-    if type in _WITHOUT_DEVICE:
-        warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=2)
-        return ""
-    force_cpu = attrs.get("force_cpu")
-    if force_cpu or type == "less_than" and force_cpu is not None:
-        warnings.warn(
-            f"force_cpu of {type} and device_guard: 'device_guard' has higher priority when they are used at the "
-            "same time.",
-            stacklevel=2,
-        )
-    return device
-
-
-class _Vars:
-    """Block.vars: the block's own variables by name, in their order; a read-only view."""
-
-    __slots__ = ("_block",)
-
-    def __init__(self, block):
-        self._block = block
-
-    def __getitem__(self, name):
-        block = self._block
-        if not block.program.desc.has_var(block.idx, name):
-            raise KeyError(name)
-        return block._var_handle(name)
-
-    def __contains__(self, name):
-        return isinstance(name, str) and self._block.program.desc.has_var(self._block.idx, name)
-
-    def __len__(self):
-        return len(self.keys())
-
-    def __iter__(self):
-        return iter(self.keys())
-
-    def keys(self):
-        return self._block.program.desc.vars(self._block.idx)
-
-    def values(self):
-        return [self._block._var_handle(name) for name in self.keys()]
-
-    def items(self):
-        return [(name, self._block._var_handle(name)) for name in self.keys()]
-
-    def get(self, name, default=None):
-        return self[name] if name in self else default
 
 
 class Block:
@@ -137,7 +68,7 @@ class Block:
     @property
     def vars(self):
         """The block's own variables by name, a read-only view."""
-        return _Vars(self)
+        return BlockVars(self)
 
     def var(self, name):
         """Returns a variable of this block.
@@ -259,7 +190,7 @@ class Block:
             shape = checked_shape(name, shape)
         if desc.has_var(self.idx, name):
             var = self._var_handle(name)
-            self._require_same(var, type, shape, dtype, lod_level, persistable)
+            require_same_declaration(var, type, shape, dtype, lod_level, persistable)
         else:
             desc.create_var(
                 self.idx,
@@ -303,21 +234,6 @@ class Block:
         self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
         var = self._var_handles[name] = Variable(self, name)
         return var
-
-    def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
-        """Raises if a second declaration contradicts the first."""
-        for what, asked, there in (
-            ("type", kind, var.type),
-            ("shape", shape, list(var.shape)),
-            ("data type", dtype, int(var.dtype)),
-            ("lod_level", lod_level, var.lod_level),
-            ("persistable", persistable, var.persistable),
-        ):
-            if asked is not None and asked != there:
-                raise ValueError(
-                    f"variable {var.name} already exists with the {what} {there}; it cannot also have the {what} "
-                    f"{asked}"
-                )
 
     def create_parameter(
         self,
@@ -373,7 +289,7 @@ class Block:
         dtype = int(to_dtype(dtype))
         known = desc.has_var(0, name)
         if known:
-            self._require_same(top._var_handle(name), type, shape, dtype, None, None)
+            require_same_declaration(top._var_handle(name), type, shape, dtype, None, None)
         desc.create_parameter(
             name,
             int(type),
@@ -434,7 +350,7 @@ class Block:
         context.location = call_site()
         device = context.device
         if device:
-            context.device = _device_of(device, type, attrs or {})
+            context.device = device_of_op(device, type, attrs or {})
         try:
             op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
         finally:

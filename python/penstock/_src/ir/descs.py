@@ -7,7 +7,7 @@ from penstock import _penstock
 from penstock._penstock import ProgramDesc
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.attr_types import ATTR_KINDS, AttrType
-from penstock._src.ir.op_texts import OF_AN_OP
+from penstock._src.ir.op_texts import OF_A_BLOCK, OF_AN_OP
 from penstock._src.ir.var_desc import VarDesc, View, text, texts
 
 
@@ -105,26 +105,14 @@ class BlockDesc(View):
             self._program.create_var(self.id, name)
         return VarDesc(self._program, self.id, name)
 
+    @with_texts(OF_A_BLOCK, who="this block", end="it does")
     def has_var(self, name):
-        """Returns whether this block declares a variable.
-
-        Args:
-            name (str | bytes): the name.
-
-        Returns:
-            bool: True if it does.
-        """
+        """{declares}"""
         return self._program.has_var(self.id, text(name))
 
+    @with_texts(OF_A_BLOCK, who="this block or an enclosing one", end="one does")
     def has_var_recursive(self, name):
-        """Returns whether this block or an enclosing one declares a variable.
-
-        Args:
-            name (str | bytes): the name.
-
-        Returns:
-            bool: True if one does.
-        """
+        """{declares}"""
         return self._program.block_of_var(self.id, text(name)) >= 0
 
     def find_var(self, name):

@@ -1,4 +1,4 @@
-"""What the docstrings of OpDesc and Operator say of an op (base/doc_texts.py)."""
+"""What the docstrings of descs and Operator say of blocks and ops (base/doc_texts.py)."""
 
 OF_AN_OP = {
     "by_slot": """Returns the variables that the op {does}.
@@ -43,4 +43,15 @@ OF_AN_OP = {
         Args:
             block (BlockDesc): the block.
         """,
+}
+
+OF_A_BLOCK = {
+    "declares": """Returns whether {who} declares a variable.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            bool: True if {end}.
+        """
 }

@@ -10,7 +10,7 @@ A message of another form raises MessageError, whatever it contains.
 import dataclasses
 
 from penstock._src.launch.channel import ChannelError
-from penstock._src.launch.job import Member
+from penstock._src.launch.plan import Member
 
 
 class MessageError(ChannelError):

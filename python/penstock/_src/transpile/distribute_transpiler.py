@@ -9,12 +9,12 @@ Several main programs with one startup program train in one job (job_programs.py
 """
 
 from penstock import _penstock
-from penstock._src.base import environment
 from penstock._src.base.errors import program_error
 from penstock._src.executor.remote_tables import note_tables
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.transpile import job_programs, launched, ps_dispatcher, vars_distributed
+from penstock._src.transpile.addresses import addresses_of, endpoints_if_counted
 from penstock._src.transpile.config import (
     MOST_ELEMENTS,
     DistributeTranspilerConfig,
@@ -334,7 +334,7 @@ class DistributeTranspiler:
             self._describe_ranks(trainers, config)
             return config
         if config.dense != "pserver" or given.on_uneven:
-            self._describe_ranks(_endpoints_if_counted(trainers), config)
+            self._describe_ranks(endpoints_if_counted(trainers), config)
         else:
             config.trainers = check_count("trainers", trainers)
         config.pservers = addresses_of(pservers)
@@ -391,19 +391,3 @@ class DistributeTranspiler:
                 "same value twice",
             )
         return argument
-
-
-def _endpoints_if_counted(trainers):
-    """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
-    listed = environment.listed("PADDLE_TRAINER_ENDPOINTS")
-    return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
-
-
-def addresses_of(given, field="pservers"):
-    """Returns a comma-separated text, or a list, as a list."""
-    listed = given.split(",") if isinstance(given, str) else given
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
-        raise program_error(
-            "E-plan-config", f"plan: {field} must be addresses, comma-separated or in a list, not {given!r}"
-        )
-    return [address.strip() for address in listed]

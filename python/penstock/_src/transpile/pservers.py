@@ -2,6 +2,7 @@
 
 from penstock import _penstock
 from penstock._src.transpile import ps_dispatcher
+from penstock._src.transpile.addresses import addresses_of
 from penstock._src.transpile.config import (
     BN_SYNCS,
     CLIPS,
@@ -15,7 +16,6 @@ from penstock._src.transpile.config import (
     ids_of_trainers,
     set_policies,
 )
-from penstock._src.transpile.distribute_transpiler import addresses_of
 from penstock._src.transpile.role_set import role_set, role_sets
 
 

@@ -1,8 +1,8 @@
 """penstock.transpile_ranks: makes the programs of a job without pservers. Changes none of its arguments."""
 
 from penstock import _penstock
+from penstock._src.transpile.addresses import addresses_of
 from penstock._src.transpile.config import ON_UNEVEN, check_choice, check_count, check_flag, ids_of_trainers
-from penstock._src.transpile.distribute_transpiler import addresses_of
 from penstock._src.transpile.role_set import role_set
 
 

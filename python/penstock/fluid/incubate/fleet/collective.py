@@ -18,8 +18,10 @@ from penstock._src.executor.parallel_executor import ParallelExecutor as Paralle
 from penstock._src.fleet.checkpoints import TrainStatus as TrainStatus
 from penstock._src.fleet.collective import (
     Collective as Collective, CollectiveOpBasedOptimizer as CollectiveOpBasedOptimizer,
-    CollectiveOptimizer as CollectiveOptimizer, DistFCConfig as DistFCConfig,
-    DistributedStrategy as DistributedStrategy, LambConfig as LambConfig, fleet as fleet,
+    CollectiveOptimizer as CollectiveOptimizer, fleet as fleet,
+)
+from penstock._src.fleet.collective_strategy import (
+    DistFCConfig as DistFCConfig, DistributedStrategy as DistributedStrategy, LambConfig as LambConfig,
 )
 from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade

@@ -5,10 +5,10 @@
 """
 
 # Written by tools/dev/gen_names.py.
+from penstock._src.fleet.runtime_config import TrainerRuntimeConfig as TrainerRuntimeConfig
 from penstock._src.fleet.strategies import (
     AsyncStrategy as AsyncStrategy, DistributedStrategy as DistributedStrategy, GeoStrategy as GeoStrategy,
     HalfAsyncStrategy as HalfAsyncStrategy, StrategyFactory as StrategyFactory, SyncStrategy as SyncStrategy,
-    TrainerRuntimeConfig as TrainerRuntimeConfig,
 )
 from penstock._src.names import facade
 from penstock._src.transpile.config import (

@@ -1,0 +1,52 @@
+"""The variables of a block as a mapping, and the check of a second declaration."""
+
+
+class BlockVars:
+    """Block.vars: the block's own variables by name, in their order; a read-only view."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, block):
+        self._block = block
+
+    def __getitem__(self, name):
+        block = self._block
+        if not block.program.desc.has_var(block.idx, name):
+            raise KeyError(name)
+        return block._var_handle(name)
+
+    def __contains__(self, name):
+        return isinstance(name, str) and self._block.program.desc.has_var(self._block.idx, name)
+
+    def __len__(self):
+        return len(self.keys())
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def keys(self):
+        return self._block.program.desc.vars(self._block.idx)
+
+    def values(self):
+        return [self._block._var_handle(name) for name in self.keys()]
+
+    def items(self):
+        return [(name, self._block._var_handle(name)) for name in self.keys()]
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+
+def require_same_declaration(var, kind, shape, dtype, lod_level, persistable):
+    """Raises if a second declaration contradicts the first."""
+    for what, asked, there in (
+        ("type", kind, var.type),
+        ("shape", shape, list(var.shape)),
+        ("data type", dtype, int(var.dtype)),
+        ("lod_level", lod_level, var.lod_level),
+        ("persistable", persistable, var.persistable),
+    ):
+        if asked is not None and asked != there:
+            raise ValueError(
+                f"variable {var.name} already exists with the {what} {there}; it cannot also have the {what} {asked}"
+            )

@@ -1,0 +1,20 @@
+"""Addresses of the processes of a job, as scripts give them."""
+
+from penstock._src.base import environment
+from penstock._src.base.errors import program_error
+
+
+def endpoints_if_counted(trainers):
+    """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
+    listed = environment.listed("PADDLE_TRAINER_ENDPOINTS")
+    return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
+
+
+def addresses_of(given, field="pservers"):
+    """Returns a comma-separated text, or a list, as a list."""
+    listed = given.split(",") if isinstance(given, str) else given
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
+        raise program_error(
+            "E-plan-config", f"plan: {field} must be addresses, comma-separated or in a list, not {given!r}"
+        )
+    return [address.strip() for address in listed]

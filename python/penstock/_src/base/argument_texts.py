@@ -24,9 +24,23 @@ MINIMIZE = {
     "parameter_list": "parameter_list (list | None): parameters or their names; None: all trainable ones.",
     "no_grad_set": "no_grad_set (set | None): variables, or their names, that get no gradient.",
     "callbacks": "callbacks (list | None): called for each gradient op; see append_backward.",
+    "ignored_startup": "startup_program (Program | None): ignored; accepted for compatibility with Fluid.",
+    "parameters_and_callbacks": "{parameter_list}\n{no_grad_set}\n{callbacks}",
+    "from_pairs": "Args:\n    {params_grads}\n\n{updates}",
+    "of_settings": (
+        "Raises:\n"
+        "    ValueError: settings of the strategy contradict each other.\n"
+        "    NotImplementedError: a setting of the strategy is not built."
+    ),
     "to_minimize": "{loss}\n{startup_program}\n{parameter_list}\n{no_grad_set}",
     "updates_and_pairs": "Returns:\n    tuple: (update ops, [(parameter, gradient)]).",
     "pairs": "Returns:\n    list: (parameter, gradient) pairs.",
     "params_grads": "params_grads (list): (parameter, gradient) pairs.",
     "updates": "Returns:\n    list[Operator]: the update ops.",
+}
+
+DATASET = {
+    "file_of_two": """x = fluid.data('x', [None, 2])
+with open('part-0', 'w') as file:
+    file.write('2 0.5 1.5\\n2 1 1\\n')"""
 }

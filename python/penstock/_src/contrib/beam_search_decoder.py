@@ -3,6 +3,7 @@
 import contextlib
 
 from penstock._src import layers
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
@@ -50,6 +51,17 @@ class _Decoder:
             raise ValueError(f"{type(self).__name__} returns its outputs after its block has ended")
 
 
+_DECODER = {
+    "opens_the_block": """Opens the block of a step.
+
+Returns:
+    A context manager; ops created inside run in each step.
+
+Raises:
+    ValueError: the block was opened before."""
+}
+
+
 class TrainingDecoder(_Decoder):
     """Runs a StateCell over the words of given sentences.
 
@@ -86,15 +98,9 @@ class TrainingDecoder(_Decoder):
         self._rnn = layers.DynamicRNN()
 
     @contextlib.contextmanager
+    @with_texts(_DECODER)
     def block(self):
-        """Opens the block of a step.
-
-        Returns:
-            A context manager; ops created inside run in each step.
-
-        Raises:
-            ValueError: the block was opened before.
-        """
+        """{opens_the_block}"""
         with self._inside(), self._rnn.block():
             yield
 
@@ -228,15 +234,9 @@ class BeamSearchDecoder(_Decoder):
         self._ids_array = self._scores_array = None
 
     @contextlib.contextmanager
+    @with_texts(_DECODER)
     def block(self):
-        """Opens the block of a step.
-
-        Returns:
-            A context manager; ops created inside run in each step.
-
-        Raises:
-            ValueError: the block was opened before.
-        """
+        """{opens_the_block}"""
         with self._inside(), self._while.block():
             yield
             with layers.Switch() as switch, switch.case(self._go_on):

@@ -8,6 +8,7 @@ import warnings
 import numpy
 
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.executor.remote_tables import look_up_at_hand
 from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_files, var_records
@@ -26,6 +27,17 @@ __all__ = [
 ]
 
 
+_TABLE = {
+    "transpiled_table": """Example:
+    ids = fluid.data('ids', [None, 1], 'int64')
+    rows = fluid.layers.embedding(ids, [1000, 8], is_sparse=True, is_distributed=True, param_attr='table')
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)"""
+}
+
+
+@with_texts(_TABLE)
 def convert_dist_to_sparse_program(program):
     """Replaces a trainer's requests for rows of tables by lookups in tables at hand: selected rows for the table with
     is_distributed=True, in which a row that was never trained counts as zeros, and tensors for others.
@@ -43,12 +55,7 @@ def convert_dist_to_sparse_program(program):
         NotImplementedError: the program has several tables with is_distributed=True.
         ValueError: the program is not a trainer's, or looks up ids of several unknown extents.
 
-    Example:
-        ids = fluid.data('ids', [None, 1], 'int64')
-        rows = fluid.layers.embedding(ids, [1000, 8], is_sparse=True, is_distributed=True, param_attr='table')
-        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
-        t = fluid.DistributeTranspiler()
-        t.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+    {transpiled_table}
         program = fluid.contrib.utils.convert_dist_to_sparse_program(t.get_trainer_program())
         assert program.global_block().ops[0].type == 'lookup_sparse_table'
     """
@@ -228,6 +235,7 @@ def _files_with_rows(dirname, table):
     return [var_records.file_of(folder, f"{table}_{number}") for number in found]
 
 
+@with_texts(_TABLE)
 def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path):
     """Makes a pserver begin from parameters and rows that a job saved. Call it after the pserver's startup program.
     Rows that the file lacks get initial values when they are first asked for.
@@ -243,12 +251,7 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
         TypeError: `program` is not a Program.
         ValueError: a folder or file is missing, a file has another shape, or the program is not a pserver's.
 
-    Example:
-        ids = fluid.data('ids', [None, 1], 'int64')
-        rows = fluid.layers.embedding(ids, [1000, 8], is_sparse=True, is_distributed=True, param_attr='table')
-        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
-        t = fluid.DistributeTranspiler()
-        t.transpile(0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+    {transpiled_table}
         main, startup = t.get_pserver_programs('10.0.0.2:6174')
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)

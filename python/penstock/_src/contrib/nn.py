@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.detection_results import _suppress
 from penstock._src.layers.helper import LayerHelper
@@ -263,19 +264,26 @@ def _partial(op_type, input, start_index, length):
     return out
 
 
+_COLUMNS = {
+    "columns": """Args:
+    input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
+    start_index (int): the first column; negative: counted from the end.
+    length (int): the number of columns; -1: all columns to the end.""",
+    "too_few": """Raises:
+    penstock.ProgramError: the shapes differ, or the matrices have too few columns.""",
+}
+
+
+@with_texts(_COLUMNS)
 def partial_concat(input, start_index=0, length=-1):
     """Concatenates a range of columns of several matrices.
 
-    Args:
-        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
-        start_index (int): the first column; negative: counted from the end.
-        length (int): the number of columns; -1: all columns to the end.
+    {columns}
 
     Returns:
         Variable: shape [rows, number of matrices * length], same type as `input`.
 
-    Raises:
-        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
+    {too_few}
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
@@ -284,19 +292,16 @@ def partial_concat(input, start_index=0, length=-1):
     return _partial("partial_concat", input, start_index, length)
 
 
+@with_texts(_COLUMNS)
 def partial_sum(input, start_index=0, length=-1):
     """Sums a range of columns over several matrices.
 
-    Args:
-        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
-        start_index (int): the first column; negative: counted from the end.
-        length (int): the number of columns; -1: all columns to the end.
+    {columns}
 
     Returns:
         Variable: shape [rows, length], same type as `input`.
 
-    Raises:
-        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
+    {too_few}
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])

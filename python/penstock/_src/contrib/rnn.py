@@ -1,5 +1,6 @@
 """GRUs and LSTMs with several layers over padded sequences, built from ordinary layers."""
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.layers import nn, reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_with_suffix
@@ -9,6 +10,24 @@ from penstock._src.layers.tensor import concat
 __all__ = ["basic_gru", "basic_lstm"]
 
 
+_NETWORK = {
+    "input_and_hidden": """input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without
+    `batch_first`; float32 or float64.
+init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+    [num_layers * 2, ...] if `bidirectional`; None: zeros.""",
+    "layers_and_steps": """num_layers (int): number of layers.
+sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
+    all steps.
+dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
+bidirectional (bool): whether a second network runs from the last step to the first.
+batch_first (bool): whether the sequences are the first axis.
+param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
+bias_attr (ParamAttr): attributes of the biases, likewise.
+gate_activation (callable): activation of the gates; `layers.sigmoid` if None.""",
+}
+
+
+@with_texts(_NETWORK)
 def basic_gru(
     input,
     init_hidden,
@@ -28,20 +47,9 @@ def basic_gru(
     """Runs a GRU with several layers over padded sequences.
 
     Args:
-        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
-            or float64.
-        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] if `bidirectional`; None: zeros.
+        {input_and_hidden}
         hidden_size (int): width of the hidden states.
-        num_layers (int): number of layers.
-        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
-            all steps.
-        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
-        bidirectional (bool): whether a second network runs from the last step to the first.
-        batch_first (bool): whether the sequences are the first axis.
-        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
-        bias_attr (ParamAttr): attributes of the biases, likewise.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        {layers_and_steps}
         activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
         name (str): prefix of the names of the parameters.
@@ -72,6 +80,7 @@ def basic_gru(
     )
 
 
+@with_texts(_NETWORK)
 def basic_lstm(
     input,
     init_hidden,
@@ -93,21 +102,10 @@ def basic_lstm(
     """Runs an LSTM with several layers over padded sequences.
 
     Args:
-        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
-            or float64.
-        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] if `bidirectional`; None: zeros.
+        {input_and_hidden}
         init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
         hidden_size (int): width of the states.
-        num_layers (int): number of layers.
-        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
-            all steps.
-        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
-        bidirectional (bool): whether a second network runs from the last step to the first.
-        batch_first (bool): whether the sequences are the first axis.
-        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
-        bias_attr (ParamAttr): attributes of the biases, likewise.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        {layers_and_steps}
         activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
         forget_bias (float): added to the forget gate before its activation.
         dtype (str): 'float32' or 'float64'.

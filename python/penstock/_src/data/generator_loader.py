@@ -6,6 +6,7 @@ import numpy
 
 from penstock._penstock import LoDTensor
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.data.py_reader import ReaderNames, append_read_op, declare_reader
 from penstock._src.data.reader_decorators import batch
@@ -46,16 +47,32 @@ class DataLoaderBase:
         return self.__next__()
 
 
+_GENERATOR = {
+    "batches": """batch_size (int): number of samples in a batch.
+drop_last (bool): skip a last batch that is smaller.""",
+    "places_of_loader": (
+        "places (Place | list[Place] | None): the places of the batches; required for an iterable loader."
+    ),
+    "places_of_reader": (
+        "places (Place | list[Place] | None): the places of the batches; required for an iterable reader."
+    ),
+}
+_LOADER = {
+    "queue": """feed_list (list[Variable]): the variables of a batch, in its order.
+capacity (int): the maximum number of batches in the queue.
+use_double_buffer (bool): prefetch one more batch.
+iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
+    them.
+return_list (bool): return lists of tensors instead of dicts."""
+}
+
+
+@with_texts(_LOADER)
 class GeneratorLoader(DataLoaderBase):
     """A loader for the batches of a generator. DataLoader.from_generator creates it.
 
     Args:
-        feed_list (list[Variable]): the variables of a batch, in its order.
-        capacity (int): the maximum number of batches in the queue.
-        use_double_buffer (bool): prefetch one more batch.
-        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
-            them.
-        return_list (bool): return lists of tensors instead of dicts.
+        {queue}
         drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
     Raises:
@@ -114,26 +131,27 @@ class GeneratorLoader(DataLoaderBase):
         return self._iterable
 
     # The source of batches.
+    @with_texts(_GENERATOR)
     def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
         """Sets a generator of samples, which are combined into batches.
 
         Args:
             reader (callable): returns an iterable of samples, with a value for each variable.
-            batch_size (int): number of samples in a batch.
-            drop_last (bool): skip a last batch that is smaller.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+            {batches}
+            {places_of_loader}
 
         Returns:
             GeneratorLoader: the loader.
         """
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
+    @with_texts(_GENERATOR)
     def set_sample_list_generator(self, reader, places=None):
         """Sets a generator of lists of samples.
 
         Args:
             reader (callable): returns an iterable of lists of samples.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+            {places_of_loader}
 
         Returns:
             GeneratorLoader: the loader.
@@ -148,12 +166,13 @@ class GeneratorLoader(DataLoaderBase):
 
         return self.set_batch_generator(batches, places)
 
+    @with_texts(_GENERATOR)
     def set_batch_generator(self, reader, places=None):
         """Sets a generator of batches.
 
         Args:
             reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
+            {places_of_loader}
 
         Returns:
             GeneratorLoader: the loader.
@@ -244,16 +263,12 @@ def _checked(values, feed_list):
     ]
 
 
+@with_texts(_LOADER)
 class PyReader(DataLoaderBase):
     """The older interface of DataLoader.from_generator.
 
     Args:
-        feed_list (list[Variable]): the variables of a batch, in its order.
-        capacity (int): the maximum number of batches in the queue.
-        use_double_buffer (bool): prefetch one more batch.
-        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
-            them.
-        return_list (bool): return lists of tensors instead of dicts.
+        {queue}
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -289,31 +304,33 @@ class PyReader(DataLoaderBase):
         """Ends a pass, even before its last batch, for a reader with iterable=False."""
         self._loader.reset()
 
+    @with_texts(_GENERATOR)
     def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
         """Sets a generator of samples, which are combined into batches.
 
         Args:
             sample_generator (callable): returns an iterable of samples, with a value for each variable.
-            batch_size (int): number of samples in a batch.
-            drop_last (bool): skip a last batch that is smaller.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+            {batches}
+            {places_of_reader}
         """
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
+    @with_texts(_GENERATOR)
     def decorate_sample_list_generator(self, reader, places=None):
         """Sets a generator of lists of samples.
 
         Args:
             reader (callable): returns an iterable of lists of samples.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+            {places_of_reader}
         """
         self._loader.set_sample_list_generator(reader, places)
 
+    @with_texts(_GENERATOR)
     def decorate_batch_generator(self, reader, places=None):
         """Sets a generator of batches.
 
         Args:
             reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
+            {places_of_reader}
         """
         self._loader.set_batch_generator(reader, places)

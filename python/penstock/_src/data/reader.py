@@ -21,6 +21,8 @@ import threading
 
 import numpy
 
+from penstock._src.base.argument_texts import DATASET
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.data.generator_loader import DataLoaderBase, GeneratorLoader
 from penstock._src.data.parallel_readers import xmap_readers
 from penstock._src.data.reader_decorators import batch, map_readers
@@ -200,6 +202,7 @@ class DataLoader(DataLoaderBase):
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
+    @with_texts(DATASET)
     def from_dataset(dataset, places, drop_last=True):
         """Creates a loader for the batches of a dataset, for your own training loop.
 
@@ -213,9 +216,7 @@ class DataLoader(DataLoaderBase):
             DatasetLoader: each pass yields feeds for Executor.run, a list with a dict for each place.
 
         Example:
-            x = fluid.data('x', [None, 2])
-            with open('part-0', 'w') as file:
-                file.write('2 0.5 1.5\\n2 1 1\\n')
+            {file_of_two}
             dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
             dataset.set_use_var([x])
             dataset.set_batch_size(1)

@@ -5,6 +5,8 @@ import threading
 import numpy
 
 from penstock._src.base import log
+from penstock._src.base.argument_texts import DATASET
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.dataset.dataset_base import DatasetBase, page_views, positive
 from penstock._src.ir import framework
@@ -15,15 +17,14 @@ __all__ = ["InMemoryDataset"]
 _WARNED_MOST = 3  # ids of dropped instances that warnings name
 
 
+@with_texts(DATASET)
 class InMemoryDataset(DatasetBase):
     """Reads files into memory, where instances can be shuffled and exchanged with other trainers.
 
     As in Fluid, reading drops zeros in sequences; a sequence that contains only zeros becomes a single zero.
 
     Example:
-        x = fluid.data('x', [None, 2])
-        with open('part-0', 'w') as file:
-            file.write('2 0.5 1.5\\n2 1 1\\n')
+        {file_of_two}
         dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
         dataset.set_use_var([x])
         dataset.set_filelist(['part-0'])

@@ -2,24 +2,20 @@
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.executor.executor import Executor
 from penstock._src.ir import framework_pb2
 from penstock._src.ir.op_protos import all_types, proto_of
+from penstock._src.ir.op_texts import OF_A_REGISTRY
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 
 __all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]
 
 
+@with_texts(OF_A_REGISTRY, module="op")
 def get_all_op_protos():
-    """Returns the declarations of all ops.
-
-    Returns:
-        list: an object per op with type, inputs, outputs, attrs and comment, sorted by type.
-
-    Example:
-        assert 'relu' in [proto.type for proto in fluid.op.get_all_op_protos()]
-    """
+    """{protos}"""
     return [proto_of(kind) for kind in all_types()]
 
 
@@ -195,6 +191,26 @@ def _names_in(kind, slot, given):
     return [name.decode() if isinstance(name, bytes) else name for name in names]
 
 
+_SLOTS = {
+    "slots": """Args:
+    type (str): its type.
+
+Returns:
+    list: pairs of the name and whether it takes several variables.
+
+Raises:
+    ValueError: the op is unknown.""",
+    "names": """Args:
+    type (str): its type.
+
+Returns:
+    list[str]: in the order of its declaration.
+
+Raises:
+    ValueError: the op is unknown.""",
+}
+
+
 class OperatorFactory:
     """Creates single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the shared instance.
 
@@ -245,59 +261,35 @@ class OperatorFactory:
         """
         return list(all_types())
 
+    @with_texts(_SLOTS)
     def get_op_inputs(self, type):
         """Returns the input slots of an op.
 
-        Args:
-            type (str): its type.
-
-        Returns:
-            list: pairs of the name and whether it takes several variables.
-
-        Raises:
-            ValueError: the op is unknown.
+        {slots}
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).inputs]
 
+    @with_texts(_SLOTS)
     def get_op_outputs(self, type):
         """Returns the output slots of an op.
 
-        Args:
-            type (str): its type.
-
-        Returns:
-            list: pairs of the name and whether it takes several variables.
-
-        Raises:
-            ValueError: the op is unknown.
+        {slots}
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).outputs]
 
+    @with_texts(_SLOTS)
     def get_op_input_names(self, type):
         """Returns the names of the input slots of an op.
 
-        Args:
-            type (str): its type.
-
-        Returns:
-            list[str]: in the order of its declaration.
-
-        Raises:
-            ValueError: the op is unknown.
+        {names}
         """
         return [name for name, _ in self.get_op_inputs(type)]
 
+    @with_texts(_SLOTS)
     def get_op_output_names(self, type):
         """Returns the names of the output slots of an op.
 
-        Args:
-            type (str): its type.
-
-        Returns:
-            list[str]: in the order of its declaration.
-
-        Raises:
-            ValueError: the op is unknown.
+        {names}
         """
         return [name for name, _ in self.get_op_outputs(type)]
 

@@ -14,6 +14,12 @@ from penstock._src.optimizer.base import Optimizer
 __all__ = ["Fleet", "DistributedOptimizer"]
 
 
+_ADDRESSES = {
+    "as_string": """Args:
+    to_string (bool): return one comma-separated string instead of a list."""
+}
+
+
 class Fleet(abc.ABC):
     """The job from the view of this process. parameter_server.distribute_transpiler and collective each have an
     instance, `fleet`.
@@ -90,11 +96,11 @@ class Fleet(abc.ABC):
         """
         return self._role().is_worker()
 
+    @with_texts(_ADDRESSES)
     def worker_endpoints(self, to_string=False):
         """Returns the addresses of all trainers.
 
-        Args:
-            to_string (bool): return one comma-separated string instead of a list.
+        {as_string}
 
         Returns:
             list | str: 'host:port' of each trainer, in order.
@@ -117,11 +123,11 @@ class Fleet(abc.ABC):
         """
         return self._role().server_index()
 
+    @with_texts(_ADDRESSES)
     def server_endpoints(self, to_string=False):
         """Returns the addresses of all pservers.
 
-        Args:
-            to_string (bool): return one comma-separated string instead of a list.
+        {as_string}
 
         Returns:
             list | str: 'host:port' of each pserver, in order.
@@ -269,9 +275,7 @@ class DistributedOptimizer(abc.ABC):
         Args:
             {loss}
             startup_program (Program | None): the startup program; None: the default one.
-            {parameter_list}
-            {no_grad_set}
-            {callbacks}
+            {parameters_and_callbacks}
 
         {pairs}
         """
@@ -281,10 +285,7 @@ class DistributedOptimizer(abc.ABC):
     def apply_gradients(self, params_grads):
         """Adds the updates, like Optimizer.apply_gradients.
 
-        Args:
-            {params_grads}
-
-        {updates}
+        {from_pairs}
         """
         return self._optimizer.apply_gradients(params_grads)
 

@@ -11,6 +11,7 @@ for batch in my_batches():
     exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
 """
 
+import contextlib
 import warnings
 
 from penstock._src.base.argument_texts import MINIMIZE
@@ -210,14 +211,10 @@ class CollectiveOptimizer(DistributedOptimizer):
 
         {updates_and_pairs}
 
-        Raises:
-            ValueError: settings of the strategy contradict each other.
-            NotImplementedError: a setting of the strategy is not built.
+        {of_settings}
         """
-        settle(self._strategy)
-        startup = framework.default_startup_program() if startup_program is None else startup_program
-        with framework.program_guard(loss.block.program, startup):
-            made = self._acting().minimize(
+        with self._acting_on(loss, startup_program) as (acting, startup):
+            made = acting.minimize(
                 loss, startup_program=startup, parameter_list=parameter_list, no_grad_set=no_grad_set
             )
         self._distribute(loss.block.program, startup, loss.name)
@@ -233,20 +230,13 @@ class CollectiveOptimizer(DistributedOptimizer):
         Args:
             {loss}
             startup_program (Program | None): the startup program; None: the default one.
-            {parameter_list}
-            {no_grad_set}
-            {callbacks}
+            {parameters_and_callbacks}
 
         {pairs}
 
-        Raises:
-            ValueError: settings of the strategy contradict each other.
-            NotImplementedError: a setting of the strategy is not built.
+        {of_settings}
         """
-        settle(self._strategy)
-        startup = framework.default_startup_program() if startup_program is None else startup_program
-        with framework.program_guard(loss.block.program, startup):
-            acting = self._acting()
+        with self._acting_on(loss, startup_program) as (acting, startup):
             pairs = acting.backward(loss, startup, parameter_list, no_grad_set, callbacks)
         self._begun = acting, startup, loss.name
         if self._averages_parameters():
@@ -259,10 +249,7 @@ class CollectiveOptimizer(DistributedOptimizer):
     def apply_gradients(self, params_grads):
         """Adds the updates; creates this rank's programs, unless backward() has.
 
-        Args:
-            {params_grads}
-
-        {updates}
+        {from_pairs}
         """
         acting, startup, loss = self._begun or (self._optimizer, framework.default_startup_program(), None)
         made = acting.apply_gradients(params_grads)
@@ -287,6 +274,15 @@ class CollectiveOptimizer(DistributedOptimizer):
         fleet._origin_program = main.clone(for_test=False)
         fleet._transpiled_program = main
         fleet.main_program = self._program_of_rank(loss, startup, main)
+
+    @contextlib.contextmanager
+    def _acting_on(self, loss, startup_program):
+        """Makes the loss's program and the startup program the default ones; yields the optimizer that acts, and the
+        startup program."""
+        settle(self._strategy)
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        with framework.program_guard(loss.block.program, startup):
+            yield self._acting(), startup
 
     def _acting(self):
         """Returns the optimizer with recomputation and mixed precision, if the strategy asks for them."""

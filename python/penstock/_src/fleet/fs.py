@@ -3,7 +3,15 @@
 import os
 import shutil
 
+from penstock._src.base.doc_texts import with_texts
+
 __all__ = ["FS", "LocalFS", "BDFS"]
+
+
+_FS = {
+    "not_overridden": """Raises:
+    NotImplementedError: the class does not override it."""
+}
 
 
 class FS:
@@ -14,6 +22,7 @@ class FS:
         assert isinstance(LocalFS(), FS)
     """
 
+    @with_texts(_FS)
     def list_dirs(self, fs_path):
         """Lists the folders in a folder.
 
@@ -23,11 +32,11 @@ class FS:
         Returns:
             list[str]: their names, sorted; empty if the folder does not exist.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def ls_dir(self, fs_path):
         """Lists the contents of a folder.
 
@@ -37,11 +46,11 @@ class FS:
         Returns:
             list[str]: the names, sorted; empty if the folder does not exist.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def stat(self, fs_path):
         """Returns whether a file or folder exists.
 
@@ -51,11 +60,11 @@ class FS:
         Returns:
             bool: True if it does.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def upload(self, local_path, fs_path):
         """Copies a local file into the file system.
 
@@ -63,11 +72,11 @@ class FS:
             local_path (str): the local file.
             fs_path (str): the copy.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def download(self, fs_path, local_path):
         """Copies a file to this machine.
 
@@ -75,22 +84,22 @@ class FS:
             fs_path (str): the file.
             local_path (str): the copy.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def mkdir(self, fs_path):
         """Creates a folder and its parents.
 
         Args:
             fs_path (str): the folder.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def mv(self, fs_src_path, fs_dst_path):
         """Renames a file or a folder.
 
@@ -98,52 +107,51 @@ class FS:
             fs_src_path (str): its path.
             fs_dst_path (str): its new path.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def rmr(self, fs_path):
         """Deletes a folder with its contents.
 
         Args:
             fs_path (str): the folder.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def rm(self, fs_path):
         """Deletes a file.
 
         Args:
             fs_path (str): the file.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def delete(self, fs_path):
         """Deletes a file or a folder, if it exists.
 
         Args:
             fs_path (str): the path.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 
+    @with_texts(_FS)
     def need_upload_download(self):
         """Returns whether programs cannot read and write this file system directly.
 
         Returns:
             bool: True if files have to be copied first.
 
-        Raises:
-            NotImplementedError: the class does not override it.
+        {not_overridden}
         """
         raise NotImplementedError
 

@@ -3,6 +3,7 @@
 import os
 
 from penstock._src.base import environment
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.fleet.file_group import FileGroup
 from penstock._src.fleet.roles import Role, RoleMakerBase
@@ -27,6 +28,12 @@ def _number(name, what, below=None):
     return number
 
 
+_ROLE = {
+    "reads_role": """Raises:
+    ValueError: a variable is missing or has an invalid value."""
+}
+
+
 class PaddleCloudRoleMaker(RoleMakerBase):
     """Reads the role from the launcher's environment variables.
 
@@ -48,11 +55,11 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         super().__init__()
         self._is_collective = is_collective
 
+    @with_texts(_ROLE)
     def generate_role(self):
         """Reads the role from the environment. A second call does nothing.
 
-        Raises:
-            ValueError: a variable is missing or has an invalid value.
+        {reads_role}
         """
         if self._role_is_generated:
             return
@@ -142,11 +149,11 @@ class GeneralRoleMaker(RoleMakerBase):
         self._run_timeout = kwargs.get("run_timeout_seconds", 9999999)
         self._group = None
 
+    @with_texts(_ROLE)
     def generate_role(self):
         """Reads the role from the environment. A second call does nothing.
 
-        Raises:
-            ValueError: a variable is missing or has an invalid value.
+        {reads_role}
         """
         if self._role_is_generated:
             return

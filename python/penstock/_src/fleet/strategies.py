@@ -4,6 +4,7 @@ strategy = StrategyFactory.create_async_strategy()
 fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.fleet.runtime_config import TrainerRuntimeConfig, cpu_num
 from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
@@ -30,6 +31,16 @@ def _set_fields(config, kind, given):
             raise ValueError(f"{kind.__name__} doesn't have key: {name}")
         setattr(config, name, value)
     return config
+
+
+_CONFIGS = {
+    "not_a_config": """Raises:
+    TypeError: `config` is neither a configuration nor a dict.
+    ValueError: the option is unknown.""",
+    "not_a_field": """Raises:
+    TypeError: `config` is neither a configuration nor a dict.
+    ValueError: the field is unknown.""",
+}
 
 
 class DistributedStrategy:
@@ -91,15 +102,14 @@ class DistributedStrategy:
         """
         return self._program_config
 
+    @with_texts(_CONFIGS)
     def set_program_config(self, config):
         """Sets the transpiler's configuration, except the fields that define the strategy.
 
         Args:
             config (DistributeTranspilerConfig | dict): the configuration, or some of its fields.
 
-        Raises:
-            TypeError: `config` is neither a configuration nor a dict.
-            ValueError: the field is unknown.
+        {not_a_field}
         """
         self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
         self.check_program_config()
@@ -155,15 +165,14 @@ class DistributedStrategy:
         """
         return self._server_runtime_config
 
+    @with_texts(_CONFIGS)
     def set_server_runtime_config(self, config):
         """Sets the pservers' settings.
 
         Args:
             config (ServerRuntimeConfig | dict): the settings, or some of its fields.
 
-        Raises:
-            TypeError: `config` is neither a configuration nor a dict.
-            ValueError: the field is unknown.
+        {not_a_field}
         """
         self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
         self.check_server_runtime_config()
@@ -180,15 +189,14 @@ class DistributedStrategy:
         """
         return self._execute_strategy
 
+    @with_texts(_CONFIGS)
     def set_execute_strategy(self, config):
         """Sets the options with which a trainer runs its program.
 
         Args:
             config (ExecutionStrategy | dict): the options, or some of them.
 
-        Raises:
-            TypeError: `config` is neither a configuration nor a dict.
-            ValueError: the option is unknown.
+        {not_a_config}
         """
         self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
         self.check_execute_strategy()
@@ -207,15 +215,14 @@ class DistributedStrategy:
         """
         return self._build_strategy
 
+    @with_texts(_CONFIGS)
     def set_build_strategy(self, config):
         """Sets the options with which a trainer's program is built.
 
         Args:
             config (BuildStrategy | dict): the options, or some of them.
 
-        Raises:
-            TypeError: `config` is neither a configuration nor a dict.
-            ValueError: the option is unknown.
+        {not_a_config}
         """
         self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
         self.check_build_strategy()

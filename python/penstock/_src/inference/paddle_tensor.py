@@ -4,7 +4,9 @@ import enum
 
 import numpy
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, state_error
+from penstock._src.inference.texts import MODEL
 
 
 class PaddleDType(enum.IntEnum):
@@ -204,6 +206,7 @@ class PaddleTensor:
         return self.data._as(dtype).reshape(self.shape).copy()
 
 
+@with_texts(MODEL)
 class ZeroCopyTensor:
     """An input or an output of a predictor: set it with copy_from_cpu before zero_copy_run, or read it after with
     copy_to_cpu.
@@ -211,11 +214,7 @@ class ZeroCopyTensor:
     Args:
         name (str): the variable.
 
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_inference_model('model', ['x'], [y], exe)
+    {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
         predictor.get_input_tensor('x').copy_from_cpu(np.ones((3, 4), 'float32'))
         predictor.zero_copy_run()

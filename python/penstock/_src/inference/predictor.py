@@ -16,11 +16,13 @@ import numpy
 from penstock import _penstock
 from penstock._penstock import LoDTensor, Scope
 from penstock._src.base import devices
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.executor import executor
 from penstock._src.executor.scopes import scope_guard
 from penstock._src.inference.config import AnalysisConfig, PredictorConfig
 from penstock._src.inference.paddle_tensor import PaddleTensor, ZeroCopyTensor
+from penstock._src.inference.texts import MODEL
 from penstock._src.io import inference_model, model_files
 from penstock._src.ir.types import CPUPlace
 
@@ -39,6 +41,7 @@ def get_version():
     return f"penstock {_penstock.__version__}"
 
 
+@with_texts(MODEL)
 class PaddlePredictor:
     """A loaded model. create_paddle_predictor makes one.
 
@@ -48,11 +51,7 @@ class PaddlePredictor:
         config (AnalysisConfig | NativeConfig): names the model.
         model (tuple | None): a loaded model, of a clone.
 
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_inference_model('model', ['x'], [y], exe)
+    {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
         outputs = predictor.run([fluid.core.PaddleTensor(np.ones((3, 4), 'float32'))])
         assert outputs[0].shape == [3, 2]
@@ -148,32 +147,14 @@ class PaddlePredictor:
         block = self._program.global_block()
         return {name: list(block.var(name).shape) for name in self._feeds}
 
+    @with_texts(MODEL, way="input")
     def get_input_tensor(self, name):
-        """Returns an input.
-
-        Args:
-            name (str): its name.
-
-        Returns:
-            ZeroCopyTensor: the same one at each call.
-
-        Raises:
-            penstock.ProgramError: there is no such input (E-predictor-input).
-        """
+        """{tensor}"""
         return _named(self._inputs, name, "input")
 
+    @with_texts(MODEL, way="output")
     def get_output_tensor(self, name):
-        """Returns an output.
-
-        Args:
-            name (str): its name.
-
-        Returns:
-            ZeroCopyTensor: the same one at each call.
-
-        Raises:
-            penstock.ProgramError: there is no such output (E-predictor-input).
-        """
+        """{tensor}"""
         return _named(self._outputs, name, "output")
 
     def clone(self):
@@ -221,6 +202,7 @@ class PaddlePredictor:
             model_files.save_persistables(self._executor, dir, self._program, "params")
 
 
+@with_texts(MODEL)
 class NativePaddlePredictor(PaddlePredictor):
     """The predictor of a NativeConfig; see PaddlePredictor.
 
@@ -228,11 +210,7 @@ class NativePaddlePredictor(PaddlePredictor):
         config (AnalysisConfig | NativeConfig): names the model.
         model (tuple | None): a loaded model, of a clone.
 
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_inference_model('model', ['x'], [y], exe)
+    {saved_model}
         config = fluid.core.NativeConfig()
         config.model_dir = 'model'
         predictor = fluid.core.create_paddle_predictor(config)
@@ -240,6 +218,7 @@ class NativePaddlePredictor(PaddlePredictor):
     """
 
 
+@with_texts(MODEL)
 class AnalysisPredictor(PaddlePredictor):
     """The predictor of an AnalysisConfig; see PaddlePredictor.
 
@@ -247,11 +226,7 @@ class AnalysisPredictor(PaddlePredictor):
         config (AnalysisConfig | NativeConfig): names the model.
         model (tuple | None): a loaded model, of a clone.
 
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_inference_model('model', ['x'], [y], exe)
+    {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
         assert predictor.get_input_names() == ['x']
     """
@@ -295,6 +270,7 @@ def _bytes_of(path):
         return file.read()
 
 
+@with_texts(MODEL)
 def create_paddle_predictor(config):
     """Loads a model.
 
@@ -309,11 +285,7 @@ def create_paddle_predictor(config):
         ValueError: there is no such folder.
         penstock.ProgramError: the configuration names no model (E-predictor-model).
 
-    Example:
-        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        fluid.io.save_inference_model('model', ['x'], [y], exe)
+    {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
         outputs = predictor.run([fluid.core.PaddleTensor(np.ones((3, 4), 'float32'))])
         assert outputs[0].as_ndarray().shape == (3, 2)

@@ -6,6 +6,7 @@ import warnings
 
 from penstock._penstock import process_wire, rpc_is_open
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.io import pserver_state, pserver_values
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files
 from penstock._src.io.var_files import load_vars, program_or_default, save_vars, save_with, tables_of
@@ -34,14 +35,20 @@ def save_params(executor, dirname, main_program=None, filename=None):
     return save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
+_FILES = {
+    "from_files": """Args:
+    executor (Executor): ignored; accepted for compatibility with Fluid.
+    dirname (str | None): the folder; None: `filename` contains the bytes themselves.
+    main_program (Program | None): the program; None: the default main program.
+    filename (str | bytes | None): one file for all; None: a file per variable."""
+}
+
+
+@with_texts(_FILES)
 def load_params(executor, dirname, main_program=None, filename=None):
     """Reads the parameters of a program; see load_vars.
 
-    Args:
-        executor (Executor): ignored; accepted for compatibility with Fluid.
-        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file for all; None: a file per variable.
+    {from_files}
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -141,6 +148,7 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
     )
 
 
+@with_texts(_FILES)
 def load_persistables(executor, dirname, main_program=None, filename=None):
     """Reads the files of save_persistables.
 
@@ -149,11 +157,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
     its startup program and before its first step, the pservers start from these values, but not from saved optimizer
     state, which pservers load. It is an error if a trainer loads other values, none, or later.
 
-    Args:
-        executor (Executor): ignored; accepted for compatibility with Fluid.
-        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
-        main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file for all; None: a file per variable.
+    {from_files}
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))

@@ -1,5 +1,6 @@
 """IrNode, IrVarNode and IrOpNode: nodes of a core.Graph as Fluid's Python passes hold them."""
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.block import Block
 from penstock._src.ir.graph import Node
 
@@ -17,6 +18,12 @@ def set_attr(desc, name, value):
         desc.set_blocks_attr(name, [one.desc for one in value])
     else:
         desc._set_attr(name, value)
+
+
+_NODE = {
+    "whether": """Returns:
+    bool: True if it is."""
+}
 
 
 class IrNode:
@@ -88,27 +95,27 @@ class IrNode:
         """
         return self.node.id()
 
+    @with_texts(_NODE)
     def is_op(self):
         """Tells whether it is an op.
 
-        Returns:
-            bool: True if it is.
+        {whether}
         """
         return self.node.is_op()
 
+    @with_texts(_NODE)
     def is_var(self):
         """Tells whether it is a variable.
 
-        Returns:
-            bool: True if it is.
+        {whether}
         """
         return self.node.is_var()
 
+    @with_texts(_NODE)
     def is_ctrl_var(self):
         """Tells whether it is a variable that only orders ops.
 
-        Returns:
-            bool: True if it is.
+        {whether}
         """
         return self.node.is_ctrl_var()
 

@@ -28,6 +28,18 @@ _LINKS = {
 }
 
 
+_NODES = {
+    "new_variable": """Args:
+    name (str): its name.
+    var_type (VarType): its kind, such as LOD_TENSOR.
+    shape (list[int]): its shape.
+    var_dtype (VarType): the type of its elements.
+
+Returns:
+    IrVarNode: its node."""
+}
+
+
 class GraphView:
     """The base of IrGraph, without its way back to a Program."""
 
@@ -86,33 +98,21 @@ class GraphView:
         """
         return {node for node in self.all_var_nodes() if node.var() is not None and node.persistable()}
 
+    @with_texts(_NODES)
     def create_persistable_node(self, name, var_type, shape, var_dtype):
         """Adds a variable that keeps its value between runs.
 
-        Args:
-            name (str): its name.
-            var_type (VarType): its kind, such as LOD_TENSOR.
-            shape (list[int]): its shape.
-            var_dtype (VarType): the type of its elements.
-
-        Returns:
-            IrVarNode: its node.
+        {new_variable}
         """
         node = self.create_var_node(name, var_type, shape, var_dtype)
         node.var().set_persistable(True)
         return node
 
+    @with_texts(_NODES)
     def create_var_node(self, name, var_type, shape, var_dtype):
         """Adds a variable.
 
-        Args:
-            name (str): its name.
-            var_type (VarType): its kind, such as LOD_TENSOR.
-            shape (list[int]): its shape.
-            var_dtype (VarType): the type of its elements.
-
-        Returns:
-            IrVarNode: its node.
+        {new_variable}
         """
         desc = ProgramDesc().block(0).var(name)
         desc.set_type(var_type)

@@ -55,3 +55,14 @@ OF_A_BLOCK = {
             bool: True if {end}.
         """
 }
+
+OF_A_REGISTRY = {
+    "protos": """Returns the declarations of all ops.
+
+    Returns:
+        list: an object per op with type, inputs, outputs, attrs and comment, sorted by type.
+
+    Example:
+        assert 'relu' in [proto.type for proto in fluid.{module}.get_all_op_protos()]
+    """
+}

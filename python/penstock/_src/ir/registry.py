@@ -4,23 +4,19 @@ from collections.abc import MutableMapping
 
 from penstock import _penstock
 from penstock._src.base import flags
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.descs import OpDesc
 from penstock._src.ir.op_protos import all_types, proto_of
+from penstock._src.ir.op_texts import OF_A_REGISTRY
 from penstock._src.ir.types import VAR_TYPES, CPUPlace, _Place
 from penstock._src.ir.var_desc import texts
 
 EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = "@EMPTY@", "@GRAD"
 
 
+@with_texts(OF_A_REGISTRY, module="core")
 def get_all_op_protos():
-    """Returns the declarations of all ops.
-
-    Returns:
-        list: an object per op with type, inputs, outputs, attrs and comment, sorted by type.
-
-    Example:
-        assert 'relu' in [proto.type for proto in fluid.core.get_all_op_protos()]
-    """
+    """{protos}"""
     return [proto_of(kind) for kind in all_types()]
 
 

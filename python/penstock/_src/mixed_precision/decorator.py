@@ -11,6 +11,15 @@ from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_los
 __all__ = ["decorate"]
 
 
+_SCALING = {
+    "scaling_steps": """incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
+decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.
+incr_ratio (float): multiplies the factor when it grows.
+decr_ratio (float): multiplies the factor when it falls."""
+}
+
+
+@with_texts(_SCALING)
 class OptimizerWithMixedPrecision:
     """An optimizer that trains in mixed precision: matrix products and convolutions in float16, the rest in float32.
 
@@ -25,10 +34,7 @@ class OptimizerWithMixedPrecision:
         amp_lists (AutoMixedPrecisionLists): which ops are computed in float16.
         init_loss_scaling (float): the first factor.
         use_dynamic_loss_scaling (bool): adapt the factor to whether all gradients are finite.
-        incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
-        decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.
-        incr_ratio (float): multiplies the factor when it grows.
-        decr_ratio (float): multiplies the factor when it falls.
+        {scaling_steps}
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -89,9 +95,7 @@ class OptimizerWithMixedPrecision:
         Args:
             {loss}
             startup_program (Program | None): accepted for compatibility with Fluid.
-            {parameter_list}
-            {no_grad_set}
-            {callbacks}
+            {parameters_and_callbacks}
 
         Returns:
             list: [parameter, gradient divided by the factor].
@@ -170,6 +174,7 @@ def _persistent(name, value, dtype):
     )
 
 
+@with_texts(_SCALING)
 def decorate(
     optimizer,
     amp_lists=None,
@@ -188,10 +193,7 @@ def decorate(
         optimizer (Optimizer): the optimizer of the training in float32.
         amp_lists (AutoMixedPrecisionLists | None): which ops are computed in float16; None: Fluid's lists.
         init_loss_scaling (float): the first factor of the loss.
-        incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
-        decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.
-        incr_ratio (float): multiplies the factor when it grows.
-        decr_ratio (float): multiplies the factor when it falls.
+        {scaling_steps}
         use_dynamic_loss_scaling (bool): adapt the factor; otherwise it is constant.
 
     Returns:

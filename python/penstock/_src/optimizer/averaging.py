@@ -108,6 +108,15 @@ _EXCHANGE = {
 }
 
 
+_TRAINING = {
+    "trained": """exe = fluid.Executor(fluid.CPUPlace())
+exe.run(fluid.default_startup_program())
+exe.run(feed={'x': np.ones((2, 4), 'float32')})
+with average.apply(exe):"""
+}
+
+
+@with_texts(_TRAINING)
 class ExponentialMovingAverage(_Average):
     """Keeps a moving average of each parameter: average = decay * average + (1 - decay) * parameter, in each run.
     apply() corrects the bias of its initial value 0.
@@ -123,10 +132,7 @@ class ExponentialMovingAverage(_Average):
         fluid.optimizer.SGD(0.1).minimize(loss)
         average = fluid.optimizer.ExponentialMovingAverage(0.999)
         average.update()
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        exe.run(feed={'x': np.ones((2, 4), 'float32')})
-        with average.apply(exe):
+        {trained}
             pass    # test here, with the averages as parameters
     """
 
@@ -212,6 +218,7 @@ class ExponentialMovingAverage(_Average):
         executor.run(self.restore_program)
 
 
+@with_texts(_TRAINING)
 class ModelAverage(Optimizer, _Average):
     """Keeps the mean of each parameter over the last steps.
 
@@ -231,10 +238,7 @@ class ModelAverage(Optimizer, _Average):
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
         fluid.optimizer.SGD(0.1).minimize(loss)
         average = fluid.optimizer.ModelAverage(0.15, min_average_window=2, max_average_window=10)
-        exe = fluid.Executor(fluid.CPUPlace())
-        exe.run(fluid.default_startup_program())
-        exe.run(feed={'x': np.ones((2, 4), 'float32')})
-        with average.apply(exe):
+        {trained}
             pass    # test here, with the means as parameters
     """
 

@@ -1,6 +1,7 @@
 """Gradients of a loss. C++ adds the ops; this module converts between names and handles."""
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, suggestion
 from penstock._src.ir import unique_name
 from penstock._src.ir.variable import GRAD_SUFFIX, Variable, grad_var_name
@@ -189,6 +190,18 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     return pairs_of(block, made.params_grads)
 
 
+_GRADIENTS = {
+    "no_targets": """Raises:
+    TypeError: an argument is not a Variable.
+    ValueError: `targets` is empty.
+
+Example:
+    x = fluid.data('x', [None, 4])
+    x.stop_gradient = False"""
+}
+
+
+@with_texts(_GRADIENTS)
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     """Adds the ops that compute the gradient of the sum of targets; returns a single gradient for a single input.
 
@@ -202,13 +215,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         Variable | None | list: the gradient of a single input, or a list for several inputs; None if the targets do not
             depend on an input.
 
-    Raises:
-        TypeError: an argument is not a Variable.
-        ValueError: `targets` is empty.
-
-    Example:
-        x = fluid.data('x', [None, 4])
-        x.stop_gradient = False
+    {no_targets}
         dx = fluid.backward.calc_gradient(fluid.layers.square(x), x)
     """
     targets, inputs = _as_list(targets), _as_list(inputs)
@@ -232,6 +239,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     return grads[0] if len(grads) == 1 else grads
 
 
+@with_texts(_GRADIENTS)
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Adds the ops that compute the gradient of the sum of targets.
 
@@ -244,13 +252,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     Returns:
         list[Variable | None]: the gradient of each input; None if the targets do not depend on it.
 
-    Raises:
-        TypeError: an argument is not a Variable.
-        ValueError: `targets` is empty.
-
-    Example:
-        x = fluid.data('x', [None, 4])
-        x.stop_gradient = False
+    {no_targets}
         dx, = fluid.gradients(fluid.layers.square(x), x)
     """
     for name, given in (("targets", targets), ("inputs", inputs), ("target_gradients", target_gradients)):

@@ -100,15 +100,7 @@ class Optimizer:
             pairs = self.backward(loss, startup, parameters, no_grad_set)
             return self.apply_optimize(loss, startup, pairs), pairs
         made = _penstock.minimize(
-            main.desc,
-            main.current_block_idx,
-            startup.desc,
-            unique_name.generator,
-            framework.name_scopes(),
-            self._spec(main),
-            loss.name,
-            parameters,
-            stopped_names(no_grad_set, main),
+            *self._place_of_updates(main, startup), loss.name, parameters, stopped_names(no_grad_set, main)
         )
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
@@ -118,10 +110,8 @@ class Optimizer:
 
         Args:
             {loss}
-            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
-            {parameter_list}
-            {no_grad_set}
-            {callbacks}
+            {ignored_startup}
+            {parameters_and_callbacks}
 
         {pairs}
 
@@ -167,13 +157,7 @@ class Optimizer:
         if self._is_custom():
             return self._apply_pairs_in_python(main, startup, params_grads)
         made = _penstock.apply_gradients(
-            main.desc,
-            main.current_block_idx,
-            startup.desc,
-            unique_name.generator,
-            framework.name_scopes(),
-            self._spec(main),
-            [(param.name, grad.name) for param, grad in params_grads],
+            *self._place_of_updates(main, startup), [(param.name, grad.name) for param, grad in params_grads]
         )
         return self._record(main, made)
 
@@ -234,6 +218,11 @@ class Optimizer:
             int(self._dtype),
             {slot: var.name for slot, var in self._inputs.items()},
         )
+
+    def _place_of_updates(self, main, startup):
+        """Returns what tells C++ where updates are added, and which."""
+        block = (main.desc, main.current_block_idx, startup.desc)
+        return *block, unique_name.generator, framework.name_scopes(), self._spec(main)
 
     def _record(self, program, made):
         """Records the results of C++; returns the optimizer ops."""

@@ -105,10 +105,7 @@ class DGCMomentumOptimizer(Optimizer):
         """Adds clipping, regularization and updates to the default programs; `dgc` clips and regularizes large
         gradients itself.
 
-        Args:
-            {params_grads}
-
-        {updates}
+        {from_pairs}
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)

@@ -59,10 +59,8 @@ class RecomputeOptimizer(Optimizer):
 
         Args:
             {loss}
-            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
-            {parameter_list}
-            {no_grad_set}
-            {callbacks}
+            {ignored_startup}
+            {parameters_and_callbacks}
 
         {pairs}
 
@@ -80,10 +78,7 @@ class RecomputeOptimizer(Optimizer):
     def apply_gradients(self, params_grads):
         """Adds the inner optimizer's updates.
 
-        Args:
-            {params_grads}
-
-        {updates}
+        {from_pairs}
         """
         return self._optimizer.apply_gradients(params_grads)
 

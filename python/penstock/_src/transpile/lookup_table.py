@@ -1,5 +1,7 @@
 """Finds the table of a program that is_distributed=True of layers.embedding puts on the parameter servers."""
 
+from penstock._src.base.doc_texts import with_texts
+
 __all__ = [
     "find_distributed_lookup_table",
     "find_distributed_lookup_table_inputs",
@@ -37,15 +39,21 @@ def find_distributed_lookup_table(program):
     return tables[0] if tables else None
 
 
+_LOOKUPS_OF = {
+    "finds": """Args:
+    program (Program): the program; the ops of block 0 are searched.
+    table_name (str): the table.
+
+Returns:
+    list[Variable]: the variables."""
+}
+
+
+@with_texts(_LOOKUPS_OF)
 def find_distributed_lookup_table_inputs(program, table_name):
     """Finds the variables with the ids that are looked up in a table.
 
-    Args:
-        program (Program): the program; the ops of block 0 are searched.
-        table_name (str): the table.
-
-    Returns:
-        list[Variable]: the variables.
+    {finds}
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64')
@@ -56,15 +64,11 @@ def find_distributed_lookup_table_inputs(program, table_name):
     return _variables(program, table_name, lambda op: op.input("Ids"))
 
 
+@with_texts(_LOOKUPS_OF)
 def find_distributed_lookup_table_outputs(program, table_name):
     """Finds the variables that receive the rows of a table.
 
-    Args:
-        program (Program): the program; the ops of block 0 are searched.
-        table_name (str): the table.
-
-    Returns:
-        list[Variable]: the variables.
+    {finds}
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64')

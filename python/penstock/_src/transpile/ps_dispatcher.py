@@ -78,19 +78,21 @@ _DISPATCH = {
 
         Returns:
             list[str]: an address for each variable, in its order.
-        """
+        """,
+    "dispatcher": """Args:
+    pserver_endpoints (list[str]): addresses of the pservers.
+
+Example:
+    config = fluid.DistributeTranspilerConfig()
+    config.split_method = fluid.transpiler.{path}""",
 }
 
 
+@with_texts(_DISPATCH, path="RoundRobin")
 class RoundRobin(PSDispatcher):
     """Assigns slices to the pservers in turn.
 
-    Args:
-        pserver_endpoints (list[str]): addresses of the pservers.
-
-    Example:
-        config = fluid.DistributeTranspilerConfig()
-        config.split_method = fluid.transpiler.RoundRobin
+    {dispatcher}
     """
 
     @with_texts(_DISPATCH)
@@ -101,15 +103,11 @@ class RoundRobin(PSDispatcher):
         return chosen
 
 
+@with_texts(_DISPATCH, path="HashName")
 class HashName(PSDispatcher):
     """Assigns each slice to the pserver that the FNV-1a hash of its name selects, the same in every process.
 
-    Args:
-        pserver_endpoints (list[str]): addresses of the pservers.
-
-    Example:
-        config = fluid.DistributeTranspilerConfig()
-        config.split_method = fluid.transpiler.HashName
+    {dispatcher}
     """
 
     @with_texts(_DISPATCH)
@@ -118,15 +116,11 @@ class HashName(PSDispatcher):
         return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
 
 
+@with_texts(_DISPATCH, path="ps_dispatcher.SizeBalanced")
 class SizeBalanced(PSDispatcher):
     """Assigns the largest slices first, each to the pserver that has the fewest bytes.
 
-    Args:
-        pserver_endpoints (list[str]): addresses of the pservers.
-
-    Example:
-        config = fluid.DistributeTranspilerConfig()
-        config.split_method = fluid.transpiler.ps_dispatcher.SizeBalanced
+    {dispatcher}
     """
 
     @with_texts(_DISPATCH)

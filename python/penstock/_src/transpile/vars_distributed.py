@@ -4,6 +4,7 @@ for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
     print(one.origin.name, one.slice.name, one.offset)
 """
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import VarDesc, to_dtype
 
 __all__ = ["VarDistributed", "VarStruct", "VarsDistributed"]
@@ -67,6 +68,18 @@ _DTYPES = {
 }
 
 
+_TEXTS = {
+    "equal": """Returns whether two descriptions are equal.
+
+Args:
+    var1 (VarStruct): one description.
+    var2 (VarStruct): the other.
+
+Returns:
+    bool: True if all fields are equal."""
+}
+
+
 class VarDistributed:
     """One slice of one variable, and the pserver that holds it.
 
@@ -97,16 +110,9 @@ class VarDistributed:
         self.endpoint = endpoint
 
     @staticmethod
+    @with_texts(_TEXTS)
     def equal(var1, var2):
-        """Returns whether two descriptions are equal.
-
-        Args:
-            var1 (VarStruct): one description.
-            var2 (VarStruct): the other.
-
-        Returns:
-            bool: True if all fields are equal.
-        """
+        """{equal}"""
         return all(
             getattr(var1, field) == getattr(var2, field)
             for field in ("name", "type", "shape", "dtype", "lod_level", "persistable")
@@ -152,16 +158,9 @@ class VarsDistributed:
         self.distributed_vars.append(VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint))
 
     @staticmethod
+    @with_texts(_TEXTS)
     def equal(var1, var2):
-        """Returns whether two descriptions are equal.
-
-        Args:
-            var1 (VarStruct): one description.
-            var2 (VarStruct): the other.
-
-        Returns:
-            bool: True if all fields are equal.
-        """
+        """{equal}"""
         return VarDistributed.equal(var1, var2)
 
     def get_distributed_var_by_slice(self, var_name):

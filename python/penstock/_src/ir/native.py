@@ -1,7 +1,16 @@
-"""What Python adds to the classes of C++: Fluid's methods that are made of others, and docstrings.
+"""What Python adds to the classes of C++: methods of Fluid's core, and docstrings. The package imports it first.
 
-pybind11's classes cannot be derived from here, because C++ makes their objects. So all that they get is in this module,
-which the package imports first.
+A subclass or a function cannot have these methods. C++ makes the objects (`Scope.var(name).get_tensor()` a LoDTensor,
+`Program.desc` a ProgramDesc), so objects of a subclass would never reach a script, and scripts written for Fluid call
+the methods on the objects. They are written here and not in python/src because they consist of other methods, or return
+objects of Python:
+
+    ProgramDesc      block, append_block return BlockDesc, a class of descs.py; _version is 0 for a program without one
+    LoDTensor        numpy makes parts, copies and DLPack capsules, and reshapes and allocates elements (tensors.py)
+    Scope            _remove_from_pool remembers, for the life of the object, that the scope was removed
+    RuntimeVariable  get_fetch_list is another name of get_lod_tensor_array
+
+_METHODS has all of them; no other module adds to a class of C++.
 """
 
 from penstock._penstock import LoDTensor, LoDTensorArray, ProgramDesc, RuntimeVariable, Scope, SelectedRows

@@ -28,7 +28,7 @@ FAMILIES = [
         "Errors in a program, found when an op is added or the program is verified.",
         "op shape verify var program backward gradients optimizer registry attr block edit dtype int "
         "prune padding element "
-        "argument text diff lod",
+        "argument text diff lod decoder layer not",
     ),
     (
         "running",
@@ -36,7 +36,7 @@ FAMILIES = [
         "Errors of the executor, of feeds and fetches, and of kernels.",
         "feed fetch run scope executor exec array kernel tensor py parallel places onednn memory "
         "cuda cublas broadcast "
-        "batch no lookup rows window cancelled",
+        "batch no lookup rows window cancelled compile",
     ),
     (
         "data",
@@ -55,15 +55,16 @@ FAMILIES = [
         "tools",
         "Launcher, Fleet and tools",
         "Errors of the launcher, of Fleet and of commands.",
-        "launch fleet trace top profile compat environment flag usage command metrics bench",
+        "launch fleet trace top profile compat environment flag usage command metrics bench fluid graphviz install",
     ),
 ]
 FINDING = re.compile(r"^(?:error: )?(\S.*\[(E-[a-z0-9_-]+)\])$")
 MESSAGE = re.compile(r"""["']([a-z][\w ]*: [^"'\n\\%*{}]+\[(E-[a-z0-9_-]+)\])["']""")
 INTRODUCTION = """# Errors by id
 
-Every error of the C++ core has a stable id, which stands in brackets behind its first line and is `error.id` in Python.
-An error that a command prints ends it with exit code 2, or with 1 if the answer is no. [Exit codes and
+Every error about a program, a job, a file or a peer has a stable id, which stands in brackets behind its first line and
+is `error.id` in Python. A wrong argument of a Python function is a TypeError or a ValueError that names the argument,
+without an id. An error that a command prints ends it with exit code 2, or with 1 if the answer is no. [Exit codes and
 exceptions](../exit_codes.md) lists the classes of exceptions. Examples are texts that tests compare.
 """
 LONGEST = 14  # lines of a program in an example

@@ -4,6 +4,8 @@ use; any use raises an error with the reason.
     __path__, __getattr__ = absent('fluid.contrib.slim', 'prune and quantize with ...')    # the whole module
 """
 
+from penstock._src.base.errors import not_built
+
 
 class _Submodules:
     """The __path__ of a package: an import of one of its submodules iterates over it, which raises the error."""
@@ -12,7 +14,7 @@ class _Submodules:
         self._message = message
 
     def __iter__(self):
-        raise NotImplementedError(self._message)
+        raise not_built(self._message)
 
 
 def absent(module, why):
@@ -22,7 +24,7 @@ def absent(module, why):
     def missing(name):
         if name.startswith("_"):
             raise AttributeError(f"module {module} has no attribute {name}")
-        raise NotImplementedError(text % (module, "." + name))
+        raise not_built(text % (module, "." + name))
 
     return _Submodules(text % (module, "")), missing
 
@@ -32,7 +34,7 @@ def absent_names(module, names, why):
 
     def missing(name):
         if name in names:
-            raise NotImplementedError(f"{module.partition('.')[2]}.{name}: {why}")
+            raise not_built(f"{module.partition('.')[2]}.{name}: {why}")
         raise AttributeError(f"{module} has no {name}")
 
     return missing

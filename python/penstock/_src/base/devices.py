@@ -7,6 +7,7 @@ import warnings
 
 from penstock._src.base import environment
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import error_with_id
 
 FALLBACK = "PENSTOCK_CUDA_FALLBACK"
 _warned = False
@@ -25,9 +26,10 @@ def use_cpu_for(what):
     """
     global _warned
     if not falls_back():
-        raise NotImplementedError(
-            f"{what}: this build runs programs on CPUs only; with {FALLBACK}=1 in the environment, GPUs mean "
-            "the CPU   [E-no-cuda]"
+        raise error_with_id(
+            NotImplementedError,
+            "E-no-cuda",
+            f"{what}: this build runs programs on CPUs only; with {FALLBACK}=1 in the environment, GPUs mean the CPU",
         )
     if not _warned:
         _warned = True

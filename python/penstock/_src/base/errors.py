@@ -1,4 +1,8 @@
-"""Errors that only Python can find, in the format of those from C++."""
+"""Errors that only Python can find, in the format of those from C++: with an id, as `error.id` and behind the message.
+
+Errors about programs, jobs, files and peers have an id, which python/docs/errors.tsv explains. A TypeError, ValueError,
+IndexError or KeyError that names a wrong argument of the called function has none.
+"""
 
 import difflib
 
@@ -18,6 +22,16 @@ def state_error(id, message, *details):
 def data_error(id, message, *details):
     """Returns a DataError to raise, like program_error."""
     return _error(DataError, id, message, details)
+
+
+def not_built(message, *details):
+    """Returns a NotImplementedError to raise for a part of Fluid, or a combination of settings, that is not built."""
+    return error_with_id(NotImplementedError, "E-not-built", message, *details)
+
+
+def error_with_id(kind, id, message, *details):
+    """Returns an error of another class to raise, like program_error."""
+    return _error(kind, id, message, details)
 
 
 def suggestion(name, known, most=1):

@@ -4,6 +4,7 @@ import contextlib
 
 from penstock._src import layers
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import program_error
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
@@ -36,7 +37,7 @@ class _Decoder:
     @contextlib.contextmanager
     def _inside(self):
         if self._state != "before":
-            raise ValueError(f"{type(self).__name__} has only one block()")
+            raise program_error("E-decoder-order", f"{type(self).__name__} has only one block()")
         self._state = "inside"
         yield
         self._state = "after"
@@ -44,11 +45,13 @@ class _Decoder:
 
     def _require_inside(self, method):
         if self._state != "inside":
-            raise ValueError(f"{type(self).__name__}.{method} is for the decoder's block")
+            raise program_error("E-decoder-order", f"{type(self).__name__}.{method} is for the decoder's block")
 
     def _require_after(self):
         if self._state != "after":
-            raise ValueError(f"{type(self).__name__} returns its outputs after its block has ended")
+            raise program_error(
+                "E-decoder-order", f"{type(self).__name__} returns its outputs after its block has ended"
+            )
 
 
 _DECODER = {

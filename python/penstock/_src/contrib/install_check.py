@@ -4,6 +4,7 @@ import numpy
 
 from penstock._penstock import Scope
 from penstock._src import layers
+from penstock._src.base.errors import error_with_id
 from penstock._src.data.py_reader import data
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.executor import Executor
@@ -32,9 +33,11 @@ def run_check():
         # x = [[1, 2], [3, 4]], w = 0.1 everywhere: the loss is the mean of x . w, its gradient [2, 3] / 3 a column.
         expected = numpy.array([[0.1 - 0.3 * 2 / 3] * 3, [0.1 - 0.3] * 3])
         if not numpy.allclose(loss, 0.5, atol=1e-5) or not numpy.allclose(weight, expected, atol=1e-5):
-            raise RuntimeError(
+            raise error_with_id(
+                RuntimeError,
+                "E-install-check",
                 f"run_check: a step computed loss {loss} and weights {weight.tolist()} instead of 0.5 and "
-                f"{expected.tolist()}"
+                f"{expected.tolist()}",
             )
     print("Penstock works: one training step gave the right numbers, by itself and data-parallel.")
 

@@ -9,6 +9,7 @@ import numpy
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.remote_tables import look_up_at_hand
 from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_files, var_records
@@ -89,12 +90,13 @@ def convert_dist_to_sparse_program(program):
 def _table_of(program):
     tables = getattr(program, "_distributed_lookup_tables", [])
     if not tables:
-        raise ValueError(
+        raise program_error(
+            "E-table-program",
             "convert_dist_to_sparse_program takes what DistributeTranspiler.get_trainer_program() "
-            "returns, before it is cloned or saved"
+            "returns, before it is cloned or saved",
         )
     if len(tables) > 1:
-        raise NotImplementedError(
+        raise not_built(
             "convert_dist_to_sparse_program: the program has several tables with is_distributed=True: "
             f"{', '.join(tables)}"
         )
@@ -125,9 +127,10 @@ def _look_up_one(block, position, ids, out, table, padding):
 
     shape = list(out.shape)
     if shape[1:].count(-1):
-        raise ValueError(
+        raise program_error(
+            "E-table-ids",
             f"convert_dist_to_sparse_program: only the first extent of {ids.name} may be unknown, but its shape is "
-            f"{list(ids.shape)}"
+            f"{list(ids.shape)}",
         )
     formed, has_sequences = len(shape) != 2, out.lod_level > 0
     found = temporary() if formed or has_sequences else out
@@ -201,7 +204,7 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
             assert 'no file with rows of table' in str(error)
     """
     if not os.path.isdir(dirname):
-        raise ValueError(f"load_persistables_for_inference: there is no folder {dirname}")
+        raise program_error("E-load-folder", f"load_persistables_for_inference: there is no folder {dirname}")
     if program is None:
         program = Program.parse_from_string(var_records.read_file(os.path.join(dirname, "__model__")))
     if not isinstance(program, Program):
@@ -231,7 +234,9 @@ def _files_with_rows(dirname, table):
     ]
     found = sorted(int(match[1]) for match in numbers if match)
     if not found:
-        raise ValueError(f"load_persistables_for_inference: {folder} has no file with rows of table {table}")
+        raise program_error(
+            "E-load-missing", f"load_persistables_for_inference: {folder} has no file with rows of table {table}"
+        )
     return [var_records.file_of(folder, f"{table}_{number}") for number in found]
 
 
@@ -265,13 +270,16 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
         raise TypeError(f"load_persistables_for_increment takes a Program, not {program!r}")
     overview, endpoint = (getattr(program, name, None) for name in ("_parameters_on_pservers", "_ps_endpoint"))
     if overview is None or endpoint is None:
-        raise ValueError(
+        raise program_error(
+            "E-table-program",
             "load_persistables_for_increment takes what DistributeTranspiler.get_pserver_program() "
-            "returns, before it is cloned or saved"
+            "returns, before it is cloned or saved",
         )
     if not os.path.isdir(dirname):
-        raise ValueError(f"load_persistables_for_increment: there is no folder {dirname}")
+        raise program_error("E-load-folder", f"load_persistables_for_increment: there is no folder {dirname}")
     if not os.path.isfile(lookup_table_var_path):
-        raise ValueError(f"load_persistables_for_increment: there is no file {lookup_table_var_path}")
+        raise program_error(
+            "E-load-folder", f"load_persistables_for_increment: there is no file {lookup_table_var_path}"
+        )
     load_folder(program, dirname, MODEL_KINDS, strictly=False)
     load_shard(program, lookup_table_var, lookup_table_var_path, MODEL_KINDS)

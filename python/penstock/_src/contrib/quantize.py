@@ -1,6 +1,7 @@
 """fluid.contrib.quantize, which is not part of Penstock: it can be imported, but any use raises an error."""
 
 from penstock._src.base.absent import absent
+from penstock._src.base.errors import not_built
 
 _WHY = "quantization is not part of Penstock; it trains and distributes programs"
 __path__, __getattr__ = absent("fluid.contrib.quantize", _WHY)
@@ -24,4 +25,4 @@ class QuantizeTranspiler:
     """
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("fluid.contrib.QuantizeTranspiler: " + _WHY)
+        raise not_built("fluid.contrib.QuantizeTranspiler: " + _WHY)

@@ -1,5 +1,6 @@
 """The step of a decoder: named inputs, named states, and a function that computes the next states."""
 
+from penstock._src.base.errors import program_error
 from penstock._src.layers.creation import fill_constant_batch_size_like
 
 
@@ -81,7 +82,9 @@ class StateCell:
 
     def _enter(self, decoder):
         if self._decoder is not None:
-            raise ValueError(f"StateCell: {type(self._decoder).__name__} uses it until its block ends")
+            raise program_error(
+                "E-decoder-order", f"StateCell: {type(self._decoder).__name__} uses it until its block ends"
+            )
         self._decoder, self._memories = decoder, {}
 
     def _leave(self):
@@ -183,7 +186,9 @@ class StateCell:
                 raise ValueError(f"StateCell: no input {name!r}; the inputs are {', '.join(sorted(self._inputs))}")
             self._inputs[name] = value
         if self._updater is None:
-            raise ValueError("StateCell: decorate a function with state_updater before compute_state")
+            raise program_error(
+                "E-decoder-order", "StateCell: decorate a function with state_updater before compute_state"
+            )
         self._updater(self)
 
     def update_states(self):
@@ -193,7 +198,7 @@ class StateCell:
             ValueError: no decoder uses the cell.
         """
         if self._decoder is None:
-            raise ValueError("StateCell: update_states is for the block of a decoder")
+            raise program_error("E-decoder-order", "StateCell: update_states is for the block of a decoder")
         self._read_states()
         for name, memory in self._memories.items():
             memory.pass_on(self._values[name])

@@ -3,6 +3,7 @@
 import itertools
 
 from penstock._src.base import environment
+from penstock._src.base.errors import program_error
 
 __all__ = ["distributed_batch_reader"]
 
@@ -28,8 +29,9 @@ def distributed_batch_reader(batch_reader):
     trainers = environment.value("PADDLE_TRAINERS_NUM", 1)
     trainer = environment.value("PADDLE_TRAINER_ID", 0)
     if not 0 <= trainer < trainers:
-        raise ValueError(
-            f"distributed_batch_reader: PADDLE_TRAINER_ID is {trainer}, but PADDLE_TRAINERS_NUM is {trainers}"
+        raise program_error(
+            "E-reader-trainers",
+            f"distributed_batch_reader: PADDLE_TRAINER_ID is {trainer}, but PADDLE_TRAINERS_NUM is {trainers}",
         )
 
     def reader():

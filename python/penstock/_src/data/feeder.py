@@ -3,6 +3,7 @@
 import itertools
 
 from penstock._penstock import LoDTensor
+from penstock._src.base.errors import program_error
 from penstock._src.ir import framework
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.places import count_of_environment
@@ -183,7 +184,7 @@ class DataFeeder:
         columns = [_Column(var) for var in self.feed_vars]
         for row in iterable:
             if len(row) != len(columns):
-                raise ValueError(f"a sample has {len(row)} fields; feed_list has {len(columns)}")
+                raise program_error("E-feed-fields", f"a sample has {len(row)} fields; feed_list has {len(columns)}")
             for column, value in zip(columns, row):
                 column.add(value)
         return {name: column.tensor(self.place) for name, column in zip(self.feed_names, columns)}
@@ -203,7 +204,9 @@ class DataFeeder:
         """
         batches, places = list(iterable), num_places or count_of_environment()
         if len(batches) != places:
-            raise ValueError(f"feed_parallel takes one batch for each of the {places} places, not {len(batches)}")
+            raise program_error(
+                "E-feed-places", f"feed_parallel takes one batch for each of the {places} places, not {len(batches)}"
+            )
         for batch in batches:
             yield self.feed(batch)
 
@@ -231,8 +234,9 @@ class DataFeeder:
             while group := list(itertools.islice(batches, places)):
                 if len(group) < places:
                     if not drop_last:
-                        raise ValueError(
-                            f"the batches are not enough for all {places} places; drop_last leaves them out"
+                        raise program_error(
+                            "E-feed-places",
+                            f"the batches are not enough for all {places} places; drop_last leaves them out",
                         )
                     return
                 yield list(self.feed_parallel(group, places))

@@ -11,6 +11,8 @@ Words().run_from_stdin()      # for each line of standard input, lines of "count
 
 import sys
 
+from penstock._src.base.errors import program_error
+
 __all__ = ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
 
 
@@ -136,7 +138,9 @@ class MultiSlotDataGenerator(DataGenerator):
         if self._proto_info is None:
             self._proto_info = [(name, "uint64") for name, _ in line]
         elif len(line) != len(self._proto_info):
-            raise ValueError(f"a sample has {len(line)} slots, but the first one had {len(self._proto_info)}")
+            raise program_error(
+                "E-dataset-sample", f"a sample has {len(line)} slots, but the first one had {len(self._proto_info)}"
+            )
         return " ".join(self._slot(i, name, elements) for i, (name, elements) in enumerate(line)) + "\n"
 
     def _slot(self, index, name, elements):
@@ -144,7 +148,9 @@ class MultiSlotDataGenerator(DataGenerator):
         if not isinstance(name, str):
             raise ValueError(f"the name of a slot must be a str, not {name!r}")
         if name != known:
-            raise ValueError(f"slot {index} of a sample is {name}, but that of the first one was {known}")
+            raise program_error(
+                "E-dataset-sample", f"slot {index} of a sample is {name}, but that of the first one was {known}"
+            )
         if not isinstance(elements, list):
             raise ValueError(f"slot {name} must have a list of numbers, not {elements!r}")
         if not elements:

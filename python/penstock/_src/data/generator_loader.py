@@ -7,6 +7,7 @@ import numpy
 from penstock._penstock import LoDTensor
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import program_error, state_error
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.data.py_reader import ReaderNames, append_read_op, declare_reader
 from penstock._src.data.reader_decorators import batch
@@ -194,13 +195,14 @@ class GeneratorLoader(DataLoaderBase):
 
     def _require_source(self):
         if self._source is None:
-            raise RuntimeError("the loader has no data: give it a generator first")
+            raise state_error("E-reader-order", "the loader has no data: give it a generator first")
 
     # Iterable.
     def __iter__(self):
         if not self._iterable:
-            raise RuntimeError(
-                "the loader was created with iterable=False: the program reads from it, between start() and reset()"
+            raise state_error(
+                "E-reader-order",
+                "the loader was created with iterable=False: the program reads from it, between start() and reset()",
             )
         self._require_source()
         self._pump.stop()
@@ -231,7 +233,7 @@ class GeneratorLoader(DataLoaderBase):
             RuntimeError: the loader is iterable, or has no generator.
         """
         if self._iterable:
-            raise RuntimeError("start() is for a loader with iterable=False; iterate over this one")
+            raise state_error("E-reader-order", "start() is for a loader with iterable=False; iterate over this one")
         self._require_source()
         self._pump.start(self._source)
 
@@ -242,7 +244,7 @@ class GeneratorLoader(DataLoaderBase):
             RuntimeError: the loader is iterable.
         """
         if self._iterable:
-            raise RuntimeError("reset() is for a loader with iterable=False; iterate over this one")
+            raise state_error("E-reader-order", "reset() is for a loader with iterable=False; iterate over this one")
         self._reset()
 
     def _reset(self):
@@ -253,9 +255,10 @@ def _checked(values, feed_list):
     """Converts arrays to the variables' element types, as for a feed."""
     values = list(values)
     if len(values) != len(feed_list):
-        raise ValueError(
+        raise program_error(
+            "E-reader-values",
             f"the generator gave {len(values)} values for the {len(feed_list)} variables "
-            f"{', '.join(var.name for var in feed_list)}"
+            f"{', '.join(var.name for var in feed_list)}",
         )
     return [
         value if isinstance(value, LoDTensor) else converted(value, var, "the generator")

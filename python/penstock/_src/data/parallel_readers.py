@@ -7,6 +7,7 @@ import threading
 import traceback
 
 from penstock._penstock import ProgramError
+from penstock._src.base.errors import error_with_id, program_error
 
 __all__ = ["buffered", "multiprocess_reader", "xmap_readers"]
 
@@ -165,7 +166,7 @@ def _read_in_process(reader, out):
     try:
         for sample in reader():
             if sample is None:
-                raise ValueError("sample has None")
+                raise program_error("E-reader-none", "sample has None")
             out.put((sample, None))
         out.put((None, None))
     except BaseException:
@@ -175,7 +176,7 @@ def _read_in_process(reader, out):
 class ReaderError(RuntimeError, ProgramError):
     """A reader in another process has failed. Fluid's scripts catch its EnforceNotMet, which is ProgramError."""
 
-    id, details = "", ()
+    id, details = "E-reader-process", ()
 
 
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
@@ -211,7 +212,9 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
             while left:
                 sample, error = _get_from(out, processes)
                 if error is not None:
-                    raise ReaderError("a reader of multiprocess_reader raised:\n" + error)
+                    raise error_with_id(
+                        ReaderError, "E-reader-process", "a reader of multiprocess_reader raised:\n" + error
+                    )
                 if sample is None:
                     left -= 1
                 else:
@@ -232,4 +235,8 @@ def _get_from(out, processes):
         except queue.Empty:
             for process in processes:
                 if process.exitcode:
-                    raise ReaderError(f"a process of multiprocess_reader ended with code {process.exitcode}") from None
+                    raise error_with_id(
+                        ReaderError,
+                        "E-reader-process",
+                        f"a process of multiprocess_reader ended with code {process.exitcode}",
+                    ) from None

@@ -4,6 +4,7 @@ import collections
 
 import numpy
 
+from penstock._src.base.errors import state_error
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.dataset.prefetch import Pump
 from penstock._src.executor.scopes import global_scope
@@ -137,7 +138,9 @@ class Reader(Variable):
     def start(self):
         """Starts a pass over the data."""
         if self._source is None:
-            raise RuntimeError(f"reader {self.name} has no data: call its decorate_batch_generator first")
+            raise state_error(
+                "E-reader-order", f"reader {self.name} has no data: call its decorate_batch_generator first"
+            )
         source = self._source
         self._pump.start(lambda: (list(values) for values in source()))
 

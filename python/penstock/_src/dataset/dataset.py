@@ -14,6 +14,7 @@ A line of MultiSlot text contains, for each variable of set_use_var in order, a 
 incubate.data_generator writes such lines.
 """
 
+from penstock._src.base.errors import not_built
 from penstock._src.dataset.dataset_base import DatasetBase
 from penstock._src.dataset.in_memory import InMemoryDataset
 
@@ -42,7 +43,7 @@ class DatasetFactory:
             NotImplementedError: the class exists in Fluid but is not built.
         """
         if datafeed_class == "BoxPSDataset":
-            raise NotImplementedError("BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset")
+            raise not_built("BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset")
         classes = {each.__name__: each for each in (QueueDataset, InMemoryDataset, FileInstantDataset)}
         if datafeed_class not in classes:
             raise ValueError(f"datafeed class {datafeed_class} does not exist; there are {', '.join(sorted(classes))}")

@@ -3,7 +3,7 @@
 import numpy
 
 from penstock import _penstock
-from penstock._src.base.errors import program_error, state_error
+from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.dataset.data_feed_desc import _FIELDS
 from penstock._src.dataset.text_format import print_message
 from penstock._src.ir.types import VarType
@@ -96,7 +96,7 @@ class DatasetBase:
             NotImplementedError: `fs_name` is not ''.
         """
         if fs_name:
-            raise NotImplementedError(
+            raise not_built(
                 "Dataset.set_hdfs_config is not built; mount the file system, or let the pipe command read from it"
             )
 
@@ -109,7 +109,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("Dataset.set_download_cmd is not built; let the pipe command read the file")
+        raise not_built("Dataset.set_download_cmd is not built; let the pipe command read the file")
 
     def set_rank_offset(self, rank_offset):
         """Not built: it belongs to Fluid's page views.
@@ -172,7 +172,7 @@ class DatasetBase:
         self._shuffle_slots(set(slots))
 
     def _shuffle_slots(self, slots):
-        raise NotImplementedError(f"{type(self).__name__} does not support slots_shuffle; use an InMemoryDataset")
+        raise not_built(f"{type(self).__name__} does not support slots_shuffle; use an InMemoryDataset")
 
     def desc(self):
         """Describes the dataset's settings in protobuf's text format (Fluid's DataFeedDesc).
@@ -194,7 +194,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError(
+        raise not_built(
             f"{type(self).__name__} does not support local shuffle, please use InMemoryDataset for local_shuffle"
         )
 
@@ -207,7 +207,7 @@ class DatasetBase:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError(
+        raise not_built(
             f"{type(self).__name__} does not support global shuffle, please use InMemoryDataset for global_shuffle"
         )
 
@@ -239,4 +239,4 @@ def positive(name, value):
 
 
 def page_views(function):
-    return NotImplementedError(f"Dataset.{function} is not built: it is of Fluid's page views, which BoxPS alone reads")
+    return not_built(f"Dataset.{function} is not built: it is of Fluid's page views, which BoxPS alone reads")

@@ -7,7 +7,7 @@ import numpy
 from penstock._src.base import log
 from penstock._src.base.argument_texts import DATASET
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.base.errors import state_error
+from penstock._src.base.errors import not_built, state_error
 from penstock._src.dataset.dataset_base import DatasetBase, page_views, positive
 from penstock._src.ir import framework
 
@@ -173,7 +173,7 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `generate_uni_feasigns` is true.
         """
         if generate_uni_feasigns:
-            raise NotImplementedError("InMemoryDataset.set_generate_unique_feasigns is not built")
+            raise not_built("InMemoryDataset.set_generate_unique_feasigns is not built")
 
     def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
         """Not built: it belongs to pslib's tables.
@@ -188,7 +188,7 @@ class InMemoryDataset(DatasetBase):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("InMemoryDataset.generate_local_tables_unlock is not built")
+        raise not_built("InMemoryDataset.generate_local_tables_unlock is not built")
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
         """Sets how many instances Fluid sends at a time in global_shuffle; has no effect, because each trainer receives

@@ -6,6 +6,7 @@ import traceback
 import weakref
 
 from penstock._penstock import BatchQueue, StateError
+from penstock._src.base.errors import state_error
 
 _pumps = weakref.WeakSet()
 
@@ -69,7 +70,7 @@ class Pump:
 
     def start(self, source):
         if self.started:
-            raise RuntimeError("the reader is started already; call its reset() first")
+            raise state_error("E-reader-order", "the reader is started already; call its reset() first")
         self.error = None
         self.queue.open()
         self._thread = threading.Thread(

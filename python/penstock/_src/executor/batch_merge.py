@@ -9,7 +9,7 @@ once with the mean of the gradients.
 Each repetition reads what was fed, or the next batch of a reader. Fetched variables have the values of the last one.
 """
 
-from penstock._src.base.errors import program_error
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.data_parallel import uses_updates
 from penstock._src.ir.program import OpRole, Program
 
@@ -100,7 +100,7 @@ class _Merge:
             if name not in self._param_of:
                 continue
             if op.type in ("while_grad", "conditional_block_grad", "recurrent_grad"):
-                raise NotImplementedError(
+                raise not_built(
                     f"multi_batch_merge_pass: {name}, the gradient of a parameter, comes from a loop "
                     "or a branch; the pass cannot repeat those"
                 )

@@ -8,6 +8,7 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base import environment
+from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.executor import data_parallel, joined_trainers, passes, uneven_batches
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.ir import places as _places
@@ -91,7 +92,7 @@ class CompiledProgram:
             NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
         """
         if self._is_data_parallel:
-            raise RuntimeError("with_data_parallel was called already")
+            raise state_error("E-compile-twice", "with_data_parallel was called already")
         if loss_name is None and self._has_backward():
             raise ValueError("with_data_parallel needs loss_name: the program has a backward part")
         for value, kind in (
@@ -192,7 +193,7 @@ class CompiledProgram:
         self._check_runnable()
         count, (trainers, _) = self._asked_places(), self._trainers()
         if trainers != 1:
-            raise NotImplementedError(
+            raise not_built(
                 f"with_data_parallel: {count} places of one process, and num_trainers={trainers}; a program runs "
                 "either on several places of one process or by several trainers with one place each"
             )
@@ -204,15 +205,19 @@ class CompiledProgram:
     def _require_shared(self):
         shared = self._share_vars_from
         if shared is not None and not shared._is_data_parallel:
-            raise ValueError("share_vars_from: with_data_parallel was not called for that program")
+            raise program_error(
+                "E-compile-shared", "share_vars_from: with_data_parallel was not called for that program"
+            )
         if shared is not None and not shared._has_run:
-            raise ValueError("share_vars_from: that program has not run yet")
+            raise program_error("E-compile-shared", "share_vars_from: that program has not run yet")
 
     def _compile(self, scope, place):
         """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
         place."""
         if self._compiled_for not in (None, (scope, type(place))):
-            raise ValueError("a program that was compiled for one scope and place cannot be compiled for others")
+            raise program_error(
+                "E-compile-place", "a program that was compiled for one scope and place cannot be compiled for others"
+            )
         self._require_shared()
         self._compiled_for = (scope, type(place))
         return self._program
@@ -221,7 +226,7 @@ class CompiledProgram:
         if self._program is None:
             raise TypeError("CompiledProgram of a Graph: a Graph does not run here; give it the Program")
         if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
-            raise NotImplementedError(
+            raise not_built(
                 "BuildStrategy: a gradient of the loss that the caller feeds is not built; "
                 "fluid.gradients takes target_gradients"
             )
@@ -233,8 +238,9 @@ class CompiledProgram:
         self._apply_passes()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
-            raise ValueError(
-                f"BuildStrategy.num_trainers is {strategy.num_trainers}: several trainers need with_data_parallel"
+            raise program_error(
+                "E-compile-trainers",
+                f"BuildStrategy.num_trainers is {strategy.num_trainers}: several trainers need with_data_parallel",
             )
         self._has_run = True
         trainers, rank = self._trainers()
@@ -281,9 +287,10 @@ class CompiledProgram:
         strategy = self._build_strategy
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
             if self._on_uneven():
-                raise ValueError(
+                raise program_error(
+                    "E-uneven-scale",
                     "BuildStrategy: on_uneven averages over all trainers' examples, but "
-                    "GradientScaleStrategy.One does not average"
+                    "GradientScaleStrategy.One does not average",
                 )
             return "sum"
         return "shares" if self._on_uneven() else "mean"
@@ -310,10 +317,11 @@ class CompiledProgram:
             or environment.listed("PADDLE_TRAINER_ENDPOINTS")
         )
         if len(addresses) != strategy.num_trainers:
-            raise ValueError(
+            raise program_error(
+                "E-compile-trainers",
                 f"BuildStrategy: num_trainers is {strategy.num_trainers}, but there are {len(addresses)} addresses "
                 f"of trainers {list(addresses)}; set trainers_endpoints, transpile with mode nccl2, or start by "
-                "penstock.distributed.launch"
+                "penstock.distributed.launch",
             )
         return list(addresses)
 

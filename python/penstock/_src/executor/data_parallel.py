@@ -258,15 +258,17 @@ def merge(values):
     if all(isinstance(value, LoDTensorArray) for value in values) and len({len(value) for value in values}) == 1:
         return [merge(list(of_position)) for of_position in zip(*values)]
     if not all(isinstance(value, LoDTensor) for value in values):
-        raise ValueError(
+        raise program_error(
+            "E-places-fetch",
             "fetch_list: the values of the places cannot be concatenated (only tensors, and arrays of the "
-            "same length, can); use return_merged=False"
+            "same length, can); use return_merged=False",
         )
     arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
     if len({array.shape[1:] for array in arrays}) > 1:
-        raise ValueError(
+        raise program_error(
+            "E-places-fetch",
             f"fetch_list: the values of the places have shapes {', '.join(str(array.shape) for array in arrays)}, "
-            "which differ in more than the first extent; use return_merged=False"
+            "which differ in more than the first extent; use return_merged=False",
         )
     merged = LoDTensor()
     merged.set(numpy.concatenate(arrays), CPUPlace())
@@ -283,8 +285,9 @@ def join(feeds):
         tensors = []
         for feed in feeds:
             if set(feed) != set(feeds[0]):
-                raise ValueError(
-                    f"feed: the dicts of the places have different names: {sorted(feeds[0])} and {sorted(feed)}"
+                raise program_error(
+                    "E-places-feed",
+                    f"feed: the dicts of the places have different names: {sorted(feeds[0])} and {sorted(feed)}",
                 )
             value = feed[name]
             if not isinstance(value, LoDTensor):

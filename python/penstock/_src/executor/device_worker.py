@@ -2,6 +2,7 @@
 this by the program itself; here the settings are kept to be read again."""
 
 from penstock._src.base.absent import absent_names
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.ir.program import Program
 
 __all__ = ["DeviceWorker", "DeviceWorkerFactory", "Hogwild", "Section"]
@@ -39,7 +40,9 @@ class DeviceWorker:
 
     def _its_program(self):
         if not isinstance(self._program, Program):
-            raise ValueError(f"{type(self).__name__} has no program: call _set_program(program) first")
+            raise program_error(
+                "E-trainer-program", f"{type(self).__name__} has no program: call _set_program(program) first"
+            )
         return self._program
 
 
@@ -75,7 +78,9 @@ class Section(DeviceWorker):
     def _gen_worker_desc(self, trainer_desc):
         facts = getattr(self._its_program(), "_pipeline_opt", None)
         if facts is None:
-            raise ValueError("Section: the program has no sections; PipelineOptimizer.minimize() makes them")
+            raise program_error(
+                "E-trainer-program", "Section: the program has no sections; PipelineOptimizer.minimize() makes them"
+            )
         trainer_desc.device_worker_name = "SectionWorker"
         param = trainer_desc.section_param
         for name in ("queue_size", "sync_steps", "start_cpu_core_id"):
@@ -111,7 +116,7 @@ class DeviceWorkerFactory:
     def _create_device_worker(self, worker_type):
         name = worker_type.lower()
         if name in [absent.lower() for absent in DOWNPOUR]:
-            raise NotImplementedError("DeviceWorkerFactory: " + NO_PSLIB)
+            raise not_built("DeviceWorkerFactory: " + NO_PSLIB)
         kinds = {"hogwild": Hogwild, "section": Section}
         if name not in kinds:
             raise ValueError(f"DeviceWorkerFactory: a worker is one of {', '.join(kinds)}, not {worker_type!r}")

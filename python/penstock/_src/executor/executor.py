@@ -4,7 +4,7 @@ import contextlib
 
 from penstock import _penstock
 from penstock._src.base import log
-from penstock._src.base.errors import program_error
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.dataset.prefetch import raise_from_reader
 from penstock._src.executor import (
     data_parallel,
@@ -139,7 +139,7 @@ class Executor:
             placed = None if remote_tables.asks(program._program, in_scope) else program._on_places()
             if placed is not None:
                 if use_prune:
-                    raise NotImplementedError("use_prune: a program on several places runs as a whole")
+                    raise not_built("use_prune: a program on several places runs as a whole")
                 return self._run_on_places(program._program, placed, feed, fetch_list, in_scope, return_numpy, apart)
             if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
                 feed = data_parallel.join(feed)  # the places' joint batch

@@ -1,5 +1,6 @@
 """Whether fed values and feed and fetch ops fit a program, as Fluid's scripts ask the module executor."""
 
+from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_name, to_dtype
 
 
@@ -66,13 +67,15 @@ def check_feed_shape_type(var, feed, num_places=1):
     if shape and var.lod_level == 0:
         shape[0] = -(-shape[0] // num_places)
     if not dimension_is_compatible_with(shape, var.shape):
-        raise ValueError(
-            f"the feed of {var.name} must have the shape {list(var.shape)}, but its shape on each place is {shape}"
+        raise program_error(
+            "E-feed-shape",
+            f"the feed of {var.name} must have the shape {list(var.shape)}, but its shape on each place is {shape}",
         )
     if not dtype_is_compatible_with(feed._dtype(), var.dtype):
-        raise ValueError(
+        raise program_error(
+            "E-feed-type",
             f"the feed of {var.name} must have the element type {dtype_name(var.dtype)}, not "
-            f"{dtype_name(feed._dtype())}"
+            f"{dtype_name(feed._dtype())}",
         )
     return True
 
@@ -133,15 +136,17 @@ def has_fetch_operators(block, fetch_targets, fetch_holder_name):
     fetched = [columns[column] for column in sorted(columns)]
     _require_same("fetch", fetched, names)
     if fetched and fetched != names:
-        raise ValueError(f"the fetch ops of the block have the order {fetched}, not {names}")
+        raise program_error("E-feed-ops", f"the fetch ops of the block have the order {fetched}, not {names}")
     return bool(fetched)
 
 
 def _require_holder(kind, found, expected):
     if found != expected:
-        raise ValueError(f"a {kind} op of the block uses the variable {found}, not {expected}")
+        raise program_error("E-feed-ops", f"a {kind} op of the block uses the variable {found}, not {expected}")
 
 
 def _require_same(kind, found, expected):
     if found and sorted(found) != sorted(expected):
-        raise ValueError(f"the {kind} ops of the block are for {sorted(found)}, not for {sorted(expected)}")
+        raise program_error(
+            "E-feed-ops", f"the {kind} ops of the block are for {sorted(found)}, not for {sorted(expected)}"
+        )

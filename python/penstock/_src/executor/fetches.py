@@ -3,6 +3,7 @@
 import numpy
 
 from penstock._penstock import LoDTensor, LoDTensorArray
+from penstock._src.base.errors import error_with_id, program_error
 from penstock._src.executor.scopes import _scope
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.operator import Operator
@@ -58,7 +59,11 @@ def as_numpy(tensor):
         assert fluid.executor.as_numpy(tensor).tolist() == [1.0, 1.0]
     """
     if tensor.lod():
-        raise RuntimeError("a fetched tensor has sequences, which an array cannot hold; fetch with return_numpy=False")
+        raise error_with_id(
+            RuntimeError,
+            "E-fetch-lod",
+            "a fetched tensor has sequences, which an array cannot hold; fetch with return_numpy=False",
+        )
     return tensor._view()
 
 
@@ -66,17 +71,19 @@ def _fetch_var(name, scope=None, return_numpy=True):
     """Returns the value of the variable `name` in a scope, as an array or as a LoDTensor."""
     var = (_scope if scope is None else scope).find_var(name)
     if var is None:
-        raise ValueError(f"the scope has no variable {name}")
+        raise program_error("E-scope-variable", f"the scope has no variable {name}")
     return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
 
 
 def _as_lodtensor(data, place, dtype=None):
     """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
-        raise RuntimeError("a list of arrays may have sequences; convert it to a LoDTensor")
+        raise error_with_id(
+            RuntimeError, "E-fetch-lod", "a list of arrays may have sequences; convert it to a LoDTensor"
+        )
     if numpy.isscalar(data):
         if dtype is None:
-            raise AssertionError("a number needs an element type")
+            raise error_with_id(AssertionError, "E-argument-type", "a number needs an element type")
         data = to_array([data], dtype, "data", "_as_lodtensor")
     tensor = LoDTensor()
     tensor.set(data, place)

@@ -1,6 +1,7 @@
 """ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with an Executor."""
 
 from penstock._src.base import devices
+from penstock._src.base.errors import state_error
 from penstock._src.executor import executor
 from penstock._src.executor.build_options import BuildStrategy
 from penstock._src.executor.compiler import CompiledProgram
@@ -115,7 +116,7 @@ class ParallelExecutor:
             RuntimeError: called before the first run, as in Fluid.
         """
         if not self._compiled._has_run:
-            raise RuntimeError("ParallelExecutor: drop_local_exe_scopes comes after the first run")
+            raise state_error("E-compile-unrun", "ParallelExecutor: drop_local_exe_scopes comes after the first run")
         self._dropped = True
 
     def _need_create_local_exe_scopes(self):

@@ -5,7 +5,7 @@ that change what is computed act, when the program first runs: multi_batch_merge
 sync_batch_norm_pass and graph_viz_pass. Others are refused.
 """
 
-from penstock._src.base.errors import program_error, suggestion
+from penstock._src.base.errors import not_built, program_error, suggestion
 from penstock._src.debug import debugger
 from penstock._src.executor import batch_merge
 
@@ -78,7 +78,7 @@ class Pass:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError(
+        raise not_built(
             "Pass.apply: a pass acts on the program of a CompiledProgram, when it first runs; "
             "append it with BuildStrategy._finalize_strategy_and_create_passes()"
         )
@@ -162,7 +162,7 @@ def _known(pass_type):
     if pass_type in _SCHEDULING or pass_type in _ACTING:
         return pass_type
     if isinstance(pass_type, str) and pass_type in _REFUSED:
-        raise NotImplementedError(
+        raise not_built(
             f"PassBuilder: {pass_type} is a pass for inference that changes the program, which is not "
             "built; load_inference_model gives a program that runs as it was saved"
         )

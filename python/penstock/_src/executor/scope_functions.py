@@ -3,6 +3,7 @@
 import threading
 
 from penstock._penstock import Scope
+from penstock._src.base.errors import state_error
 
 __all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 
@@ -54,7 +55,7 @@ def leave_local_scope():
         scopes.leave_local_scope()
     """
     if len(_stack()) == 1:
-        raise RuntimeError("leave_local_scope: no scope has been entered")
+        raise state_error("E-scope-leave", "leave_local_scope: no scope has been entered")
     _stack().pop()
 
 

@@ -3,6 +3,7 @@
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.executor import Executor
 from penstock._src.ir import framework_pb2
 from penstock._src.ir.op_protos import all_types, proto_of
@@ -23,7 +24,7 @@ class _DynamicRecurrent:
     """A name that op tests import. The op does not exist in Fluid 1.8 either."""
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError(
+        raise not_built(
             "fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; "
             "fluid.layers.DynamicRNN runs steps of sequences"
         )
@@ -174,7 +175,7 @@ class OpDescCreationMethod:
             made.name, made.type = attr.name, attr.type
             field = self._FIELDS.get(attr.type.name)
             if field is None:
-                raise NotImplementedError(
+                raise not_built(
                     f"attribute {attr.name}: an OpDesc here cannot hold an attribute of kind {attr.type.name}"
                 )
             if isinstance(getattr(made, field), list):
@@ -250,7 +251,7 @@ class OperatorFactory:
 
     def _proto(self, kind):
         if kind not in all_types():
-            raise ValueError(f"The operator: {kind} is not registered.")
+            raise program_error("E-op-unknown", f"The operator: {kind} is not registered.")
         return proto_of(kind)
 
     def types(self):

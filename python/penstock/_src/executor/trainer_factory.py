@@ -5,6 +5,7 @@ import threading
 import numpy
 
 from penstock._src.base import log
+from penstock._src.base.errors import not_built, state_error
 from penstock._src.executor import device_worker, trainer_desc
 from penstock._src.ir.variable import Variable
 
@@ -37,7 +38,7 @@ class TrainerFactory:
     def _create_trainer(self, opt_info=None):
         facts = opt_info or {"trainer": "MultiTrainer", "device_worker": "Hogwild"}
         if facts["device_worker"] in device_worker.DOWNPOUR or "fleet_desc" in facts:
-            raise NotImplementedError("TrainerFactory: " + device_worker.NO_PSLIB)
+            raise not_built("TrainerFactory: " + device_worker.NO_PSLIB)
         trainer = _made("trainer", trainer_desc.TrainerDesc, trainer_desc, facts["trainer"])
         for name in _SETTINGS:
             if facts.get(name) is not None:
@@ -91,7 +92,7 @@ class FetchHandlerMonitor:
             RuntimeError: it runs already.
         """
         if self._thread is not None:
-            raise RuntimeError("FetchHandlerMonitor: it has been started already")
+            raise state_error("E-trainer-monitor", "FetchHandlerMonitor: it has been started already")
         self._ended.clear()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="penstock-fetch-handler")
         self._thread.start()

@@ -5,6 +5,7 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.call_site import call_site
+from penstock._src.base.errors import program_error
 from penstock._src.executor import joined_trainers, process_end
 from penstock._src.executor.data_parallel import LIVE
 from penstock._src.ir import lod_tensor
@@ -75,7 +76,7 @@ def _until_all_end(feeds, on_uneven, label, set_live, program, join):
                 own = iter(feeds())
                 feed = next(own, None)
                 if feed is None:
-                    raise ValueError("batches: this trainer has no batches to pad with")
+                    raise program_error("E-uneven-pad", "batches: this trainer has no batches to pad with")
             set_live(feed is not None)
             last = feed if feed is not None else _blank(program) if last is None else last
             number += 1

@@ -4,6 +4,7 @@ import abc
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import state_error
 from penstock._src.executor import executor
 from penstock._src.fleet.mode import Mode
 from penstock._src.fleet.role_maker import PaddleCloudRoleMaker
@@ -61,7 +62,7 @@ class Fleet(abc.ABC):
 
     def _role(self):
         if self._role_maker is None:
-            raise RuntimeError("fleet.init(role_maker) must be called first")
+            raise state_error("E-fleet-init", "fleet.init(role_maker) must be called first")
         return self._role_maker
 
     def is_first_worker(self):

@@ -7,7 +7,7 @@ import warnings
 
 from penstock._penstock import DataError, ProgramError
 from penstock._src.base.call_site import stack_level
-from penstock._src.base.errors import data_error
+from penstock._src.base.errors import data_error, not_built, program_error
 from penstock._src.base.file_writing import SavedFolder, alone_in, begin_list, digests_of, save_files, sync_folder
 from penstock._src.fleet.fs import LocalFS
 from penstock._src.io import model_files
@@ -148,7 +148,7 @@ class Checkpoints:
         if failure is not None:
             raise failure
         if not ignore_empty:
-            raise ValueError(f"{path} contains no checkpoint")
+            raise program_error("E-checkpoint-none", f"{path} contains no checkpoint")
         return None
 
     def _get_last_checkpoint_no(self, root_path, fs=None):
@@ -171,9 +171,7 @@ class Checkpoints:
 def _local(fs):
     fs = LocalFS() if fs is None else fs
     if fs.need_upload_download():
-        raise NotImplementedError(
-            f"checkpoints on {type(fs).__name__} are not built; mount the file system and use LocalFS()"
-        )
+        raise not_built(f"checkpoints on {type(fs).__name__} are not built; mount the file system and use LocalFS()")
     return fs
 
 

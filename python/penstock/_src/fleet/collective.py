@@ -16,7 +16,7 @@ import warnings
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.base.errors import state_error
+from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.executor import Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor
@@ -293,7 +293,9 @@ class CollectiveOptimizer(DistributedOptimizer):
         if not strategy.forward_recompute:
             return self._optimizer
         if not strategy.recompute_checkpoints:
-            raise ValueError("DistributedStrategy: forward_recompute needs recompute_checkpoints")
+            raise program_error(
+                "E-fleet-strategy", "DistributedStrategy: forward_recompute needs recompute_checkpoints"
+            )
         recomputing = RecomputeOptimizer(self._optimizer)
         recomputing._set_checkpoints(strategy.recompute_checkpoints)
         return recomputing
@@ -325,7 +327,9 @@ class CollectiveOptimizer(DistributedOptimizer):
 
 def _in_mixed_precision(optimizer, strategy):
     if isinstance(optimizer, decorator.OptimizerWithMixedPrecision):
-        raise ValueError("DistributedStrategy.use_amp: the optimizer is in mixed precision already")
+        raise program_error(
+            "E-fleet-strategy", "DistributedStrategy.use_amp: the optimizer is in mixed precision already"
+        )
     return decorator.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling, use_dynamic_loss_scaling=True)
 
 

@@ -1,5 +1,6 @@
 """DistributedStrategy: how ranks work together."""
 
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 
 
@@ -78,15 +79,14 @@ class DistributedStrategy(BuildStrategy):
 def settle(strategy):
     """Combines equivalent settings, and raises for settings that are not built."""
     if strategy.use_dist_fc:
-        raise NotImplementedError(
-            "DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built"
-        )
+        raise not_built("DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built")
     if strategy.use_local_sgd:
         strategy.mode, strategy.collective_mode = "collective", "local_sgd"
     elif strategy._ut4grad_allreduce:
         strategy.mode, strategy.collective_mode = "collective", "grad_allreduce"
     if strategy.collective_mode in ("local_sgd", "grad_allreduce") and strategy.mode != "collective":
-        raise ValueError(
+        raise program_error(
+            "E-fleet-strategy",
             f"DistributedStrategy: collective_mode {strategy.collective_mode!r} needs mode 'collective', not "
-            f"{strategy.mode!r}"
+            f"{strategy.mode!r}",
         )

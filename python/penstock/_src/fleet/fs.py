@@ -4,6 +4,7 @@ import os
 import shutil
 
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import not_built
 
 __all__ = ["FS", "LocalFS", "BDFS"]
 
@@ -216,4 +217,4 @@ class BDFS(FS):
     """
 
     def __init__(self, hdfs_name=None, hdfs_ugi=None, time_out=20 * 60 * 1000, sleep_inter=1000):
-        raise NotImplementedError("BDFS needs a client that is not public; mount the file system, and use LocalFS()")
+        raise not_built("BDFS needs a client that is not public; mount the file system, and use LocalFS()")

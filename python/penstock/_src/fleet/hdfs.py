@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 
+from penstock._src.base.errors import program_error
 from penstock._src.fleet.base import part_of
 
 __all__ = ["HDFSClient"]
@@ -38,7 +39,9 @@ class HDFSClient:
             try:
                 done = subprocess.run(self.pre_commands + list(arguments), capture_output=True, text=True)
             except OSError as error:
-                raise ValueError(f"HDFSClient: {self.pre_commands[0]} cannot be run: {error}") from None
+                raise program_error(
+                    "E-fleet-hdfs", f"HDFSClient: {self.pre_commands[0]} cannot be run: {error}"
+                ) from None
             if done.returncode == 0:
                 return True, done.stdout
         return False, done.stderr

@@ -2,6 +2,7 @@
 
 import socket
 
+from penstock._src.base.errors import error_with_id, program_error
 from penstock._src.fleet.roles import Role, RoleMakerBase
 
 
@@ -32,9 +33,11 @@ class MPIRoleMaker(RoleMakerBase):
         try:
             from mpi4py import MPI
         except ImportError:
-            raise ImportError(
+            raise error_with_id(
+                ImportError,
+                "E-fleet-mpi",
                 f"{type(self).__name__} needs mpi4py, which is not installed; PaddleCloudRoleMaker works under our "
-                "launcher"
+                "launcher",
             ) from None
         self.MPI = MPI
         self._comm = MPI.COMM_WORLD
@@ -143,7 +146,9 @@ class MPISymetricRoleMaker(MPIRoleMaker):
             return
         rank, size = self._get_rank(), self._get_size()
         if size % 2 != 0:
-            raise ValueError(f"MPISymetricRoleMaker: the number of processes must be even, not {size}")
+            raise program_error(
+                "E-fleet-mpi", f"MPISymetricRoleMaker: the number of processes must be even, not {size}"
+            )
         hosts = self._get_ips()
         self._server_endpoints = self._with_ports(hosts[::2])
         self._worker_endpoints = hosts[1::2]

@@ -72,7 +72,7 @@ class DistributedTranspiler(Fleet):
 
     def _minimized(self):
         if self._transpiler is None:
-            raise ValueError("fleet.distributed_optimizer(...).minimize(loss) must be called first")
+            raise program_error("E-fleet-order", "fleet.distributed_optimizer(...).minimize(loss) must be called first")
         return self._transpiler
 
     def init_worker(self):
@@ -180,7 +180,7 @@ class DistributedTranspiler(Fleet):
         if not isinstance(optimizer, Optimizer):
             raise ValueError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         if not self._is_initialized:
-            raise ValueError("fleet.init(role_maker) must be called before distributed_optimizer")
+            raise program_error("E-fleet-order", "fleet.init(role_maker) must be called before distributed_optimizer")
         self._optimizer = TranspilerOptimizer(optimizer, strategy)
         return self._optimizer
 
@@ -243,8 +243,9 @@ class DistributedTranspiler(Fleet):
             main_program = self.main_program
         _require_program("save_persistables", main_program)
         if not getattr(main_program, "_is_distributed", False):
-            raise ValueError(
-                "fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables saves it"
+            raise program_error(
+                "E-fleet-program",
+                "fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables saves it",
             )
         model_files.save_persistables(executor, dirname, main_program)
 

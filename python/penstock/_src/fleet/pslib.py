@@ -1,10 +1,14 @@
 """Fluid's fleet based on pslib, a library that is not public: any use raises an error that says so."""
 
+from penstock._src.base.errors import error_with_id
+
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    raise ImportError(
+    raise error_with_id(
+        ImportError,
+        "E-not-built",
         "fleet.parameter_server.pslib needs pslib, a library of Baidu that is not public; "
-        "fleet.parameter_server.distribute_transpiler has the same interface"
+        "fleet.parameter_server.distribute_transpiler has the same interface",
     )

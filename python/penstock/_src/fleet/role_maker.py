@@ -4,7 +4,7 @@ import os
 
 from penstock._src.base import environment
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.base.errors import program_error
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.fleet.file_group import FileGroup
 from penstock._src.fleet.roles import Role, RoleMakerBase
 
@@ -14,9 +14,10 @@ __all__ = ["UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker", "PaddleClou
 def _required(name, what):
     given = environment.text(name)
     if not given:
-        raise ValueError(
+        raise program_error(
+            "E-fleet-environment",
             f"fleet: the environment variable {name} is not set; it states {what}. The launcher sets it: "
-            "python -m penstock.distributed.launch"
+            "python -m penstock.distributed.launch",
         )
     return given
 
@@ -24,7 +25,9 @@ def _required(name, what):
 def _number(name, what, below=None):
     text, number = _required(name, what), environment.value(name)
     if below is not None and number >= below:
-        raise ValueError(f"fleet: {name}={text} is not a number below {below}; it states {what}")
+        raise program_error(
+            "E-fleet-environment", f"fleet: {name}={text} is not a number below {below}; it states {what}"
+        )
     return number
 
 
@@ -72,7 +75,9 @@ class PaddleCloudRoleMaker(RoleMakerBase):
     def _read_rank(self):
         role = environment.text("PADDLE_TRAINING_ROLE", "TRAINER")
         if role != "TRAINER":
-            raise ValueError(f"fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE={role}")
+            raise program_error(
+                "E-fleet-environment", f"fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE={role}"
+            )
         _required("PADDLE_TRAINER_ENDPOINTS", "the addresses of all trainers")
         self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
         self._trainers_num = len(self._worker_endpoints)
@@ -84,7 +89,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
     def _read_role(self):
         role = _required("TRAINING_ROLE", "what this process is, TRAINER or PSERVER")
         if role not in ("TRAINER", "PSERVER"):
-            raise ValueError(f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
+            raise program_error("E-fleet-environment", f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
         _required("PADDLE_PSERVERS_IP_PORT_LIST", "the addresses of all parameter servers")
         self._server_endpoints = environment.listed("PADDLE_PSERVERS_IP_PORT_LIST")
         self._trainers_num = _number("PADDLE_TRAINERS_NUM", "how many trainers there are")
@@ -96,9 +101,10 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._role = Role.SERVER
         here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
         if here not in self._server_endpoints:
-            raise ValueError(
+            raise program_error(
+                "E-fleet-environment",
                 f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
-                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}"
+                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}",
             )
         self._current_id = self._server_endpoints.index(here)
 
@@ -141,7 +147,7 @@ class GeneralRoleMaker(RoleMakerBase):
             raise TypeError(f"GeneralRoleMaker has no argument {', '.join(sorted(unknown))}")
         for name in ("hdfs_name", "http_ip_port"):
             if kwargs.get(name):
-                raise NotImplementedError(
+                raise not_built(
                     f"GeneralRoleMaker: {name} is not built; give path, a folder that all processes of the job share"
                 )
         self._path = kwargs.get("path", "").rstrip("/")
@@ -175,7 +181,7 @@ class GeneralRoleMaker(RoleMakerBase):
             self._current_id = self._server_of_environment()
             rank = self._trainers_num + self._current_id
         else:
-            raise ValueError(f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
+            raise program_error("E-fleet-environment", f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
         self._role_is_generated = True
         if self._path:
             job = "-".join(filter(None, map(environment.text, ("SYS_JOB_ID", "PENSTOCK_JOB_ID")))) or "job"
@@ -189,9 +195,10 @@ class GeneralRoleMaker(RoleMakerBase):
             return _number("PADDLE_PSERVER_ID", "which server this is", len(self._server_endpoints))
         here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
         if here not in self._server_endpoints:
-            raise ValueError(
+            raise program_error(
+                "E-fleet-environment",
                 f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
-                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}"
+                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}",
             )
         return self._server_endpoints.index(here)
 

@@ -1,5 +1,6 @@
 """Role, and the base of the role makers."""
 
+from penstock._src.base.errors import not_built
 from penstock._src.fleet.workers import Workers, fill
 
 
@@ -186,7 +187,7 @@ class RoleMakerBase:
         Raises:
             NotImplementedError: this role maker does not support the barrier; GeneralRoleMaker(path=...) does.
         """
-        raise NotImplementedError(
+        raise not_built(
             f"{type(self).__name__} has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one"
         )
 

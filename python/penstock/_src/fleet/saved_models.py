@@ -5,6 +5,7 @@ import os
 import numpy
 
 from penstock._penstock import Scope
+from penstock._src.base.errors import error_with_id
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.executor import executor
 from penstock._src.executor.scopes import global_scope, scope_guard
@@ -64,8 +65,10 @@ def _feeds(config, block, batch_size):
     dims = [tuple(dim) if isinstance(dim, (list, tuple)) else (dim,) for dim in config.feeded_vars_dims]
     for var, dim in zip(variables, dims):
         if tuple(var.shape[1:]) != dim:
-            raise RuntimeError(
-                f"feed variable '{var.name}': the program declares the shape {tuple(var.shape[1:])}, feed_config {dim}"
+            raise error_with_id(
+                RuntimeError,
+                "E-fleet-saved-model",
+                f"feed variable '{var.name}': the program declares the shape {tuple(var.shape[1:])}, feed_config {dim}",
             )
     if config.feeded_vars_filelist:
         feeder = DataFeeder(feed_list=variables, place=CPUPlace())
@@ -74,7 +77,11 @@ def _feeds(config, block, batch_size):
     for var, dim, dtype in zip(variables, dims, config.feeded_vars_types):
         array = numpy.random.random((batch_size,) + dim).astype(dtype)
         if var.lod_level > 1:
-            raise RuntimeError(f"feed variable {var.name} has lod_level {var.lod_level}; at most 1 can be made up")
+            raise error_with_id(
+                RuntimeError,
+                "E-fleet-saved-model",
+                f"feed variable {var.name} has lod_level {var.lod_level}; at most 1 can be made up",
+            )
         feed[var.name] = create_lod_tensor(array, [[1] * batch_size], CPUPlace()) if var.lod_level else array
     return feed
 
@@ -110,13 +117,15 @@ def try_load_model_vars(
         for var in saved_params:
             held = global_scope().find_var(var.name)
             if held is None:
-                raise RuntimeError(f"the saved model has no variable {var.name}")
+                raise error_with_id(RuntimeError, "E-fleet-saved-model", f"the saved model has no variable {var.name}")
             shape = tuple(numpy.array(held.get_tensor()).shape)
             if shape != tuple(var.shape):
-                raise RuntimeError(
+                raise error_with_id(
+                    RuntimeError,
+                    "E-fleet-saved-model",
                     f"Shape not matching: the program declares {var.name} with shape {tuple(var.shape)}, but the "
                     "saved one has "
-                    f"shape {shape}"
+                    f"shape {shape}",
                 )
         block = program.global_block()
         names = fetch_config.fetch_vars_names

@@ -5,6 +5,7 @@ fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import not_built
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.fleet.runtime_config import TrainerRuntimeConfig, cpu_num
 from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
@@ -76,7 +77,7 @@ class DistributedStrategy:
 
     def _require_kind(self):
         if self._MODE is None:
-            raise NotImplementedError("DistributedStrategy is only the base class of strategies; use StrategyFactory")
+            raise not_built("DistributedStrategy is only the base class of strategies; use StrategyFactory")
 
     def set_debug_opt(self, opt_info):
         """Accepts the debug options of Fluid's trainers; they have no effect.

@@ -5,6 +5,7 @@ import sys
 
 import numpy
 
+from penstock._src.base.errors import not_built
 from penstock._src.executor.scopes import global_scope
 from penstock._src.fleet.pserver import fleet
 
@@ -30,7 +31,7 @@ class FleetUtil:
 
     def __init__(self, mode="pslib"):
         if mode == "pslib":
-            raise NotImplementedError("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
+            raise not_built("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
         if mode != "transpiler":
             raise ValueError(f"FleetUtil: mode must be 'transpiler' or 'pslib', not {mode!r}")
 

@@ -4,6 +4,7 @@ import threading
 
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import not_built
 from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd import joining
 from penstock._src.hvd import process_sets as _process_sets
@@ -39,7 +40,7 @@ def init(comm=None, process_sets=None):
         if is_initialized():
             return
         if comm:
-            raise NotImplementedError(
+            raise not_built(
                 f"hvd.init: comm={comm!r} is not supported: the launcher decides which processes are "
                 "ranks; give process_sets for operations of some ranks"
             )

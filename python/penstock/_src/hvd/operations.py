@@ -9,7 +9,7 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.call_site import call_site
-from penstock._src.base.errors import program_error
+from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd import joining, timeline
 from penstock._src.hvd.process_sets import ring_of
@@ -66,9 +66,7 @@ class Call:
         before = factor_of(self.function, "prescale_factor", prescale_factor)
         after = factor_of(self.function, "postscale_factor", postscale_factor)
         if op is Adasum and self.ring.number != 0:
-            raise NotImplementedError(
-                f"hvd.{self.function}: Adasum works on all ranks of the job only, not on a process set"
-            )
+            raise not_built(f"hvd.{self.function}: Adasum works on all ranks of the job only, not on a process set")
         return op, before, after
 
     def all_reduce(self, array, reduction):

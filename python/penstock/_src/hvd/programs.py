@@ -4,7 +4,7 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.base.errors import program_error, state_error
+from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.executor.scopes import global_scope
 from penstock._src.hvd.arrays import broadcast_async_, synchronize
 from penstock._src.hvd.compression import Compression
@@ -77,13 +77,13 @@ def DistributedOptimizer(
     if not isinstance(optimizer, (Optimizer, OptimizerWithMixedPrecision)):
         raise TypeError(f"hvd.DistributedOptimizer takes an optimizer, not {type(optimizer).__name__}")
     if gradient_predivide_factor != 1.0:
-        raise NotImplementedError(
+        raise not_built(
             f"hvd.DistributedOptimizer: gradient_predivide_factor={gradient_predivide_factor!r} is not built; "
             "gradients are "
             "divided once, after the sum"
         )
     if process_set is not global_process_set:
-        raise NotImplementedError(
+        raise not_built(
             "hvd.DistributedOptimizer: programs exchange gradients with all ranks of the job, "
             "not with a process set; start a job of these ranks"
         )

@@ -11,6 +11,8 @@ import importlib.machinery
 import sys
 import types
 
+from penstock._src.base.errors import not_built
+
 WHY = "there is no imperative mode here; build a Program with fluid.layers and run it by fluid.Executor"
 PACKAGE = "penstock.fluid.dygraph"
 
@@ -84,7 +86,7 @@ _DECORATORS = frozenset(["declarative", "dygraph_to_static_func", "dygraph_to_st
 
 def refusal(name):
     """Returns the error to raise for a use of a name of imperative mode."""
-    return NotImplementedError(f"{name}: {WHY}")
+    return not_built(f"{name}: {WHY}")
 
 
 class Imperative(type):

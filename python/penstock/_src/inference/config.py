@@ -1,6 +1,7 @@
 """The configurations of Fluid's native predictor: NativeConfig and AnalysisConfig."""
 
 from penstock._src.base import devices
+from penstock._src.base.errors import not_built
 from penstock._src.inference.passes import CpuPassStrategy
 
 
@@ -86,7 +87,7 @@ _NO_EFFECT = """Accepted, and has no effect.
 
 
 def _refused(method):
-    return NotImplementedError(f"AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out")
+    return not_built(f"AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out")
 
 
 class AnalysisConfig(PredictorConfig):

@@ -7,6 +7,7 @@ from penstock import _penstock
 from penstock._penstock import DataError
 from penstock._src import layers
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import program_error
 from penstock._src.base.file_writing import save_files
 from penstock._src.executor.remote_tables import look_up_at_hand, note_tables
 from penstock._src.io.model_files import load_persistables, save_persistables_but
@@ -36,7 +37,7 @@ def _require_needed(program, feeds):
     read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
     for i, name in enumerate(feeds):
         if name not in read:
-            raise ValueError(f"feeded_var_names[{i}]: {name} is not needed for the targets")
+            raise program_error("E-save-feed", f"feeded_var_names[{i}]: {name} is not needed for the targets")
 
 
 def save_inference_model(
@@ -143,7 +144,7 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name="fee
     holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
     for i, name in enumerate(feed_target_names):
         if not block.has_var(name):
-            raise ValueError(f"feeded_var_names[{i}]: {name} is not needed for the targets")
+            raise program_error("E-save-feed", f"feeded_var_names[{i}]: {name} is not needed for the targets")
         block._prepend_op("feed", {"X": holder}, {"Out": block.var(name)}, {"col": i})
 
 
@@ -225,7 +226,7 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
             raise ValueError("without dirname, model_filename and params_filename must be the bytes of the two files")
         model = model_filename
     elif not os.path.isdir(dirname):
-        raise ValueError(f"{dirname} is not a folder")
+        raise program_error("E-load-folder", f"{dirname} is not a folder")
     else:
         name = os.path.basename(model_filename) if model_filename else "__model__"
         model = _program_bytes(os.path.join(dirname, name))

@@ -7,6 +7,7 @@ import warnings
 from penstock._penstock import process_wire, rpc_is_open
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import program_error
 from penstock._src.io import pserver_state, pserver_values
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files
 from penstock._src.io.var_files import load_vars, program_or_default, save_vars, save_with, tables_of
@@ -131,7 +132,7 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
     program = program_or_default(main_program)
     tables = [name for name in tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
-        raise ValueError(f"pservers write table {tables[0]} to their disks: give dirname")
+        raise program_error("E-save-table", f"pservers write table {tables[0]} to their disks: give dirname")
     here, written = _but(tables_of(program)), []
     if tables and program._is_chief:
         notice = Program()

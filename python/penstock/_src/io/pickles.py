@@ -6,6 +6,8 @@ import re
 
 import numpy
 
+from penstock._src.base.errors import program_error
+
 # The name in older versions of numpy, so that every numpy can read the file.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
 _RECONSTRUCT_NOW = b"cnumpy._core.multiarray\n_reconstruct\n"
@@ -23,9 +25,9 @@ def loads(data, where):
     try:
         return _value(_Reader(io.BytesIO(data), encoding="latin1").load())
     except _Refused as error:
-        raise ValueError(f"{where} holds {error}; only numpy arrays in dicts are read") from None
+        raise program_error("E-load-pickle", f"{where} holds {error}; only numpy arrays in dicts are read") from None
     except Exception as error:  # damaged bytes may cause any error, including a huge allocation
-        raise ValueError(f"{where} is not a pickle of numpy arrays: {error}") from None
+        raise program_error("E-load-pickle", f"{where} is not a pickle of numpy arrays: {error}") from None
 
 
 class _Refused(Exception):

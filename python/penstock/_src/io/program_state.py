@@ -7,6 +7,7 @@ import numpy
 
 from penstock._penstock import Scope
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import program_error
 from penstock._src.base.file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
 from penstock._src.executor.executor import Executor
 from penstock._src.executor.remote_params import current_values
@@ -227,7 +228,7 @@ def _load_vars_of(program, path, executor, var_list):
         load_vars(executor, path, program, there)
         warn_of_what_pservers_load(program, path, lambda name: is_saved(path, name))
     elif not os.path.isfile(path):
-        raise ValueError(f"there is neither {_prefix(path)}.pdparams nor a file or folder {path}")
+        raise program_error("E-load-folder", f"there is neither {_prefix(path)}.pdparams nor a file or folder {path}")
     elif var_list is None:
         raise ValueError("var_list is required for one file that save_vars wrote: it names the variables in the file")
     else:
@@ -240,7 +241,7 @@ def _read_arrays(path):
     saved = SavedFolder(folder or os.curdir, os.path.splitext(name)[0] + DIGESTS_SUFFIX)
     arrays = pickles.loads(saved.read(name), path)
     if not isinstance(arrays, dict):
-        raise ValueError(f"{path} holds a {type(arrays).__name__}, not a dict of arrays")
+        raise program_error("E-load-pickle", f"{path} holds a {type(arrays).__name__}, not a dict of arrays")
     return arrays
 
 
@@ -250,7 +251,7 @@ def _set_all(program, predicate, path):
     chosen = [var for var in program.list_vars() if predicate(var)]
     for var in chosen:
         if var.name not in arrays:
-            raise ValueError(f"{var.name} is not in {path}")
+            raise program_error("E-load-missing", f"{var.name} is not in {path}")
     for var in chosen:
         _set(var, arrays[var.name], path)
     return set(arrays)
@@ -258,7 +259,7 @@ def _set_all(program, predicate, path):
 
 def _set(var, array, there):
     if not isinstance(array, numpy.ndarray):
-        raise ValueError(f"{var.name} of {there} is a {type(array).__name__}, not an array")
+        raise program_error("E-load-pickle", f"{var.name} of {there} is a {type(array).__name__}, not an array")
     require_same(var.name, var, array.shape, array.dtype.name, there)
     held = global_scope().var(var.name)
     if held._has_no_rows():  # a table whose rows are on pservers
@@ -304,13 +305,15 @@ def load_program_state(model_path, var_list=None):
         names = _files_below(model_path) if names is None else names
         tables = os.path.join(model_path, TABLES_FOLDER)
         if any(name.startswith(TABLES_FOLDER + os.sep) for name in names):
-            raise ValueError(
-                f"{tables} holds rows of tables: give var_list without the tables; fluid.io.load_persistables reads all"
+            raise program_error(
+                "E-load-table",
+                f"{tables} holds rows of tables: give var_list without the tables; fluid.io.load_persistables reads "
+                "all",
             )
         saved = SavedFolder(model_path)
         values = [parse(file_of(model_path, name), saved.read(name), 0)[0] for name in names]
     else:
-        raise ValueError(f"there is neither {prefix}.pdparams nor a file or folder {model_path}")
+        raise program_error("E-load-folder", f"there is neither {prefix}.pdparams nor a file or folder {model_path}")
     return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}
 
 

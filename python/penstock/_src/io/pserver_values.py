@@ -11,6 +11,7 @@ import warnings
 import numpy
 
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import program_error, state_error
 from penstock._src.base.file_writing import SavedFolder
 from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_records
@@ -165,14 +166,17 @@ def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL)
         if variable is None or not variable.is_initialized():
             if held.kind == "constant":
                 continue
-            raise RuntimeError(f"variable {held.name} has no value yet; run the startup program of the pserver first")
+            raise state_error(
+                "E-load-startup", f"variable {held.name} has no value yet; run the startup program of the pserver first"
+            )
         if held.whole != whole[0]:  # slices of one parameter are adjacent
             whole = held.whole, value_of(held.whole)
         if whole[1] is None:
             lacking.append(held.whole)
             if held.kind not in may_lack:
-                raise ValueError(
-                    f"there is no value of {held.whole}, of which pserver {program._ps_endpoint} holds {held.name}"
+                raise program_error(
+                    "E-load-missing",
+                    f"there is no value of {held.whole}, of which pserver {program._ps_endpoint} holds {held.name}",
                 )
             continue
         if held.kind == "counter":
@@ -185,7 +189,7 @@ def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL)
 def _set_counter(program, held, variable, value, there):
     """One machine's counter has the number of its last step. The trainers' counters add up to that of the next one."""
     if value.size != 1:
-        raise ValueError(f"{there} holds {held.whole} of shape {list(value.shape)}, not a counter")
+        raise program_error("E-load-type", f"{there} holds {held.whole} of shape {list(value.shape)}, not a counter")
     first = next(one for one, whole in _counters_of(program, _serve_of(program)).items() if whole == held.whole)
     total = numpy.array(value).reshape(1) + type(value.flat[0])(step_of(program._source_main, held.whole))
     tensor = variable.get_tensor()
@@ -201,9 +205,10 @@ def _set(held, variable, value, there, endpoint):
     expected = tuple(tensor.shape() if held.whole_shape is None else held.whole_shape)
     dtype = dtype_name(tensor._dtype())
     if tuple(value.shape) != expected or value.dtype.name != dtype:
-        raise ValueError(
+        raise program_error(
+            "E-load-type",
             f"{there} holds {held.whole} : {value.dtype.name}{list(value.shape)}, but pserver {endpoint} has "
-            f"{dtype}{list(expected)} of it"
+            f"{dtype}{list(expected)} of it",
         )
     if held.whole_shape is not None:
         begin = held.offset
@@ -214,7 +219,7 @@ def _set(held, variable, value, there, endpoint):
 def from_folder(dirname):
     """Returns a `value_of` for set_from: the files of a folder, one for each whole variable."""
     if not os.path.isdir(dirname):
-        raise ValueError(f"there is no folder {dirname}")
+        raise program_error("E-load-folder", f"there is no folder {dirname}")
     saved = SavedFolder(dirname)
 
     def value_of(name):
@@ -280,10 +285,11 @@ def _collected_slices(program, dirname):
     for one in program._parameters_on_pservers.get_distributed_vars_by_ep(program._ps_endpoint):
         path = var_records.file_of(folder, one.slice.name + "_0")
         if not os.path.isfile(path):
-            raise ValueError(
+            raise program_error(
+                "E-load-missing",
                 f"{folder} has no file of {one.slice.name}, which pserver {program._ps_endpoint} holds: collect the "
                 "files of all pservers there, "
-                "and load them on as many pservers as have written them"
+                "and load them on as many pservers as have written them",
             )
         values.update({name: (value, path) for name, value in read_named(path).items()})
     return values

@@ -6,6 +6,7 @@ import warnings
 
 import numpy
 
+from penstock._src.base.errors import program_error, state_error
 from penstock._src.base.file_writing import SavedFolder, save_files
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.remote_params import current_values
@@ -53,7 +54,7 @@ def held_value(var):
     """Returns the value of a variable in the global scope. Raises an error with its name if it has no value yet."""
     held = global_scope().find_var(var.name)
     if held is None or not held.is_initialized():
-        raise RuntimeError(f"variable {var.name} has no value to save; run the startup program first")
+        raise state_error("E-save-empty", f"variable {var.name} has no value to save; run the startup program first")
     return held
 
 
@@ -105,7 +106,9 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
         chosen = [var for var in chosen if var.name not in remote]
     for var in chosen:
         if (dirname is None or filename is not None) and var.type == VarType.SELECTED_ROWS:
-            raise ValueError(f"{var.name} is SelectedRows, which needs its own file: give dirname without filename")
+            raise program_error(
+                "E-save-rows", f"{var.name} is SelectedRows, which needs its own file: give dirname without filename"
+            )
         held_value(var)  # before anything is written
 
     current = current_values(executor, global_scope(), [var.name for var in chosen if var.name not in remote])
@@ -169,9 +172,10 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
     for table in set(tables_of(program)).intersection(names):
-        raise ValueError(
+        raise program_error(
+            "E-load-table",
             f"table {table} is on the pservers, and this program is a trainer's: load the table there, by "
-            "fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)"
+            "fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname)",
         )
     if dirname is None:
         if not isinstance(filename, bytes):
@@ -210,24 +214,26 @@ def _put_shards(var, shards):
     for shard in shards:
         ids, values = shard.ids, shard.columns.get(var.name)
         if values is None:
-            raise ValueError(f"{shard.path} has no value of {var.name}, but {shards[0].path} has")
+            raise program_error("E-load-missing", f"{shard.path} has no value of {var.name}, but {shards[0].path} has")
         if not len(ids):
             continue
         require_same(var.name, var, (height,) + values.shape[1:], values.dtype.name, shard.path)
         if ids.min() < 0 or ids.max() >= height:
-            raise ValueError(
+            raise program_error(
+                "E-load-type",
                 f"{shard.path} holds row {ids.max() if ids.max() >= height else ids.min()} of table {var.name}, "
-                f"which has {height} rows here"
+                f"which has {height} rows here",
             )
         if whole is None:
             whole = numpy.zeros(var.shape, values.dtype)
         whole[ids] = values
         missing -= len(ids)
     if whole is None or missing > 0:
-        raise ValueError(
+        raise program_error(
+            "E-load-startup",
             f"{shards[0].path} and the files beside it hold only the rows of table {var.name} that were trained; run "
             "the startup "
-            "program first, which gives the other rows their values"
+            "program first, which gives the other rows their values",
         )
     held.get_tensor().set(whole, None)
     held._note_changed(by_load=True)
@@ -270,9 +276,10 @@ def require_same(name, declared, shape, dtype, there):
         extent in (-1, found) for extent, found in zip(declared.shape, shape)
     )
     if not fits or dtype_name(declared.dtype) != dtype:
-        raise ValueError(
+        raise program_error(
+            "E-load-type",
             f"variable {name} is declared {dtype_name(declared.dtype)}{list(declared.shape)}, but {there} holds "
-            f"{dtype}{list(shape)}"
+            f"{dtype}{list(shape)}",
         )
 
 

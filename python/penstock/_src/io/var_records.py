@@ -107,11 +107,12 @@ def records_in(data, path, names):
     values, offset = [], 0
     for name in names:
         if offset >= len(data):
-            raise ValueError(
-                f"{path} ends before variable {name}: it holds fewer than the {len(names)} requested variables"
+            raise program_error(
+                "E-load-short",
+                f"{path} ends before variable {name}: it holds fewer than the {len(names)} requested variables",
             )
         value, offset = parse(f"{path}: {name}", data, offset)
         values.append(value)
     if offset != len(data):
-        raise ValueError(f"{path} holds more than the {len(names)} requested variables")
+        raise program_error("E-load-rest", f"{path} holds more than the {len(names)} requested variables")
     return values

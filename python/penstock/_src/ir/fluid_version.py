@@ -3,6 +3,7 @@
 import warnings
 
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.errors import error_with_id, not_built
 from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import GRAD_SUFFIX
 
@@ -61,7 +62,7 @@ def load_op_library(lib_filename):
         except NotImplementedError as error:
             print(error)
     """
-    raise NotImplementedError(
+    raise not_built(
         f"load_op_library: {lib_filename} is linked against Fluid's own C++ classes, which are not here; add "
         "the operator to operators/ in C++, or call a Python function by fluid.layers.py_func"
     )
@@ -108,7 +109,9 @@ def require_version(min_version, max_version=None):
     if not any(number(ours)):
         warnings.warn("the version is unknown, so no version is too old", stacklevel=stack_level())
     elif number(ours) < number(min_version) or (max_version and number(ours) > number(max_version)):
-        raise Exception(
+        raise error_with_id(
+            Exception,
+            "E-fluid-version",
             f"Fluid {min_version}{' to ' + max_version if max_version else ' or later'} is required, but this is "
-            f"the API of Fluid {ours}"
+            f"the API of Fluid {ours}",
         )

@@ -2,6 +2,7 @@
 
 import heapq
 
+from penstock._src.base.errors import program_error
 from penstock._src.ir.descs import OpDesc
 
 
@@ -19,7 +20,7 @@ def topology_sort(graph):
     """
     ops, before = _sorted(graph)
     if len(ops) < len(before):
-        raise ValueError("the graph has a circle")
+        raise program_error("E-program-cycle", "the graph has a circle")
     return ops
 
 

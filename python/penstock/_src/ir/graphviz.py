@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import webbrowser
 
+from penstock._src.base.errors import error_with_id
+
 __all__ = ["Edge", "Graph", "GraphPreviewGenerator", "Node", "Rank", "crepr"]
 
 
@@ -206,7 +208,11 @@ class Graph:
         """
         drawing = self.compile(dot_path)
         if not os.path.exists(drawing):
-            raise RuntimeError(f"{dot_path} is written, but Graphviz, whose command dot draws it, is not installed")
+            raise error_with_id(
+                RuntimeError,
+                "E-graphviz-missing",
+                f"{dot_path} is written, but Graphviz, whose command dot draws it, is not installed",
+            )
         webbrowser.open(pathlib.Path(drawing).absolute().as_uri())
 
     def __str__(self):

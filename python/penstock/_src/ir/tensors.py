@@ -6,6 +6,7 @@ import weakref
 import numpy
 
 from penstock._penstock import LoDTensor
+from penstock._src.base.errors import state_error
 from penstock._src.ir.types import dtype_name
 
 
@@ -98,7 +99,7 @@ _removed_scopes = weakref.WeakSet()
 def remove_from_pool(scope):
     """Removes all variables of a scope, as Fluid deletes a scope; a second call is an error."""
     if scope in _removed_scopes:
-        raise RuntimeError("Deleting a nonexistent scope is not allowed: this one has been removed")
+        raise state_error("E-scope-gone", "Deleting a nonexistent scope is not allowed: this one has been removed")
     for name in scope.local_var_names():
         scope.erase(name)
     _removed_scopes.add(scope)

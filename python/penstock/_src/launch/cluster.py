@@ -29,6 +29,8 @@ LEAVE_S = 2.0
 class JoinError(Exception):
     """The launchers could not form a job; the message gives the reason."""
 
+    id = "E-launch-join"
+
 
 class Stopped(Exception):
     """A signal arrived while launchers waited for each other."""

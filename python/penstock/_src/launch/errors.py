@@ -8,6 +8,14 @@ SECONDS_MAX = 1e6  # of options in seconds
 class JobError(Exception):
     """The command line and the environment do not describe a valid job; the message names the values."""
 
+    def __init__(self, message, id="E-launch-job"):
+        super().__init__(message)
+        self.id = id
+
+    def line(self):
+        """Returns the message with the id behind it, once."""
+        return str(self) if f"[{self.id}]" in str(self) else f"{self}   [{self.id}]"
+
 
 def split(text):
     """Returns the parts of a comma-separated list, without spaces and without empty parts."""

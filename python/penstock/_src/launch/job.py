@@ -189,7 +189,7 @@ def make_plan(options, environment):
     try:
         return _make_plan(options, environment)
     except ProgramError as error:
-        raise JobError(str(error)) from error
+        raise JobError(str(error), error.id) from error
 
 
 def _make_plan(options, environment):

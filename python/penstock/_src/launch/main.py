@@ -42,7 +42,7 @@ def _run_once(plan, options, stop, registry, attempt):
         try:
             cluster, facts = join(plan, plan.control_port, options.join_s, lambda: stop.signal is not None)
         except JoinError as error:
-            say(f"error: launch: {error}   [E-launch-join]")
+            say(f"error: launch: {error}   [{error.id}]")
             return EXIT_ROLE_FAILED
         except Stopped:
             return stop.exit_code()
@@ -92,6 +92,6 @@ def main(argv):
         if options.trace is not None:
             _require_folder("--trace", options.trace)
     except JobError as error:
-        say(f"error: launch: {error}")
+        say(f"error: launch: {error.line()}")
         return EXIT_BAD_INPUT
     return run_guarded(lambda registry, unblock: _supervise(plan, options, registry, unblock))

@@ -1,5 +1,7 @@
 """get_places, an op for ParallelDo. Fluid 1.8 has removed both."""
 
+from penstock._src.base.errors import not_built
+
 
 def get_places(device_count=None, device_type=None):
     """Raises NotImplementedError: Fluid 1.8 has removed the op get_places too.
@@ -17,6 +19,4 @@ def get_places(device_count=None, device_type=None):
         except NotImplementedError as error:
             print(error)
     """
-    raise NotImplementedError(
-        "get_places: Fluid 1.8 has no op get_places; CompiledProgram.with_data_parallel takes places"
-    )
+    raise not_built("get_places: Fluid 1.8 has no op get_places; CompiledProgram.with_data_parallel takes places")

@@ -2,6 +2,7 @@
 
 import contextlib
 
+from penstock._src.base.errors import state_error
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
@@ -269,7 +270,7 @@ class DynamicRNN:
 
     def _require_input(self, method):
         if self.lod_rank_table is None:
-            raise RuntimeError(f"{method}: call step_input first: it determines the number of steps")
+            raise state_error("E-layer-order", f"{method}: call step_input first: it determines the number of steps")
 
 
 def _require_variable(method, var):

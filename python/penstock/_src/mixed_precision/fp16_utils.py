@@ -4,6 +4,7 @@ Names, order and attributes of the added ops are those of Fluid 1.8.
 """
 
 from penstock._src import layers
+from penstock._src.base.errors import program_error
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarDesc
 
@@ -149,11 +150,16 @@ def update_role_var_grad(main_prog, params_grads):
             continue
         cast = ops[position]
         if not int(cast.attr("op_role")) & OpRole.Backward or not cast.has_attr("op_role_var"):
-            raise ValueError(f"mixed precision: the cast of {grad.name}, a gradient, is not an op of the backward pass")
+            raise program_error(
+                "E-program-half",
+                f"mixed precision: the cast of {grad.name}, a gradient, is not an op of the backward pass",
+            )
         half = cast.input("X")[0]
         writers = [op for op in ops[:position] if half in op.output_arg_names]
         if len(writers) != 1:
-            raise ValueError(f"mixed precision: {half} must be written by one op, but {len(writers)} write it")
+            raise program_error(
+                "E-program-half", f"mixed precision: {half} must be written by one op, but {len(writers)} write it"
+            )
         cast._remove_attr("op_role_var")
         writer = writers[0]
         writer._set_attr(
@@ -165,7 +171,9 @@ def update_role_var_grad(main_prog, params_grads):
             continue
         readers = [op.type for op in ops[position + 1 :] if grad.name in op.input_arg_names]
         if readers:
-            raise ValueError(f"mixed precision: {grad.name} is used by {readers[0]} before the updates")
+            raise program_error(
+                "E-program-half", f"mixed precision: {grad.name} is used by {readers[0]} before the updates"
+            )
         block.desc.append_op().copy_from(cast.desc)
         block.desc._remove_op(position, position + 1)
 

@@ -256,9 +256,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
             groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
         group = groups[self.group_name]
         if group.clip_norm != self.clip_norm:
-            raise ValueError(
+            raise program_error(
+                "E-optimizer-group",
                 f"parameters of group {self.group_name} must have one clip_norm; {param.name} has {self.clip_norm}, "
-                f"another {group.clip_norm}"
+                f"another {group.clip_norm}",
             )
         group.squares.append(_sum_of_squares(grad))
 

@@ -2,6 +2,7 @@
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import program_error
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import CPUPlace, device_of
 from penstock._src.ir.variable import grad_var_name
@@ -111,8 +112,9 @@ def _cut(block, cuts):
     for names in ends:
         taken = _made_of(ops, left, names)
         if not taken:
-            raise ValueError(
-                f"PipelineOptimizer: no op writes {', '.join(names)}, so the section that ends with it is empty"
+            raise program_error(
+                "E-program-section",
+                f"PipelineOptimizer: no op writes {', '.join(names)}, so the section that ends with it is empty",
             )
         sections.append(taken)
         left = [position for position in left if position not in taken]

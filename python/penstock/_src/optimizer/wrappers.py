@@ -3,7 +3,7 @@
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.base.errors import state_error
+from penstock._src.base.errors import not_built, state_error
 from penstock._src.ir import framework
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
@@ -51,7 +51,7 @@ class RecomputeOptimizer(Optimizer):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
+        raise not_built("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
 
     @with_texts(MINIMIZE)
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):

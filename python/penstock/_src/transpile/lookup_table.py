@@ -1,6 +1,7 @@
 """Finds the table of a program that is_distributed=True of layers.embedding puts on the parameter servers."""
 
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.errors import error_with_id
 
 __all__ = [
     "find_distributed_lookup_table",
@@ -32,10 +33,16 @@ def find_distributed_lookup_table(program):
     lookups = [op for op in program.global_block().ops if op.type in _LOOKUPS]
     tables = list(dict.fromkeys(op.input("W")[0] for op in lookups if op.attr("is_distributed")))
     if len(tables) > 1:
-        raise RuntimeError(f"a program has one distributed table, but these are: {', '.join(tables)}")
+        raise error_with_id(
+            RuntimeError, "E-table-lookups", f"a program has one distributed table, but these are: {', '.join(tables)}"
+        )
     for op in lookups:
         if op.input("W")[0] in tables and not op.attr("is_distributed"):
-            raise RuntimeError(f"the distributed table {tables[0]} is also looked up without is_distributed")
+            raise error_with_id(
+                RuntimeError,
+                "E-table-lookups",
+                f"the distributed table {tables[0]} is also looked up without is_distributed",
+            )
     return tables[0] if tables else None
 
 

@@ -1,6 +1,7 @@
 """The ops of a pserver and its trainers, added by hand: ListenAndServ, Send and Recv. DistributeTranspiler adds them to
 programs that are to be trained."""
 
+from penstock._src.base.errors import program_error
 from penstock._src.ir.types import op_proto_and_checker_maker
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.control_flow_blocks import BlockGuard
@@ -88,8 +89,9 @@ class ListenAndServ:
         program = self.helper.main_program
         around = program.current_block().parent_idx
         if around < 0:
-            raise ValueError(
-                "ListenAndServ: the current block is the outermost one; call this inside `with server.do():`"
+            raise program_error(
+                "E-rpc-block",
+                "ListenAndServ: the current block is the outermost one; call this inside `with server.do():`",
             )
         return program.block(around)
 

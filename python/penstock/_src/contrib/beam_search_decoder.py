@@ -5,6 +5,7 @@ import contextlib
 from penstock._src import layers
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
+from penstock._src.contrib.state_cell import CELL
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
@@ -65,6 +66,7 @@ Raises:
 }
 
 
+@with_texts(CELL)
 class TrainingDecoder(_Decoder):
     """Runs a StateCell over the words of given sentences.
 
@@ -77,14 +79,7 @@ class TrainingDecoder(_Decoder):
 
     Example:
         decoders = fluid.contrib.decoder
-        encoded = fluid.data('encoded', [None, 32])
-        cell = decoders.StateCell(inputs={'word': None}, out_state='h',
-                                  states={'h': decoders.InitState(init=encoded, need_reorder=True)})
-
-        @cell.state_updater
-        def update(cell):
-            h = fluid.layers.fc([cell.get_state('h'), cell.get_input('word')], 32, act='tanh')
-            cell.set_state('h', h)
+        {cell_of_words}
 
         words = fluid.embedding(fluid.data('words', [None], 'int64', lod_level=1), [1000, 16])
         decoder = decoders.TrainingDecoder(cell)
@@ -163,6 +158,7 @@ class TrainingDecoder(_Decoder):
         return _Memory(before, lambda value: self._rnn.update_memory(before, value))
 
 
+@with_texts(CELL)
 class BeamSearchDecoder(_Decoder):
     """Searches for the most probable sentences that a StateCell generates.
 
@@ -193,10 +189,7 @@ class BeamSearchDecoder(_Decoder):
         encoded = fluid.data('encoded', [None, 32])
         cell = decoders.StateCell(inputs={'word': None}, states={'h': decoders.InitState(init=encoded)}, out_state='h')
 
-        @cell.state_updater
-        def update(cell):
-            h = fluid.layers.fc([cell.get_state('h'), cell.get_input('word')], 32, act='tanh')
-            cell.set_state('h', h)
+        {updates_h}
 
         first = fluid.data('first', [None, 1], 'int64', lod_level=2)
         score = fluid.data('score', [None, 1], lod_level=2)

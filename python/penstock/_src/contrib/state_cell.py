@@ -1,5 +1,6 @@
 """The step of a decoder: named inputs, named states, and a function that computes the next states."""
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.layers.creation import fill_constant_batch_size_like
 
@@ -42,6 +43,20 @@ class InitState:
         return self._need_reorder
 
 
+CELL = {
+    "cell_of_words": """encoded = fluid.data('encoded', [None, 32])
+cell = decoders.StateCell(inputs={'word': None}, out_state='h',
+                          states={'h': decoders.InitState(init=encoded, need_reorder=True)})
+
+{updates_h}""",
+    "updates_h": """@cell.state_updater
+def update(cell):
+    h = fluid.layers.fc([cell.get_state('h'), cell.get_input('word')], 32, act='tanh')
+    cell.set_state('h', h)""",
+}
+
+
+@with_texts(CELL)
 class StateCell:
     """The step of a decoder, for a TrainingDecoder or a BeamSearchDecoder; one decoder uses it at a time.
 
@@ -55,15 +70,8 @@ class StateCell:
         ValueError: a state is not an InitState, or `out_state` is not one of `states`.
 
     Example:
-        decoder = fluid.contrib.decoder
-        encoded = fluid.data('encoded', [None, 32])
-        cell = decoder.StateCell(inputs={'word': None}, out_state='h',
-                                 states={'h': decoder.InitState(init=encoded, need_reorder=True)})
-
-        @cell.state_updater
-        def update(cell):
-            h = fluid.layers.fc([cell.get_state('h'), cell.get_input('word')], 32, act='tanh')
-            cell.set_state('h', h)
+        decoders = fluid.contrib.decoder
+        {cell_of_words}
     """
 
     def __init__(self, inputs, states, out_state, name=None):

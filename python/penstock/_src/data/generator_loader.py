@@ -51,12 +51,23 @@ class DataLoaderBase:
 _GENERATOR = {
     "batches": """batch_size (int): number of samples in a batch.
 drop_last (bool): skip a last batch that is smaller.""",
-    "places_of_loader": (
-        "places (Place | list[Place] | None): the places of the batches; required for an iterable loader."
-    ),
-    "places_of_reader": (
-        "places (Place | list[Place] | None): the places of the batches; required for an iterable reader."
-    ),
+    "places": "places (Place | list[Place] | None): the places of the batches; required for an iterable {kind}.",
+    "samples": """Sets a generator of samples, which are combined into batches.
+
+        Args:
+            {reader} (callable): returns an iterable of samples, with a value for each variable.
+            {batches}
+            {places}""",
+    "lists": """Sets a generator of lists of samples.
+
+        Args:
+            reader (callable): returns an iterable of lists of samples.
+            {places}""",
+    "whole_batches": """Sets a generator of batches.
+
+        Args:
+            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
+            {places}""",
 }
 _LOADER = {
     "queue": """feed_list (list[Variable]): the variables of a batch, in its order.
@@ -132,27 +143,18 @@ class GeneratorLoader(DataLoaderBase):
         return self._iterable
 
     # The source of batches.
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="loader", reader="reader")
     def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are combined into batches.
-
-        Args:
-            reader (callable): returns an iterable of samples, with a value for each variable.
-            {batches}
-            {places_of_loader}
+        """{samples}
 
         Returns:
             GeneratorLoader: the loader.
         """
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="loader")
     def set_sample_list_generator(self, reader, places=None):
-        """Sets a generator of lists of samples.
-
-        Args:
-            reader (callable): returns an iterable of lists of samples.
-            {places_of_loader}
+        """{lists}
 
         Returns:
             GeneratorLoader: the loader.
@@ -167,13 +169,9 @@ class GeneratorLoader(DataLoaderBase):
 
         return self.set_batch_generator(batches, places)
 
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="loader")
     def set_batch_generator(self, reader, places=None):
-        """Sets a generator of batches.
-
-        Args:
-            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            {places_of_loader}
+        """{whole_batches}
 
         Returns:
             GeneratorLoader: the loader.
@@ -307,33 +305,17 @@ class PyReader(DataLoaderBase):
         """Ends a pass, even before its last batch, for a reader with iterable=False."""
         self._loader.reset()
 
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="reader", reader="sample_generator")
     def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are combined into batches.
-
-        Args:
-            sample_generator (callable): returns an iterable of samples, with a value for each variable.
-            {batches}
-            {places_of_reader}
-        """
+        """{samples}"""
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="reader")
     def decorate_sample_list_generator(self, reader, places=None):
-        """Sets a generator of lists of samples.
-
-        Args:
-            reader (callable): returns an iterable of lists of samples.
-            {places_of_reader}
-        """
+        """{lists}"""
         self._loader.set_sample_list_generator(reader, places)
 
-    @with_texts(_GENERATOR)
+    @with_texts(_GENERATOR, kind="reader")
     def decorate_batch_generator(self, reader, places=None):
-        """Sets a generator of batches.
-
-        Args:
-            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            {places_of_reader}
-        """
+        """{whole_batches}"""
         self._loader.set_batch_generator(reader, places)

@@ -1,4 +1,4 @@
-"""CompiledProgram and its options, for Fluid's scripts. The Executor compiles every program at its first run, so a
+"""CompiledProgram: a program with options of its run, for Fluid's scripts.
 CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the exchange of gradients
 between trainers."""
 

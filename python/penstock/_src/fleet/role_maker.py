@@ -31,8 +31,22 @@ def _number(name, what, below=None):
     return number
 
 
+def _this_server(servers):
+    """Returns the number of this pserver by its address in the environment."""
+    here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
+    if here not in servers:
+        raise program_error(
+            "E-fleet-environment",
+            f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
+            f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(servers)}",
+        )
+    return servers.index(here)
+
+
 _ROLE = {
-    "reads_role": """Raises:
+    "reads_role": """Reads the role from the environment. A second call does nothing.
+
+Raises:
     ValueError: a variable is missing or has an invalid value."""
 }
 
@@ -60,10 +74,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
 
     @with_texts(_ROLE)
     def generate_role(self):
-        """Reads the role from the environment. A second call does nothing.
-
-        {reads_role}
-        """
+        """{reads_role}"""
         if self._role_is_generated:
             return
         if self._is_collective:
@@ -99,14 +110,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
             self._current_id = _number("PADDLE_TRAINER_ID", "which trainer this is", self._trainers_num)
             return
         self._role = Role.SERVER
-        here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
-        if here not in self._server_endpoints:
-            raise program_error(
-                "E-fleet-environment",
-                f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
-                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}",
-            )
-        self._current_id = self._server_endpoints.index(here)
+        self._current_id = _this_server(self._server_endpoints)
 
 
 class GeneralRoleMaker(RoleMakerBase):
@@ -157,10 +161,7 @@ class GeneralRoleMaker(RoleMakerBase):
 
     @with_texts(_ROLE)
     def generate_role(self):
-        """Reads the role from the environment. A second call does nothing.
-
-        {reads_role}
-        """
+        """{reads_role}"""
         if self._role_is_generated:
             return
         for name, what in (
@@ -193,14 +194,7 @@ class GeneralRoleMaker(RoleMakerBase):
     def _server_of_environment(self):
         if environment.text("PADDLE_PSERVER_ID"):
             return _number("PADDLE_PSERVER_ID", "which server this is", len(self._server_endpoints))
-        here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
-        if here not in self._server_endpoints:
-            raise program_error(
-                "E-fleet-environment",
-                f"fleet: this pserver is POD_IP:PADDLE_PORT = {here}, which is not in "
-                f"PADDLE_PSERVERS_IP_PORT_LIST={','.join(self._server_endpoints)}",
-            )
-        return self._server_endpoints.index(here)
+        return _this_server(self._server_endpoints)
 
     def _all(self):
         self._generated()

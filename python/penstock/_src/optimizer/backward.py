@@ -143,6 +143,22 @@ def call_back(block, begin, callbacks, forward_of):
             pass
 
 
+def add_backward(function, loss, parameters, no_grad_set, checkpoints):
+    """Adds the backward pass by a function of C++; returns the block, its number of ops before, and what C++ made."""
+    block = loss.block.program.current_block()
+    begin = len(block.ops)
+    made = function(
+        block.program.desc,
+        block.idx,
+        unique_name.generator,
+        loss.name,
+        names_of(parameters),
+        stopped_names(no_grad_set, block.program),
+        names_of(checkpoints),
+    )
+    return block, begin, made
+
+
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
     """Adds the gradient ops of a loss to the current block.
 
@@ -174,17 +190,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     """
     require_loss("append_backward", loss)
     require_callbacks("append_backward", callbacks)
-    block = loss.block.program.current_block()
-    begin = len(block.ops)
-    made = _penstock.append_backward(
-        block.program.desc,
-        block.idx,
-        unique_name.generator,
-        loss.name,
-        names_of(parameter_list),
-        stopped_names(no_grad_set, block.program),
-        names_of(checkpoints),
-    )
+    block, begin, made = add_backward(_penstock.append_backward, loss, parameter_list, no_grad_set, checkpoints)
     if callbacks:
         call_back(block, begin, callbacks, made.forward_of)
     return pairs_of(block, made.params_grads)

@@ -16,6 +16,7 @@ from penstock._src.layers import creation
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.backward import (
+    add_backward,
     call_back,
     names_of,
     pairs_of,
@@ -124,18 +125,9 @@ class Optimizer:
         """Does the work of backward(); recomputes values between checkpoints, which are names."""
         require_loss("backward", loss)
         require_callbacks("backward", callbacks)
-        block = loss.block.program.current_block()
         self._dtype = loss.dtype
-        begin = len(block.ops)
-        made = _penstock.optimizer_backward(
-            block.program.desc,
-            block.idx,
-            unique_name.generator,
-            loss.name,
-            names_of(parameter_list or self._parameter_list),
-            stopped_names(no_grad_set, block.program),
-            list(checkpoints),
-        )
+        parameters = parameter_list or self._parameter_list
+        block, begin, made = add_backward(_penstock.optimizer_backward, loss, parameters, no_grad_set, checkpoints)
         if callbacks is None:
             clip.clip_errors(block, begin)
         else:

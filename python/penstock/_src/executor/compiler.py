@@ -1,6 +1,6 @@
-"""CompiledProgram: a program with options of its run, for Fluid's scripts.
-CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the exchange of gradients
-between trainers."""
+"""CompiledProgram: a program with options of its run, for Fluid's scripts. The Executor compiles every program at its
+first run, so a CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the
+exchange of gradients between trainers."""
 
 import weakref
 

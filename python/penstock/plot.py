@@ -5,9 +5,16 @@
 Writes a PNG with matplotlib; without matplotlib, or with --text, prints bars.
 """
 
+from __future__ import annotations
+
 import argparse
 import re
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
 __all__ = ["main", "read_progress"]
 
@@ -16,7 +23,7 @@ _BAR = 40
 _TITLES = (("loss", "loss"), ("examples", "examples/s"), ("waited", "share of time in communication"))
 
 
-def read_progress(lines):
+def read_progress(lines: Iterable[str]) -> list[dict[str, Any]]:
     """Reads progress lines and skips all others.
 
     Args:
@@ -45,7 +52,7 @@ def read_progress(lines):
     return found
 
 
-def _bars(found):
+def _bars(found: list[dict[str, Any]]) -> Iterator[str]:
     """Returns the lines of a table for each curve."""
     for key, title in _TITLES:
         values = [(one["step"], one[key]) for one in found if one[key] is not None and one[key] == one[key]]
@@ -57,7 +64,7 @@ def _bars(found):
             yield f"  {step:8d}  {value:<12.6g} {'#' * max(0, min(_BAR, round(_BAR * value / top)))}"
 
 
-def _draw(found, path):
+def _draw(found: list[dict[str, Any]], path: str) -> bool:
     """Writes the PNG; returns False without matplotlib."""
     try:
         import matplotlib
@@ -78,7 +85,7 @@ def _draw(found, path):
     return True
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command `penstock plot`.
 
     Args:
@@ -93,7 +100,7 @@ def main(argv=None):
             file.write('step 10: loss 0.5, 64 examples/s, 1.00 s of 4.00 s in communication')
         assert main(['log', '--text']) == 0
     """
-    parser = argparse.ArgumentParser(prog="penstock plot", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="penstock plot", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("log", help="a file with the output of a trainer, such as mylog/workerlog.0")
     parser.add_argument("--out", default="progress.png", metavar="FILE", help="the picture (default: %(default)s)")
     parser.add_argument("--text", action="store_true", help="print bars")

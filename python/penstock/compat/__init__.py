@@ -8,15 +8,22 @@ The rest of Penstock does not import this package: `penstock.fluid` works withou
 PaddlePaddle.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import state_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
 
 __all__ = ["install", "path"]
 
 
-def path():
+def path() -> str:
     """Returns the folder that makes `import paddle` mean Penstock if it is on PYTHONPATH.
 
     Returns:
@@ -29,13 +36,13 @@ def path():
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "alias")
 
 
-def environment(variables):
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns a copy of `variables` in which new Python processes find the alias."""
     folders = [folder for folder in variables.get("PYTHONPATH", "").split(os.pathsep) if folder not in ("", path())]
     return dict(variables, PYTHONPATH=os.pathsep.join([path()] + folders))
 
 
-def install():
+def install() -> None:
     """Makes `import paddle` mean Penstock in this interpreter and in the Python processes that it starts.
 
     A second call has no effect.
@@ -62,5 +69,5 @@ def install():
     os.environ["PYTHONPATH"] = environment(os.environ)["PYTHONPATH"]
 
 
-def _is_ours(module):
+def _is_ours(module: ModuleType) -> bool:
     return os.path.dirname(os.path.abspath(getattr(module, "__file__", None) or "")) == os.path.join(path(), "paddle")

@@ -1,12 +1,20 @@
 """Marks functions whose use is discouraged."""
 
+from __future__ import annotations
+
 import functools
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 __all__ = ["deprecated"]
 
 
-def deprecated(since, instead, extra_message=""):
+def deprecated(since: str, instead: str, extra_message: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns a decorator; each call of the decorated function prints to stderr what to call instead.
 
     Args:
@@ -26,13 +34,13 @@ def deprecated(since, instead, extra_message=""):
         assert old() == 1
     """
 
-    def decorator(func):
+    def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
         message = f"API {func.__name__} is deprecated since {since}. Please use {instead} instead."
         if extra_message:
             message += "\n" + extra_message
 
         @functools.wraps(func)
-        def wrapper(*args, **kwargs):
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             print(message, file=sys.stderr)
             return func(*args, **kwargs)
 

@@ -3,6 +3,8 @@
 `explained` is for functions of C++, `guarded` for those of Python.
 """
 
+from __future__ import annotations
+
 import enum
 import functools
 import inspect
@@ -11,9 +13,18 @@ import os
 import re
 import sys
 import types
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import is_ours
 from penstock._src.base.errors import program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import CodeType, ModuleType
+    from typing import Any
+
+    from penstock._penstock import ProgramError
+
 
 _MODULE = "penstock._penstock."
 _SPELLINGS = (
@@ -29,7 +40,7 @@ _SPELLINGS = (
 _INT64_MAX = 2**63 - 1
 
 
-def explained(text, args, named):
+def explained(text: str, args: tuple[object, ...], named: Mapping[str, object]) -> ProgramError:
     """Returns the error to raise instead of pybind11's TypeError.
 
     Args:
@@ -63,11 +74,11 @@ def explained(text, args, named):
     return _error(f"{function} takes {takes}, not ({given})")
 
 
-def _error(message):
+def _error(message: str) -> ProgramError:
     return program_error("E-argument-type", message)
 
 
-def _signature(line):
+def _signature(line: str) -> tuple[str, list[tuple[str, str, bool]]]:
     """Returns (name before the parentheses, [(name, type, whether it has a default)])."""
     name, _, rest = line.partition("(")
     for long, short in _SPELLINGS:
@@ -87,19 +98,21 @@ def _signature(line):
     return name, parameters
 
 
-def _parameter(text):
+def _parameter(text: str) -> tuple[str, str, bool]:
     name, _, kind = text.partition(": ")
     kind, _, default = kind.partition(" = ")
     return name, kind.strip(), bool(default)
 
 
-def _wrong_argument(parameters, args, named):
+def _wrong_argument(
+    parameters: list[tuple[str, str, bool]], args: tuple[object, ...], named: Mapping[str, object]
+) -> str | None:
     """Returns what is wrong with the first argument that does not fit, or None."""
     if len(args) > len(parameters):
         return None
     for i, (name, kind, has_default) in enumerate(parameters):
         if i < len(args):
-            value = args[i]
+            value: Any = args[i]
         elif name in named:
             value = named[name]
         elif has_default:
@@ -113,15 +126,15 @@ def _wrong_argument(parameters, args, named):
     return None
 
 
-def _label(index, name):
+def _label(index: int, name: str) -> str:
     return f"argument {index + 1}" if re.fullmatch(r"arg\d+", name) else name
 
 
-def _shown(index, name, kind, has_default):
+def _shown(index: int, name: str, kind: str, has_default: bool) -> str:
     return f"{_label(index, name)}: {kind or 'object'}"
 
 
-def _fits(kind, value):
+def _fits(kind: str, value: Any) -> bool:
     """Returns whether a value fits a type of a signature; True if that is not known."""
     kinds = _parts(kind, "|")
     if len(kinds) > 1:
@@ -151,7 +164,7 @@ def _fits(kind, value):
     return True
 
 
-def _parts(text, separator):
+def _parts(text: str, separator: str) -> list[str]:
     """Splits at separators outside of brackets."""
     parts, depth = [""], 0
     for letter in text:
@@ -164,7 +177,7 @@ def _parts(text, separator):
     return [part.strip() for part in parts]
 
 
-def _described(value):
+def _described(value: object) -> str:
     if value is None:
         return "None"
     if isinstance(value, (bool, int, float, str, bytes, list, tuple, dict, set)):
@@ -214,7 +227,7 @@ _NOT_GUARDED = frozenset(
 )
 
 
-def guard_modules(modules):
+def guard_modules(modules: list[ModuleType]) -> None:
     """Gives the public functions and methods of modules errors that name a wrong argument, in all modules that have
     them. They replace Python's TypeErrors and AttributeErrors, which are about some value inside Penstock."""
     guards = {}
@@ -240,7 +253,7 @@ def guard_modules(modules):
             )
 
 
-def _guard_methods(kind):
+def _guard_methods(kind: type) -> None:
     for name, thing in list(vars(kind).items()):
         if name.startswith("_") and name not in ("__init__", "__call__"):
             continue
@@ -252,13 +265,13 @@ def _guard_methods(kind):
             setattr(kind, name, property(thing.fget, guarded(thing.fset), thing.fdel, thing.__doc__))
 
 
-def guarded(function):
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with such errors. Idempotent."""
     if hasattr(function, "_is_guarded"):
         return function
 
     @functools.wraps(function)
-    def call(*args, **named):
+    def call(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
         except (TypeError, AttributeError) as error:
@@ -268,11 +281,13 @@ def guarded(function):
                     raise explanation from None
             raise
 
-    call._is_guarded = True
+    call._is_guarded = True  # type: ignore[attr-defined]
     return call
 
 
-def _explanation(function, args, named, error):
+def _explanation(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], error: Exception
+) -> ProgramError | None:
     """Returns the error that names the wrong argument, or None if the error is not about one."""
     if type(error) not in (TypeError, AttributeError):
         return None
@@ -302,7 +317,7 @@ def _explanation(function, args, named, error):
     )
 
 
-def _raised_in(error):
+def _raised_in(error: Exception) -> CodeType:
     """Returns the code that raised an error, or that called the function of Python's library that did."""
     codes, last = [], error.__traceback__
     while last is not None:
@@ -313,11 +328,11 @@ def _raised_in(error):
     return codes[-1]
 
 
-def _is_of_library(code):
+def _is_of_library(code: CodeType) -> bool:
     return code.co_filename.startswith(_LIBRARY) and not code.co_filename.startswith(_PACKAGES)
 
 
-def _part_of_type(value, types):
+def _part_of_type(value: object, types: list[str]) -> str | None:
     """Returns how to describe a value of one of the types, or a list that has such a value; None for others."""
     if type(value).__name__ in types:
         return _described(value)
@@ -328,6 +343,6 @@ def _part_of_type(value, types):
     return None
 
 
-def _documented_types(function):
+def _documented_types(function: Callable[..., Any]) -> dict[str, str]:
     """Returns {argument: type} of a docstring's section Args."""
     return dict(re.findall(r"^ +(\w+) \((.+?)\): ", function.__doc__ or "", re.MULTILINE))

@@ -1,14 +1,21 @@
 """Finds the user's line that leads to a call: the nearest frame outside this package."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_is_ours = {}  # code object -> whether it belongs to the package
-_text = {}  # (code object, line) -> 'train.py:12 in model'
+_is_ours: dict[CodeType, bool] = {}  # code object -> whether it belongs to the package
+_text: dict[tuple[CodeType, int], str] = {}  # (code object, line) -> 'train.py:12 in model'
 
 
-def is_ours(code):
+def is_ours(code: CodeType) -> bool:
     """Returns whether a function's code belongs to Penstock."""
     ours = _is_ours.get(code)
     if ours is None:
@@ -16,9 +23,9 @@ def is_ours(code):
     return ours
 
 
-def call_site():
+def call_site() -> str:
     """Returns 'file:line in function' of the nearest frame outside Penstock; '' if there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not is_ours(code):
@@ -31,9 +38,10 @@ def call_site():
     return ""
 
 
-def stack_level():
+def stack_level() -> int:
     """Returns the `stacklevel` with which the caller's warnings.warn names the nearest line outside Penstock."""
-    frame, level = sys._getframe(1), 1
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
     while frame is not None and is_ours(frame.f_code):
         frame, level = frame.f_back, level + 1
     return level

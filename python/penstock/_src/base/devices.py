@@ -1,24 +1,31 @@
 """The devices on which programs run: only the CPU. A request for a GPU is an error, or means the CPU if
 PENSTOCK_CUDA_FALLBACK is set."""
 
+from __future__ import annotations
+
 import os
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base import environment
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import error_with_id
 
+if TYPE_CHECKING:
+    pass
+
+
 FALLBACK = "PENSTOCK_CUDA_FALLBACK"
 _warned = False
 
 
-def falls_back():
+def falls_back() -> bool:
     """Returns whether places on GPUs mean the CPU."""
     return environment.value(FALLBACK, False)
 
 
-def use_cpu_for(what):
+def use_cpu_for(what: str) -> None:
     """Handles a request to run on a GPU: warns once per process, or raises the error.
 
     Raises:
@@ -39,7 +46,7 @@ def use_cpu_for(what):
         )
 
 
-def gpu_count():
+def gpu_count() -> int:
     """Returns the number of GPUs that scripts see: those that the driver provides; 1 with the fallback."""
     if falls_back():
         return 1
@@ -51,7 +58,7 @@ def gpu_count():
     return there if visible is None else min(there, len(_listed(visible)))
 
 
-def _listed(visible):
+def _listed(visible: str) -> list[str]:
     """Returns the devices before the first invalid entry, as CUDA reads the list."""
     listed = []
     for one in visible.split(","):

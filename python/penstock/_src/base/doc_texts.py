@@ -16,6 +16,8 @@ a key is replaced if the decorator has a text for it. The docstring that `help`,
 stubs see is the whole text.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import Callable, TypeVar
@@ -46,7 +48,7 @@ def with_texts(*tables: Mapping[str, str], **texts: str) -> Callable[[T], T]:
 
 
 def _filled(docstring: str, texts: Mapping[str, str]) -> str:
-    def text_of_line(line: "re.Match[str]") -> str:
+    def text_of_line(line: re.Match[str]) -> str:
         indentation, key = line.groups()
         lines = texts[key].splitlines()
         return _filled("\n".join(indentation + one if one else "" for one in lines), texts)

@@ -15,6 +15,8 @@ reader compares the digests, so a file of another save is an error. A file that 
 user may add files, and Fluid writes no lists.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import fcntl
@@ -24,9 +26,14 @@ import json
 import os
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import data_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 
 # The list of digests of a folder. A save of files that belong together in a shared folder has a list of its own.
 DIGESTS = "__digests__"
@@ -41,17 +48,19 @@ _NEVER_PARTIAL = ".0-0.partial"  # in the list, of a file that did not wait
 _numbers = itertools.count()
 
 
-def is_list(name):
+def is_list(name: str) -> bool:
     """Returns whether a file in a folder of variables is its list of digests."""
     return name == DIGESTS
 
 
-def is_partial(name):
+def is_partial(name: str) -> bool:
     """Returns whether a file is left of a save that was interrupted."""
     return _PARTIAL.search(name) is not None
 
 
-def save_files(folder, files, list_name=DIGESTS, there=()):
+def save_files(
+    folder: str, files: Iterable[tuple[str, Iterable[bytes]]], list_name: str = DIGESTS, there: Iterable[str] = ()
+) -> None:
     """Writes files as one save. The folder, the files and their names survive a crash of the machine.
 
     A single file has no list, unless the folder has one already.
@@ -92,7 +101,7 @@ def save_files(folder, files, list_name=DIGESTS, there=()):
             os.remove(os.path.join(folder, partial))
 
 
-def save_file(path, data):
+def save_file(path: str, data: bytes) -> None:
     """Writes one file that is no part of a save, such as a program or a profile, as save_files does.
 
     Args:
@@ -111,19 +120,19 @@ def save_file(path, data):
     save_files(folder or os.curdir, [(name, [data])])
 
 
-def begin_list(folder):
+def begin_list(folder: str) -> None:
     """Writes an empty list of digests to a folder, so that the following saves, even of single files, are listed."""
     os.makedirs(folder, exist_ok=True)
     _replace_list(folder, DIGESTS, {})
 
 
-def digests_of(folder):
+def digests_of(folder: str) -> dict[str, str]:
     """Returns {name: digest} of the files in the folder's list, or {} if it has none."""
     return {name: digest for name, (digest, _) in (_read_list(folder, DIGESTS) or {}).items()}
 
 
 @contextlib.contextmanager
-def alone_in(folder):
+def alone_in(folder: str) -> Iterator[None]:
     """Waits until no other process or thread is in such a with statement for the folder. File systems without locks do
     not wait."""
     opened = _open_folder(folder)
@@ -140,7 +149,7 @@ def alone_in(folder):
             os.close(opened)
 
 
-def sync_folder(folder):
+def sync_folder(folder: str) -> None:
     """Forces the names in the folder to disk. Does nothing if the folder cannot be opened or the file system does not
     support it."""
     opened = _open_folder(folder)
@@ -163,12 +172,12 @@ class SavedFolder:
         list_name (str): name of the list.
     """
 
-    def __init__(self, folder, list_name=DIGESTS):
+    def __init__(self, folder: str, list_name: str = DIGESTS) -> None:
         self.folder = folder
         self._list_name = list_name
         self._listed = _read_list(folder, list_name) or {}
 
-    def read(self, name):
+    def read(self, name: str) -> bytes:
         """Returns the contents of a file.
 
         Raises:
@@ -178,9 +187,10 @@ class SavedFolder:
         path, inside = os.path.join(self.folder, name), os.path.normpath(name)
         for _ in range(2):  # again with the current list if another process has saved meanwhile
             data = _contents(path)
-            digest, partial = self._listed.get(inside, (None, None))
-            if digest is None or (data is not None and _digest(data) == digest):
+            entry = self._listed.get(inside)
+            if entry is None or (data is not None and _digest(data) == entry[0]):
                 break
+            digest, partial = entry
             waiting = _contents(os.path.join(self.folder, partial))
             if waiting is not None and _digest(waiting) == digest:
                 return waiting
@@ -195,20 +205,23 @@ class SavedFolder:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return data
 
-    def _require_rewritten(self, name):
+    def _require_rewritten(self, name: str) -> None:
         """Raises DataError unless another program has saved the whole folder again: then most files differ from the
         list, and those that do not were written after it."""
         listed_at = _changed_at(os.path.join(self.folder, self._list_name))
-        changed, same, untouched = 0, [], []
+        changed = 0
+        same: list[str] = []
+        untouched: list[str] = []
         for other, (digest, _) in self._listed.items():
             path = os.path.join(self.folder, other)
             changed_at = _changed_at(path)
-            if changed_at is None:
+            data = _contents(path)
+            if changed_at is None or data is None:
                 continue
-            if _digest(_contents(path)) != digest:
+            if _digest(data) != digest:
                 changed += 1
             else:
-                (untouched if changed_at <= listed_at else same).append(other)
+                (untouched if listed_at is not None and changed_at <= listed_at else same).append(other)
         if untouched or len(same) >= changed:
             raise data_error(
                 "E-save-mixed",
@@ -227,7 +240,7 @@ class SavedFolder:
         self._listed = {}
 
 
-def _digest_of_file(path):
+def _digest_of_file(path: str) -> str:
     with open(path, "rb") as file:
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         while part := file.read(_PART_BYTES):
@@ -235,7 +248,7 @@ def _digest_of_file(path):
     return digest.hexdigest()
 
 
-def _write_beside(path, parts):
+def _write_beside(path: str, parts: Iterable[bytes]) -> tuple[str, str]:
     """Writes a new file beside `path`, and syncs it. Returns (its path, its digest)."""
     file, partial = _create_beside(path)
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
@@ -254,7 +267,7 @@ def _write_beside(path, parts):
     return partial, digest.hexdigest()
 
 
-def _create_beside(path):
+def _create_beside(path: str) -> tuple[int, str]:
     """Returns (descriptor, path) of a new file beside `path`. Existing files and links are never opened."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_NAMES_TRIED):
@@ -266,14 +279,14 @@ def _create_beside(path):
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), partial)
 
 
-def _rename(folder, renames):
+def _rename(folder: str, renames: list[tuple[str, str]]) -> None:
     for name, partial in renames:
         os.replace(os.path.join(folder, partial), os.path.join(folder, name))
     for below in sorted({os.path.dirname(os.path.join(folder, name)) for name, _ in renames}):
         sync_folder(below)
 
 
-def _replace_list(folder, list_name, listed):
+def _replace_list(folder: str, list_name: str, listed: dict[str, list[str] | tuple[str, str]]) -> None:
     path = os.path.join(folder, list_name)
     partial, _ = _write_beside(path, [json.dumps({"version": 1, "files": listed}, indent=0).encode()])
     for below in sorted({os.path.dirname(os.path.join(folder, one)) for _, one in listed.values()} - {folder}):
@@ -282,7 +295,7 @@ def _replace_list(folder, list_name, listed):
     sync_folder(folder)
 
 
-def _completed(folder, list_name):
+def _completed(folder: str, list_name: str) -> dict[str, tuple[str, str]] | None:
     """Returns the list, or None, after completing the save that wrote it if that was interrupted."""
     listed = _read_list(folder, list_name)
     waiting = []
@@ -294,7 +307,7 @@ def _completed(folder, list_name):
     return listed
 
 
-def _read_list(folder, list_name):
+def _read_list(folder: str, list_name: str) -> dict[str, tuple[str, str]] | None:
     """Returns {name: [digest, name of the file that may wait]}, or None if there is no list."""
     path = os.path.join(folder, list_name)
     data = _contents(path)
@@ -318,7 +331,7 @@ def _read_list(folder, list_name):
     return listed
 
 
-def _contents(path):
+def _contents(path: str) -> bytes | None:
     """Returns the bytes of a file, or None if it does not exist."""
     try:
         with open(path, "rb") as file:
@@ -329,24 +342,24 @@ def _contents(path):
         raise _with_path(error, path) from error
 
 
-def _digest(data):
+def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _changed_at(path):
+def _changed_at(path: str) -> int | None:
     try:
         return os.stat(path).st_mtime_ns
     except FileNotFoundError:
         return None
 
 
-def _open_folder(folder):
+def _open_folder(folder: str) -> int | None:
     try:
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
         return None
 
 
-def _with_path(error, path):
+def _with_path(error: OSError, path: str) -> OSError:
     """Returns an error of the operating system with a path: that of a full disk has none."""
     return error if error.filename is not None else OSError(error.errno, error.strerror, path)

@@ -1,14 +1,21 @@
 """fluid.set_flags and fluid.get_flags. FLAGS_check_nan_inf takes effect; Fluid's other flags are only stored."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base.call_site import stack_level
 
-_remembered = {}
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
-def set_flags(flags):
+_remembered: dict[str, object] = {}
+
+
+def set_flags(flags: Mapping[str, object]) -> None:
     """Sets flags of Fluid.
 
     Only FLAGS_check_nan_inf has an effect: from the next run on, the first op that produces a NaN or an Inf raises an
@@ -32,13 +39,13 @@ def set_flags(flags):
         if not name.startswith("FLAGS_"):
             raise ValueError(f"set_flags: {name} is not a flag; the names of flags begin with FLAGS_")
         if name == "FLAGS_check_nan_inf":
-            _penstock.set_check_nan_inf(_penstock.parse_setting(name, str(value)) or False)
+            _penstock.set_check_nan_inf(bool(_penstock.parse_setting(name, str(value))))
             continue
         _remembered[name] = value
         warnings.warn(f"{name} has no effect on Penstock", stacklevel=stack_level())
 
 
-def get_flags(flags):
+def get_flags(flags: Sequence[str] | str) -> dict[str, object]:
     """Returns the values of flags that set_flags or the environment has set.
 
     Args:
@@ -57,7 +64,7 @@ def get_flags(flags):
     names = [flags] if isinstance(flags, str) else flags
     if not isinstance(names, (list, tuple)):
         raise TypeError(f"get_flags takes a name, or a list or tuple of names, not {type(flags).__name__}")
-    known = dict(_remembered, FLAGS_check_nan_inf=_penstock.check_nan_inf())
+    known = {**_remembered, "FLAGS_check_nan_inf": _penstock.check_nan_inf()}
     for name in names:
         if name not in known:
             raise ValueError(f"get_flags: flag {name} has not been set")

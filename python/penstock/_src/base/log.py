@@ -1,16 +1,22 @@
 """Log lines of Python code, in the format of those from C++: time, severity, file and line, role."""
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import environment as _environment
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def role_of(environment=None):
+
+def role_of(environment: Mapping[str, str] | None = None) -> str:
     """Returns the role of this process as the environment states it, such as "trainer 0" or "pserver 1"; otherwise
     ""."""
 
-    def given(name):
+    def given(name: str) -> str:
         return _environment.text(name, "", environment)
 
     kind = given("TRAINING_ROLE") or given("PADDLE_TRAINING_ROLE")
@@ -21,24 +27,24 @@ def role_of(environment=None):
     return f"{name} {index}" if name and index else ""
 
 
-def info(text):
+def info(text: str) -> None:
     _log(0, text)
 
 
-def warning(text):
+def warning(text: str) -> None:
     _log(1, text)
 
 
-def error(text):
+def error(text: str) -> None:
     _log(2, text)
 
 
-def _log(severity, text):
+def _log(severity: int, text: str) -> None:
     caller = sys._getframe(2)
     _penstock.log(severity, str(text), caller.f_code.co_filename, caller.f_lineno)
 
 
-def name_process():
+def name_process() -> None:
     """Makes all further log lines of this process contain its role, if the environment states it."""
     if role_of():
         _penstock.set_log_role(role_of())

@@ -1,11 +1,18 @@
 """Loggers of Python's logging module, created like those of Fluid's own modules."""
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
+
 
 __all__ = ["get_logger"]
 
 
-def get_logger(name, level, fmt=None):
+def get_logger(name: str, level: int, fmt: str | None = None) -> Logger:
     """Returns a logger that writes to stderr.
 
     Args:
@@ -34,5 +41,5 @@ def get_logger(name, level, fmt=None):
     return logger
 
 
-class _Handler(logging.StreamHandler):
+class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # no subscripts in Python 3.9
     """A handler that get_logger recognises, so that each logger gets only one."""

@@ -1,12 +1,20 @@
 """Decorators that keep a function's signature."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 __all__ = ["signature_safe_contextmanager", "wrap_decorator"]
 
 
-def wrap_decorator(decorator_func):
+def wrap_decorator(decorator_func: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a decorator like `decorator_func` whose results have the name, docstring and signature of the wrapped
     function.
 

@@ -1,6 +1,9 @@
 """The decoders of a StateCell: over given sentences, for training, and by beam search."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src import layers
 from penstock._src.base.doc_texts import with_texts
@@ -11,32 +14,40 @@ from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from penstock._src.contrib.state_cell import InitState, StateCell
+    from penstock._src.layers.dynamic_rnn import DynamicRNN
+
+
 __all__ = ["TrainingDecoder", "BeamSearchDecoder"]
 
 
 class _Memory:
     """A state within a decoder: its value in this step, and the function that sets that in the next one."""
 
-    def __init__(self, before, pass_on):
+    def __init__(self, before: Variable, pass_on: Callable[..., Any]) -> None:
         self.before, self.pass_on = before, pass_on
 
 
 class _Decoder:
     """What both decoders share: a block, which is opened once, and a cell, which they use until it ends."""
 
-    def __init__(self, state_cell):
+    def __init__(self, state_cell: StateCell) -> None:
         self._cell = state_cell
         self._state = "before"  # then 'inside', then 'after'
         state_cell._enter(self)
 
     @property
-    def state_cell(self):
+    def state_cell(self) -> StateCell:
         """StateCell: the cell, for use in the block."""
         self._require_inside("state_cell")
         return self._cell
 
     @contextlib.contextmanager
-    def _inside(self):
+    def _inside(self) -> Iterator[None]:
         if self._state != "before":
             raise program_error("E-decoder-order", f"{type(self).__name__} has only one block()")
         self._state = "inside"
@@ -44,11 +55,11 @@ class _Decoder:
         self._state = "after"
         self._cell._leave()
 
-    def _require_inside(self, method):
+    def _require_inside(self, method: str) -> None:
         if self._state != "inside":
             raise program_error("E-decoder-order", f"{type(self).__name__}.{method} is for the decoder's block")
 
-    def _require_after(self):
+    def _require_after(self) -> None:
         if self._state != "after":
             raise program_error(
                 "E-decoder-order", f"{type(self).__name__} returns its outputs after its block has ended"
@@ -91,23 +102,23 @@ class TrainingDecoder(_Decoder):
         scores = decoder()
     """
 
-    def __init__(self, state_cell, name=None):
+    def __init__(self, state_cell: StateCell, name: str | None = None) -> None:
         super().__init__(state_cell)
         self._rnn = layers.DynamicRNN()
 
     @contextlib.contextmanager
     @with_texts(_DECODER)
-    def block(self):
+    def block(self) -> Iterator[None]:
         """{opens_the_block}"""
         with self._inside(), self._rnn.block():
             yield
 
     @property
-    def dynamic_rnn(self):
+    def dynamic_rnn(self) -> DynamicRNN:
         """DynamicRNN: the network that runs the steps."""
         return self._rnn
 
-    def step_input(self, x):
+    def step_input(self, x: Variable) -> Variable:
         """Declares an input of which each step reads a row of each sequence: see `DynamicRNN.step_input`.
 
         Args:
@@ -122,7 +133,7 @@ class TrainingDecoder(_Decoder):
         self._require_inside("step_input")
         return self._rnn.step_input(x)
 
-    def static_input(self, x):
+    def static_input(self, x: Variable) -> Variable:
         """Declares an input that every step reads whole: see `DynamicRNN.static_input`.
 
         Args:
@@ -137,7 +148,7 @@ class TrainingDecoder(_Decoder):
         self._require_inside("static_input")
         return self._rnn.static_input(x)
 
-    def output(self, *outputs):
+    def output(self, *outputs: Any) -> None:
         """Declares outputs of the decoder.
 
         Args:
@@ -149,11 +160,11 @@ class TrainingDecoder(_Decoder):
         self._require_inside("output")
         self._rnn.output(*outputs)
 
-    def __call__(self):
+    def __call__(self) -> Variable:
         self._require_after()
         return self._rnn()
 
-    def _memory_of(self, init):
+    def _memory_of(self, init: InitState) -> _Memory:
         before = self._rnn.memory(init=init.value, need_reorder=init.need_reorder)
         return _Memory(before, lambda value: self._rnn.update_memory(before, value))
 
@@ -200,19 +211,19 @@ class BeamSearchDecoder(_Decoder):
 
     def __init__(
         self,
-        state_cell,
-        init_ids,
-        init_scores,
-        target_dict_dim,
-        word_dim,
-        input_var_dict={},
-        topk_size=50,
-        sparse_emb=True,
-        max_len=100,
-        beam_size=1,
-        end_id=1,
-        name=None,
-    ):
+        state_cell: StateCell,
+        init_ids: Variable,
+        init_scores: Variable,
+        target_dict_dim: int,
+        word_dim: int,
+        input_var_dict: Mapping[str, Variable] = {},
+        topk_size: int = 50,
+        sparse_emb: bool = True,
+        max_len: int = 100,
+        beam_size: int = 1,
+        end_id: int = 1,
+        name: str | None = None,
+    ) -> None:
         super().__init__(state_cell)
         self._init_ids, self._init_scores = init_ids, init_scores
         self._words, self._word_dim = target_dict_dim, word_dim
@@ -231,7 +242,7 @@ class BeamSearchDecoder(_Decoder):
 
     @contextlib.contextmanager
     @with_texts(_DECODER)
-    def block(self):
+    def block(self) -> Iterator[None]:
         """{opens_the_block}"""
         with self._inside(), self._while.block():
             yield
@@ -241,7 +252,7 @@ class BeamSearchDecoder(_Decoder):
                     layers.array_write(value, self._step, array)
                 layers.less_than(self._step, self._max_len, cond=self._go_on)
 
-    def early_stop(self):
+    def early_stop(self) -> None:
         """Ends the search with this step, whose values are dropped.
 
         Raises:
@@ -250,7 +261,7 @@ class BeamSearchDecoder(_Decoder):
         self._require_inside("early_stop")
         layers.fill_constant([1], "bool", 0, force_cpu=True, out=self._go_on)
 
-    def decode(self):
+    def decode(self) -> None:
         """Builds the block of a usual step, as the class describes it.
 
         Raises:
@@ -285,14 +296,14 @@ class BeamSearchDecoder(_Decoder):
                         self.update_array(var, inputs[name])
 
     # The best words after each branch, and their scores.
-    def _choose(self, ids, scores):
+    def _choose(self, ids: Variable, scores: Variable) -> tuple[Variable, Variable]:
         out = layers.lod_reset(self._cell.out_state(), y=scores)
         probabilities = layers.fc(out, self._words, act="softmax")
         best, words = layers.topk(probabilities, k=self._topk_size)
         sums = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
         return layers.beam_search(ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0)
 
-    def read_array(self, init, is_ids=False, is_scores=False):
+    def read_array(self, init: Variable, is_ids: bool = False, is_scores: bool = False) -> Variable:
         """Declares a value that each step passes to the next.
 
         Args:
@@ -325,7 +336,7 @@ class BeamSearchDecoder(_Decoder):
         self._arrays[before.name] = array
         return before
 
-    def update_array(self, array, value):
+    def update_array(self, array: Variable, value: Variable) -> None:
         """Sets a value in the next step.
 
         Args:
@@ -343,17 +354,17 @@ class BeamSearchDecoder(_Decoder):
             raise ValueError(f"BeamSearchDecoder.update_array: {array.name} is not a result of read_array")
         self._next.append((value, self._arrays[array.name]))
 
-    def __call__(self):
+    def __call__(self) -> tuple[Variable, Variable]:
         self._require_after()
         return layers.beam_search_decode(
             self._ids_array, self._scores_array, beam_size=self._beam_size, end_id=self._end_id
         )
 
-    def _memory_of(self, init):
+    def _memory_of(self, init: InitState) -> _Memory:
         before = self.read_array(init=init.value)
         return _Memory(before, lambda value: self.update_array(before, value))
 
 
-def _require_variable(method, value):
+def _require_variable(method: str, value: Variable | int) -> None:
     if not isinstance(value, Variable):
         raise TypeError(f"BeamSearchDecoder.{method} takes Variables, not {type(value).__name__}")

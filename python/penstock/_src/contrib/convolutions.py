@@ -1,22 +1,33 @@
 """Convolutions over trees and over images of different sizes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nest import convert_to_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.parameters.param_attr import ParamAttr
+
 
 __all__ = ["tree_conv", "var_conv_2d"]
 
 
 def tree_conv(
-    nodes_vector,
-    edge_set,
-    output_size,
-    num_filters=1,
-    max_depth=2,
-    act="tanh",
-    param_attr=None,
-    bias_attr=None,
-    name=None,
-):
+    nodes_vector: Variable,
+    edge_set: Variable,
+    output_size: int,
+    num_filters: int = 1,
+    max_depth: int = 2,
+    act: str | None = "tanh",
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    name: str | None = None,
+) -> Variable:
     """Computes a convolution over trees: each node reads itself and its descendants.
 
     Args:
@@ -62,18 +73,18 @@ def tree_conv(
 
 
 def var_conv_2d(
-    input,
-    row,
-    col,
-    input_channel,
-    output_channel,
-    filter_size,
-    stride=1,
-    param_attr=None,
-    act=None,
-    dtype="float32",
-    name=None,
-):
+    input: Variable,
+    row: Variable,
+    col: Variable,
+    input_channel: int,
+    output_channel: int,
+    filter_size: Sequence[int] | int,
+    stride: Sequence[int] | int = 1,
+    param_attr: ParamAttr | None = None,
+    act: str | None = None,
+    dtype: str = "float32",
+    name: str | None = None,
+) -> Variable:
     """Convolves images of different sizes, padded with zeros.
 
     Args:

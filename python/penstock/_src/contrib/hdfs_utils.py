@@ -1,5 +1,7 @@
 """Transfers of many files of a Hadoop file system: downloads of a trainer's part of a folder, uploads of a folder."""
 
+from __future__ import annotations
+
 import os
 import posixpath
 
@@ -8,7 +10,9 @@ from penstock._src.fleet.hdfs import HDFSClient
 __all__ = ["multi_download", "multi_upload"]
 
 
-def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_processes=5):
+def multi_download(
+    client: HDFSClient, hdfs_path: str, local_path: str, trainer_id: int, trainers: int, multi_processes: int = 5
+) -> list[str]:
     """Copies this trainer's part of the files below a folder to this machine: every trainers-th file.
 
     Args:
@@ -45,7 +49,14 @@ def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_pr
     return copies
 
 
-def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=False, sync=True):
+def multi_upload(
+    client: HDFSClient,
+    hdfs_path: str,
+    local_path: str,
+    multi_processes: int = 5,
+    overwrite: bool = False,
+    sync: bool = True,
+) -> None:
     """Copies the files below a folder of this machine into a folder of the file system.
 
     Args:
@@ -79,6 +90,6 @@ def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=Fal
             client._do("-put", os.path.join(folder, name), there)
 
 
-def _require_client(function, client):
+def _require_client(function: str, client: HDFSClient | str) -> None:
     if not isinstance(client, HDFSClient):
         raise TypeError(f"{function} takes an HDFSClient, not {type(client).__name__}")

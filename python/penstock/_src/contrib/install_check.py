@@ -1,5 +1,9 @@
 """run_check tests whether an installation can train."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._penstock import Scope
@@ -16,10 +20,14 @@ from penstock._src.optimizer import optimizers
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from penstock._src.ir.typing import Array
+
+
 __all__ = ["run_check"]
 
 
-def run_check():
+def run_check() -> None:
     """Trains a small network for one step, alone and data-parallel, and compares the results with the expected numbers.
 
     Raises:
@@ -42,7 +50,7 @@ def run_check():
     print("Penstock works: one training step gave the right numbers, by itself and data-parallel.")
 
 
-def _train_a_step(data_parallel):
+def _train_a_step(data_parallel: bool) -> list[Array]:
     main, startup = Program(), Program()
     with scope_guard(Scope()), program_guard(main, startup), unique_name.guard():
         x = data("x", [2, 2], append_batch_size=False)

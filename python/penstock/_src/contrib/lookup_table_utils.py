@@ -1,9 +1,12 @@
 """Tables with is_distributed=True outside the job that trained them: programs that look up in the saved rows, and
 pservers that begin from them."""
 
+from __future__ import annotations
+
 import os
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -19,6 +22,16 @@ from penstock._src.io.table_files import TABLES_FOLDER, read_rows
 from penstock._src.ir import unique_name
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = [
     "convert_dist_to_sparse_program",
@@ -39,7 +52,7 @@ _TABLE = {
 
 
 @with_texts(_TABLE)
-def convert_dist_to_sparse_program(program):
+def convert_dist_to_sparse_program(program: Program) -> Program:
     """Replaces a trainer's requests for rows of tables by lookups in tables at hand: selected rows for the table with
     is_distributed=True, in which a row that was never trained counts as zeros, and tensors for others.
 
@@ -87,7 +100,7 @@ def convert_dist_to_sparse_program(program):
     return program
 
 
-def _table_of(program):
+def _table_of(program: Program) -> Any:
     tables = getattr(program, "_distributed_lookup_tables", [])
     if not tables:
         raise program_error(
@@ -103,7 +116,7 @@ def _table_of(program):
     return tables[0]
 
 
-def _look_up(block, request, table, padding):
+def _look_up(block: Block, request: Operator, table: Variable, padding: Any) -> None:
     """Replaces split_ids, prefetch and merge_ids."""
     split = next(op for op in block.ops if op.type == "split_ids" and op.output("Out") == request.input("X"))
     merge = next(op for op in block.ops if op.type == "merge_ids" and op.input("X") == request.output("Out"))
@@ -114,15 +127,15 @@ def _look_up(block, request, table, padding):
         position = _look_up_one(block, position, block.var(ids), block.var(out), table, padding)
 
 
-def _look_up_one(block, position, ids, out, table, padding):
+def _look_up_one(block: Block, position: int, ids: Variable, out: Any, table: Variable, padding: Any) -> int:
     """Inserts the lookup, and what gives its result the shape and the sequences of `out`; returns the next position."""
 
-    def insert(kind, inputs, outputs, attrs):
+    def insert(kind: Any, inputs: dict[str, None], outputs: Variable, attrs: Any) -> None:
         nonlocal position
         block._insert_op(position, kind, inputs, outputs, attrs)
         position += 1
 
-    def temporary(dtype=out.dtype):
+    def temporary(dtype: str = out.dtype) -> Variable:
         return block.create_var(name=unique_name.generate(out.name + ".rows"), dtype=dtype)
 
     shape = list(out.shape)
@@ -144,7 +157,9 @@ def _look_up_one(block, position, ids, out, table, padding):
     return position
 
 
-def get_inference_model(main_program, feeded_var_names, target_vars):
+def get_inference_model(
+    main_program: Program, feeded_var_names: Sequence[str], target_vars: Sequence[Variable]
+) -> Program:
     """Returns the part of a program that computes some variables from some feeds, without training, and with feed and
     fetch ops.
 
@@ -174,7 +189,9 @@ def get_inference_model(main_program, feeded_var_names, target_vars):
     return program
 
 
-def load_persistables_for_inference(dirname, executor, program, lookup_table_var_name):
+def load_persistables_for_inference(
+    dirname: str, executor: Executor, program: Program | None, lookup_table_var_name: str
+) -> Program:
     """Reads what a trainer and the pservers saved by fluid.io.save_persistables, for a program that runs without
     pservers.
 
@@ -225,7 +242,7 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
     return program
 
 
-def _files_with_rows(dirname, table):
+def _files_with_rows(dirname: str, table: Variable) -> list[Any]:
     """Returns the file of each pserver, in their order."""
     folder = os.path.join(dirname, TABLES_FOLDER)
     numbers = [
@@ -241,7 +258,9 @@ def _files_with_rows(dirname, table):
 
 
 @with_texts(_TABLE)
-def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path):
+def load_persistables_for_increment(
+    dirname: str, executor: Executor, program: Program, lookup_table_var: str, lookup_table_var_path: str
+) -> None:
     """Makes a pserver begin from parameters and rows that a job saved. Call it after the pserver's startup program.
     Rows that the file lacks get initial values when they are first asked for.
 

@@ -1,13 +1,21 @@
 """Sums over all batches from which metrics of a click model are computed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
+if TYPE_CHECKING:
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = ["ctr_metric_bundle"]
 
 
-def ctr_metric_bundle(input, label):
+def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Variable, ...]:
     """Accumulates, over all batches, the sums from which MAE, RMSE, and predicted and actual click rate are computed.
 
     Args:

@@ -1,11 +1,23 @@
 """Statistics of a network: the parameters and floating-point operations of each op."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["summary"]
 
 
-def summary(main_prog):
+def summary(main_prog: Program) -> None:
     """Prints a table of the main compute ops: shapes, parameters and floating-point operations for one example.
 
     Args:
@@ -27,13 +39,13 @@ def summary(main_prog):
     print(f"Counted: {', '.join(sorted(_COUNTED))}")
 
 
-def _row(block, op):
+def _row(block: Block, op: Operator) -> tuple[str, list[int], list[int], int, int] | None:
     """Returns (type, input shape, output shape, parameters, operations) without the batch; None for other ops."""
     if op.type not in _COUNTED:
         return None
     in_slot, out_slot, count = _COUNTED[op.type]
 
-    def shape(name):
+    def shape(name: str) -> tuple[int, ...]:
         return tuple(block._var_recursive(name).shape)
 
     read, made = shape(op.input(in_slot)[0]), shape(op.output(out_slot)[0])
@@ -41,31 +53,39 @@ def _row(block, op):
     return op.type, list(read[1:]), list(made[1:]), params, flops
 
 
-def _conv(op, shape, read, made):
+def _conv(
+    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
+) -> tuple[int, int]:
     count, per_output = shape(op.input("Filter")[0])[0], math.prod(shape(op.input("Filter")[0])[1:])
     biased = int("Bias" in op.input_names and bool(op.input("Bias")))
     return count * (per_output + biased), 2 * math.prod(made) * (per_output + biased)
 
 
-def _mul(op, shape, read, made):
+def _mul(op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int]) -> tuple[int, int]:
     weights = math.prod(shape(op.input("Y")[0]))
     return weights, 2 * weights
 
 
-def _pool(op, shape, read, made):
+def _pool(
+    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
+) -> tuple[int, int]:
     window = read[-2:] if op.attr("global_pooling") else op.attr("ksize")
     return 0, math.prod(made) * math.prod(window)
 
 
-def _batch_norm(op, shape, read, made):
+def _batch_norm(
+    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
+) -> tuple[int, int]:
     return 2 * math.prod(shape(op.input("Scale")[0])), 2 * math.prod(read)
 
 
-def _elementwise(op, shape, read, made):
+def _elementwise(
+    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
+) -> tuple[int, int]:
     return 0, math.prod(made)
 
 
-def _prelu(op, shape, read, made):
+def _prelu(op: Operator, shape: Callable[..., Any], read: tuple[int], made: tuple[int]) -> tuple[int, int]:
     return math.prod(shape(op.input("Alpha")[0])), math.prod(made)
 
 

@@ -1,5 +1,9 @@
 """Layers of fluid.contrib: parts of matrices, text matching, trees of items, fused ops."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
@@ -8,6 +12,12 @@ from penstock._src.layers.detection_results import _suppress
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import padding_row
 from penstock._src.layers.random import seed_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.parameters.param_attr import ParamAttr
+
 
 __all__ = [
     "fused_elemwise_activation",
@@ -21,7 +31,14 @@ __all__ = [
 ]
 
 
-def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_intermediate_out=True):
+def fused_elemwise_activation(
+    x: Variable,
+    y: Variable,
+    functor_list: Sequence[str] | str,
+    axis: int = -1,
+    scale: float = 0.0,
+    save_intermediate_out: bool = True,
+) -> Variable:
     """Computes a sum or product of two tensors and an elementwise function in one op.
 
     Args:
@@ -62,8 +79,14 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
 
 
 def fused_embedding_seq_pool(
-    input, size, is_sparse=False, padding_idx=None, combiner="sum", param_attr=None, dtype="float32"
-):
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    padding_idx: int | None = None,
+    combiner: str = "sum",
+    param_attr: ParamAttr | None = None,
+    dtype: str = "float32",
+) -> Variable:
     """Looks up rows of a table and sums them over each sequence of ids.
 
     Args:
@@ -99,7 +122,15 @@ def fused_embedding_seq_pool(
     return out
 
 
-def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype="float32", name=None):
+def match_matrix_tensor(
+    x: Variable,
+    y: Variable,
+    channel_num: int,
+    act: str | None = None,
+    param_attr: ParamAttr | None = None,
+    dtype: str = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
     """Computes bilinear matches of each word of a text with each word of another text, by several learned matrices.
 
     Args:
@@ -136,18 +167,18 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype="flo
 
 
 def multiclass_nms2(
-    bboxes,
-    scores,
-    score_threshold,
-    nms_top_k,
-    keep_top_k,
-    nms_threshold=0.3,
-    normalized=True,
-    nms_eta=1.0,
-    background_label=0,
-    return_index=False,
-    name=None,
-):
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    return_index: bool = False,
+    name: str | None = None,
+) -> Variable | tuple[Variable, Variable]:
     """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
 
     Args:
@@ -190,7 +221,9 @@ def multiclass_nms2(
     return (out, index) if return_index else out
 
 
-def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
+def sequence_topk_avg_pooling(
+    input: Variable, row: Variable, col: Variable, topks: Sequence[int], channel_num: int
+) -> Variable:
     """Computes means of the largest elements of each row of matrices of different sizes.
 
     Args:
@@ -226,7 +259,7 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
     return out
 
 
-def shuffle_batch(x, seed=None):
+def shuffle_batch(x: Variable, seed: Variable | int | None = None) -> Variable:
     """Shuffles rows randomly.
 
     Args:
@@ -256,7 +289,7 @@ def shuffle_batch(x, seed=None):
     return out
 
 
-def _partial(op_type, input, start_index, length):
+def _partial(op_type: str, input: int | list[Variable], start_index: int, length: int) -> Variable:
     helper = LayerHelper(op_type, input=input)
     inputs = helper.multiple_input()
     out = helper.create_variable_for_type_inference(inputs[0].dtype)
@@ -275,7 +308,7 @@ _COLUMNS = {
 
 
 @with_texts(_COLUMNS)
-def partial_concat(input, start_index=0, length=-1):
+def partial_concat(input: Sequence[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Concatenates a range of columns of several matrices.
 
     {columns}
@@ -293,7 +326,7 @@ def partial_concat(input, start_index=0, length=-1):
 
 
 @with_texts(_COLUMNS)
-def partial_sum(input, start_index=0, length=-1):
+def partial_sum(input: Sequence[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Sums a range of columns over several matrices.
 
     {columns}

@@ -1,5 +1,7 @@
 """Counts how often op types occur in a program."""
 
+from __future__ import annotations
+
 import collections
 
 from penstock._src.ir.program import Program
@@ -7,7 +9,7 @@ from penstock._src.ir.program import Program
 __all__ = ["op_freq_statistic"]
 
 
-def op_freq_statistic(program):
+def op_freq_statistic(program: Program) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Counts the op types in a program's first block, and the pairs of types of which one reads the other's output.
 
     Args:

@@ -1,7 +1,15 @@
 """fluid.contrib.quantize, which is not part of Penstock: it can be imported, but any use raises an error."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.absent import absent
 from penstock._src.base.errors import not_built
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _WHY = "quantization is not part of Penstock; it trains and distributes programs"
 __path__, __getattr__ = absent("fluid.contrib.quantize", _WHY)
@@ -24,5 +32,5 @@ class QuantizeTranspiler:
             assert 'quantization is not part of Penstock' in str(error)
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> Any:
         raise not_built("fluid.contrib.QuantizeTranspiler: " + _WHY)

@@ -1,11 +1,24 @@
 """GRUs and LSTMs with several layers over padded sequences, built from ordinary layers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.layers import nn, reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_with_suffix
 from penstock._src.layers.static_rnn import StaticRNN
 from penstock._src.layers.tensor import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.contrib.state_cell import InitState
+    from penstock._src.ir.variable import Variable
+    from penstock._src.parameters.param_attr import ParamAttr
+
 
 __all__ = ["basic_gru", "basic_lstm"]
 
@@ -29,21 +42,21 @@ gate_activation (callable): activation of the gates; `layers.sigmoid` if None.""
 
 @with_texts(_NETWORK)
 def basic_gru(
-    input,
-    init_hidden,
-    hidden_size,
-    num_layers=1,
-    sequence_length=None,
-    dropout_prob=0.0,
-    bidirectional=False,
-    batch_first=True,
-    param_attr=None,
-    bias_attr=None,
-    gate_activation=None,
-    activation=None,
-    dtype="float32",
-    name="basic_gru",
-):
+    input: Variable,
+    init_hidden: Variable,
+    hidden_size: int,
+    num_layers: int = 1,
+    sequence_length: Variable | None = None,
+    dropout_prob: float = 0.0,
+    bidirectional: bool = False,
+    batch_first: bool = True,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    gate_activation: Callable[..., Any] | None = None,
+    activation: Callable[..., Any] | None = None,
+    dtype: str = "float32",
+    name: str = "basic_gru",
+) -> tuple[Any, ...]:
     """Runs a GRU with several layers over padded sequences.
 
     Args:
@@ -66,7 +79,7 @@ def basic_gru(
         out, last = fluid.contrib.layers.basic_gru(x, None, hidden_size=8, num_layers=2, bidirectional=True)
     """
 
-    def unit(name, param_attr, bias_attr):
+    def unit(name: str, param_attr: ParamAttr, bias_attr: ParamAttr | bool) -> BasicGRUUnit:
         return BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     return _run(
@@ -82,23 +95,23 @@ def basic_gru(
 
 @with_texts(_NETWORK)
 def basic_lstm(
-    input,
-    init_hidden,
-    init_cell,
-    hidden_size,
-    num_layers=1,
-    sequence_length=None,
-    dropout_prob=0.0,
-    bidirectional=False,
-    batch_first=True,
-    param_attr=None,
-    bias_attr=None,
-    gate_activation=None,
-    activation=None,
-    forget_bias=1.0,
-    dtype="float32",
-    name="basic_lstm",
-):
+    input: Variable,
+    init_hidden: Variable,
+    init_cell: Variable,
+    hidden_size: int,
+    num_layers: int = 1,
+    sequence_length: Variable | None = None,
+    dropout_prob: float = 0.0,
+    bidirectional: bool = False,
+    batch_first: bool = True,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    gate_activation: Callable[..., Any] | None = None,
+    activation: Callable[..., Any] | None = None,
+    forget_bias: float = 1.0,
+    dtype: str = "float32",
+    name: str = "basic_lstm",
+) -> tuple[Any, ...]:
     """Runs an LSTM with several layers over padded sequences.
 
     Args:
@@ -123,7 +136,7 @@ def basic_lstm(
         out, h, c = fluid.contrib.layers.basic_lstm(x, None, None, hidden_size=8, sequence_length=length)
     """
 
-    def unit(name, param_attr, bias_attr):
+    def unit(name: str, param_attr: ParamAttr, bias_attr: ParamAttr | bool) -> BasicLSTMUnit:
         return BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype)
 
     dropout = dict(dropout_prob=dropout_prob, dropout_implementation="upscale_in_train")
@@ -138,7 +151,14 @@ def basic_lstm(
     )
 
 
-def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
+def _units(
+    make: Callable[..., Any],
+    name: str,
+    num_layers: int,
+    bidirectional: bool,
+    param_attr: ParamAttr,
+    bias_attr: ParamAttr | bool,
+) -> list[Any]:
     """Returns one list of units, one for each layer, for each direction."""
     directions = [("_layers_", "fw")] + ([("_reverse_layers_", "bw")] if bidirectional else [])
     return [
@@ -154,7 +174,15 @@ def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
     ]
 
 
-def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
+def _run(
+    units: Any,
+    input: Variable,
+    inits: object,
+    hidden_size: int,
+    sequence_length: Variable,
+    batch_first: bool,
+    dropout: Any,
+) -> tuple[Any, ...]:
     """Returns (outputs, each last state) of both directions, concatenated."""
     if batch_first:
         input = reshaping.transpose(input, [1, 0, 2])
@@ -183,7 +211,9 @@ def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout
     return tuple([reshaping.transpose(out, [1, 0, 2]) if batch_first else out] + last)
 
 
-def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
+def _run_direction(
+    units: Any, input: Variable, mask: Variable, inits: object, direction: Any, hidden_size: int, dropout: Any
+) -> Any:
     """Returns (outputs of the last layer, [each last state of all layers])."""
     network = StaticRNN()
     with network.step():
@@ -215,7 +245,7 @@ def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
     return made[-1], joined
 
 
-def _memory(network, init, layer, direction, input, hidden_size):
+def _memory(network: Any, init: InitState, layer: str, direction: Any, input: Variable, hidden_size: int) -> Any:
     if init is not None:
         return network.memory(init=init[layer, direction])
     return network.memory(batch_ref=input, shape=[-1, hidden_size])

@@ -1,8 +1,19 @@
 """The step of a decoder: named inputs, named states, and a function that computes the next states."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.layers.creation import fill_constant_batch_size_like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.contrib.beam_search_decoder import BeamSearchDecoder, TrainingDecoder
+    from penstock._src.ir.variable import Variable
 
 
 class InitState:
@@ -26,19 +37,27 @@ class InitState:
         cell = fluid.contrib.decoder.InitState(init_boot=encoded, shape=[-1, 32])
     """
 
-    def __init__(self, init=None, shape=None, value=0.0, init_boot=None, need_reorder=False, dtype="float32"):
+    def __init__(
+        self,
+        init: Variable | None = None,
+        shape: Sequence[int] | None = None,
+        value: float = 0.0,
+        init_boot: Variable | None = None,
+        need_reorder: bool = False,
+        dtype: str = "float32",
+    ) -> None:
         if init is None and init_boot is None:
             raise ValueError("InitState: give init, or init_boot, which says how many rows the constant has")
         self._value = init if init is not None else fill_constant_batch_size_like(init_boot, shape, dtype, value)
         self._need_reorder = need_reorder
 
     @property
-    def value(self):
+    def value(self) -> Variable:
         """Variable: the initial value."""
         return self._value
 
     @property
-    def need_reorder(self):
+    def need_reorder(self) -> bool:
         """bool: whether a TrainingDecoder sorts the rows of the value."""
         return self._need_reorder
 
@@ -74,7 +93,9 @@ class StateCell:
         {cell_of_words}
     """
 
-    def __init__(self, inputs, states, out_state, name=None):
+    def __init__(
+        self, inputs: Mapping[str, None], states: Mapping[str, InitState | int], out_state: str, name: str | None = None
+    ) -> None:
         for state, init in states.items():
             if not isinstance(init, InitState):
                 raise ValueError(f"StateCell: state {state} must be an InitState, not {type(init).__name__}")
@@ -83,23 +104,23 @@ class StateCell:
         self._inputs = dict(inputs)
         self._initial = dict(states)
         self._out_state = out_state
-        self._updater = None
+        self._updater: Callable[..., Any] | None = None
         self._decoder = None
         self._memories = {}  # of the decoder, by name; empty until its first step reads a state
         self._values = dict(states)
 
-    def _enter(self, decoder):
+    def _enter(self, decoder: BeamSearchDecoder | TrainingDecoder) -> None:
         if self._decoder is not None:
             raise program_error(
                 "E-decoder-order", f"StateCell: {type(self._decoder).__name__} uses it until its block ends"
             )
         self._decoder, self._memories = decoder, {}
 
-    def _leave(self):
+    def _leave(self) -> None:
         self._decoder = None
 
     # Not when the decoder enters: a DynamicRNN has memories only after its first step_input.
-    def _read_states(self):
+    def _read_states(self) -> None:
         if self._decoder is None or self._memories:
             return
         for name, init in self._initial.items():
@@ -108,16 +129,16 @@ class StateCell:
             self._values[name] = memory.before
 
     @property
-    def input_names(self):
+    def input_names(self) -> list[str]:
         """list[str]: the names of the inputs."""
         return list(self._inputs)
 
     @property
-    def state_names(self):
+    def state_names(self) -> list[str]:
         """list[str]: the names of the states."""
         return list(self._initial)
 
-    def get_state(self, state_name):
+    def get_state(self, state_name: str) -> Variable:
         """Returns a state in the current step.
 
         Args:
@@ -133,7 +154,7 @@ class StateCell:
         self._require_state(state_name)
         return self._values[state_name]
 
-    def set_state(self, state_name, state_value):
+    def set_state(self, state_name: str, state_value: Variable) -> None:
         """Sets a state in the current step; `update_states` passes it to the next one.
 
         Args:
@@ -147,7 +168,7 @@ class StateCell:
         self._require_state(state_name)
         self._values[state_name] = state_value
 
-    def get_input(self, input_name):
+    def get_input(self, input_name: str) -> Variable:
         """Returns an input of the current step.
 
         Args:
@@ -167,7 +188,7 @@ class StateCell:
             )
         return value
 
-    def state_updater(self, updater):
+    def state_updater(self, updater: Callable[..., Any]) -> Callable[..., Any]:
         """Decorates the function that computes a step.
 
         Args:
@@ -179,7 +200,7 @@ class StateCell:
         self._updater = updater
         return updater
 
-    def compute_state(self, inputs):
+    def compute_state(self, inputs: Mapping[str, Variable | None]) -> None:
         """Computes a step: calls the function that `state_updater` decorated.
 
         Args:
@@ -199,7 +220,7 @@ class StateCell:
             )
         self._updater(self)
 
-    def update_states(self):
+    def update_states(self) -> None:
         """Passes the states to the next step.
 
         Raises:
@@ -211,7 +232,7 @@ class StateCell:
         for name, memory in self._memories.items():
             memory.pass_on(self._values[name])
 
-    def out_state(self):
+    def out_state(self) -> Variable:
         """Returns the state of the name `out_state` in the current step.
 
         Returns:
@@ -219,6 +240,6 @@ class StateCell:
         """
         return self._values[self._out_state]
 
-    def _require_state(self, name):
+    def _require_state(self, name: str) -> None:
         if name not in self._initial:
             raise ValueError(f"StateCell: no state {name!r}; the states are {', '.join(sorted(self._initial))}")

@@ -1,15 +1,28 @@
 """Layers of a tree index (TDM): the children of nodes, and samples of each layer of the tree."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import to_dtype
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.parameters.initializer import Constant
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.parameters.param_attr import ParamAttr
+
+
 __all__ = ["tdm_child", "tdm_sampler"]
 
 
-def tdm_child(x, node_nums, child_nums, param_attr=None, dtype="int32"):
+def tdm_child(
+    x: Variable, node_nums: int, child_nums: int, param_attr: ParamAttr | None = None, dtype: str = "int32"
+) -> tuple[Variable, Variable]:
     """Finds the children of nodes of a tree of items.
 
     Args:
@@ -49,18 +62,18 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype="int32"):
 
 
 def tdm_sampler(
-    x,
-    neg_samples_num_list,
-    layer_node_num_list,
-    leaf_node_num,
-    tree_travel_attr=None,
-    tree_layer_attr=None,
-    output_positive=True,
-    output_list=True,
-    seed=0,
-    tree_dtype="int32",
-    dtype="int32",
-):
+    x: Variable,
+    neg_samples_num_list: Sequence[int],
+    layer_node_num_list: Sequence[int],
+    leaf_node_num: int,
+    tree_travel_attr: ParamAttr | None = None,
+    tree_layer_attr: ParamAttr | None = None,
+    output_positive: bool = True,
+    output_list: bool = True,
+    seed: int = 0,
+    tree_dtype: str = "int32",
+    dtype: str = "int32",
+) -> tuple[list[Variable], list[Variable], list[Variable]]:
     """Samples, for each layer of a tree, the node on the path to an item (positive) and other nodes (negative).
 
     Args:
@@ -129,7 +142,7 @@ def tdm_sampler(
     return tuple(map(list, zip(*_by_layer(made, widths))))
 
 
-def _by_layer(made, widths):
+def _by_layer(made: list[Variable], widths: list[int]) -> Iterator[list[Variable]]:
     """Yields, for each layer, its columns of all results."""
     start = 0
     for width in widths:

@@ -1,14 +1,22 @@
 """distributed_batch_reader divides batches among trainers."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 from penstock._src.base import environment
 from penstock._src.base.errors import program_error
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+
 __all__ = ["distributed_batch_reader"]
 
 
-def distributed_batch_reader(batch_reader):
+def distributed_batch_reader(batch_reader: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a reader of this trainer's batches: of every PADDLE_TRAINERS_NUM batches, the one at PADDLE_TRAINER_ID.
 
     Args:
@@ -34,7 +42,7 @@ def distributed_batch_reader(batch_reader):
             f"distributed_batch_reader: PADDLE_TRAINER_ID is {trainer}, but PADDLE_TRAINERS_NUM is {trainers}",
         )
 
-    def reader():
+    def reader() -> Iterator[Any]:
         batches = iter(batch_reader())
         while True:
             row = list(itertools.islice(batches, trainers))

@@ -1,6 +1,9 @@
 """DataFeeder: converts rows of Python values to the feed of an executor."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 from penstock._penstock import LoDTensor
 from penstock._src.base.errors import program_error
@@ -10,12 +13,20 @@ from penstock._src.ir.places import count_of_environment
 from penstock._src.ir.types import dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, NoReturn
+
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array, Dtype, Place
+
+
 __all__ = ["DataFeeder"]
 
 _ELEMENT_TYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
 
-def convert_dtype(dtype):
+def convert_dtype(dtype: Dtype) -> str:
     """Returns the name of an element type.
 
     Args:
@@ -36,7 +47,9 @@ def convert_dtype(dtype):
         raise ValueError(f"an element type is one of {', '.join(_ELEMENT_TYPES)}, not {dtype!r}") from None
 
 
-def check_type(input, input_name, expected_type, op_name, extra_message=""):
+def check_type(
+    input: object, input_name: str, expected_type: tuple[type, ...] | type, op_name: str, extra_message: str = ""
+) -> None:
     """Raises unless an argument of a layer is of a class.
 
     Args:
@@ -63,7 +76,9 @@ def check_type(input, input_name, expected_type, op_name, extra_message=""):
         )
 
 
-def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=""):
+def check_dtype(
+    input_dtype: Dtype, input_name: str, expected_dtype: Sequence[str] | str, op_name: str, extra_message: str = ""
+) -> None:
     """Raises unless an element type is among those that a layer takes.
 
     Args:
@@ -86,7 +101,9 @@ def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=
         _refuse(op_name, f"the element type of {input_name}", allowed, given, extra_message)
 
 
-def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_message=""):
+def check_variable_and_dtype(
+    input: Variable, input_name: str, expected_dtype: Sequence[str] | str, op_name: str, extra_message: str = ""
+) -> None:
     """Raises unless an argument of a layer is a Variable with an element type that the layer takes.
 
     Args:
@@ -108,25 +125,25 @@ def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_m
     check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
 
 
-def _refuse(layer, what, allowed, given, extra):
+def _refuse(layer: str, what: str, allowed: Any, given: Any, extra: str) -> NoReturn:
     raise TypeError(f"{layer}: {what} must be {' or '.join(allowed)}, not {given}{extra and '. ' + extra}")
 
 
 class _Column:
     """Collects the values of one variable."""
 
-    def __init__(self, var):
+    def __init__(self, var: Variable) -> None:
         self.name = var.name
         self.lod_level = var.lod_level
         self.dtype = dtype_name(var.dtype)
         self.shape = list(var.shape)
-        self.data = []
-        self.lengths = [[] for _ in range(self.lod_level)]
+        self.data: list[Any] = []  # what NumPy takes
+        self.lengths: list[list[int]] = [[] for _ in range(self.lod_level)]
 
-    def add(self, value):
+    def add(self, value: Array | int | list[int]) -> None:
         self._add(value, 0)
 
-    def _add(self, value, level):
+    def _add(self, value: Any, level: int) -> None:
         if level == self.lod_level:
             self.data.append(value)
             return
@@ -134,7 +151,7 @@ class _Column:
         for one in value:
             self._add(one, level + 1)
 
-    def tensor(self, place):
+    def tensor(self, place: Place) -> LoDTensor:
         array = to_array(self.data, self.dtype, self.name, "DataFeeder")
         if self.lod_level == 0 and array.ndim != len(self.shape):
             array = array.reshape([-1, *self.shape[1:]])
@@ -162,14 +179,14 @@ class DataFeeder:
         assert np.array(feed['x']).shape == (2, 2)
     """
 
-    def __init__(self, feed_list, place, program=None):
+    def __init__(self, feed_list: Sequence[Variable | str], place: Place, program: Program | None = None) -> None:
         program = program or framework.default_main_program()
         block = program.global_block()
         self.feed_vars = [var if isinstance(var, Variable) else block.var(var) for var in feed_list]
         self.feed_names = [var.name for var in self.feed_vars]
         self.place = place
 
-    def feed(self, iterable):
+    def feed(self, iterable: Iterable[Any]) -> dict[str, LoDTensor]:
         """Converts the rows of a batch to a feed.
 
         Args:
@@ -189,7 +206,7 @@ class DataFeeder:
                 column.add(value)
         return {name: column.tensor(self.place) for name, column in zip(self.feed_names, columns)}
 
-    def feed_parallel(self, iterable, num_places=None):
+    def feed_parallel(self, iterable: Iterable[Any], num_places: int | None = None) -> Iterator[dict[str, LoDTensor]]:
         """Yields a feed for each place.
 
         Args:
@@ -210,7 +227,9 @@ class DataFeeder:
         for batch in batches:
             yield self.feed(batch)
 
-    def decorate_reader(self, reader, multi_devices, num_places=None, drop_last=True):
+    def decorate_reader(
+        self, reader: Callable[..., Any], multi_devices: bool, num_places: int | None = None, drop_last: bool = True
+    ) -> Callable[..., Any]:
         """Creates a reader of feeds from a reader of batches.
 
         Args:
@@ -229,7 +248,7 @@ class DataFeeder:
             return lambda: (self.feed(batch) for batch in reader())
         places = num_places or count_of_environment()
 
-        def groups():
+        def groups() -> Iterator[list[dict[str, LoDTensor]]]:
             batches = iter(reader())
             while group := list(itertools.islice(batches, places)):
                 if len(group) < places:

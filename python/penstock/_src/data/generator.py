@@ -9,7 +9,18 @@ class Words(MultiSlotDataGenerator):
 Words().run_from_stdin()      # for each line of standard input, lines of "count number number ..." for each slot
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, Union
+
+    _Slot = tuple[str, Any]  # a name and a list of numbers
+    Sample = Union[Sequence[_Slot], zip[_Slot]]
+
 
 from penstock._src.base.errors import program_error
 
@@ -20,18 +31,18 @@ class DataGenerator:
     """Reads lines, converts them to samples, and writes each sample as a line. A subclass overrides generate_sample(),
     and generate_batch() to process the samples of a batch together."""
 
-    def __init__(self):
-        self._proto_info = None
+    def __init__(self) -> None:
+        self._proto_info: list[tuple[str, str]] | None = None
         self.batch_size_ = 32
 
-    def _set_line_limit(self, line_limit):
+    def _set_line_limit(self, line_limit: int) -> None:
         if not isinstance(line_limit, int):
             raise ValueError(f"line_limit must be an int, not {line_limit!r}")
         if line_limit < 1:
             raise ValueError(f"line_limit must be at least 1, not {line_limit}")
         self._line_limit = line_limit
 
-    def set_batch(self, batch_size):
+    def set_batch(self, batch_size: int) -> None:
         """Sets the number of samples that generate_batch() receives.
 
         Args:
@@ -39,15 +50,15 @@ class DataGenerator:
         """
         self.batch_size_ = batch_size
 
-    def run_from_memory(self):
+    def run_from_memory(self) -> None:
         """Writes the samples of generate_sample(None) to standard output."""
         self._write([None])
 
-    def run_from_stdin(self):
+    def run_from_stdin(self) -> None:
         """Writes the samples of generate_sample(line), for each line of standard input, to standard output."""
         self._write(sys.stdin)
 
-    def _write(self, lines):
+    def _write(self, lines: Iterable[str | None]) -> None:
         samples = []
         for line in lines:
             for sample in self.generate_sample(line)():
@@ -60,16 +71,16 @@ class DataGenerator:
         if samples:
             self._write_batch(samples)
 
-    def _write_batch(self, samples):
+    def _write_batch(self, samples: list[Sample]) -> None:
         for sample in self.generate_batch(samples)():
             sys.stdout.write(self._gen_str(sample))
 
-    def _gen_str(self, line):
+    def _gen_str(self, line: Sample) -> str:
         raise NotImplementedError(
             f"{type(self).__name__} does not define how a sample is written; use MultiSlotDataGenerator"
         )
 
-    def generate_sample(self, line):
+    def generate_sample(self, line: str | None) -> Callable[[], Iterable[Sample | None]]:
         """Converts a line to samples; a subclass overrides it.
 
         Args:
@@ -87,7 +98,7 @@ class DataGenerator:
             "[(name, [number, ...]), ...]"
         )
 
-    def generate_batch(self, samples):
+    def generate_batch(self, samples: Sequence[Sample]) -> Callable[[], Iterable[Sample]]:
         """Changes the samples of a batch; a subclass may override it.
 
         Args:
@@ -97,13 +108,13 @@ class DataGenerator:
             callable: a function without arguments that yields samples.
         """
 
-        def unchanged():
+        def unchanged() -> Iterator[Sample]:
             yield from samples
 
         return unchanged
 
 
-def _slots_of(line):
+def _slots_of(line: Sample) -> Sequence[_Slot]:
     """Returns a sample's slots as a list; scripts also yield zip(names, values)."""
     if isinstance(line, zip):
         return list(line)
@@ -120,9 +131,9 @@ class MultiSlotStringDataGenerator(DataGenerator):
         assert MultiSlotStringDataGenerator()._gen_str([('words', ['19', '26']), ('label', ['1'])]) == '2 19 26 1 1\\n'
     """
 
-    def _gen_str(self, line):
-        line = _slots_of(line)
-        return " ".join(" ".join([str(len(elements)), *elements]) for _, elements in line) + "\n"
+    def _gen_str(self, line: Sample) -> str:
+        slots = _slots_of(line)
+        return " ".join(" ".join([str(len(elements)), *elements]) for _, elements in slots) + "\n"
 
 
 class MultiSlotDataGenerator(DataGenerator):
@@ -133,18 +144,19 @@ class MultiSlotDataGenerator(DataGenerator):
         assert MultiSlotDataGenerator()._gen_str([('words', [19, 26]), ('price', [0.5])]) == '2 19 26 1 0.5\\n'
     """
 
-    def _gen_str(self, line):
-        line = _slots_of(line)
+    def _gen_str(self, line: Sample) -> str:
+        slots = _slots_of(line)
         if self._proto_info is None:
-            self._proto_info = [(name, "uint64") for name, _ in line]
-        elif len(line) != len(self._proto_info):
+            self._proto_info = [(name, "uint64") for name, _ in slots]
+        elif len(slots) != len(self._proto_info):
             raise program_error(
-                "E-dataset-sample", f"a sample has {len(line)} slots, but the first one had {len(self._proto_info)}"
+                "E-dataset-sample", f"a sample has {len(slots)} slots, but the first one had {len(self._proto_info)}"
             )
-        return " ".join(self._slot(i, name, elements) for i, (name, elements) in enumerate(line)) + "\n"
+        known = self._proto_info
+        return " ".join(self._slot(known, i, *one) for i, one in enumerate(slots)) + "\n"
 
-    def _slot(self, index, name, elements):
-        known, kind = self._proto_info[index]
+    def _slot(self, slots: list[tuple[str, str]], index: int, name: str, elements: Any) -> str:
+        known, kind = slots[index]
         if not isinstance(name, str):
             raise ValueError(f"the name of a slot must be a str, not {name!r}")
         if name != known:
@@ -158,7 +170,7 @@ class MultiSlotDataGenerator(DataGenerator):
         if kind != "float":
             for element in elements:
                 if isinstance(element, float):
-                    self._proto_info[index] = name, "float"
+                    slots[index] = name, "float"
                 elif not isinstance(element, int):
                     raise ValueError(f"slot {name} must have ints or floats, not {element!r}")
         return " ".join([str(len(elements)), *map(str, elements)])

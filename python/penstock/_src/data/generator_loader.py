@@ -1,6 +1,9 @@
 """Loaders for the batches of a generator: GeneratorLoader, and PyReader, its older interface."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, cast
 
 import numpy
 
@@ -17,6 +20,18 @@ from penstock._src.ir.array_conversion import converted
 from penstock._src.ir.types import CPUPlace
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, TypeVar
+
+    from numpy import dtype, ndarray
+
+    from penstock._penstock import BatchQueue
+    from penstock._src.ir.typing import Array, Place
+
+    _Loader = TypeVar("_Loader", bound="DataLoaderBase")
+
+
 __all__ = ["PyReader"]
 
 
@@ -27,16 +42,16 @@ _names = unique_name.UniqueNameGenerator()
 class DataLoaderBase:
     """Base class of the loaders: an iterator of batches."""
 
-    def __call__(self):
+    def __call__(self: _Loader) -> _Loader:
         return self
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError
 
-    def __next__(self):
+    def __next__(self) -> Any:
         raise NotImplementedError
 
-    def next(self):
+    def next(self) -> Any:
         """Returns the next batch.
 
         Returns:
@@ -98,8 +113,14 @@ class GeneratorLoader(DataLoaderBase):
     """
 
     def __init__(
-        self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False, drop_last=True
-    ):
+        self,
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        drop_last: bool = True,
+    ) -> None:
         if not isinstance(feed_list, (list, tuple)) or not feed_list:
             raise ValueError(f"feed_list must list the variables that the loader fills, not be {feed_list!r}")
         if not isinstance(capacity, int) or capacity < 1:
@@ -111,8 +132,8 @@ class GeneratorLoader(DataLoaderBase):
         self._iterable = iterable
         self._return_list = return_list
         self._drop_last = drop_last
-        self._places = None
-        self._source = None
+        self._places: Sequence[Place] = ()
+        self._source: Callable[[], Iterator[list[Any]]] | None = None
         self._pump = Pump(capacity + bool(use_double_buffer))
         if not iterable:
             names = ReaderNames(
@@ -122,12 +143,12 @@ class GeneratorLoader(DataLoaderBase):
             append_read_op(reader, self._feed_list, {"drop_last": drop_last})
 
     @property
-    def queue(self):
+    def queue(self) -> BatchQueue:
         """The queue of batches."""
         return self._pump.queue
 
     @staticmethod
-    def _check_input_array(item):
+    def _check_input_array(item: object) -> ndarray[tuple[Any, ...], dtype[Any]]:
         """Returns the array of a list of numbers or arrays; raises TypeError if these differ in size."""
         try:
             array = numpy.asarray(item)
@@ -138,13 +159,19 @@ class GeneratorLoader(DataLoaderBase):
         return array
 
     @property
-    def iterable(self):
+    def iterable(self) -> bool:
         """Whether the caller iterates."""
         return self._iterable
 
     # The source of batches.
     @with_texts(_GENERATOR, kind="loader", reader="reader")
-    def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
+    def set_sample_generator(
+        self,
+        reader: Callable[..., Any],
+        batch_size: int,
+        drop_last: bool = True,
+        places: Place | Sequence[Place] | None = None,
+    ) -> GeneratorLoader:
         """{samples}
 
         Returns:
@@ -153,7 +180,9 @@ class GeneratorLoader(DataLoaderBase):
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
     @with_texts(_GENERATOR, kind="loader")
-    def set_sample_list_generator(self, reader, places=None):
+    def set_sample_list_generator(
+        self, reader: Callable[..., Any], places: Place | Sequence[Place] | None = None
+    ) -> GeneratorLoader:
         """{lists}
 
         Returns:
@@ -162,7 +191,7 @@ class GeneratorLoader(DataLoaderBase):
         feed_list = self._feed_list  # not self: the thread must not keep the loader alive
         feeder = DataFeeder(feed_list, CPUPlace())
 
-        def batches():
+        def batches() -> Iterator[list[LoDTensor]]:
             for samples in reader():
                 tensors = feeder.feed(samples)
                 yield [tensors[var.name] for var in feed_list]
@@ -170,7 +199,9 @@ class GeneratorLoader(DataLoaderBase):
         return self.set_batch_generator(batches, places)
 
     @with_texts(_GENERATOR, kind="loader")
-    def set_batch_generator(self, reader, places=None):
+    def set_batch_generator(
+        self, reader: Callable[..., Any], places: Place | Sequence[Place] | None = None
+    ) -> GeneratorLoader:
         """{whole_batches}
 
         Returns:
@@ -182,7 +213,7 @@ class GeneratorLoader(DataLoaderBase):
         if self._iterable:
             if places is None:
                 raise ValueError("an iterable loader needs places")
-            self._places = list(places) if isinstance(places, (list, tuple)) else [places]
+            self._places = cast("list[Place]", list(places) if isinstance(places, (list, tuple)) else [places])
             if not self._places:
                 raise ValueError("places is empty")
         elif places is not None:
@@ -191,26 +222,27 @@ class GeneratorLoader(DataLoaderBase):
         self._source = lambda: (_checked(values, feed_list) for values in reader())
         return self
 
-    def _require_source(self):
+    def _require_source(self) -> Callable[[], Iterator[list[Any]]]:
         if self._source is None:
             raise state_error("E-reader-order", "the loader has no data: give it a generator first")
+        return self._source
 
     # Iterable.
-    def __iter__(self):
+    def __iter__(self) -> GeneratorLoader:
         if not self._iterable:
             raise state_error(
                 "E-reader-order",
                 "the loader was created with iterable=False: the program reads from it, between start() and reset()",
             )
-        self._require_source()
+        source = self._require_source()
         self._pump.stop()
-        self._pump.start(self._source)
+        self._pump.start(source)
         return self
 
-    def __next__(self):
+    def __next__(self) -> list[Any]:  # dicts, or lists with return_list
         if not self._pump.started:
             raise StopIteration
-        batches = []
+        batches: list[list[LoDTensor]] = []
         while len(batches) < len(self._places):
             tensors = self._pump.next()
             if tensors is None:
@@ -224,7 +256,7 @@ class GeneratorLoader(DataLoaderBase):
         return [{var.name: tensor for var, tensor in zip(self._feed_list, tensors)} for tensors in batches]
 
     # Not iterable.
-    def start(self):
+    def start(self) -> None:
         """Starts a pass over the data, for a loader with iterable=False.
 
         Raises:
@@ -232,10 +264,9 @@ class GeneratorLoader(DataLoaderBase):
         """
         if self._iterable:
             raise state_error("E-reader-order", "start() is for a loader with iterable=False; iterate over this one")
-        self._require_source()
-        self._pump.start(self._source)
+        self._pump.start(self._require_source())
 
-    def reset(self):
+    def reset(self) -> None:
         """Ends a pass, even before its last batch, for a loader with iterable=False.
 
         Raises:
@@ -245,11 +276,11 @@ class GeneratorLoader(DataLoaderBase):
             raise state_error("E-reader-order", "reset() is for a loader with iterable=False; iterate over this one")
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         self._pump.stop()
 
 
-def _checked(values, feed_list):
+def _checked(values: Sequence[Array | LoDTensor], feed_list: list[Variable]) -> list[Array | LoDTensor]:
     """Converts arrays to the variables' element types, as for a feed."""
     values = list(values)
     if len(values) != len(feed_list):
@@ -278,44 +309,61 @@ class PyReader(DataLoaderBase):
         assert len(list(reader())) == 1
     """
 
-    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False):
+    def __init__(
+        self,
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+    ) -> None:
         self._loader = GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list)
 
     @property
-    def queue(self):
+    def queue(self) -> BatchQueue:
         """The queue of batches."""
         return self._loader.queue
 
     @property
-    def iterable(self):
+    def iterable(self) -> bool:
         """Whether the caller iterates."""
         return self._loader.iterable
 
-    def __iter__(self):
+    def __iter__(self) -> GeneratorLoader:
         return self._loader.__iter__()
 
-    def __next__(self):
+    def __next__(self) -> list[Any]:  # dicts, or lists with return_list
         return self._loader.__next__()
 
-    def start(self):
+    def start(self) -> None:
         """Starts a pass over the data, for a reader with iterable=False."""
         self._loader.start()
 
-    def reset(self):
+    def reset(self) -> None:
         """Ends a pass, even before its last batch, for a reader with iterable=False."""
         self._loader.reset()
 
     @with_texts(_GENERATOR, kind="reader", reader="sample_generator")
-    def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
+    def decorate_sample_generator(
+        self,
+        sample_generator: Callable[..., Any],
+        batch_size: int,
+        drop_last: bool = True,
+        places: Place | Sequence[Place] | None = None,
+    ) -> None:
         """{samples}"""
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
     @with_texts(_GENERATOR, kind="reader")
-    def decorate_sample_list_generator(self, reader, places=None):
+    def decorate_sample_list_generator(
+        self, reader: Callable[..., Any], places: Place | Sequence[Place] | None = None
+    ) -> None:
         """{lists}"""
         self._loader.set_sample_list_generator(reader, places)
 
     @with_texts(_GENERATOR, kind="reader")
-    def decorate_batch_generator(self, reader, places=None):
+    def decorate_batch_generator(
+        self, reader: Callable[..., Any], places: Place | Sequence[Place] | None = None
+    ) -> None:
         """{whole_batches}"""
         self._loader.set_batch_generator(reader, places)

@@ -1,13 +1,26 @@
 """Readers that read ahead, in threads or in processes."""
 
+from __future__ import annotations
+
 import functools
 import multiprocessing
 import queue
 import threading
 import traceback
+from typing import TYPE_CHECKING
 
 from penstock._penstock import ProgramError
 from penstock._src.base.errors import error_with_id, program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.process import BaseProcess
+    from queue import Queue
+    from threading import Event
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["buffered", "multiprocess_reader", "xmap_readers"]
 
@@ -18,7 +31,7 @@ _END = object()
 class _Failure:
     """An exception of a thread, which the consumer of its samples re-raises."""
 
-    def __init__(self, error):
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -26,7 +39,7 @@ class _Stopped(Exception):
     pass
 
 
-def _put(out, item, stop):
+def _put(out: Queue[Any], item: object, stop: Event) -> None:
     """Waits for room in the queue, unless the consumer has stopped."""
     while not stop.is_set():
         try:
@@ -36,11 +49,11 @@ def _put(out, item, stop):
     raise _Stopped
 
 
-def _in_thread(work, out, stop):
+def _in_thread(work: Callable[..., Any], out: Queue[Any], stop: Event) -> None:
     """Runs work(put) on a thread; an exception is put into `out`."""
     put = functools.partial(_put, out, stop=stop)
 
-    def run():
+    def run() -> None:
         try:
             try:
                 work(put)
@@ -54,13 +67,13 @@ def _in_thread(work, out, stop):
     threading.Thread(target=run, daemon=True).start()
 
 
-def _checked(item):
+def _checked(item: Any) -> Any:
     if isinstance(item, _Failure):
         raise item.error
     return item
 
 
-def buffered(reader, size):
+def buffered(reader: Callable[..., Any], size: int) -> Callable[..., Any]:
     """Creates a reader with a thread that reads samples ahead.
 
     Args:
@@ -74,10 +87,11 @@ def buffered(reader, size):
         assert list(fluid.io.buffered(lambda: range(3), 2)()) == [0, 1, 2]
     """
 
-    def ahead():
-        out, stop = queue.Queue(size), threading.Event()
+    def ahead() -> Iterator[Any]:
+        out: queue.Queue[Any] = queue.Queue(size)
+        stop = threading.Event()
 
-        def work(put):
+        def work(put: Callable[[object], bool]) -> None:
             for sample in reader():
                 put(sample)
             put(_END)
@@ -92,7 +106,9 @@ def buffered(reader, size):
     return ahead
 
 
-def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
+def xmap_readers(
+    mapper: Callable[..., Any], reader: Callable[..., Any], process_num: int, buffer_size: int, order: bool = False
+) -> Callable[..., Any]:
     """Creates a reader of the results of a function for each sample, computed by threads.
 
     Args:
@@ -110,23 +126,26 @@ def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
         assert list(squares()) == [0, 1, 4, 9]
     """
 
-    def mapped():
-        tasks, results, stop = queue.Queue(buffer_size), queue.Queue(buffer_size), threading.Event()
+    def mapped() -> Iterator[list[Array]]:
+        tasks: queue.Queue[Any] = queue.Queue(buffer_size)
+        results: queue.Queue[Any] = queue.Queue(buffer_size)
+        stop = threading.Event()
 
-        def read(put):
+        def read(put: Callable[[object], bool]) -> None:
             for task in enumerate(reader()):
                 _put(tasks, task, stop)
             for _ in range(process_num):
                 _put(tasks, _END, stop)
 
-        def work(put):
+        def work(put: Callable[[object], bool]) -> None:
             while not stop.is_set():
                 try:
                     task = tasks.get(timeout=0.1)
                 except queue.Empty:
                     continue
                 if task is _END:
-                    return put(_END)
+                    put(_END)
+                    return
                 put((task[0], mapper(task[1])))
 
         _in_thread(read, results, stop)
@@ -140,7 +159,7 @@ def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
     return mapped
 
 
-def _as_they_come(results, workers):
+def _as_they_come(results: Queue[Any], workers: int) -> Iterator[Any]:
     while workers:
         item = _checked(results.get())
         if item is _END:
@@ -149,8 +168,9 @@ def _as_they_come(results, workers):
             yield item[1]
 
 
-def _in_order(results, workers):
-    early, next_index = {}, 0
+def _in_order(results: Queue[Any], workers: int) -> Iterator[list[Array]]:
+    early: dict[int, Any] = {}
+    next_index = 0
     while workers:
         item = _checked(results.get())
         if item is _END:
@@ -162,7 +182,7 @@ def _in_order(results, workers):
             next_index += 1
 
 
-def _read_in_process(reader, out):
+def _read_in_process(reader: Callable[..., Any], out: Queue[Any]) -> None:
     try:
         for sample in reader():
             if sample is None:
@@ -176,10 +196,13 @@ def _read_in_process(reader, out):
 class ReaderError(RuntimeError, ProgramError):
     """A reader in another process has failed. Fluid's scripts catch its EnforceNotMet, which is ProgramError."""
 
-    id, details = "E-reader-process", ()
+    id = "E-reader-process"
+    details: list[str] = []
 
 
-def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
+def multiprocess_reader(
+    readers: Sequence[Callable[..., Any]], use_pipe: bool = True, queue_size: int = 1000
+) -> Callable[..., Any]:
     """Creates a reader of the samples of several readers, each in its own process, in the order of arrival.
 
     Args:
@@ -201,7 +224,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
     if not readers:
         raise ValueError("readers must not be empty")
 
-    def read():
+    def read() -> Iterator[Any]:
         context = multiprocessing.get_context("fork")
         out = context.Queue(queue_size)
         processes = [context.Process(target=_read_in_process, args=(reader, out), daemon=True) for reader in readers]
@@ -227,7 +250,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
     return read
 
 
-def _get_from(out, processes):
+def _get_from(out: Any, processes: Iterable[BaseProcess]) -> Any:  # a queue of any kind
     """Returns the next item. Raises an error, instead of waiting forever, if a process has died."""
     while True:
         try:

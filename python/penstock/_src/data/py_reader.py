@@ -1,6 +1,8 @@
 """layers.data declares a variable that the caller feeds; layers.py_reader declares variables that a reader fills."""
 
-import collections
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy
 
@@ -14,12 +16,29 @@ from penstock._src.ir.types import CPUPlace, VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper, describe, require_name
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from threading import Thread
+    from typing import Any
+
+    from penstock._penstock import BatchQueue, LoDTensor
+    from penstock._src.dataset.prefetch import QueueToFill
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.typing import Attrs, Dtype, Place
+
+
 __all__ = ["create_py_reader_by_data", "data", "double_buffer", "load", "py_reader", "read_file"]
 
 
 def data(
-    name, shape, append_batch_size=True, dtype="float32", lod_level=0, type=VarType.LOD_TENSOR, stop_gradient=True
-):
+    name: str,
+    shape: Sequence[int | None],
+    append_batch_size: bool = True,
+    dtype: Dtype = "float32",
+    lod_level: int = 0,
+    type: VarType = VarType.LOD_TENSOR,
+    stop_gradient: bool = True,
+) -> Variable:
     """Declares a variable that the caller feeds.
 
     Unlike fluid.data, it prepends an unknown batch extent to the shape, unless an extent is already unknown.
@@ -44,15 +63,16 @@ def data(
         assert x.shape == (-1, 13)
     """
     require_name(name)
-    shape = [-1 if extent is None else extent for extent in shape]
-    if append_batch_size and all(extent >= 0 for extent in shape):
-        shape = [-1] + shape
-    return LayerHelper("data", name=name).create_global_variable(
-        name=name, shape=shape, dtype=dtype, type=type, stop_gradient=stop_gradient, lod_level=lod_level, is_data=True
+    extents = [-1 if extent is None else extent for extent in shape]
+    if append_batch_size and all(extent >= 0 for extent in extents):
+        extents = [-1, *extents]
+    var: Variable = LayerHelper("data", name=name).create_global_variable(
+        name=name, shape=extents, dtype=dtype, type=type, stop_gradient=stop_gradient, lod_level=lod_level, is_data=True
     )
+    return var
 
 
-def load(out, file_path, load_as_fp16=None):
+def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
     """Adds an op that reads a variable from a file when the program runs.
 
     Args:
@@ -67,53 +87,63 @@ def load(out, file_path, load_as_fp16=None):
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
         fluid.layers.load(w, file_path='model/w')
     """
-    attrs = {"file_path": file_path}
+    attrs: dict[str, object] = {"file_path": file_path}
     if load_as_fp16 is not None:
         attrs["load_as_fp16"] = load_as_fp16
     LayerHelper("load").append_op("load", {}, {"Out": out}, attrs)
 
 
 # Readers.
-ReaderNames = collections.namedtuple("ReaderNames", ["queue", "reader", "double_buffer"])
+class ReaderNames(NamedTuple):
+    queue: str
+    reader: str
+    double_buffer: str
 
 
 class Reader(Variable):
     """A reader variable. A reader from py_reader has its own thread between start() and reset()."""
 
     __slots__ = ("_pump", "_source", "_feed_list")
+    _pump: Pump
+    _source: Callable[[], Iterable[Any]] | None
+    _feed_list: Sequence[Variable] | None
 
     @staticmethod
-    def _declare(block, name):
+    def _declare(block: Block, name: str) -> Reader:
         block.create_var(name=name, type=VarType.READER, persistable=True, stop_gradient=True)
-        reader = block._var_handles[name] = Reader(block, name)
-        reader._pump = reader._source = reader._feed_list = None
+        reader = Reader(block, name)
+        block._var_handles[name] = reader
+        reader._pump = cast(Pump, None)  # its maker sets it
+        reader._source = reader._feed_list = None
         return reader
 
     @property
-    def parts(self):
+    def parts(self) -> list[tuple[int, list[int], int]]:
         """Returns [(element type, shape, LoD level)] of its variables."""
         return self._desc.var_reader(self.block.idx, self.name)
 
     @parts.setter
-    def parts(self, parts):
+    def parts(self, parts: list[tuple[int, list[int], int]]) -> None:
         self._desc.set_var_reader(self.block.idx, self.name, parts)
 
     @property
-    def queue(self):
+    def queue(self) -> QueueToFill:
         return self._pump.queue_to_fill()
 
     @property
-    def thread(self):
+    def thread(self) -> Thread:
         return self._pump.thread
 
     exited = property(lambda self: not self._pump.started, lambda self, value: None)  # Fluid's scripts assign to it
 
-    def decorate_sample_list_generator(self, reader, places=None):
+    def decorate_sample_list_generator(
+        self, reader: Callable[..., Any], places: Place | list[Place] | None = None
+    ) -> None:
         """Sets a function that returns lists of samples, with one value for each variable."""
         feed_list = self._feed_list or self._stand_ins()
         feeder = DataFeeder(feed_list, CPUPlace())
 
-        def batches():
+        def batches() -> Iterator[list[LoDTensor]]:
             for samples in reader():
                 tensors = feeder.feed(samples)
                 yield [tensors[var.name] for var in feed_list]
@@ -122,20 +152,20 @@ class Reader(Variable):
 
     decorate_paddle_reader = decorate_sample_list_generator
 
-    def decorate_batch_generator(self, reader, places=None):
+    def decorate_batch_generator(self, reader: Callable[..., Any], places: Place | list[Place] | None = None) -> None:
         """Sets a function that returns batches, with one array or LoDTensor for each variable."""
         self._source = reader
 
     decorate_tensor_provider = decorate_batch_generator
 
-    def _stand_ins(self):
+    def _stand_ins(self) -> list[Variable]:
         with framework.program_guard(Program(), Program()):
             return [
                 data(str(i), shape, append_batch_size=False, dtype=dtype, lod_level=lod_level)
                 for i, (dtype, shape, lod_level) in enumerate(self.parts)
             ]
 
-    def start(self):
+    def start(self) -> None:
         """Starts a pass over the data."""
         if self._source is None:
             raise state_error(
@@ -144,27 +174,35 @@ class Reader(Variable):
         source = self._source
         self._pump.start(lambda: (list(values) for values in source()))
 
-    def reset(self):
+    def reset(self) -> None:
         """Ends a pass, even before its last batch."""
         self._pump.stop()
 
 
-def declare_reader(queue, names, feed_list, use_double_buffer):
+def declare_reader(
+    queue: BatchQueue, names: ReaderNames, feed_list: Sequence[Variable], use_double_buffer: bool
+) -> Reader:
     """Appends the ops that create a reader of the queue in each run, and a double buffer for it."""
     main = framework.default_main_program().current_block()
     reader = _create_reader(main, queue, names, _parts_of(feed_list), _checks_of(feed_list))
     return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
 
 
-def _parts_of(feed_list):
+def _parts_of(feed_list: Sequence[Variable]) -> list[tuple[int, list[int], int]]:
     return [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
 
 
-def _checks_of(feed_list):
+def _checks_of(feed_list: Sequence[Variable]) -> list[int]:
     return [int(var.need_check_feed) for var in feed_list]
 
 
-def _create_reader(block, queue, names, parts, need_check_feed):
+def _create_reader(
+    block: Block,
+    queue: BatchQueue,
+    names: ReaderNames,
+    parts: list[tuple[int, list[int], int]],
+    need_check_feed: list[int],
+) -> Reader:
     held = global_scope().var(names.queue)
     held.get_tensor().set(numpy.array([queue.number], "int64"), None)
     block.create_var(name=names.queue, type=VarType.RAW, persistable=True, stop_gradient=True)
@@ -185,17 +223,18 @@ def _create_reader(block, queue, names, parts, need_check_feed):
     return reader
 
 
-def append_read_op(reader, out, attrs):
+def append_read_op(reader: Reader, out: list[Variable], attrs: Attrs) -> None:
     block = framework.default_main_program().current_block()
     block.append_op("read", {"Reader": reader}, {"Out": out}, attrs)
 
 
-def _require_reader(layer, reader):
+def _require_reader(layer: str, reader: Variable) -> Reader:
     if not isinstance(reader, Reader):
         raise TypeError(f"{layer}: reader must be the result of py_reader, not {describe(reader)}")
+    return reader
 
 
-def double_buffer(reader, place=None, name=None):
+def double_buffer(reader: Variable, place: Place | None = None, name: str | None = None) -> Reader:
     """Creates a reader that prefetches one batch of another reader.
 
     Args:
@@ -213,7 +252,7 @@ def double_buffer(reader, place=None, name=None):
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'], use_double_buffer=False)
         ahead = fluid.layers.double_buffer(reader)
     """
-    _require_reader("double_buffer", reader)
+    below = _require_reader("double_buffer", reader)
     block = framework.default_main_program().current_block()
     ahead = Reader._declare(block, unique_name.generate("create_double_buffer_reader") if name is None else name)
     block.append_op(
@@ -222,12 +261,19 @@ def double_buffer(reader, place=None, name=None):
         {"Out": ahead},
         {} if place is None else {"place": str(place).upper()},
     )
-    ahead.parts = reader.parts
-    ahead._pump, ahead._source, ahead._feed_list = reader._pump, reader._source, reader._feed_list
+    ahead.parts = below.parts
+    ahead._pump, ahead._source, ahead._feed_list = below._pump, below._source, below._feed_list
     return ahead
 
 
-def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buffer):
+def _py_reader(
+    capacity: int,
+    name: str | None,
+    parts: list[tuple[int, list[int], int]],
+    feed_list: Sequence[Variable] | None,
+    need_check_feed: list[int],
+    use_double_buffer: bool,
+) -> Reader:
     if not isinstance(capacity, int) or capacity < 1:
         raise ValueError(f"capacity must be a positive number of batches, not {capacity!r}")
     if name is None:
@@ -243,7 +289,14 @@ def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buf
     return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
 
 
-def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
+def py_reader(
+    capacity: int,
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[VarType | str],
+    lod_levels: Sequence[int] | None = None,
+    name: str | None = None,
+    use_double_buffer: bool = True,
+) -> Variable:
     """Creates a reader whose batches come from a Python generator through a queue, which a thread fills.
 
     Args:
@@ -283,7 +336,9 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
     return _py_reader(capacity, name, parts, None, [0] * len(parts), use_double_buffer)
 
 
-def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
+def create_py_reader_by_data(
+    capacity: int, feed_list: Sequence[Variable], name: str | None = None, use_double_buffer: bool = True
+) -> Variable:
     """Creates a py_reader for the shapes and types of existing variables.
 
     Args:
@@ -306,7 +361,7 @@ def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=T
     return _py_reader(capacity, name, _parts_of(feed_list), list(feed_list), _checks_of(feed_list), use_double_buffer)
 
 
-def read_file(reader):
+def read_file(reader: Variable) -> Variable | list[Variable]:
     """Adds an op that reads the next batch of a reader.
 
     Args:
@@ -322,7 +377,7 @@ def read_file(reader):
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'])
         x = fluid.layers.read_file(reader)
     """
-    _require_reader("read_file", reader)
+    source = _require_reader("read_file", reader)
     helper = LayerHelper("read_file")
     out = [
         helper.create_variable(
@@ -332,7 +387,7 @@ def read_file(reader):
             lod_level=lod_level,
             stop_gradient=True,
         )
-        for dtype, shape, lod_level in reader.parts
+        for dtype, shape, lod_level in source.parts
     ]
-    append_read_op(reader, out, {})
+    append_read_op(source, out, {})
     return out[0] if len(out) == 1 else out

@@ -15,9 +15,12 @@ except fluid.core.EOFException:
     loader.reset()
 """
 
+from __future__ import annotations
+
 import itertools
 import random
 import threading
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -30,12 +33,22 @@ from penstock._src.dataset.loader import DatasetLoader
 from penstock._src.ir.array_conversion import require_unmasked_parts
 from penstock._src.ir.types import CPUPlace
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from penstock._penstock import LoDTensor
+    from penstock._src.dataset.dataset_base import DatasetBase
+    from penstock._src.ir.typing import Array, Place
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = ["DataLoader", "default_collate_fn"]
 
 _keeps_order = True
 
 
-def keep_data_loader_order(*args):
+def keep_data_loader_order(*args: Any) -> bool | None:
     """Returns, or sets, whether the batches of a non-iterable loader reach the program in the reader's order.
 
     Penstock keeps the order in either case: with False, Fluid may exchange batches.
@@ -63,7 +76,7 @@ def keep_data_loader_order(*args):
     return None
 
 
-def default_collate_fn(batch):
+def default_collate_fn(batch: Sequence[Sequence[Array]]) -> list[Array]:
     """Stacks samples to one array per field.
 
     Args:
@@ -119,36 +132,37 @@ class DataLoader(DataLoaderBase):
 
     def __init__(
         self,
-        dataset,
-        feed_list=None,
-        places=None,
-        return_list=False,
-        batch_sampler=None,
-        batch_size=1,
-        shuffle=False,
-        drop_last=False,
-        collate_fn=None,
-        num_workers=0,
-        use_buffer_reader=True,
-        use_shared_memory=True,
-        timeout=0,
-        worker_init_fn=None,
-    ):
+        dataset: object,
+        feed_list: Sequence[Variable] | None = None,
+        places: Place | Sequence[Place] | None = None,
+        return_list: bool = False,
+        batch_sampler: Iterable[Any] | None = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        collate_fn: Callable[..., Any] | None = None,
+        num_workers: int = 0,
+        use_buffer_reader: bool = True,
+        use_shared_memory: bool = True,
+        timeout: int = 0,
+        worker_init_fn: Callable[..., Any] | None = None,
+    ) -> None:
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
             raise TypeError(f"a dataset must have __getitem__ and __len__; {type(dataset).__name__} does not")
         if batch_sampler is None:
             indices = _shuffled(len(dataset)) if shuffle else lambda: iter(range(len(dataset)))
             self._batches = batch(indices, batch_size, drop_last)
-            self._count = len(dataset) // batch_size if drop_last else -(-len(dataset) // batch_size)
+            self._count: int | None = len(dataset) // batch_size if drop_last else -(-len(dataset) // batch_size)
         elif batch_size != 1 or shuffle or drop_last:
             raise ValueError("batch_size, shuffle and drop_last exclude batch_sampler")
         else:
-            self._batches, self._count = lambda: iter(batch_sampler), None
-            self._sampler = batch_sampler
+            self._batches = lambda: iter(batch_sampler)
+            self._count = None
+            self._sampler: Any = batch_sampler  # len() needs its length
         collate = collate_fn or default_collate_fn
         start_worker = _once_a_thread(worker_init_fn)
 
-        def load(indices):
+        def load(indices: list[int]) -> list[Array]:
             start_worker()
             return collate([dataset[i] for i in indices])
 
@@ -162,26 +176,26 @@ class DataLoader(DataLoaderBase):
         self._loader = GeneratorLoader(feed_list, max(2 * num_workers, 1), use_buffer_reader, True, return_list)
         self._loader.set_batch_generator(batches, places or CPUPlace())
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Returns the number of batches of a pass."""
         return len(self._sampler) if self._count is None else self._count
 
-    def __iter__(self):
+    def __iter__(self) -> GeneratorLoader:
         return iter(self._loader)
 
-    def __next__(self):
+    def __next__(self) -> list[dict[str, LoDTensor] | list[LoDTensor]]:
         return next(self._loader)
 
     @staticmethod
     def from_generator(
-        feed_list=None,
-        capacity=None,
-        use_double_buffer=True,
-        iterable=True,
-        return_list=False,
-        use_multiprocess=False,
-        drop_last=True,
-    ):
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        use_multiprocess: bool = False,
+        drop_last: bool = True,
+    ) -> GeneratorLoader:
         """Creates a loader for the batches of a generator.
 
         Set the generator with set_sample_generator, set_sample_list_generator or set_batch_generator.
@@ -203,7 +217,7 @@ class DataLoader(DataLoaderBase):
 
     @staticmethod
     @with_texts(DATASET)
-    def from_dataset(dataset, places, drop_last=True):
+    def from_dataset(dataset: DatasetBase, places: Sequence[CPUPlace], drop_last: bool = True) -> DatasetLoader:
         """Creates a loader for the batches of a dataset, for your own training loop.
 
         Args:
@@ -226,9 +240,9 @@ class DataLoader(DataLoaderBase):
         return DatasetLoader(dataset, places, drop_last)
 
 
-def _shuffled(count):
+def _shuffled(count: int) -> Callable[..., Any]:
 
-    def indices():
+    def indices() -> Iterator[int]:
         order = list(range(count))
         random.shuffle(order)
         return iter(order)
@@ -236,11 +250,11 @@ def _shuffled(count):
     return indices
 
 
-def _once_a_thread(init):
+def _once_a_thread(init: Callable[..., Any] | None) -> Callable[..., Any]:
     """Returns a function that calls init(thread number) at the first call of each thread."""
     known, numbers = threading.local(), itertools.count()
 
-    def start():
+    def start() -> None:
         if init is not None and not hasattr(known, "number"):
             known.number = next(numbers)
             init(known.number)

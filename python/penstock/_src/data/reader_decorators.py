@@ -1,11 +1,21 @@
 """Functions that create readers from readers. A reader is a function without arguments that returns an iterable of
 samples."""
 
+from __future__ import annotations
+
 import itertools
 import numbers
 import random
+from typing import TYPE_CHECKING
 
 from penstock._src.base import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["ComposeNotAligned", "batch", "cache", "chain", "compose", "firstn", "map_readers", "shard", "shuffle"]
 
@@ -14,7 +24,7 @@ class ComposeNotAligned(ValueError):
     """The error of composed readers that end at different samples."""
 
 
-def batch(reader, batch_size, drop_last=False):
+def batch(reader: Callable[..., Any], batch_size: int, drop_last: bool = False) -> Callable[..., Any]:
     """Creates a reader of lists of samples.
 
     Args:
@@ -37,7 +47,7 @@ def batch(reader, batch_size, drop_last=False):
         raise ValueError(f"batch_size must be an int above 0, not {batch_size!r}")
     batch_size = size
 
-    def batches():
+    def batches() -> Iterator[list[int | tuple[Array | float | list[int], ...]]]:
         samples = iter(reader())
         while True:
             rows = list(itertools.islice(samples, batch_size))
@@ -49,7 +59,9 @@ def batch(reader, batch_size, drop_last=False):
     return batches
 
 
-def shard(reader, num_parts=None, part_index=None, padding="wrap"):
+def shard(
+    reader: Callable[..., Any], num_parts: int | None = None, part_index: int | None = None, padding: str = "wrap"
+) -> Callable[..., Any]:
     """Creates a reader of every num_parts-th sample, so that each trainer of a job reads a different part.
 
     Args:
@@ -76,7 +88,7 @@ def shard(reader, num_parts=None, part_index=None, padding="wrap"):
     if padding not in ("wrap", "drop", "none"):
         raise ValueError(f"padding must be 'wrap', 'drop' or 'none', not {padding!r}")
 
-    def part():
+    def part() -> Iterator[Any]:
         samples = iter(reader())
         first = None
         while True:
@@ -93,7 +105,7 @@ def shard(reader, num_parts=None, part_index=None, padding="wrap"):
     return part
 
 
-def map_readers(func, *readers):
+def map_readers(func: Callable[..., Any], *readers: Any) -> Callable[..., Any]:
     """Creates a reader of the results of a function that takes one sample of each reader, until the shortest ends.
 
     Args:
@@ -108,13 +120,13 @@ def map_readers(func, *readers):
         assert list(sums()) == [0, 2, 4]
     """
 
-    def mapped():
+    def mapped() -> Iterator[list[Array]]:
         yield from map(func, *(reader() for reader in readers))
 
     return mapped
 
 
-def shuffle(reader, buf_size):
+def shuffle(reader: Callable[..., Any], buf_size: int) -> Callable[..., Any]:
     """Creates a reader that shuffles samples within a buffer.
 
     Args:
@@ -129,7 +141,7 @@ def shuffle(reader, buf_size):
         assert sorted(shuffled()) == [0, 1, 2, 3, 4]
     """
 
-    def shuffled():
+    def shuffled() -> Iterator[Any]:
         samples = iter(reader())
         while True:
             buffer = list(itertools.islice(samples, buf_size))
@@ -141,7 +153,7 @@ def shuffle(reader, buf_size):
     return shuffled
 
 
-def chain(*readers):
+def chain(*readers: Any) -> Callable[..., Any]:
     """Creates a reader of the samples of one reader after another.
 
     Args:
@@ -154,7 +166,7 @@ def chain(*readers):
         assert list(fluid.io.chain(lambda: [1, 2], lambda: [3])()) == [1, 2, 3]
     """
 
-    def chained():
+    def chained() -> Iterator[Any]:
         for reader in readers:
             yield from reader()
 
@@ -164,7 +176,7 @@ def chain(*readers):
 _END = object()
 
 
-def compose(*readers, **kwargs):
+def compose(*readers: Any, **kwargs: Any) -> Callable[..., Any]:
     """Creates a reader of tuples with one sample of each reader; samples that are tuples are concatenated.
 
     Args:
@@ -187,7 +199,7 @@ def compose(*readers, **kwargs):
     if kwargs:
         raise TypeError(f"compose takes check_alignment only, not {', '.join(kwargs)}")
 
-    def composed():
+    def composed() -> Iterator[Any]:
         iterators = [iter(reader()) for reader in readers]
         while True:
             samples = [next(iterator, _END) for iterator in iterators]
@@ -201,7 +213,7 @@ def compose(*readers, **kwargs):
     return composed
 
 
-def firstn(reader, n):
+def firstn(reader: Callable[..., Any], n: int) -> Callable[..., Any]:
     """Creates a reader of the first samples.
 
     Args:
@@ -215,13 +227,13 @@ def firstn(reader, n):
         assert list(fluid.io.firstn(lambda: range(5), 2)()) == [0, 1]
     """
 
-    def first():
+    def first() -> Iterator[Any]:
         yield from itertools.islice(reader(), n)
 
     return first
 
 
-def cache(reader):
+def cache(reader: Callable[..., Any]) -> Callable[..., Any]:
     """Reads all samples at once, and creates a reader that returns them from memory.
 
     Args:
@@ -235,7 +247,7 @@ def cache(reader):
     """
     samples = tuple(reader())
 
-    def cached():
+    def cached() -> Iterator[Any]:
         yield from samples
 
     return cached

@@ -1,10 +1,18 @@
 """DistributedSampler: selects the examples of a data set for each rank."""
 
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.base import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 
 __all__ = ["DistributedSampler"]
 
@@ -31,7 +39,15 @@ class DistributedSampler:
         assert list(sampler) == [1, 3, 0]
     """
 
-    def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
+    def __init__(
+        self,
+        size: int,
+        num_ranks: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
         self._size = _count("size", size, 0)
         said = environment.value
         self._ranks = _count("num_ranks", said("PADDLE_TRAINERS_NUM", 1) if num_ranks is None else num_ranks, 1)
@@ -40,7 +56,7 @@ class DistributedSampler:
             raise ValueError(f"DistributedSampler: rank {self._rank} must be below the number of ranks, {self._ranks}")
         self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Selects the order of the next iteration.
 
         Args:
@@ -48,10 +64,10 @@ class DistributedSampler:
         """
         self._epoch = _count("epoch", epoch, 0)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._size // self._ranks if self._drop_last else -(-self._size // self._ranks)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         order = numpy.arange(self._size)
         if self._shuffle:
             order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
@@ -59,7 +75,7 @@ class DistributedSampler:
         return iter(order[self._rank :: self._ranks].tolist())
 
 
-def _count(name, value, least):
+def _count(name: str, value: Any, least: int) -> int:
     whole = int(value) if isinstance(value, (numbers.Integral, str)) and not isinstance(value, bool) else None
     if whole is None or whole < least:
         raise ValueError(f"DistributedSampler: {name} must be an integer of at least {least}, not {value!r}")

@@ -1,6 +1,16 @@
 """DataFeedDesc: a description of MultiSlot text in a file, in protobuf's text format."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.dataset.text_format import parse, print_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.dataset.text_format import Message
+
 
 __all__ = ["DataFeedDesc"]
 
@@ -34,24 +44,24 @@ class DataFeedDesc:
         assert 'batch_size: 128' in feed.desc()
     """
 
-    def __init__(self, proto_file):
+    def __init__(self, proto_file: str) -> None:
         with open(proto_file) as file:
             self._message = parse(file.read(), _FIELDS, proto_file)
         self._message.setdefault("pipe_command", "cat")
 
-    def _slots(self, function):
+    def _slots(self, function: str) -> dict[str, Message]:
         if self._message.get("name") != "MultiSlotDataFeed":
             raise ValueError(f"{function} is for a MultiSlotDataFeed, not for {self._message.get('name')!r}")
         return {slot.get("name"): slot for slot in self._message.get("multi_slot_desc", {}).get("slots", [])}
 
-    def _mark(self, function, names, field):
+    def _mark(self, function: str, names: Sequence[str], field: str) -> None:
         slots = self._slots(function)
         for name in names:
             if name not in slots:
                 raise ValueError(f"{function}: there is no slot {name}; there are {', '.join(map(str, slots))}")
             slots[name][field] = True
 
-    def set_batch_size(self, batch_size):
+    def set_batch_size(self, batch_size: int) -> None:
         """Sets the number of instances of a batch.
 
         Args:
@@ -59,7 +69,7 @@ class DataFeedDesc:
         """
         self._message["batch_size"] = batch_size
 
-    def set_dense_slots(self, dense_slots_name):
+    def set_dense_slots(self, dense_slots_name: Sequence[str]) -> None:
         """Makes slots dense: they have the same number of values in each instance. All other slots are sequences.
 
         Args:
@@ -67,7 +77,7 @@ class DataFeedDesc:
         """
         self._mark("set_dense_slots", dense_slots_name, "is_dense")
 
-    def set_use_slots(self, use_slots_name):
+    def set_use_slots(self, use_slots_name: Sequence[str]) -> None:
         """Marks slots as used, so that batches contain them.
 
         Args:
@@ -75,7 +85,7 @@ class DataFeedDesc:
         """
         self._mark("set_use_slots", use_slots_name, "is_used")
 
-    def desc(self):
+    def desc(self) -> str:
         """Returns the message as text.
 
         Returns:

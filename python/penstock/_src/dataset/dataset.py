@@ -14,9 +14,19 @@ A line of MultiSlot text contains, for each variable of set_use_var in order, a 
 incubate.data_generator writes such lines.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import not_built
 from penstock._src.dataset.dataset_base import DatasetBase
 from penstock._src.dataset.in_memory import InMemoryDataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock._penstock import DatasetReading
+
 
 __all__ = ["DatasetFactory", "QueueDataset"]
 
@@ -28,7 +38,7 @@ class DatasetFactory:
         dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
     """
 
-    def create_dataset(self, datafeed_class="QueueDataset"):
+    def create_dataset(self, datafeed_class: str = "QueueDataset") -> DatasetBase:
         """Creates a dataset.
 
         Args:
@@ -68,7 +78,7 @@ class QueueDataset(DatasetBase):
 
     _FEED = "MultiSlotDataFeed"
 
-    def _start(self, threads):
+    def _start(self, threads: int) -> tuple[DatasetReading, Callable[[], None]]:
         self._require_files()
         threads = max(min(threads, len(self.filelist)), 1)
         reading = self._native().read_files(

@@ -1,5 +1,9 @@
 """DatasetBase: the settings of all datasets."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock import _penstock
@@ -7,6 +11,15 @@ from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.dataset.data_feed_desc import _FIELDS
 from penstock._src.dataset.text_format import print_message
 from penstock._src.ir.types import VarType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from penstock._penstock import Dataset, DatasetReading
+    from penstock._src.fleet.base import Fleet
+    from penstock._src.ir.variable import Variable
+
 
 _KINDS = {VarType.FP32: "float", VarType.INT64: "uint64"}
 
@@ -16,14 +29,15 @@ class DatasetBase:
 
     _FEED = ""  # Fluid's name of the reader
 
-    def __init__(self):
-        self._desc = {"name": self._FEED, "batch_size": 32, "pipe_command": "cat"}
-        self._variables = []
+    def __init__(self) -> None:
+        self._desc: dict[str, Any] = {"name": self._FEED, "batch_size": 32, "pipe_command": "cat"}
+        self._variables: list[Variable] = []
         self.thread_num = 1
-        self.filelist, self._has_files = [], False
+        self.filelist: list[str] = []
+        self._has_files = False
         self.fea_eval, self._candidates = False, 1
 
-    def set_pipe_command(self, pipe_command):
+    def set_pipe_command(self, pipe_command: str) -> None:
         """Sets the shell command that converts a file to MultiSlot lines; the file is its standard input.
 
         Args:
@@ -31,7 +45,7 @@ class DatasetBase:
         """
         self._desc["pipe_command"] = pipe_command
 
-    def set_batch_size(self, batch_size):
+    def set_batch_size(self, batch_size: int) -> None:
         """Sets the number of instances of a batch. The last batch of each thread may have fewer.
 
         Args:
@@ -42,7 +56,7 @@ class DatasetBase:
         """
         self._desc["batch_size"] = positive("batch_size", batch_size)
 
-    def set_thread(self, thread_num):
+    def set_thread(self, thread_num: int) -> None:
         """Sets the number of threads that read, and that train if the program allows it.
 
         Args:
@@ -53,7 +67,7 @@ class DatasetBase:
         """
         self.thread_num = positive("thread_num", thread_num)
 
-    def set_filelist(self, filelist):
+    def set_filelist(self, filelist: Sequence[str]) -> None:
         """Sets the files that this trainer reads.
 
         Args:
@@ -66,7 +80,7 @@ class DatasetBase:
             raise TypeError(f"filelist must be a list of paths, not {filelist!r}")
         self.filelist, self._has_files = list(filelist), True
 
-    def set_use_var(self, var_list):
+    def set_use_var(self, var_list: Sequence[Variable]) -> None:
         """Sets the variables whose numbers a line contains, in the order of the line. Replaces those of an earlier
         call.
 
@@ -85,7 +99,7 @@ class DatasetBase:
                 )
         self._variables = list(var_list)
 
-    def set_hdfs_config(self, fs_name, fs_ugi):
+    def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
         """Not built: files are read from folders of this machine; a pipe command may read others.
 
         Args:
@@ -100,7 +114,7 @@ class DatasetBase:
                 "Dataset.set_hdfs_config is not built; mount the file system, or let the pipe command read from it"
             )
 
-    def set_download_cmd(self, download_cmd):
+    def set_download_cmd(self, download_cmd: str) -> None:
         """Not built, like set_hdfs_config.
 
         Args:
@@ -111,7 +125,7 @@ class DatasetBase:
         """
         raise not_built("Dataset.set_download_cmd is not built; let the pipe command read the file")
 
-    def set_rank_offset(self, rank_offset):
+    def set_rank_offset(self, rank_offset: str) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Args:
@@ -122,7 +136,7 @@ class DatasetBase:
         """
         raise page_views("set_rank_offset")
 
-    def set_pv_batch_size(self, pv_batch_size):
+    def set_pv_batch_size(self, pv_batch_size: int) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Args:
@@ -133,7 +147,7 @@ class DatasetBase:
         """
         raise page_views("set_pv_batch_size")
 
-    def set_fea_eval(self, record_candidate_size, fea_eval=True):
+    def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
         """Turns slots_shuffle on.
 
         Args:
@@ -144,7 +158,7 @@ class DatasetBase:
             self._candidates = positive("record_candidate_size", record_candidate_size)
         self.fea_eval = bool(fea_eval)
 
-    def slots_shuffle(self, slots):
+    def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Gives each instance, in some slots, the numbers of another instance, to measure how much a model depends on
         these slots. Each call starts from the instances before the first call.
 
@@ -171,10 +185,10 @@ class DatasetBase:
                 )
         self._shuffle_slots(set(slots))
 
-    def _shuffle_slots(self, slots):
+    def _shuffle_slots(self, slots: set[str]) -> None:
         raise not_built(f"{type(self).__name__} does not support slots_shuffle; use an InMemoryDataset")
 
-    def desc(self):
+    def desc(self) -> str:
         """Describes the dataset's settings in protobuf's text format (Fluid's DataFeedDesc).
 
         Returns:
@@ -188,7 +202,7 @@ class DatasetBase:
             slots.append(slot)
         return print_message(dict(self._desc, **{"multi_slot_desc": {"slots": slots}} if slots else {}), _FIELDS)
 
-    def local_shuffle(self):
+    def local_shuffle(self) -> None:
         """Raises an error: only an InMemoryDataset can be shuffled.
 
         Raises:
@@ -198,7 +212,7 @@ class DatasetBase:
             f"{type(self).__name__} does not support local shuffle, please use InMemoryDataset for local_shuffle"
         )
 
-    def global_shuffle(self, fleet=None):
+    def global_shuffle(self, fleet: Fleet | None = None) -> None:
         """Raises an error: only an InMemoryDataset can be shuffled.
 
         Args:
@@ -211,26 +225,26 @@ class DatasetBase:
             f"{type(self).__name__} does not support global shuffle, please use InMemoryDataset for global_shuffle"
         )
 
-    def _native(self, drops_zeros=False, has_ids=False, has_contents=False):
+    def _native(self, drops_zeros: bool = False, has_ids: bool = False, has_contents: bool = False) -> Dataset:
         slots = [
             (var.name, var.dtype == VarType.FP32, True, list(var.shape)[1:] if var.lod_level == 0 else None)
             for var in self._variables
         ]
         return _penstock.Dataset(slots, drops_zeros, has_ids, has_contents)
 
-    def _names(self):
+    def _names(self) -> list[str]:
         return [var.name for var in self._variables]
 
-    def _require_files(self):
+    def _require_files(self) -> None:
         if not self._has_files:
             raise state_error("E-dataset-files", "dataset: there are no files; call set_filelist(paths) first")
 
-    def _start(self, threads):
+    def _start(self, threads: int) -> tuple[DatasetReading, Callable[[], None]]:
         """Starts reading with one queue per thread; returns (the reading, a function to call at its end)."""
         raise NotImplementedError
 
 
-def positive(name, value):
+def positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
         raise TypeError(f"{name} must be an int, not {value!r}")
     if value < 1:
@@ -238,5 +252,5 @@ def positive(name, value):
     return int(value)
 
 
-def page_views(function):
+def page_views(function: str) -> NotImplementedError:
     return not_built(f"Dataset.{function} is not built: it is of Fluid's page views, which BoxPS alone reads")

@@ -1,6 +1,9 @@
 """InMemoryDataset: instances in memory, which are shuffled and exchanged with other trainers."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING, cast
 
 import numpy
 
@@ -10,6 +13,14 @@ from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, state_error
 from penstock._src.dataset.dataset_base import DatasetBase, page_views, positive
 from penstock._src.ir import framework
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock._penstock import Dataset, DatasetReading
+    from penstock._src.fleet.base import Fleet
+    from penstock._src.fleet.roles import RoleMakerBase
+
 
 __all__ = ["InMemoryDataset"]
 
@@ -35,18 +46,18 @@ class InMemoryDataset(DatasetBase):
 
     _FEED = "MultiSlotInMemoryDataFeed"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.queue_num = None
+        self.queue_num: int | None = None
         self.parse_ins_id = self.parse_content = False
         self.merge_by_lineid, self._merge_size = False, 2
-        self.fleet_send_batch_size = None
-        self.fleet_send_sleep_seconds = None
-        self._records = None
-        self._preload = None
+        self.fleet_send_batch_size: int | None = None
+        self.fleet_send_sleep_seconds: int | None = None
+        self._records: Dataset | None = None
+        self._preload: _Preload | None = None
         self._shuffles = 0
 
-    def set_feed_type(self, data_feed_type):
+    def set_feed_type(self, data_feed_type: str) -> None:
         """Sets the name of the reader that Fluid would use; has no effect.
 
         Args:
@@ -54,7 +65,7 @@ class InMemoryDataset(DatasetBase):
         """
         self._desc["name"] = data_feed_type
 
-    def set_queue_num(self, queue_num):
+    def set_queue_num(self, queue_num: int) -> None:
         """Sets the number of queues of Fluid's readers; has no effect, because each thread has its own queue.
 
         Args:
@@ -62,7 +73,7 @@ class InMemoryDataset(DatasetBase):
         """
         self.queue_num = positive("queue_num", queue_num)
 
-    def set_parse_ins_id(self, parse_ins_id):
+    def set_parse_ins_id(self, parse_ins_id: bool) -> None:
         """Sets whether lines begin with "1 <id>", where the id contains no spaces. global_shuffle then sends instances
         of one id to one trainer.
 
@@ -71,7 +82,7 @@ class InMemoryDataset(DatasetBase):
         """
         self.parse_ins_id = bool(parse_ins_id)
 
-    def set_parse_content(self, parse_content):
+    def set_parse_content(self, parse_content: bool) -> None:
         """Sets whether "1 <content>" follows the id of a line: a text without spaces, which is skipped. Fluid dumps it.
 
         Args:
@@ -79,7 +90,7 @@ class InMemoryDataset(DatasetBase):
         """
         self.parse_content = bool(parse_content)
 
-    def set_parse_logkey(self, parse_logkey):
+    def set_parse_logkey(self, parse_logkey: bool) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Args:
@@ -91,14 +102,14 @@ class InMemoryDataset(DatasetBase):
         if parse_logkey:
             raise page_views("set_parse_logkey")
 
-    def set_merge_by_sid(self, merge_by_sid):
+    def set_merge_by_sid(self, merge_by_sid: bool) -> None:
         """Has no effect: it belongs to Fluid's page views, which are not built.
 
         Args:
             merge_by_sid (bool): ignored; accepted for compatibility with Fluid.
         """
 
-    def set_enable_pv_merge(self, enable_pv_merge):
+    def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Args:
@@ -110,7 +121,7 @@ class InMemoryDataset(DatasetBase):
         if enable_pv_merge:
             raise page_views("set_enable_pv_merge")
 
-    def preprocess_instance(self):
+    def preprocess_instance(self) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Raises:
@@ -118,7 +129,7 @@ class InMemoryDataset(DatasetBase):
         """
         raise page_views("preprocess_instance")
 
-    def postprocess_instance(self):
+    def postprocess_instance(self) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Raises:
@@ -126,7 +137,7 @@ class InMemoryDataset(DatasetBase):
         """
         raise page_views("postprocess_instance")
 
-    def set_current_phase(self, current_phase):
+    def set_current_phase(self, current_phase: int) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Args:
@@ -137,7 +148,7 @@ class InMemoryDataset(DatasetBase):
         """
         raise page_views("set_current_phase")
 
-    def get_pv_data_size(self):
+    def get_pv_data_size(self) -> None:
         """Not built: it belongs to Fluid's page views.
 
         Raises:
@@ -145,7 +156,7 @@ class InMemoryDataset(DatasetBase):
         """
         raise page_views("get_pv_data_size")
 
-    def set_merge_by_lineid(self, merge_size=2):
+    def set_merge_by_lineid(self, merge_size: int = 2) -> None:
         """Makes global_shuffle merge the instances of each id into one, and sets parse_ins_id.
 
         A slot of the merged instance has the numbers of the instance that has some. The instances of an id are dropped,
@@ -162,7 +173,7 @@ class InMemoryDataset(DatasetBase):
         self.merge_by_lineid, self._merge_size = True, int(merge_size)
         self.parse_ins_id = True
 
-    def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
+    def set_generate_unique_feasigns(self, generate_uni_feasigns: bool, shard_num: int) -> None:
         """Not built: it belongs to pslib's tables.
 
         Args:
@@ -175,7 +186,9 @@ class InMemoryDataset(DatasetBase):
         if generate_uni_feasigns:
             raise not_built("InMemoryDataset.set_generate_unique_feasigns is not built")
 
-    def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
+    def generate_local_tables_unlock(
+        self, table_id: int, fea_dim: int, read_thread_num: int, consume_thread_num: int, shard_num: int
+    ) -> None:
         """Not built: it belongs to pslib's tables.
 
         Args:
@@ -190,7 +203,7 @@ class InMemoryDataset(DatasetBase):
         """
         raise not_built("InMemoryDataset.generate_local_tables_unlock is not built")
 
-    def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
+    def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
         """Sets how many instances Fluid sends at a time in global_shuffle; has no effect, because each trainer receives
         its instances in one message.
 
@@ -199,7 +212,7 @@ class InMemoryDataset(DatasetBase):
         """
         self.fleet_send_batch_size = fleet_send_batch_size
 
-    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
+    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
         """Sets how long Fluid waits between two messages of global_shuffle; has no effect.
 
         Args:
@@ -207,7 +220,7 @@ class InMemoryDataset(DatasetBase):
         """
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
-    def load_into_memory(self):
+    def load_into_memory(self) -> None:
         """Reads all files with set_thread() threads and replaces the previously loaded instances. The order is that of
         the files, whatever the number of threads.
 
@@ -219,7 +232,7 @@ class InMemoryDataset(DatasetBase):
         """
         self._records = self._load(self.thread_num)
 
-    def preload_into_memory(self, thread_num=None):
+    def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Starts to load in the background. The current instances are kept until wait_preload_done() returns.
 
         Args:
@@ -233,7 +246,7 @@ class InMemoryDataset(DatasetBase):
         threads = self.thread_num if thread_num is None else positive("thread_num", thread_num)
         self._preload = _Preload(lambda: self._load(threads))
 
-    def wait_preload_done(self):
+    def wait_preload_done(self) -> None:
         """Waits until the load that preload_into_memory() started has ended.
 
         Raises:
@@ -245,28 +258,28 @@ class InMemoryDataset(DatasetBase):
         preload, self._preload = self._preload, None
         self._records = preload.result()
 
-    def _load(self, threads):
+    def _load(self, threads: int) -> Dataset:
         self._require_files()
         records = self._native(drops_zeros=True, has_ids=self.parse_ins_id, has_contents=self.parse_content)
         records.load(self.filelist, self._desc["pipe_command"], threads)
         return records
 
-    def _loaded(self):
+    def _loaded(self) -> Dataset:
         if self._records is None:
             raise state_error("E-dataset-empty", "dataset: nothing is loaded; call load_into_memory() first")
         return self._records
 
-    def _next_seed(self):
+    def _next_seed(self) -> int:
         """Returns a seed that is equal on all trainers and different for each shuffle."""
         self._shuffles += 1
         return (framework.default_main_program().random_seed << 20) + self._shuffles
 
-    def local_shuffle(self):
+    def local_shuffle(self) -> None:
         """Shuffles the instances of this trainer. The order depends on the default main program's random_seed, on the
         number of earlier shuffles, and on the previous order."""
         self._loaded().shuffle(self._next_seed())
 
-    def global_shuffle(self, fleet=None, thread_num=12):
+    def global_shuffle(self, fleet: Fleet | None = None, thread_num: int = 12) -> None:
         """Redistributes the instances among all trainers, and shuffles the instances of each.
 
         The trainer that receives an instance depends on the numbers of the instance, or its id (set_parse_ins_id), on
@@ -285,7 +298,7 @@ class InMemoryDataset(DatasetBase):
         """
         records, seed = self._loaded(), self._next_seed()
         if fleet is not None and fleet.worker_num() > 1:
-            received = fleet._role_maker._exchange(records.pack(fleet.worker_num(), seed))
+            received = cast("RoleMakerBase", fleet._role_maker)._exchange(records.pack(fleet.worker_num(), seed))
             records.clear()
             for part in received:
                 records.unpack(part)
@@ -293,7 +306,7 @@ class InMemoryDataset(DatasetBase):
         if self.merge_by_lineid:
             self._merge(records)
 
-    def _merge(self, records):
+    def _merge(self, records: Dataset) -> None:
         """Merges the instances of each id, and warns about those that it drops."""
         dropped = records.merge_by_id(self._merge_size)
         for name, count, slot in dropped[:_WARNED_MOST]:
@@ -304,16 +317,16 @@ class InMemoryDataset(DatasetBase):
         if len(dropped) > _WARNED_MOST:
             log.warning(f"dataset: the instances of {len(dropped) - _WARNED_MOST} further ids are dropped")
 
-    def _shuffle_slots(self, slots):
+    def _shuffle_slots(self, slots: set[str]) -> None:
         self._loaded().shuffle_slots(slots, self._candidates, self._next_seed())
 
-    def release_memory(self):
+    def release_memory(self) -> None:
         """Frees the loaded instances."""
         if self._records is not None:
             self._records.clear()
             self._records = None
 
-    def get_memory_data_size(self, fleet=None):
+    def get_memory_data_size(self, fleet: Fleet | None = None) -> int:
         """Counts the loaded instances.
 
         Args:
@@ -327,10 +340,10 @@ class InMemoryDataset(DatasetBase):
         if fleet is None:
             return size
         whole = numpy.zeros(1, "int64")
-        fleet._role_maker.all_reduce_worker(numpy.array([size]), whole)
+        cast("RoleMakerBase", fleet._role_maker).all_reduce_worker(numpy.array([size]), whole)
         return int(whole[0])
 
-    def get_shuffle_data_size(self, fleet=None):
+    def get_shuffle_data_size(self, fleet: Fleet | None = None) -> int:
         """Counts the instances after a shuffle, like get_memory_data_size().
 
         Args:
@@ -341,11 +354,11 @@ class InMemoryDataset(DatasetBase):
         """
         return self.get_memory_data_size(fleet)
 
-    def _start(self, threads):
+    def _start(self, threads: int) -> tuple[DatasetReading, Callable[[], None]]:
         records = self._loaded()
         reading = records.read_records(threads, self._desc["batch_size"])
 
-        def stop():
+        def stop() -> None:
             reading.stop()
             records.end_reading_records()
 
@@ -355,18 +368,19 @@ class InMemoryDataset(DatasetBase):
 class _Preload:
     """A load in its own thread."""
 
-    def __init__(self, load):
-        self._loaded = self._error = None
+    def __init__(self, load: Callable[[], Dataset]) -> None:
+        self._loaded: Dataset | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(load,), name="penstock-preload", daemon=True)
         self._thread.start()
 
-    def _run(self, load):
+    def _run(self, load: Callable[[], Dataset]) -> None:
         try:
             self._loaded = load()
         except BaseException as error:
             self._error = error
 
-    def result(self):
+    def result(self) -> Dataset | None:
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -1,9 +1,19 @@
 """DataLoader.from_dataset: the batches of a dataset for the user's own training loop."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.dataset.dataset_base import DatasetBase
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-def examples_of(batch):
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.types import CPUPlace
+
+
+def examples_of(batch: list[LoDTensor]) -> int:
     """Returns the number of instances in a batch."""
     tensor = batch[0]
     lod = tensor.lod()
@@ -14,7 +24,7 @@ class DatasetLoader:
     """Each pass reads the dataset again, with one thread per place, takes the batches of the threads in turn, and
     yields one for each place."""
 
-    def __init__(self, dataset, places, drop_last):
+    def __init__(self, dataset: DatasetBase, places: Sequence[CPUPlace], drop_last: bool) -> None:
         if not isinstance(dataset, DatasetBase):
             raise TypeError(f"DataLoader.from_dataset takes a dataset of DatasetFactory, not {dataset!r}")
         self._dataset, self._drop_last = dataset, drop_last
@@ -22,10 +32,10 @@ class DatasetLoader:
         if self._threads == 0:
             raise ValueError("DataLoader.from_dataset: places is empty")
 
-    def __call__(self):
+    def __call__(self) -> DatasetLoader:
         return self
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[dict[str, LoDTensor]]]:
         names, least = self._dataset._names(), self._dataset._desc["batch_size"] if self._drop_last else 1
         reading, stop = self._dataset._start(self._threads)
         group = []

@@ -1,36 +1,48 @@
 """A thread that runs a user's reader and prefetches its batches into a queue."""
 
+from __future__ import annotations
+
 import atexit
 import threading
 import traceback
 import weakref
+from typing import TYPE_CHECKING
 
 from penstock._penstock import BatchQueue, StateError
 from penstock._src.base.errors import state_error
 
-_pumps = weakref.WeakSet()
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Thread
+    from typing import Any
+    from weakref import ReferenceType
+
+    from penstock._penstock import LoDTensor
+
+
+_pumps: weakref.WeakSet[Pump] = weakref.WeakSet()
 
 
 class QueueToFill:
     """A reader's queue, for scripts that push batches themselves."""
 
-    def __init__(self, queue):
+    def __init__(self, queue: BatchQueue) -> None:
         self._queue = queue
 
-    def push(self, batch):
+    def push(self, batch: list[LoDTensor]) -> bool:
         """Appends a list or LoDTensorArray of arrays or LoDTensors, and waits for room; returns False if the queue is
         closed."""
         return self._queue.push([batch[i] for i in range(len(batch))])
 
-    def size(self):
+    def size(self) -> int:
         """Returns the number of batches in the queue."""
         return self._queue.size()
 
-    def close(self):
+    def close(self) -> None:
         """Ends the data: a program reads the batches in the queue, and then reaches the end."""
         self._queue.end()
 
-    def kill(self):
+    def kill(self) -> None:
         """Discards the batches in the queue."""
         self._queue.close()
 
@@ -43,18 +55,18 @@ class Pump:
     An exception of the source is raised when the consumer requests the batch after the last good one.
     """
 
-    def __init__(self, capacity):
+    def __init__(self, capacity: int) -> None:
         self.queue = BatchQueue(capacity)
-        self.error = None
-        self._thread = None
+        self.error: BaseException | None = None
+        self._thread: Thread | None = None
         _pumps.add(self)
 
     @property
-    def started(self):
+    def started(self) -> bool:
         return self._thread is not None
 
     @property
-    def thread(self):
+    def thread(self) -> threading.Thread:
         """The thread that reads ahead, or an idle thread."""
         if self._thread is not None:
             return self._thread
@@ -62,13 +74,13 @@ class Pump:
         idle.start()
         return idle
 
-    def queue_to_fill(self):
+    def queue_to_fill(self) -> QueueToFill:
         """The queue, open for scripts that push batches themselves if no thread does."""
         if not self.started:
             self.queue.open()
         return QueueToFill(self.queue)
 
-    def start(self, source):
+    def start(self, source: Callable[..., Any]) -> None:
         if self.started:
             raise state_error("E-reader-order", "the reader is started already; call its reset() first")
         self.error = None
@@ -78,7 +90,7 @@ class Pump:
         )
         self._thread.start()
 
-    def next(self):
+    def next(self) -> list[LoDTensor] | None:
         """Returns a list of LoDTensors, or None at the end."""
         try:
             return self.queue.pop()
@@ -86,22 +98,22 @@ class Pump:
             raise_from_reader(error)
             raise
 
-    def stop(self, timeout=None):
+    def stop(self, timeout: float | None = None) -> None:
         """Discards the prefetched batches, and waits until the source has returned."""
         self.queue.close()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.queue.close()
 
 
-def _name(queue):
+def _name(queue: BatchQueue) -> str:
     return f"in the thread of reader {queue.number}:"
 
 
-def _run(pump, queue, source):
+def _run(pump: ReferenceType[Pump], queue: BatchQueue, source: Callable[..., Any]) -> None:
     """Runs on the thread. It does not keep the pump alive, so that the thread ends when the loader is
     garbage-collected."""
     try:
@@ -117,7 +129,7 @@ def _run(pump, queue, source):
         queue.fail(f"{type(error).__name__}: {error}", [_name(queue)] + where)
 
 
-def raise_from_reader(error):
+def raise_from_reader(error: StateError) -> None:
     """Raises the exception of a user's reader, with its own traceback, if it caused `error`."""
     if error.id != "E-read-failed":
         return
@@ -127,6 +139,6 @@ def raise_from_reader(error):
 
 
 @atexit.register
-def _stop_all():
+def _stop_all() -> None:
     for pump in list(_pumps):
         pump.stop(timeout=1.0)

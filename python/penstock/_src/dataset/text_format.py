@@ -4,8 +4,19 @@ fields = {'name': str, 'slots': [{'is_used': bool}]}      # [type]: a repeated f
 parse('name: "a" slots { is_used: true }', fields)        # {'name': 'a', 'slots': [{'is_used': True}]}
 """
 
+from __future__ import annotations
+
 import ast
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Message = dict[str, Any]  # values by field: numbers, texts, messages and lists of them
+    Fields = Mapping[str, Any]  # types by field
+
 
 _TOKEN = re.compile(
     r"""\s+|\#[^\n]*|(?P<word>[A-Za-z_]\w*|[-+]?\d[\w.+-]*)|(?P<sign>[{}<>:;,\[\]])"""
@@ -16,11 +27,11 @@ _DEPTH_MAX = 20
 
 
 class _Tokens:
-    def __init__(self, text, source):
+    def __init__(self, text: str, source: str) -> None:
         self._text, self._source, self._at = text, source, 0
         self.next()
 
-    def next(self):
+    def next(self) -> None:
         """Advances to the next token; `kind` and `token` are its kind and text, 'end' and '' at the end."""
         while True:
             self._begin = self._at
@@ -35,28 +46,28 @@ class _Tokens:
                 self.kind, self.token = match.lastgroup, match.group()
                 return
 
-    def error(self, text):
+    def error(self, text: str) -> ValueError:
         line = self._text.count("\n", 0, self._begin) + 1
         return ValueError(f"{self._source}, line {line}: {text}")
 
-    def skip(self, signs):
+    def skip(self, signs: str) -> bool:
         found = self.kind == "sign" and self.token in signs
         if found:
             self.next()
         return found
 
 
-def parse(text, fields, source="the text"):
+def parse(text: str, fields: Fields, source: str = "the text") -> Message:
     """Parses a message to a dict. Raises ValueError with the line number."""
     tokens = _Tokens(text, source)
     message = _message(tokens, fields, "", 0)
     return message
 
 
-def _message(tokens, fields, end, depth):
+def _message(tokens: _Tokens, fields: Fields, end: str, depth: int) -> Message:
     if depth > _DEPTH_MAX:
         raise tokens.error(f"messages are nested more than {_DEPTH_MAX} deep")
-    message = {}
+    message: Message = {}
     while tokens.token != end or tokens.kind == "text":
         if tokens.kind != "word":
             raise tokens.error(f"a field is expected, not {tokens.token or 'the end'}")
@@ -77,16 +88,16 @@ def _message(tokens, fields, end, depth):
     return message
 
 
-def _value(tokens, name, kind, depth):
+def _value(tokens: _Tokens, name: str, kind: Any, depth: int) -> int | str | dict[str, Any]:
     colon = tokens.skip(":")
     if isinstance(kind, dict):
         end = {"{": "}", "<": ">"}.get(tokens.token)
         if end is None:
             raise tokens.error(f"field {name} is a message: {{ is expected, not {tokens.token or 'the end'}")
         tokens.next()
-        value = _message(tokens, kind, end, depth + 1)
+        message = _message(tokens, kind, end, depth + 1)
         tokens.next()
-        return value
+        return message
     if not colon:
         raise tokens.error(f"field {name} needs a colon and a value")
     value = _scalar(tokens, name, kind)
@@ -94,9 +105,9 @@ def _value(tokens, name, kind, depth):
     return value
 
 
-def _scalar(tokens, name, kind):
+def _scalar(tokens: _Tokens, name: str, kind: type) -> bool | int | str:
     if kind is str and tokens.kind == "text":
-        return ast.literal_eval(tokens.token)
+        return str(ast.literal_eval(tokens.token))
     if kind is bool and tokens.token in ("true", "false", "t", "f", "1", "0"):
         return tokens.token in ("true", "t", "1")
     if kind is int and tokens.kind == "word" and re.fullmatch(r"[-+]?\d+", tokens.token):
@@ -104,7 +115,7 @@ def _scalar(tokens, name, kind):
     raise tokens.error(f"field {name} must be {_SAID[kind]}, not {tokens.token or 'the end'}")
 
 
-def print_message(message, fields, indent=""):
+def print_message(message: Message, fields: Fields, indent: str = "") -> str:
     """Returns a dict as text, with the fields in the order of the table."""
     lines = []
     for name, kind in fields.items():
@@ -120,7 +131,7 @@ def print_message(message, fields, indent=""):
     return "".join(lines)
 
 
-def _scalar_text(value):
+def _scalar_text(value: bool | int | str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

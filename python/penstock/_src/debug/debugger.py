@@ -1,15 +1,26 @@
 """Prints programs as text, and draws them as graphs for Graphviz."""
 
+from __future__ import annotations
+
 import json
 import re
+from typing import TYPE_CHECKING
 
 from penstock._src.base.file_writing import save_file
 from penstock._src.ir.program_text import op_to_code, variable_to_code
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._penstock import ProgramDesc
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.program import Program
+
+
 __all__ = ["draw_block_graphviz", "pprint_block_codes", "pprint_program_codes"]
 
 
-def pprint_program_codes(program_desc):
+def pprint_program_codes(program_desc: Program | ProgramDesc) -> str:
     """Prints a program.
 
     Args:
@@ -28,7 +39,7 @@ def pprint_program_codes(program_desc):
     return text
 
 
-def pprint_block_codes(block_desc, show_backward=False):
+def pprint_block_codes(block_desc: Block, show_backward: bool = False) -> str:
     """Prints a block.
 
     Args:
@@ -47,13 +58,13 @@ def pprint_block_codes(block_desc, show_backward=False):
     return text
 
 
-def _text_of(block, show_backward):
+def _text_of(block: Block, show_backward: bool) -> str:
     ops = [op for op in block.ops if show_backward or not op.type.endswith("_grad")]
     lines = [variable_to_code(var) for var in block.vars.values()] + [op_to_code(op) for op in ops]
     return "\n".join([f"block {block.idx} {{"] + ["  " + line for line in lines] + ["}"])
 
 
-def draw_block_graphviz(block, highlights=None, path="./temp.dot"):
+def draw_block_graphviz(block: Block, highlights: Sequence[str] | None = None, path: str = "./temp.dot") -> None:
     """Writes a block as a graph in Graphviz's language: ops as boxes, variables as ovals, parameters filled.
 
     Args:
@@ -72,7 +83,7 @@ def draw_block_graphviz(block, highlights=None, path="./temp.dot"):
         Gansner, Koutsofios, North: "Drawing graphs with dot", 2015.
     """
 
-    def node(name, label, shape, filled=False):
+    def node(name: str, label: str, shape: str, filled: bool = False) -> str:
         marked = any(re.match(pattern, label) for pattern in highlights or ())
         look = {"label": label, "shape": shape}
         if marked:

@@ -1,11 +1,21 @@
 """Draws a main program as a graph for Graphviz."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.debug.debugger import draw_block_graphviz
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["draw_graph"]
 
 
-def draw_graph(startup_program, main_program, **kwargs):
+def draw_graph(startup_program: Program, main_program: Program, **kwargs: Any) -> None:
     """Writes the graph of a main program's first block in Graphviz's language.
 
     Args:

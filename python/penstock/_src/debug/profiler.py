@@ -10,13 +10,21 @@ timeline is a file for chrome://tracing or Perfetto. A trace of the whole job (P
 launcher) has the same times, and what is sent and awaited besides.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import devices
 from penstock._src.base.file_writing import save_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
 
 __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
 
@@ -27,7 +35,7 @@ _COLUMNS = {"calls": 1, "total": 2, "min": 3, "max": 4, "ave": 5}
 _MS = 1e-6  # milliseconds per nanosecond, the unit of the timer
 
 
-def start_profiler(state, tracer_option="Default"):
+def start_profiler(state: str, tracer_option: str = "Default") -> None:
     """Starts to time ops; has no effect if it was started already.
 
     Args:
@@ -48,7 +56,7 @@ def start_profiler(state, tracer_option="Default"):
         _penstock.start_op_timer()
 
 
-def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
+def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profile") -> None:
     """Stops the timing, prints the table and writes the timeline; has no effect if the timing was not started.
 
     Args:
@@ -74,7 +82,7 @@ def stop_profiler(sorted_key=None, profile_path="/tmp/profile"):
     _penstock.reset_op_timer()
 
 
-def reset_profiler():
+def reset_profiler() -> None:
     """Discards the times measured so far, and continues.
 
     Example:
@@ -86,7 +94,9 @@ def reset_profiler():
 
 
 @contextlib.contextmanager
-def profiler(state, sorted_key=None, profile_path="/tmp/profile", tracer_option="Default"):
+def profiler(
+    state: str, sorted_key: str | None = None, profile_path: str = "/tmp/profile", tracer_option: str = "Default"
+) -> Iterator[None]:
     """Times the ops that run inside it: calls start_profiler at the beginning and stop_profiler at the end.
 
     Args:
@@ -111,7 +121,9 @@ def profiler(state, sorted_key=None, profile_path="/tmp/profile", tracer_option=
 
 
 @contextlib.contextmanager
-def cuda_profiler(output_file, output_mode=None, config=None):
+def cuda_profiler(
+    output_file: str, output_mode: str | None = None, config: Sequence[Any] | None = None
+) -> Iterator[None]:
     """Times GPU kernels with NVIDIA's profiler; a build without CUDA does not support it.
 
     Args:
@@ -136,12 +148,12 @@ def cuda_profiler(output_file, output_mode=None, config=None):
     yield
 
 
-def _require(name, value, known):
+def _require(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ValueError(f"profiler: {name} must be one of {', '.join(known)}, not {value!r}")
 
 
-def _rows():
+def _rows() -> list[tuple[str, int, float, float, float, float]]:
     """Returns [(type, calls, total, min, max, mean)] in milliseconds."""
     return [
         (kind, calls, total * _MS, low * _MS, high * _MS, total * _MS / calls)
@@ -149,7 +161,7 @@ def _rows():
     ]
 
 
-def _table(rows, sorted_key):
+def _table(rows: list[tuple[str, int, float, float, float, float]], sorted_key: str | None) -> str:
     if sorted_key in _COLUMNS:
         rows = sorted(rows, key=lambda row: row[_COLUMNS[sorted_key]], reverse=True)
     total = sum(row[2] for row in rows)
@@ -166,7 +178,7 @@ def _table(rows, sorted_key):
     return "\n".join(lines + [""])
 
 
-def _write_timeline(path):
+def _write_timeline(path: str) -> None:
     """Writes a complete event ('X') for each op, in microseconds."""
     names = [row[0] for row in _penstock.op_times()]
     events, left_out = _penstock.op_events()

@@ -9,14 +9,24 @@ once with the mean of the gradients.
 Each repetition reads what was fed, or the next batch of a reader. Fetched variables have the values of the last one.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.data_parallel import uses_updates
 from penstock._src.ir.program import OpRole, Program
 
+if TYPE_CHECKING:
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.descs import OpDesc
+    from penstock._src.ir.operator import Operator
+
+
 _UPDATES = OpRole.Optimize | OpRole.RPC | OpRole.Dist
 
 
-def merged(program, repeats):
+def merged(program: Program, repeats: int) -> Program:
     """Returns a copy of a training program that repeats its forward and backward pass.
 
     Args:
@@ -50,7 +60,7 @@ def merged(program, repeats):
 
 
 class _Merge:
-    def __init__(self, block, repeats):
+    def __init__(self, block: Block, repeats: int) -> None:
         self._block, self._repeats = block, repeats
         self._count = len(block.ops)
         self._rates, self._repeated, self._updates = [], [], []  # ops
@@ -64,7 +74,7 @@ class _Merge:
                 "apply the pass to a program after minimize",
             )
 
-    def _sort(self, op):
+    def _sort(self, op: Operator) -> None:
         role = int(op.attr("op_role")) if op.has_attr("op_role") else OpRole.Forward
         if role & _UPDATES:
             self._updates.append(op)
@@ -73,7 +83,7 @@ class _Merge:
         else:
             (self._rates if role & OpRole.LRSched else self._repeated).append(op)
 
-    def run(self):
+    def run(self) -> None:
         """Appends the ops in their new order, then removes the old ones."""
         for op in self._rates:
             self._append(op)
@@ -87,12 +97,12 @@ class _Merge:
             self._append(op)
         self._block.desc._remove_op(0, self._count)
 
-    def _append(self, op):
+    def _append(self, op: Operator) -> OpDesc:
         copy = self._block.desc.append_op()
         copy.copy_from(op.desc)
         return copy
 
-    def _append_repeated(self, op, repeat, made):
+    def _append_repeated(self, op: Operator, repeat: int, made: dict[str, list[str]]) -> None:
         copy = self._append(op)
         if op.type == "batch_norm":
             self._own_moments(op, copy, repeat)
@@ -117,7 +127,7 @@ class _Merge:
             if name in made and name not in op.output_arg_names:
                 copy._rename_input(name, f"{name}.repeat.{repeat}")
 
-    def _own_moments(self, op, copy, repeat):
+    def _own_moments(self, op: Operator, copy: OpDesc, repeat: int) -> None:
         """Gives a repetition its own running moments, if the program declares variables for them, as Fluid's scripts
         do; otherwise the repetitions update the same ones in turn."""
         for slot in ("Mean", "Variance", "MeanOut", "VarianceOut"):
@@ -127,11 +137,11 @@ class _Merge:
                 copy._rename_input(name, own)
                 copy._rename_output(name, own)
 
-    def _declare(self, own, name):
+    def _declare(self, own: str, name: str) -> None:
         var = self._block.var(name)
         self._block.create_var(name=own, type=var.type, dtype=var.dtype, shape=var.shape, persistable=False)
 
-    def _append_mean(self, grad, names):
+    def _append_mean(self, grad: str, names: list[str]) -> None:
         inputs, out = [self._block.var(name) for name in names], self._block.var(grad)
         with self._block.program._backward_role_guard():
             self._block.append_op("sum", {"X": inputs}, {"Out": out})

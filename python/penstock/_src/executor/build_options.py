@@ -1,10 +1,17 @@
 """BuildStrategy and ExecutionStrategy: the options of a CompiledProgram."""
 
+from __future__ import annotations
+
 import copy
 import enum
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import state_error, suggestion
 from penstock._src.executor import passes
+
+if TYPE_CHECKING:
+    from penstock._src.executor.passes import PassBuilder
+
 
 __all__ = ["BuildStrategy", "ExecutionStrategy"]
 
@@ -15,11 +22,15 @@ class _Options:
 
     _DEFAULTS = {}
 
-    def __init__(self):
+    def __init__(self) -> None:
         for name, value in self._DEFAULTS.items():
             object.__setattr__(self, name, copy.copy(value))
 
-    def __setattr__(self, name, value):
+    def __setattr__(
+        self,
+        name: str,
+        value: BuildStrategy.GradientScaleStrategy | BuildStrategy.ReduceStrategy | float | list[str] | str | None,
+    ) -> None:
         kind = type(self).__name__
         if name not in self._DEFAULTS:
             raise AttributeError(f"{kind} has no option {name}{suggestion(name, self._DEFAULTS)}")
@@ -109,18 +120,22 @@ class BuildStrategy(_Options):
         ]
     )
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         object.__setattr__(self, "_builder", None)
 
-    def __setattr__(self, name, value):
+    def __setattr__(
+        self,
+        name: str,
+        value: BuildStrategy.GradientScaleStrategy | BuildStrategy.ReduceStrategy | float | list[str] | str | None,
+    ) -> None:
         if self._builder is not None and name in self._FIXED_WITH_PASSES:
             raise state_error(
                 "E-pass-finalized", f"BuildStrategy.{name} cannot change after _finalize_strategy_and_create_passes()"
             )
         super().__setattr__(name, value)
 
-    def _finalize_strategy_and_create_passes(self):
+    def _finalize_strategy_and_create_passes(self) -> PassBuilder:
         """Returns the passes that the options stand for, which the caller may change until the program first runs.
 
         Returns:
@@ -135,7 +150,7 @@ class BuildStrategy(_Options):
             object.__setattr__(self, "_builder", passes.builder_of(self))
         return self._builder
 
-    def _syncs_batch_norm(self):
+    def _syncs_batch_norm(self) -> bool:
         return self.sync_batch_norm or (self._builder is not None and passes.syncs_batch_norm(self._builder))
 
 

@@ -2,7 +2,10 @@
 first run, so a CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the
 exchange of gradients between trainers."""
 
+from __future__ import annotations
+
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -15,6 +18,16 @@ from penstock._src.ir import places as _places
 from penstock._src.ir.graph import Graph
 from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace, device_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from penstock._penstock import Scope
+    from penstock._src.executor.data_parallel import PlacesOfProgram
+    from penstock._src.ir.types import CUDAPinnedPlace, CUDAPlace
+    from penstock._src.ir.typing import Place
+
 
 __all__ = ["CompiledProgram"]
 
@@ -37,25 +50,34 @@ class CompiledProgram:
         exe.run(compiled, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
     """
 
-    def __init__(self, program_or_graph, build_strategy=None):
+    def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
         if not isinstance(program_or_graph, (Program, Graph)):
             raise TypeError(f"CompiledProgram takes a Program, not {type(program_or_graph).__name__}")
         # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
         self._program = program_or_graph if isinstance(program_or_graph, Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
-        self._ranked = None  # the program for several trainers, and its source
+        self._ranked: tuple[tuple[int, int], list[Program]] | None = (
+            None  # the program for several trainers, and its source
+        )
         self._places = self._placed = None  # places of this process; program for several, and its source
         self._begun_in = weakref.WeakSet()
-        self._share_vars_from = None
-        self._compiled_for = None  # set by _compile
+        self._share_vars_from: CompiledProgram | None = None
+        self._compiled_for: (
+            tuple[Scope, type[CPUPlace] | type[CUDAPlace] | type[CUDAPinnedPlace] | type[Place]] | None
+        ) = None  # set by _compile
         self._does_nothing = self._passes_applied = False
-        self._with_backward = None  # the program's content, and whether it has a backward part
+        self._with_backward: tuple[int, bool] | None = None  # the program's content, and whether it has a backward part
         self._live, self._live_in = True, weakref.WeakKeyDictionary()  # whether this trainer's examples count
 
     def with_data_parallel(
-        self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None, places=None
-    ):
+        self,
+        loss_name: str | None = None,
+        build_strategy: BuildStrategy | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        share_vars_from: CompiledProgram | None = None,
+        places: Place | Sequence[Place] | None = None,
+    ) -> CompiledProgram:
         """Prepares the program for data parallel training.
 
         Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
@@ -109,7 +131,7 @@ class CompiledProgram:
         self._is_data_parallel = True
         return self
 
-    def batches(self, feeds):
+    def batches(self, feeds: Callable[..., Any]) -> Iterator[dict[Any, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
         With on_uneven, the gradient of each step is that of the mean over the examples of all trainers, whatever the
@@ -134,23 +156,23 @@ class CompiledProgram:
         """
         return uneven_batches.batches_of_compiled(self, feeds)
 
-    def _on_uneven(self):
+    def _on_uneven(self) -> str:
         """Returns on_uneven of the strategy, or else of the transpiler's config."""
         uneven_batches.check(self._build_strategy.on_uneven)
         return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
 
-    def _has_backward(self):
+    def _has_backward(self) -> bool:
         content = None if self._program is None else self._program.desc.content_id
         if self._with_backward is None or self._with_backward[0] != content:
             self._with_backward = content, self._find_backward()
         return self._with_backward[1]
 
-    def _find_backward(self):
+    def _find_backward(self) -> bool:
         backward = OpRole.Backward
         return any(op.attr("op_role") & backward for op in self._program.global_block().ops if op.has_attr("op_role"))
 
     @staticmethod
-    def _cpu_places(places):
+    def _cpu_places(places: CPUPlace | CUDAPlace | list[CPUPlace] | None) -> list[CPUPlace] | None:
         """Returns places on the CPU; None if CPU_NUM decides at the first run."""
         if places is None:
             return None
@@ -159,27 +181,27 @@ class CompiledProgram:
             raise ValueError("with_data_parallel: places is empty")
         return [device_of(place, "with_data_parallel") for place in places]
 
-    def _asked_places(self):
+    def _asked_places(self) -> int:
         """Returns the number of places of with_data_parallel, or else the value of CPU_NUM at the first call."""
         if self._places is None:
             self._places = _places.cpu_places()
         return len(self._places)
 
-    def _place_count(self):
+    def _place_count(self) -> int:
         """Returns the number of places of this process that run the program."""
         if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
             return 1
         joint = data_parallel.asks_servers(self._program) or data_parallel.uses_updates(self._program)
         return 1 if joint else self._asked_places()
 
-    def _apply_passes(self):
+    def _apply_passes(self) -> None:
         """Applies the strategy's passes, before the first run."""
         builder = self._build_strategy._builder
         if builder is not None and not self._passes_applied and self._program is not None:
             self._program = passes.apply(self._program, builder)
             self._passes_applied = True
 
-    def _on_places(self):
+    def _on_places(self) -> PlacesOfProgram | None:
         """Returns the program for several places; None if it runs on one."""
         self._apply_passes()
         if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
@@ -189,7 +211,7 @@ class CompiledProgram:
             self._placed = content, self._place() if self._place_count() > 1 else None
         return self._placed[1]
 
-    def _place(self):
+    def _place(self) -> PlacesOfProgram:
         self._check_runnable()
         count, (trainers, _) = self._asked_places(), self._trainers()
         if trainers != 1:
@@ -202,7 +224,7 @@ class CompiledProgram:
             self._program, count, self._reduction(), self._build_strategy._syncs_batch_norm(), self._on_uneven()
         )
 
-    def _require_shared(self):
+    def _require_shared(self) -> None:
         shared = self._share_vars_from
         if shared is not None and not shared._is_data_parallel:
             raise program_error(
@@ -211,7 +233,7 @@ class CompiledProgram:
         if shared is not None and not shared._has_run:
             raise program_error("E-compile-shared", "share_vars_from: that program has not run yet")
 
-    def _compile(self, scope, place):
+    def _compile(self, scope: Scope, place: Place) -> Program:
         """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
         place."""
         if self._compiled_for not in (None, (scope, type(place))):
@@ -222,7 +244,7 @@ class CompiledProgram:
         self._compiled_for = (scope, type(place))
         return self._program
 
-    def _check_runnable(self):
+    def _check_runnable(self) -> None:
         if self._program is None:
             raise TypeError("CompiledProgram of a Graph: a Graph does not run here; give it the Program")
         if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
@@ -232,7 +254,7 @@ class CompiledProgram:
             )
         self._require_shared()
 
-    def _to_run(self, scope, run):
+    def _to_run(self, scope: Scope, run: Callable[..., Any]) -> Program:
         """Returns the program to run, after its options have been applied. `run` runs a program in the scope."""
         self._check_runnable()
         self._apply_passes()
@@ -256,7 +278,7 @@ class CompiledProgram:
             self._live_in[scope] = self._live
         return main
 
-    def _trainers(self):
+    def _trainers(self) -> tuple[int, int]:
         """Returns the number of trainers and the number of this one: those of the strategy, or else of a program that
         was transpiled for mode nccl2."""
         strategy = self._build_strategy
@@ -265,7 +287,7 @@ class CompiledProgram:
         joined = joined_trainers.trainers_of(self._program)
         return (1, 0) if joined is None else (len(joined[0]), joined[1])
 
-    def _for_ranks(self, rank):
+    def _for_ranks(self, rank: int) -> list[Program]:
         """Returns the program that sums gradients, and the one that runs before it, once per scope."""
         strategy = self._build_strategy
         made_of = self._program.desc.content_id, rank
@@ -283,7 +305,7 @@ class CompiledProgram:
             self._ranked = made_of, [Program._of(desc) for desc in made]
         return self._ranked[1]
 
-    def _reduction(self):
+    def _reduction(self) -> str:
         strategy = self._build_strategy
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
             if self._on_uneven():
@@ -295,7 +317,7 @@ class CompiledProgram:
             return "sum"
         return "shares" if self._on_uneven() else "mean"
 
-    def _group_ranks(self):
+    def _group_ranks(self) -> int:
         """Returns the number of trainers that first sum among themselves; 0: the trainers of one host."""
         strategy, program = self._build_strategy, self._program
         if strategy.use_hierarchical_allreduce:
@@ -306,7 +328,7 @@ class CompiledProgram:
             return 0
         return ranks if ranks > 1 else 0
 
-    def _addresses(self):
+    def _addresses(self) -> list[str]:
         """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
         if strategy.num_trainers == 1:

@@ -6,8 +6,11 @@ share. State that forward passes update (the running moments of batch_norm, the 
 separately; the scope holds that of the first place.
 """
 
+from __future__ import annotations
+
 import threading
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -17,13 +20,20 @@ from penstock._src.base.errors import program_error, state_error
 from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def asks_servers(program):
+    from penstock._penstock import RuntimeVariable, Scope
+    from penstock._src.ir.typing import Array
+
+
+def asks_servers(program: Program) -> bool:
     """Returns whether the program exchanges parameters with pservers; such a program runs on one place."""
     return any(op.has_attr("op_role") and op.attr("op_role") & OpRole.RPC for op in program.global_block().ops)
 
 
-def uses_updates(program):
+def uses_updates(program: Program) -> bool:
     """Returns whether an op reads a temporary value that an update computes, such as a gradient of which the loss
     scaling depends. Only the first place computes updates, so such a program runs on one place."""
     made, block = set(), program.global_block()
@@ -35,7 +45,7 @@ def uses_updates(program):
     return False
 
 
-def trains(program):
+def trains(program: Program) -> bool:
     """Returns whether an op of the program completes the gradient of a parameter."""
     return any(
         op.has_attr("op_role_var") and op.attr("op_role_var") and op.attr("op_role") & OpRole.Backward
@@ -61,7 +71,9 @@ class PlacesOfProgram:
         on_uneven (str): what happens if a batch has fewer examples than places; reduction is then 'shares'.
     """
 
-    def __init__(self, program, count, reduction, sync_batch_norm, on_uneven=""):
+    def __init__(
+        self, program: Program, count: int, reduction: str, sync_batch_norm: bool, on_uneven: str = ""
+    ) -> None:
         self.count = count
         self._on_uneven = on_uneven
         self._trains = trains(program)
@@ -83,7 +95,7 @@ class PlacesOfProgram:
         self._others = weakref.WeakKeyDictionary()  # by scope: the scopes of the places after the first
         self._live = weakref.WeakKeyDictionary()  # by scope: whether the examples of each place count
 
-    def check_count(self, feeds):
+    def check_count(self, feeds: Any) -> None:
         """Raises ProgramError unless there is one feed for each place. A program that does not train may have fewer
         feeds, which go to the first places."""
         if feeds > self.count or (feeds < self.count and self._trains):
@@ -91,7 +103,7 @@ class PlacesOfProgram:
                 "E-places-feeds", f"feed is a list of {feeds} dicts, but {self.count} places run the program"
             )
 
-    def split(self, feeds):
+    def split(self, feeds: Sequence[Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
         """Splits each batch as Fluid does: each place gets the same number of examples, rounded up, and the last one
         the rest, so 7 examples on 4 places are split 2, 2, 2, 1. If that leaves a place of a program that trains
         without examples, which Fluid rejects, the numbers of examples differ by at most one.
@@ -136,7 +148,7 @@ class PlacesOfProgram:
                 part.append((name, _examples_of(array, lod, begin, end)))
         return parts + repeated
 
-    def run(self, scope, feeds, fetches):
+    def run(self, scope: Scope, feeds: Sequence[Sequence[Sequence[Any]]], fetches: Sequence[str]) -> list[list[Any]]:
         """Runs a step.
 
         Args:
@@ -160,7 +172,9 @@ class PlacesOfProgram:
         finally:
             self._running.release()
 
-    def _run(self, scopes, feeds, fetches):
+    def _run(
+        self, scopes: list[Scope], feeds: list[list[tuple[str, Array]]], fetches: list[str]
+    ) -> list[list[LoDTensor]]:
         counts = [not isinstance(feed, _Repeated) for feed in feeds]
         if self._on_uneven and self._trains:
             self._set_live(scopes, counts)
@@ -170,7 +184,7 @@ class PlacesOfProgram:
             raise _penstock.EOFException("the last batches are fewer than the places (drop_last)")
         return [of_place for of_place, counted in zip(values, counts) if of_place is not None and counted]
 
-    def _set_live(self, scopes, counts):
+    def _set_live(self, scopes: list[Scope], counts: list[int]) -> None:
         """Tells the program of each place whether its examples count."""
         known = self._live.setdefault(scopes[0], [None] * self.count)
         for place, counted in enumerate(counts):
@@ -178,7 +192,7 @@ class PlacesOfProgram:
                 _set_tensor(scopes[place].var(LIVE), numpy.array([counted], "float32"))
                 known[place] = counted
 
-    def _keep_persistables(self, scope, feed):
+    def _keep_persistables(self, scope: Scope, feed: list[tuple[str, Array]]) -> list[tuple[str, Array]]:
         """Sets the feeds of persistable variables in the place's scope. Returns the other feeds."""
         rest = []
         for name, value in feed:
@@ -188,7 +202,7 @@ class PlacesOfProgram:
                 rest.append((name, value))
         return rest
 
-    def _scopes(self, scope):
+    def _scopes(self, scope: Scope) -> list[Scope]:
         if scope not in self._others:
             self._others[scope] = [scope.new_scope() for _ in range(1, self.count)]
             for child in self._others[scope]:
@@ -197,12 +211,12 @@ class PlacesOfProgram:
         return [scope] + self._others[scope]
 
 
-def _parts_in_fluid(size, places):
+def _parts_in_fluid(size: int, places: int) -> int:
     """Returns the number of places for which Fluid has examples: all but the last get size / places, rounded up."""
     return -(-size // -(-size // places)) if size else 0
 
 
-def _bounds_of_parts(size, places):
+def _bounds_of_parts(size: int, places: int) -> list[int]:
     """Returns where `places` parts of `size` examples begin, and where the last one ends."""
     if _parts_in_fluid(size, places) == places:
         width = -(-size // places)
@@ -210,24 +224,24 @@ def _bounds_of_parts(size, places):
     return [place * size // places for place in range(places + 1)]
 
 
-def _copy_tensor(scope, child, name):
+def _copy_tensor(scope: Scope, child: Any, name: str) -> None:
     """Creates the variable in the child scope, with a copy of its value in the scope if it has one."""
     held, own = scope.find_var(name), child.var(name)
     if held is not None and held.get_tensor()._is_initialized():
         _set_tensor(own, held.get_tensor())
 
 
-def _set_tensor(variable, value):
+def _set_tensor(variable: RuntimeVariable, value: Any) -> None:
     variable.get_tensor().set(numpy.array(value), CPUPlace())
     if isinstance(value, LoDTensor) and value.lod():
         variable.get_tensor().set_lod(value.lod())
 
 
-def _examples_in(array, lod):
+def _examples_in(array: Array, lod: list[Any]) -> int:
     return len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
 
 
-def _examples_of(array, lod, begin, end):
+def _examples_of(array: Array, lod: list[Any], begin: int, end: int) -> Array:
     """Returns the examples from begin to end: rows, or sequences of the outermost level."""
     if not lod:
         return array[begin:end]
@@ -242,7 +256,7 @@ def _examples_of(array, lod, begin, end):
     return part
 
 
-def merge(values):
+def merge(values: Sequence[LoDTensor | LoDTensorArray]) -> LoDTensor:
     """Concatenates the values of all places: their rows and sequences.
 
     Args:
@@ -278,7 +292,7 @@ def merge(values):
     return merged
 
 
-def join(feeds):
+def join(feeds: Any) -> dict[Any, LoDTensor]:
     """Concatenates the feeds of several places to one feed, for a program that runs on one place."""
     joined = {}
     for name in feeds[0]:

@@ -1,9 +1,12 @@
 """Executor.train_from_dataset: threads that take batches of a dataset and run a program with them."""
 
+from __future__ import annotations
+
 import sys
 import threading
 import time
 import weakref
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import log
@@ -15,13 +18,32 @@ from penstock._src.executor.progress import Progress, asked_seconds, loss_of
 from penstock._src.executor.remote_tables import asking_program
 from penstock._src.ir import framework
 
+if TYPE_CHECKING:
+    from penstock._penstock import BatchQueue, DatasetReading, LoDTensor, Scope
+    from penstock._src.dataset.dataset import QueueDataset
+    from penstock._src.dataset.in_memory import InMemoryDataset
+    from penstock._src.executor.executor import Executor
+    from penstock._src.executor.fetch_handler import FetchHandler
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+
+
 _told = weakref.WeakSet()  # programs for which the log has reported that only one thread trains
 _C_NAMES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int"}
 
 
 def run_from_dataset(
-    executor, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
-):
+    executor: Executor,
+    program: Program,
+    dataset: InMemoryDataset | QueueDataset,
+    scope: Scope,
+    thread: int,
+    debug: bool,
+    fetch_list: list[Variable],
+    fetch_info: list[str],
+    print_period: int,
+    fetch_handler: FetchHandler | None,
+) -> None:
     """Runs the program once for each batch. `executor` is the C++ executor."""
     if not isinstance(dataset, DatasetBase):
         raise TypeError(f"train_from_dataset needs a dataset of DatasetFactory, not {dataset!r}")
@@ -50,13 +72,21 @@ def run_from_dataset(
 
 
 class _Training:
-    def __init__(self, executor, program, scope, names, reading, printed):
+    def __init__(
+        self,
+        executor: Executor,
+        program: Program,
+        scope: Scope,
+        names: list[str],
+        reading: DatasetReading,
+        printed: _Printed,
+    ) -> None:
         self._executor, self._program, self._scope = executor, program, scope
         self._names, self._reading, self._printed = names, reading, printed
         self._lock = threading.Lock()
-        self._error = None
+        self._error: BaseException | None = None
 
-    def run(self, trainers):
+    def run(self, trainers: int) -> None:
         """Trains with `trainers` threads, including this one."""
         queues = self._reading.queues
         if trainers == 1:
@@ -80,7 +110,7 @@ class _Training:
         if self._error is not None:
             raise self._error
 
-    def _train_or_stop(self, queues):
+    def _train_or_stop(self, queues: list[BatchQueue]) -> None:
         """Trains, and ends all threads after an error. Only the first error is kept, because it causes the others."""
         process_end.watch_this_thread()
         try:
@@ -92,7 +122,7 @@ class _Training:
                 self._reading.stop()
                 self._executor.cancel()
 
-    def _train(self, queues):
+    def _train(self, queues: list[BatchQueue]) -> None:
         """Runs the batches of the queues, taking one from each in turn."""
         queues = list(queues)
         while queues and self._error is None:
@@ -100,7 +130,7 @@ class _Training:
                 if not self._step(queue.pop()):
                     queues.remove(queue)
 
-    def _step(self, batch):
+    def _step(self, batch: list[LoDTensor] | None) -> bool:
         """Runs one batch; returns False if there is none."""
         if batch is None:
             return False
@@ -113,7 +143,15 @@ class _Printed:
     """The values to fetch and the steps at which they are printed. All threads count; the thread that reaches a
     multiple of the period prints."""
 
-    def __init__(self, program, fetch_list, fetch_info, period, debug, handler):
+    def __init__(
+        self,
+        program: Program,
+        fetch_list: list[Variable],
+        fetch_info: list[str],
+        period: int,
+        debug: bool,
+        handler: FetchHandler | None,
+    ) -> None:
         fetched = [getattr(each, "name", each) for each in fetch_list or ()]
         if fetch_info is not None and len(fetch_info) != len(fetched):
             raise ValueError(f"fetch_info has {len(fetch_info)} texts for the {len(fetched)} variables of fetch_list")
@@ -132,7 +170,7 @@ class _Printed:
         self._steps = 0
         self._handled_at = time.monotonic()
 
-    def note(self, batch, values):
+    def note(self, batch: list[LoDTensor], values: list[LoDTensor]) -> None:
         """Called after each step."""
         with self._lock:
             self._steps += 1
@@ -145,7 +183,7 @@ class _Printed:
                 of_name = dict(zip(self.names, values))
                 self._handler.handler({key: of_name[name]._view() for key, name in self._handled.items()})
 
-    def _print(self, values):
+    def _print(self, values: dict[str, LoDTensor]) -> None:
         for info, name in self._infos:
             print(_as_fluid_prints(info, name, values[name]))
         if self._progress:
@@ -153,7 +191,7 @@ class _Printed:
         sys.stdout.flush()
 
 
-def _as_fluid_prints(info, name, tensor):
+def _as_fluid_prints(info: str, name: str, tensor: LoDTensor) -> str:
     array = tensor._view()
     lod = ",".join(f"{{{', '.join(map(str, level))}}}" for level in tensor.lod())
     data = " ".join(("%.6g" if array.dtype.kind == "f" else "%d") % value for value in array.reshape(-1))

@@ -1,9 +1,17 @@
 """Workers that a TrainerDesc names: how the threads run that train from a dataset. Executor.train_from_dataset decides
 this by the program itself; here the settings are kept to be read again."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.absent import absent_names
 from penstock._src.base.errors import not_built, program_error
 from penstock._src.ir.program import Program
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 __all__ = ["DeviceWorker", "DeviceWorkerFactory", "Hogwild", "Section"]
 
@@ -25,20 +33,20 @@ class DeviceWorker:
         assert desc.proto_desc.device_worker_name == 'HogwildWorker'
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._infer, self._program = False, None
 
-    def _set_infer(self, infer=False):
+    def _set_infer(self, infer: bool = False) -> None:
         self._infer = infer
 
-    def _set_program(self, program):
+    def _set_program(self, program: Program) -> None:
         self._program = program
 
-    def _gen_worker_desc(self, trainer_desc):
+    def _gen_worker_desc(self, trainer_desc: Any) -> Any:
         """Adds this worker's settings to a proto_desc."""
         raise NotImplementedError(f"{type(self).__name__} does not define _gen_worker_desc(); Hogwild and Section do")
 
-    def _its_program(self):
+    def _its_program(self) -> Any:
         if not isinstance(self._program, Program):
             raise program_error(
                 "E-trainer-program", f"{type(self).__name__} has no program: call _set_program(program) first"
@@ -54,7 +62,7 @@ class Hogwild(DeviceWorker):
         assert isinstance(trainer._device_worker, fluid.device_worker.Hogwild)
     """
 
-    def _gen_worker_desc(self, trainer_desc):
+    def _gen_worker_desc(self, trainer_desc: Any) -> None:
         self._its_program()
         trainer_desc.device_worker_name = "HogwildWorker"
         if self._infer:
@@ -75,7 +83,7 @@ class Section(DeviceWorker):
         assert len(trainer.proto_desc.section_param.section_config) == 3
     """
 
-    def _gen_worker_desc(self, trainer_desc):
+    def _gen_worker_desc(self, trainer_desc: Any) -> None:
         facts = getattr(self._its_program(), "_pipeline_opt", None)
         if facts is None:
             raise program_error(
@@ -98,7 +106,7 @@ class _SectionConfig:
     CPUPlace = 0  # a number of Fluid's protobuf; all sections run there
     place = CPUPlace
 
-    def __init__(self, section, concurrency):
+    def __init__(self, section: Any, concurrency: Any) -> None:
         self.program_desc = section["program"].desc
         self.concurrency = concurrency
         self.section_in_var_names = sorted(section["input_set"])
@@ -113,7 +121,7 @@ class DeviceWorkerFactory:
         assert isinstance(worker, fluid.device_worker.Hogwild)
     """
 
-    def _create_device_worker(self, worker_type):
+    def _create_device_worker(self, worker_type: Any) -> DeviceWorker:
         name = worker_type.lower()
         if name in [absent.lower() for absent in DOWNPOUR]:
             raise not_built("DeviceWorkerFactory: " + NO_PSLIB)

@@ -1,6 +1,9 @@
 """Executor: runs programs. C++ compiles and runs them; this module converts feeds and fetches."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import log
@@ -26,19 +29,31 @@ from penstock._src.ir.host_functions import raise_from_function
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import CPUPlace, device_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from penstock._penstock import Scope
+    from penstock._src.dataset.dataset_base import DatasetBase
+    from penstock._src.executor.data_parallel import PlacesOfProgram
+    from penstock._src.executor.fetch_handler import FetchHandler
+    from penstock._src.ir.typing import Array, Feed, Place
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = ["Executor"]
 
 _progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
 log.name_process()
 
 
-def _start_seconds(start_s):
+def _start_seconds(start_s: float | None) -> float:
     """Returns the number for C++, where 0 means that none is given."""
     return 0.0 if start_s is None else float(start_s) or -1.0
 
 
 @contextlib.contextmanager
-def _causes_in_python():
+def _causes_in_python() -> Iterator[None]:
     """Raises the exception of a user's reader or function in place of the error of the run that it ended."""
     try:
         yield
@@ -74,7 +89,7 @@ class Executor:
         assert result.tolist() == [[2.0, 2.0]]
     """
 
-    def __init__(self, place=None, wire=None, start_s=None):
+    def __init__(self, place: Place | None = None, wire: str | None = None, start_s: float | None = None) -> None:
         self.place = CPUPlace() if place is None else device_of(place, "Executor")
         process_end.watch_process()
         self._executor = _penstock.Executor(wire or "", _start_seconds(start_s))
@@ -82,17 +97,17 @@ class Executor:
 
     def run(
         self,
-        program=None,
-        feed=None,
-        fetch_list=None,
-        feed_var_name="feed",
-        fetch_var_name="fetch",
-        scope=None,
-        return_numpy=True,
-        use_program_cache=False,
-        return_merged=True,
-        use_prune=False,
-    ):
+        program: CompiledProgram | Program | Sequence[Program] | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: Sequence[Variable | str] | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        return_merged: bool = True,
+        use_prune: bool = False,
+    ) -> list[Any]:  # arrays or LoDTensors, or lists of them, as the arguments say
         """Runs block 0 of a program.
 
         A program that DistributeTranspiler has transpiled in mode nccl2 for several trainers trains with them, as in
@@ -187,7 +202,7 @@ class Executor:
             self.run(one, scope=in_scope)
         return [[value] for value in values] if apart else values
 
-    def _serve(self, programs, scope):
+    def _serve(self, programs: Any, scope: Scope) -> list[Any]:
         """Serves the programs of one pserver until all trainers have completed."""
         for program in programs:
             if not isinstance(program, Program):
@@ -199,7 +214,16 @@ class Executor:
             self._executor.serve([program.desc for program in programs], scope)
         return []
 
-    def _run_on_places(self, program, placed, feed, fetch_list, scope, return_numpy, apart):
+    def _run_on_places(
+        self,
+        program: Program,
+        placed: PlacesOfProgram,
+        feed: dict[str, Array],
+        fetch_list: list[Variable],
+        scope: Scope,
+        return_numpy: bool,
+        apart: bool,
+    ) -> list[Array]:
         if program._before_run is not None:
             program._before_run()
         self._executor.require_open()
@@ -231,11 +255,13 @@ class Executor:
         return [returned(data_parallel.merge(of_name), return_numpy) for of_name in values]
 
     @staticmethod
-    def _prune_program(program, feed, fetch, optimize_ops):
+    def _prune_program(program: Program, feed: Any, fetch: Any, optimize_ops: Any) -> Program:
         """Returns the part of the program that fetches (names) and update ops need if `feed` (names) are fed."""
         return program._prune(fetch, feed, optimize_ops)
 
-    def batches(self, program, feeds, scope=None):
+    def batches(
+        self, program: CompiledProgram | Program, feeds: Callable[..., Any], scope: Scope | None = None
+    ) -> Iterator[dict[Any, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
         Before each step, trainers tell each other whether they still have a batch, so that trainers with different
@@ -284,16 +310,16 @@ class Executor:
 
     def train_from_dataset(
         self,
-        program=None,
-        dataset=None,
-        scope=None,
-        thread=0,
-        debug=False,
-        fetch_list=None,
-        fetch_info=None,
-        print_period=100,
-        fetch_handler=None,
-    ):
+        program: CompiledProgram | Program | None = None,
+        dataset: DatasetBase | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Variable] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
         """Runs the program once for each batch of a dataset.
 
         With one thread the result depends only on the data. With several threads (Hogwild) each thread runs the program
@@ -353,16 +379,16 @@ class Executor:
 
     def infer_from_dataset(
         self,
-        program=None,
-        dataset=None,
-        scope=None,
-        thread=0,
-        debug=False,
-        fetch_list=None,
-        fetch_info=None,
-        print_period=100,
-        fetch_handler=None,
-    ):
+        program: CompiledProgram | Program | None = None,
+        dataset: DatasetBase | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Any] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
         """Runs a program without updates, such as main.clone(for_test=True), on each batch of a dataset, as
         train_from_dataset() does.
 
@@ -381,7 +407,7 @@ class Executor:
             program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
         )
 
-    def close(self):
+    def close(self) -> None:
         """Reports to the pservers that this trainer has completed; later runs raise an error.
 
         All Executors of a process are one trainer: the trainer completes when the last of them that used pservers is

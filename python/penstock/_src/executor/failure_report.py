@@ -1,15 +1,23 @@
 """Reports an exception that ends a trainer to its pservers, which pass it on to the other trainers."""
 
+from __future__ import annotations
+
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
 
 LINE_MAX = 500
 FRAMES_MAX = 3
 
 
-def _first_line(kind, value):
+def _first_line(kind: Any, value: Any) -> str:
     """Returns the line that says what is wrong: "ValueError: no more data".
 
     It is the first line of the exception's text. The lines after it are its op, its inputs and its notes; a SyntaxError
@@ -24,7 +32,7 @@ def _first_line(kind, value):
     return (" ".join(said[:2]) if alone else said[0])[:LINE_MAX]
 
 
-def _frames(trace):
+def _frames(trace: TracebackType) -> list[str]:
     """Returns a line for each of the innermost frames: "train.py:17 in main: loss = step(batch)"."""
     return [
         f"{frame.filename}:{frame.lineno} in {frame.name}: {(frame.line or '')[:LINE_MAX]}"
@@ -32,7 +40,7 @@ def _frames(trace):
     ]
 
 
-def tell():
+def tell() -> None:
     """Runs when the process ends: reports an uncaught exception to the pservers.
 
     The interpreter keeps the exception in sys.last_type and similar variables, except for sys.exit(). An error of a

@@ -1,10 +1,23 @@
 """Whether fed values and feed and fetch ops fit a program, as Fluid's scripts ask the module executor."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_name, to_dtype
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-def dimension_is_compatible_with(first, second):
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.typing import Dtype
+    from penstock._src.ir.variable import Variable
+
+
+def dimension_is_compatible_with(first: Sequence[int | None], second: Sequence[int | None]) -> bool:
     """Tells whether a tensor may have both of two shapes. An unknown extent fits every other.
 
     Args:
@@ -23,7 +36,7 @@ def dimension_is_compatible_with(first, second):
     )
 
 
-def dtype_is_compatible_with(first, second):
+def dtype_is_compatible_with(first: Dtype, second: Dtype) -> bool:
     """Tells whether two element types are one.
 
     Args:
@@ -42,7 +55,7 @@ def dtype_is_compatible_with(first, second):
     return to_dtype(first) == to_dtype(second)
 
 
-def check_feed_shape_type(var, feed, num_places=1):
+def check_feed_shape_type(var: Variable, feed: LoDTensor, num_places: int = 1) -> bool:
     """Raises unless a tensor has the shape and the element type that a variable of fluid.data declares.
 
     Args:
@@ -80,7 +93,7 @@ def check_feed_shape_type(var, feed, num_places=1):
     return True
 
 
-def has_feed_operators(block, feed_targets, feed_holder_name):
+def has_feed_operators(block: Block, feed_targets: Mapping[Any, Any] | Sequence[Any], feed_holder_name: str) -> bool:
     """Tells whether a block starts with feed ops, and checks that these are for the given variables.
 
     Args:
@@ -109,7 +122,7 @@ def has_feed_operators(block, feed_targets, feed_holder_name):
     return bool(fed)
 
 
-def has_fetch_operators(block, fetch_targets, fetch_holder_name):
+def has_fetch_operators(block: Block, fetch_targets: Sequence[Variable | str], fetch_holder_name: str) -> bool:
     """Tells whether a block has fetch ops, and checks that these are for the given variables.
 
     Args:
@@ -140,12 +153,12 @@ def has_fetch_operators(block, fetch_targets, fetch_holder_name):
     return bool(fetched)
 
 
-def _require_holder(kind, found, expected):
+def _require_holder(kind: Any, found: Any, expected: Any) -> None:
     if found != expected:
         raise program_error("E-feed-ops", f"a {kind} op of the block uses the variable {found}, not {expected}")
 
 
-def _require_same(kind, found, expected):
+def _require_same(kind: Any, found: Any, expected: Any) -> None:
     if found and sorted(found) != sorted(expected):
         raise program_error(
             "E-feed-ops", f"the {kind} ops of the block are for {sorted(found)}, not for {sorted(expected)}"

@@ -1,6 +1,9 @@
 """What a run is fed: values by name, as the program's variables take them."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -11,8 +14,15 @@ from penstock._src.base.errors import suggestion
 from penstock._src.ir.array_conversion import converted, given_array
 from penstock._src.ir.types import CPUPlace, dtype_is_floating
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def parts_of(placed, feeds, listed):
+    from penstock._penstock import Scope
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.typing import Array
+
+
+def parts_of(placed: Any, feeds: list[tuple[str, Array | LoDTensor]], listed: Any) -> Any:
     """Returns the feeds of each place, which are `feeds` if the caller listed them."""
     if listed:
         placed.check_count(len(feeds))
@@ -20,7 +30,7 @@ def parts_of(placed, feeds, listed):
     return placed.split(feeds[0]) if feeds[0] else [[] for _ in range(placed.count)]
 
 
-def dict_of(feed):
+def dict_of(feed: dict[str, Array | LoDTensor] | None) -> dict[str, Array | LoDTensor]:
     """Returns {name: value}; also accepts Fluid's list with one dict for each place."""
     if feed is None:
         return {}
@@ -33,7 +43,7 @@ def dict_of(feed):
     return feed
 
 
-def _holds_only_ids(block, name):
+def _holds_only_ids(block: Block, name: str) -> bool:
     """Returns whether layers.data declares floats (its default) for a variable that is only looked up in tables."""
     var = block.var(name)
     readers = [op for each in block.program.blocks for op in each.ops if name in op.input_arg_names]
@@ -45,7 +55,7 @@ def _holds_only_ids(block, name):
     )
 
 
-def _is_there(block, name):
+def _is_there(block: Block, name: str) -> bool:
     if block.has_var(name):
         return True
     warnings.warn(
@@ -55,12 +65,12 @@ def _is_there(block, name):
     return False
 
 
-def feeds_of(block, feed):
+def feeds_of(block: Block, feed: dict[str, Array | LoDTensor]) -> list[tuple[str, Array | LoDTensor]]:
     """Returns (name, value) of the fed variables that the program has, with values of the variables' types."""
     return [(name, _feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
 
 
-def _feed_value(block, name, value):
+def _feed_value(block: Block, name: str, value: Array | LoDTensor) -> Array | LoDTensor:
     if isinstance(value, LoDTensor):
         return value
     if value is None:
@@ -74,7 +84,9 @@ def _feed_value(block, name, value):
         raise
 
 
-def set_persistables(block, feeds, scope):
+def set_persistables(
+    block: Block, feeds: list[tuple[str, Array | LoDTensor]], scope: Scope
+) -> list[tuple[str, Array | LoDTensor]]:
     """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
     if not any(block.var(name).persistable for name, _ in feeds):  # no look at the ops, which may be many
         return feeds
@@ -92,7 +104,9 @@ def set_persistables(block, feeds, scope):
     return rest
 
 
-def uncast(block, feed, feeds):
+def uncast(
+    block: Block, feed: dict[str, Array | LoDTensor], feeds: list[tuple[str, Array | LoDTensor]]
+) -> list[Any] | None:
     """Returns the feeds with integers unconverted where layers.data declares floats (its default), because an op
     may need the integers. None if there are no such feeds.
     """

@@ -1,5 +1,9 @@
 """What a run returns: the variables that a fetch_list names, and their values as arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._penstock import LoDTensor, LoDTensorArray
@@ -9,20 +13,27 @@ from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._penstock import Scope
+    from penstock._src.ir.typing import Array, Place
+
+
 array_kind = numpy.ndarray  # class of fetched arrays; another class may be set
 
 
 empties_are_vectors = False  # whether fetched tensors without elements have shape [0], as in Fluid
 
 
-def _as_arrays(value):
+def _as_arrays(value: LoDTensor) -> Array:
     """Returns a fetched value as an array, or as a list of arrays for a LoDTensorArray."""
     if isinstance(value, (LoDTensorArray, list)):
         return [_as_arrays(one) for one in value]
     return as_numpy(value).view(array_kind)
 
 
-def _emptied(value):
+def _emptied(value: LoDTensor) -> LoDTensor:
     """Returns the value; a tensor without elements becomes a vector."""
     if not isinstance(value, LoDTensor) or 0 not in value.shape() or len(value.shape()) == 1:
         return value
@@ -33,14 +44,14 @@ def _emptied(value):
     return vector
 
 
-def returned(value, return_numpy):
+def returned(value: LoDTensor, return_numpy: bool) -> Array:
     """Returns a fetched value as Executor.run returns it."""
     if empties_are_vectors:
         value = _emptied(value)
     return _as_arrays(value) if return_numpy else value
 
 
-def as_numpy(tensor):
+def as_numpy(tensor: LoDTensor) -> Array:
     """Returns the elements of a LoDTensor as an array that shares its memory.
 
     Args:
@@ -67,7 +78,7 @@ def as_numpy(tensor):
     return tensor._view()
 
 
-def _fetch_var(name, scope=None, return_numpy=True):
+def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True) -> Array | LoDTensor:
     """Returns the value of the variable `name` in a scope, as an array or as a LoDTensor."""
     var = (_scope if scope is None else scope).find_var(name)
     if var is None:
@@ -75,7 +86,7 @@ def _fetch_var(name, scope=None, return_numpy=True):
     return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
 
 
-def _as_lodtensor(data, place, dtype=None):
+def _as_lodtensor(data: bytes, place: Place, dtype: str | None = None) -> LoDTensor:
     """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
         raise error_with_id(
@@ -90,7 +101,7 @@ def _as_lodtensor(data, place, dtype=None):
     return tensor
 
 
-def split_fetches(fetch_list):
+def split_fetches(fetch_list: list[Variable | str] | None) -> tuple[list[str], list[Any]]:
     """Returns (names of fetched variables, ops). The list may contain the result of minimize, or the first part of it:
     its ops are run, and nothing is fetched for it."""
     if fetch_list is None:

@@ -1,13 +1,26 @@
 """Programs of mode nccl2, whose gradients the runner adds up over the trainers, wherever they run: a CompiledProgram
 without num_trainers, Executor.run and train_from_dataset join the trainers of the transpiled program."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.errors import state_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._penstock import Scope
+    from penstock._src.executor.compiler import CompiledProgram
+    from penstock._src.ir.program import Program
+
 
 _make_compiled = None
 
 
-def trainers_of(program):
+def trainers_of(program: Program) -> tuple[list[str], int] | None:
     """Returns the addresses of the trainers that train a program of mode nccl2 together, and the number of this one.
 
     Args:
@@ -29,7 +42,7 @@ def trainers_of(program):
     return known[1]
 
 
-def _number_in(program, addresses):
+def _number_in(program: Program, addresses: list[str]) -> Any:
     number = program.__dict__.get("_trainer_id")
     if number is None:
         job = _penstock.job_of_environment()
@@ -44,14 +57,14 @@ def _number_in(program, addresses):
     return number
 
 
-def compile_by(make):
+def compile_by(make: Callable[..., Any]) -> None:
     """Sets the function that makes the CompiledProgram of a program. compiler.py calls it, because it imports this
     module."""
     global _make_compiled
     _make_compiled = make
 
 
-def compiled_of(program):
+def compiled_of(program: Program) -> CompiledProgram | None:
     """Returns the CompiledProgram that a plain run of the program stands for; None if the program runs as it is."""
     if trainers_of(program) is None:
         return None
@@ -61,7 +74,7 @@ def compiled_of(program):
     return compiled
 
 
-def program_to_run(program, scope, run):
+def program_to_run(program: Program, scope: Scope, run: Callable[..., Any]) -> Program:
     """Returns the program that adds up gradients in place of a program of mode nccl2, and other programs as they are.
     `run` runs a program in the scope."""
     compiled = compiled_of(program)

@@ -1,5 +1,9 @@
 """ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with an Executor."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base import devices
 from penstock._src.base.errors import state_error
 from penstock._src.executor import executor
@@ -8,6 +12,16 @@ from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework
 from penstock._src.ir.types import CPUPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from penstock._penstock import LoDTensor, Scope
+    from penstock._src.executor.compiler import ExecutionStrategy
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["ParallelExecutor"]
 
@@ -42,16 +56,16 @@ class ParallelExecutor:
 
     def __init__(
         self,
-        use_cuda,
-        loss_name=None,
-        main_program=None,
-        share_vars_from=None,
-        exec_strategy=None,
-        build_strategy=None,
-        num_trainers=1,
-        trainer_id=0,
-        scope=None,
-    ):
+        use_cuda: bool,
+        loss_name: str | None = None,
+        main_program: Program | None = None,
+        share_vars_from: ParallelExecutor | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        build_strategy: BuildStrategy | None = None,
+        num_trainers: int = 1,
+        trainer_id: int = 0,
+        scope: Scope | None = None,
+    ) -> None:
         if use_cuda:
             devices.use_cpu_for("ParallelExecutor with use_cuda")
         if share_vars_from is not None and not isinstance(share_vars_from, ParallelExecutor):
@@ -71,11 +85,11 @@ class ParallelExecutor:
         self._dropped = True
 
     @property
-    def device_count(self):
+    def device_count(self) -> int:
         """The number of places of this process that run the program."""
         return self._compiled._place_count()
 
-    def batches(self, feeds):
+    def batches(self, feeds: Callable[..., Any]) -> Iterator[dict[Any, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended, like CompiledProgram.batches.
 
         Args:
@@ -86,7 +100,13 @@ class ParallelExecutor:
         """
         return self._compiled.batches(feeds)
 
-    def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
+    def run(
+        self,
+        fetch_list: Sequence[str],
+        feed: Mapping[str, LoDTensor] | Sequence[Any] | None = None,
+        feed_dict: Mapping[Any, Any] | None = None,
+        return_numpy: bool = True,
+    ) -> list[Array]:
         """Runs the program once, like Executor.run.
 
         Args:
@@ -108,7 +128,7 @@ class ParallelExecutor:
             return_numpy=return_numpy,
         )
 
-    def drop_local_exe_scopes(self):
+    def drop_local_exe_scopes(self) -> None:
         """Has no effect: Fluid frees the scopes of each device here, but Penstock plans the memory of temporaries for
         the whole step.
 
@@ -119,6 +139,6 @@ class ParallelExecutor:
             raise state_error("E-compile-unrun", "ParallelExecutor: drop_local_exe_scopes comes after the first run")
         self._dropped = True
 
-    def _need_create_local_exe_scopes(self):
+    def _need_create_local_exe_scopes(self) -> bool:
         """Returns whether Fluid would create scopes for each device in the next run."""
         return self._dropped

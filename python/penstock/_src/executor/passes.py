@@ -5,9 +5,21 @@ that change what is computed act, when the program first runs: multi_batch_merge
 sync_batch_norm_pass and graph_viz_pass. Others are refused.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import not_built, program_error, suggestion
 from penstock._src.debug import debugger
 from penstock._src.executor import batch_merge
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.executor.compiler import BuildStrategy
+    from penstock._src.ir.graph import Graph
+    from penstock._src.ir.program import Program
+
 
 # Fluid's passes for training that do not change what is computed.
 _SCHEDULING = frozenset(
@@ -36,10 +48,10 @@ class Pass:
         merge.set('num_repeats', 2)
     """
 
-    def __init__(self, pass_type=""):
+    def __init__(self, pass_type: str = "") -> None:
         self._type, self._attrs = pass_type, {}
 
-    def type(self):
+    def type(self) -> str:
         """Returns the name of the pass.
 
         Returns:
@@ -47,7 +59,7 @@ class Pass:
         """
         return self._type
 
-    def has(self, attr_name):
+    def has(self, attr_name: str) -> bool:
         """Tells whether an attribute is set.
 
         Args:
@@ -58,7 +70,7 @@ class Pass:
         """
         return attr_name in self._attrs
 
-    def set(self, name, attr):
+    def set(self, name: str, attr: object) -> None:
         """Sets an attribute.
 
         Args:
@@ -69,7 +81,7 @@ class Pass:
 
     set_not_owned = set
 
-    def apply(self, graph):
+    def apply(self, graph: Graph) -> Any:
         """Raises an error: passes act on programs when they first run, not on a Graph.
 
         Args:
@@ -83,7 +95,7 @@ class Pass:
             "append it with BuildStrategy._finalize_strategy_and_create_passes()"
         )
 
-    def _get(self, name, default=None):
+    def _get(self, name: str, default: bool | None = None) -> int | str:
         return self._attrs.get(name, default)
 
 
@@ -96,10 +108,10 @@ class PassBuilder:
         assert builder.all_passes()[-1].type() == 'graph_viz_pass'
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._passes = []
 
-    def append_pass(self, pass_type):
+    def append_pass(self, pass_type: str) -> Pass:
         """Appends a pass.
 
         Args:
@@ -114,7 +126,7 @@ class PassBuilder:
         """
         return self.insert_pass(len(self._passes), pass_type)
 
-    def insert_pass(self, idx, pass_type):
+    def insert_pass(self, idx: int, pass_type: str) -> Pass:
         """Inserts a pass.
 
         Args:
@@ -134,7 +146,7 @@ class PassBuilder:
         self._passes.insert(idx, made)
         return made
 
-    def remove_pass(self, idx):
+    def remove_pass(self, idx: int) -> None:
         """Removes a pass.
 
         Args:
@@ -149,7 +161,7 @@ class PassBuilder:
             )
         del self._passes[idx]
 
-    def all_passes(self):
+    def all_passes(self) -> list[Pass]:
         """Returns the passes in their order.
 
         Returns:
@@ -158,7 +170,7 @@ class PassBuilder:
         return list(self._passes)
 
 
-def _known(pass_type):
+def _known(pass_type: str) -> str:
     if pass_type in _SCHEDULING or pass_type in _ACTING:
         return pass_type
     if isinstance(pass_type, str) and pass_type in _REFUSED:
@@ -187,7 +199,7 @@ _REFUSED = frozenset(
 )
 
 
-def builder_of(strategy):
+def builder_of(strategy: BuildStrategy) -> PassBuilder:
     """Returns the PassBuilder that a BuildStrategy stands for, in Fluid's order."""
     builder = PassBuilder()
     multi_device = (
@@ -231,7 +243,7 @@ def builder_of(strategy):
     return builder
 
 
-def apply(program, builder):
+def apply(program: Program, builder: PassBuilder) -> Program:
     """Returns a program after the passes that act, in their order; the given program does not change."""
     for one in builder.all_passes():
         if one.type() == "multi_batch_merge_pass":
@@ -241,6 +253,6 @@ def apply(program, builder):
     return program
 
 
-def syncs_batch_norm(builder):
+def syncs_batch_norm(builder: PassBuilder) -> bool:
     """Returns whether a pass asks for the moments of all devices in batch_norm."""
     return any(one.type() == "sync_batch_norm_pass" for one in builder.all_passes())

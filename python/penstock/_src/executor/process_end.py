@@ -4,22 +4,29 @@ exit() passes the process's status to C++, however the main thread ends; os._exi
 module handles the cases that exit() does not cover.
 """
 
+from __future__ import annotations
+
 import atexit
 import multiprocessing
 import multiprocessing.util
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.executor import failure_report
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 this_thread = threading.local()  # .ran: whether the thread has run programs
 _watched_process = None  # the id of the process that has the hooks
 _thread_failed = False
 
 
-def watch_process():
+def watch_process() -> None:
     """Installs the hooks once per process. A forked child inherits those of its parent, but multiprocessing removes
     some of them."""
     global _watched_process, _thread_failed
@@ -32,17 +39,17 @@ def watch_process():
         multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)  # runs after all others
 
 
-def watch_this_thread():
+def watch_this_thread() -> None:
     """Marks this thread as part of the job: an exception that ends it fails the trainer."""
     watch_process()
     this_thread.ran = True
 
 
-def _chain_thread_hook():
+def _chain_thread_hook() -> None:
     """Installs threading.excepthook, because an exception that ends a thread leaves the process's exit code 0."""
     report = threading.excepthook
 
-    def hook(args):
+    def hook(args: Any) -> None:
         global _thread_failed
         if getattr(this_thread, "ran", False):  # called in the thread that ends
             _thread_failed = True
@@ -51,7 +58,7 @@ def _chain_thread_hook():
     threading.excepthook = hook
 
 
-def _end_of_child():
+def _end_of_child() -> None:
     """Runs at the end of a child process of multiprocessing, which ends by os._exit. Finalizers run while the exception
     that ended its function is being handled."""
     error = sys.exc_info()[1]
@@ -60,7 +67,7 @@ def _end_of_child():
 
 
 @atexit.register
-def _end_of_interpreter():
+def _end_of_interpreter() -> None:
     _penstock.end_rpc(thread_failed=_thread_failed)
 
 

@@ -4,23 +4,32 @@ PENSTOCK_PROGRESS in the environment (the launcher's --progress) enables them: i
 lines of a script that calls Executor.run itself. train_from_dataset prints a line in every print_period.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.ir.program import OpRole
 
+if TYPE_CHECKING:
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+
+
 VARIABLE = "PENSTOCK_PROGRESS"
 
 
-def asked_seconds():
+def asked_seconds() -> float | None:
     """Returns the seconds between two lines from the environment, or None."""
     return environment.value(VARIABLE, 0.0) or None
 
 
-def loss_of(program):
+def loss_of(program: Program) -> str | None:
     """Returns the name of the loss that the program marks, or None."""
     marked = OpRole.Loss | OpRole.Forward
     return next(
@@ -36,20 +45,20 @@ def loss_of(program):
 class Progress:
     """Counts steps and examples. Not thread-safe."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.steps = self._examples = 0
         self._since, self._exposed = time.monotonic(), _penstock.exposed_ns()
 
-    def note(self, examples):
+    def note(self, examples: int) -> None:
         """Called after each step."""
         self.steps += 1
         self._examples += examples
 
-    def seconds(self):
+    def seconds(self) -> float:
         """Returns the seconds since the last line."""
         return time.monotonic() - self._since
 
-    def line(self, loss):
+    def line(self, loss: float | None) -> str:
         """Returns the line for the steps since the last line; `loss` is a number or None."""
         now, exposed = time.monotonic(), _penstock.exposed_ns()
         seconds, waited = max(now - self._since, 1e-9), (exposed - self._exposed) / 1e9
@@ -64,19 +73,21 @@ class Progress:
 class _Loop:
     """The runs of one program in a script's own loop."""
 
-    def __init__(self, program):
+    def __init__(self, program: Program) -> None:
         self.progress, self.loss_name, self.loss = Progress(), loss_of(program), None
 
 
 class ProgressOfRuns:
     """Prints a progress line of this process's training runs to standard output at intervals."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._loops = {}  # loops by program, only for programs that train
 
-    def note(self, program, feeds, fetches, values):
+    def note(
+        self, program: Program, feeds: list[tuple[str, Array]], fetches: list[str], values: list[LoDTensor]
+    ) -> None:
         """Called after a run with its program, the feeds as [(name, value)], and the names and values of the
         fetches."""
         with self._lock:
@@ -93,7 +104,7 @@ class ProgressOfRuns:
                 sys.stdout.flush()
 
 
-def _examples_of(feeds):
+def _examples_of(feeds: list[tuple[str, Array]]) -> Array:
     """Returns the number of sequences, or of rows, of the first feed."""
     for _, value in feeds:
         lengths = value.recursive_sequence_lengths() if hasattr(value, "recursive_sequence_lengths") else []

@@ -1,13 +1,24 @@
 """Parameters of asynchronous jobs: pservers may hold newer values than a trainer's own copies."""
 
+from __future__ import annotations
+
 import collections
 import warnings
 import weakref
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._penstock import Scope
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import RuntimeVariable
+    from penstock._src.executor.executor import Executor
+
 
 # {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this
 # trainer has read last; whether the trainer updates its copies itself.
@@ -22,7 +33,7 @@ _effects = weakref.WeakKeyDictionary()  # {program: (content id, _Effects)}
 _copies = weakref.WeakKeyDictionary()  # {scope: {name of a variable that is a copy of a pserver's: _Job}}
 
 
-def note_run(program, scope):
+def note_run(program: Program, scope: Scope) -> None:
     """Records which variables of the scope are copies of the pservers' parameters after a run of the program."""
     effects = _effects_of(program)
     if effects is _NONE:
@@ -35,7 +46,7 @@ def note_run(program, scope):
         copies.pop(name, None)
 
 
-def _effects_of(program):
+def _effects_of(program: Program) -> Any:
     content, effects = _effects.get(program, (None, _NONE))
     # Before the first trainer's program there are no copies that another program could overwrite.
     if content != program.desc.content_id or (effects is _NONE and _copies):
@@ -44,7 +55,7 @@ def _effects_of(program):
     return effects
 
 
-def _examined(program):
+def _examined(program: Program) -> Any:
     found = _penstock.remote_params(_penstock.wiring_of(program.desc))
     if found is not None:
         params, trainer_id, repeats = found
@@ -59,7 +70,7 @@ def _examined(program):
     return _Effects(None, frozenset(received), frozenset(written - received))
 
 
-def current_values(executor, scope, names):
+def current_values(executor: Executor, scope: Scope, names: Sequence[str]) -> dict[str, RuntimeVariable]:
     """Asks the pservers for their current values of the parameters among `names` whose copies may be old.
 
     A trainer that only receives its parameters gets them as its own copies; in geo-SGD the values are apart, because
@@ -76,7 +87,7 @@ def current_values(executor, scope, names):
     """
     copies = _copies.get(scope, {})
 
-    def copy_of(name):
+    def copy_of(name: str) -> RuntimeVariable | None:
         held = scope.find_var(name) if name in copies else None
         return held if held is not None and held.is_initialized() and not held._is_changed() else None
 
@@ -92,7 +103,9 @@ def current_values(executor, scope, names):
     return values
 
 
-def _asked(executor, job, variables, scope):
+def _asked(
+    executor: Executor, job: _Job, variables: list[tuple[str, RuntimeVariable]], scope: Scope
+) -> dict[str, RuntimeVariable]:
     if not _penstock.rpc_is_open():
         _warn("this trainer has completed")
         return {}
@@ -113,14 +126,14 @@ def _asked(executor, job, variables, scope):
     return {name: there.find_var(name) for name, _ in variables} if job.local else {}
 
 
-def _warn(why):
+def _warn(why: str) -> None:
     warnings.warn(
         f"the saved parameters are this trainer's copies from its last step; the pservers may have newer values: {why}",
         stacklevel=stack_level(),
     )
 
 
-def _asking_program(job, variables):
+def _asking_program(job: _Job, variables: list[tuple[str, RuntimeVariable]]) -> Program:
     """Returns a program that receives the variables."""
     program = Program()
     block = program.global_block()

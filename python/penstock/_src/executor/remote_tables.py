@@ -1,6 +1,9 @@
 """Tables of a distributed job that are on the pservers; trainers only request single rows."""
 
+from __future__ import annotations
+
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -8,6 +11,17 @@ from penstock._penstock import Scope
 from penstock._src.base.errors import program_error
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import RuntimeVariable
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.variable import Parameter, Variable
+
 
 _LOOKUP = "distributed_lookup_table"
 _LOCAL = ("lookup_table", "lookup_table_v2")
@@ -21,12 +35,21 @@ _asking = weakref.WeakKeyDictionary()  # {program: (content id, tables, the prog
 class Slices:
     """The places of a table that pservers hold in slices of consecutive rows."""
 
-    def __init__(self, request):
+    def __init__(self, request: Operator) -> None:
         places = "epmap" if request.type == _SAMPLER else "endpoints"
         self._names, self._heights = request.attr("table_names"), request.attr("height_sections")
         self._endpoints, self._trainer_id = request.attr(places), request.attr("trainer_id")
 
-    def look_up(self, block, index, kind, table, ids, out, padding):
+    def look_up(
+        self,
+        block: Block,
+        index: int,
+        kind: str,
+        table: Variable,
+        ids: Variable | list[str],
+        out: Variable | list[str],
+        padding: int,
+    ) -> None:
         """Inserts ops that request the rows `ids` of the variable `table` into `out`."""
         block._insert_op(
             index,
@@ -36,13 +59,13 @@ class Slices:
             dict(self._where("endpoints"), dtype=int(table.dtype), lookup_table_version=kind, padding_idx=padding),
         )
 
-    def show(self, sampler):
+    def show(self, sampler: str) -> None:
         """Sets the places in an op that requests rows itself."""
         for name, value in self._where("epmap").items():
             sampler._set_attr(name, value)
         sampler._set_attr("remote_prefetch", True)
 
-    def _where(self, places):
+    def _where(self, places: str) -> dict[str, int | list[int | str]]:
         return {
             "table_names": self._names,
             "height_sections": self._heights,
@@ -54,7 +77,7 @@ class Slices:
 class Shards:
     """The requests to which pservers answer with rows of a table that they shard by id."""
 
-    def __init__(self, table, trainer_id, pservers):
+    def __init__(self, table: Variable, trainer_id: int, pservers: list[Any]) -> None:
         """pservers: (address, main program) of each."""
         self._table, self._trainer_id = table, trainer_id
         self._endpoints = [address for address, _ in pservers]
@@ -70,7 +93,16 @@ class Shards:
         # [(the id whose row is all zeros, the name of the request on each pserver)]
         self._requests = [(ops[0].attr("padding_idx"), [op.input("Ids")[0] for op in ops]) for ops in zip(*answers)]
 
-    def look_up(self, block, index, kind, table, ids, out, padding):
+    def look_up(
+        self,
+        block: Block,
+        index: int,
+        kind: Any,
+        table: Variable,
+        ids: Variable | list[str],
+        out: Variable | list[str],
+        padding: int,
+    ) -> None:
         names = next((names for zeros, names in self._requests if zeros == padding), None)
         if names is None:
             raise program_error(
@@ -80,12 +112,23 @@ class Shards:
             )
         self._request(block, index, names, kind, table, ids, out)
 
-    def look_up_all(self, block, index, table, ids, out):
+    def look_up_all(
+        self, block: Block, index: int, table: Variable, ids: Variable | list[str], out: Variable | list[str]
+    ) -> None:
         """As look_up(), for ids of which none stands for padding. A row that the program takes for padding in all of
         its lookups is never trained, and comes as zeros."""
         self._request(block, index, min(self._requests)[1], _LOCAL[1], table, ids, out)
 
-    def _request(self, block, index, names, kind, table, ids, out):
+    def _request(
+        self,
+        block: Block,
+        index: int,
+        names: list[str],
+        kind: Any,
+        table: Variable,
+        ids: Variable | list[str],
+        out: Variable | list[str],
+    ) -> None:
         program = block.program
         rows = [name + ".rows" for name in names]
         for name, answer in zip(names, rows):
@@ -102,12 +145,12 @@ class Shards:
         ):
             block._insert_op(index + step, op, inputs, outputs, attrs)
 
-    def padding_of(self, asked):
+    def padding_of(self, asked: str) -> Any:
         """Returns the padding_idx of the request with that name on a pserver; None if there is no such request."""
         return next((zeros for zeros, names in self._requests if asked in names), None)
 
 
-def _requested(program):
+def _requested(program: Program) -> dict[str, Slices]:
     """Returns {name of a table: Slices} of a trainer's program."""
     return {
         op.input(_TABLE_SLOT[op.type])[0]: Slices(op)
@@ -117,11 +160,11 @@ def _requested(program):
     }
 
 
-def _has_places(sampler):
+def _has_places(sampler: str) -> bool:
     return bool(sampler.has_attr("table_names") and sampler.attr("table_names") and sampler.attr("epmap"))
 
 
-def remote_lookups(program, scope=None):
+def remote_lookups(program: Program, scope: Scope | None = None) -> dict[str, Slices]:
     """Returns {name: Slices or Shards} of the tables of a program whose rows are on pservers.
 
     These are the tables of which the program requests rows and, for any program of a trainer's process, those that the
@@ -130,19 +173,21 @@ def remote_lookups(program, scope=None):
     return {**_known_in(program, scope), **_requested(program)}
 
 
-def _known_in(program, scope):
+def _known_in(program: Program, scope: Scope) -> dict[str, Slices]:
     if not _known or scope is None:
         return {}
     names = {name for block in program.blocks for name in block.vars if name in _known}
     return {name: _known[name] for name in names if _is_elsewhere(name, scope)}
 
 
-def _is_elsewhere(table, scope):
+def _is_elsewhere(table: str, scope: Scope) -> bool:
     held = scope.find_var(table)
     return held is not None and held._has_no_rows()
 
 
-def note_tables(program, tables=(), trainer_id=0, pservers=()):
+def note_tables(
+    program: Program, tables: Sequence[str] = (), trainer_id: int = 0, pservers: Sequence[Any] = ()
+) -> None:
     """Records where pservers hold the tables of a trainer's program, for other programs of this process.
 
     Args:
@@ -157,7 +202,7 @@ def note_tables(program, tables=(), trainer_id=0, pservers=()):
     _asking.clear()
 
 
-def asking_program(program, scope):
+def asking_program(program: Program, scope: Scope) -> Program:
     """Returns the program, or, if it looks up rows in tables that this trainer does not have, a program that requests
     the rows from the pservers.
 
@@ -177,12 +222,12 @@ def asking_program(program, scope):
     return asking
 
 
-def asks(program, scope):
+def asks(program: Program, scope: Scope) -> bool:
     """Returns whether the program looks up rows in tables that this trainer does not have."""
     return bool(_known) and program is not None and asking_program(program, scope) is not program
 
 
-def _tables_looked_up(program):
+def _tables_looked_up(program: Program) -> tuple[Any, ...] | tuple[str]:
     """Returns the trainer's tables in which a program without updates looks up rows."""
     ops = [op for block in program.blocks for op in block.ops]
     if any(op.type == kind + "_grad" for op in ops for kind in _LOCAL + (_SAMPLER,)):
@@ -190,14 +235,14 @@ def _tables_looked_up(program):
     return tuple(dict.fromkeys(_table_read_by(op) for op in ops if _table_read_by(op) in _known))
 
 
-def _table_read_by(op):
+def _table_read_by(op: Operator) -> str | None:
     """Returns the table in which an op looks rows up by itself; None for other ops."""
     if op.type in _LOCAL or (op.type == _SAMPLER and not _has_places(op)):
         return op.input(_TABLE_SLOT[op.type])[0]
     return None
 
 
-def _ask(program, tables):
+def _ask(program: Program, tables: tuple[str]) -> Program:
     asking = program.clone()
     for block in asking.blocks:
         for index, op in reversed(list(enumerate(block.ops))):
@@ -213,7 +258,7 @@ def _ask(program, tables):
     return asking
 
 
-def whole_table(executor, var, remote):
+def whole_table(executor: Executor, var: Parameter, remote: Slices) -> RuntimeVariable:
     """Fetches the whole table `var` from the pservers, in its state after this trainer's last step. `remote`: Slices
     or Shards."""
     asking = Program()
@@ -231,7 +276,7 @@ def whole_table(executor, var, remote):
     return scope.find_var("rows")
 
 
-def look_up_at_hand(program, by_id=False):
+def look_up_at_hand(program: Program, by_id: bool = False) -> None:
     """Replaces each request for rows of a table by a lookup in the table itself, for programs that run without
     pservers. With by_id, replaces also requests for rows of tables that pservers shard by id, if this process trains
     them.
@@ -261,7 +306,7 @@ def look_up_at_hand(program, by_id=False):
             _remove_requests(block)
 
 
-def _table_asked(asked):
+def _table_asked(asked: str) -> Any:
     """Returns (table, padding_idx) of a request for rows of a table sharded by id."""
     for table, remote in _known.items():
         if isinstance(remote, Shards) and remote.padding_of(asked) is not None:
@@ -269,13 +314,13 @@ def _table_asked(asked):
     return None
 
 
-def _kind_of(block, ids, rows):
+def _kind_of(block: Block, ids: Variable | list[str], rows: list[tuple[str, int, float, float, float, float]]) -> str:
     """Returns the lookup op that gives `rows` for `ids`, by their ranks."""
     ranks = [len(block._var_recursive(name).shape) for name in (ids, rows)]
     return _LOCAL[1] if ranks[1] == ranks[0] + 1 else _LOCAL[0]
 
 
-def _remove_requests(block):
+def _remove_requests(block: Block) -> None:
     """Removes the requests for rows of tables sharded by id whose answers no op reads any more."""
     read = {name for op in block.ops for name in op.input_arg_names if op.type != "prefetch"}
     gone = set()
@@ -294,7 +339,7 @@ def _remove_requests(block):
             block._remove_var(name)
 
 
-def _forget_places(sampler):
+def _forget_places(sampler: str) -> None:
     for name in ("table_names", "epmap", "height_sections"):
         if sampler.has_attr(name):
             sampler._set_attr(name, [])

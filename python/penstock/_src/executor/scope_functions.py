@@ -1,22 +1,32 @@
 """A stack of scopes for each thread."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING
 
 from penstock._penstock import Scope
 from penstock._src.base.errors import state_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 
 _of_thread = threading.local()
 
 
-def _stack():
+def _stack() -> list[Scope]:
     if not getattr(_of_thread, "scopes", None):
         _of_thread.scopes = [Scope()]
     return _of_thread.scopes
 
 
-def get_cur_scope():
+def get_cur_scope() -> Scope:
     """Returns the innermost scope of this thread; the first call creates one.
 
     Returns:
@@ -30,7 +40,7 @@ def get_cur_scope():
     return _stack()[-1]
 
 
-def enter_local_scope():
+def enter_local_scope() -> None:
     """Creates a child of the current scope and makes it the current scope.
 
     Example:
@@ -43,7 +53,7 @@ def enter_local_scope():
     _stack().append(get_cur_scope().new_scope())
 
 
-def leave_local_scope():
+def leave_local_scope() -> None:
     """Makes the parent of the current scope the current scope.
 
     Raises:
@@ -59,7 +69,7 @@ def leave_local_scope():
     _stack().pop()
 
 
-def var(name):
+def var(name: str) -> Variable:
     """Returns a variable of the current scope; creates it if it does not exist.
 
     Args:
@@ -75,7 +85,7 @@ def var(name):
     return get_cur_scope().var(name)
 
 
-def find_var(name):
+def find_var(name: str) -> Variable:
     """Finds a variable of the current scope or of an enclosing one.
 
     Args:
@@ -91,7 +101,7 @@ def find_var(name):
     return get_cur_scope().find_var(name)
 
 
-def scoped_function(func):
+def scoped_function(func: Callable[..., Any]) -> None:
     """Calls `func` in a new scope.
 
     Args:

@@ -1,9 +1,16 @@
 """The global scope: the variables of programs that run without a scope of their own."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._penstock import Scope
 from penstock._src.base.errors import program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 __all__ = ["global_scope", "scope_guard"]
 
@@ -11,7 +18,7 @@ __all__ = ["global_scope", "scope_guard"]
 _scope = Scope()
 
 
-def global_scope():
+def global_scope() -> Scope:
     """Returns the scope in which programs run by default.
 
     Returns:
@@ -24,7 +31,7 @@ def global_scope():
 
 
 @contextlib.contextmanager
-def scope_guard(scope):
+def scope_guard(scope: Scope) -> Iterator[None]:
     """Makes another scope the global one inside a with statement.
 
     Args:
@@ -49,7 +56,7 @@ def scope_guard(scope):
         _scope = outer
 
 
-def require_scope(rule, scope):
+def require_scope(rule: str, scope: Scope) -> Scope:
     if not isinstance(scope, Scope):
         raise program_error(
             "E-argument-type",

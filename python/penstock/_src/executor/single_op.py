@@ -1,5 +1,9 @@
 """Operator: runs single ops in a scope, as Fluid's op tests do."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
@@ -11,11 +15,21 @@ from penstock._src.ir.op_texts import OF_A_REGISTRY
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import Scope
+    from penstock._src.ir.descs import OpDesc
+    from penstock._src.ir.op_protos import OpProto, SlotProto
+    from penstock._src.ir.types import CPUPlace
+
+
 __all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]
 
 
 @with_texts(OF_A_REGISTRY, module="op")
-def get_all_op_protos():
+def get_all_op_protos() -> list[Any]:
     """{protos}"""
     return [proto_of(kind) for kind in all_types()]
 
@@ -23,7 +37,7 @@ def get_all_op_protos():
 class _DynamicRecurrent:
     """A name that op tests import. The op does not exist in Fluid 1.8 either."""
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise not_built(
             "fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; "
             "fluid.layers.DynamicRNN runs steps of sequences"
@@ -36,33 +50,35 @@ DynamicRecurrentOp = _DynamicRecurrent()
 class _OneOp:
     """A single op. It runs on the variables of a scope, in a program of one op that is built for their types."""
 
-    def __init__(self, kind, inputs, outputs, attrs):
+    def __init__(
+        self, kind: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, float]
+    ) -> None:
         self._kind = kind
         self._slots = {"inputs": inputs, "outputs": outputs}
         self._attrs = attrs
         self._made_for = self._program = None
 
-    def type(self):
+    def type(self) -> str:
         """Its type."""
         return self._kind
 
-    def inputs(self):
+    def inputs(self) -> dict[str, list[str]]:
         """Names in each input slot."""
         return self._slots["inputs"]
 
-    def outputs(self):
+    def outputs(self) -> dict[str, list[str]]:
         """Names in each output slot."""
         return self._slots["outputs"]
 
-    def input_vars(self):
+    def input_vars(self) -> list[str]:
         """Names of all variables that it reads."""
         return [name for names in self.inputs().values() for name in names]
 
-    def output_vars(self):
+    def output_vars(self) -> list[str]:
         """Names of all variables that it writes."""
         return [name for names in self.outputs().values() for name in names]
 
-    def run(self, scope, place=None):
+    def run(self, scope: Scope, place: CPUPlace | None = None) -> None:
         """Runs the op: reads its inputs from the scope and writes its outputs there."""
         executor = Executor(place)
         facts = {name: self._facts(scope, name) for name in self.input_vars()}
@@ -73,7 +89,7 @@ class _OneOp:
             self._made_for = inputs
         executor.run(self._program, scope=scope)
 
-    def _facts(self, scope, name):
+    def _facts(self, scope: Scope, name: str) -> tuple[VarType, int | None, list[int] | None, int]:
         """Returns (kind, element type, shape, levels of sequences); the element type is None if the scope has no
         value."""
         var = scope.find_var(name)
@@ -94,7 +110,7 @@ class _OneOp:
             shape[0] = var.get_selected_rows().height()
         return (kind, tensor._dtype(), shape, len(tensor.lod()))
 
-    def _program_for(self, facts):
+    def _program_for(self, facts: dict[str, tuple[VarType, int | None, list[int] | None, int]]) -> Program:
         program = Program()
         block = program.global_block()
         for name, (kind, dtype, shape, levels) in facts.items():
@@ -102,11 +118,11 @@ class _OneOp:
         block.append_op(self._kind, dict(self.inputs()), dict(self.outputs()), dict(self._attrs))
         return program
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Op({self._kind}), inputs:{_text_of(self.inputs())}, outputs:{_text_of(self.outputs())}."
 
 
-def _text_of(slots):
+def _text_of(slots: set[str]) -> str:
     """Returns slots as text: {X[a, b], Y[c]}."""
     return "{{{}}}".format(", ".join(f"{slot}[{', '.join(names)}]" for slot, names in slots.items() if names))
 
@@ -142,12 +158,12 @@ class OpDescCreationMethod:
         "LONGS": "longs",
     }
 
-    def __init__(self, op_proto):
+    def __init__(self, op_proto: OpProto) -> None:
         if not isinstance(op_proto, framework_pb2.OpProto):
             raise TypeError(f"OpDescCreationMethod takes an OpProto, not {op_proto!r}")
         self._proto = op_proto
 
-    def __call__(self, **kwargs):
+    def __call__(self, **kwargs: Any) -> OpDesc:
         """Creates an OpDesc.
 
         Args:
@@ -185,7 +201,7 @@ class OpDescCreationMethod:
         return desc
 
 
-def _names_in(kind, slot, given):
+def _names_in(kind: str, slot: SlotProto, given: Sequence[str] | str) -> list[str]:
     names = [given] if isinstance(given, (str, bytes)) else list(given)
     if len(names) > 1 and not slot.duplicable:
         raise ValueError(f"slot {slot.name} of op {kind} takes one variable, not {len(names)}")
@@ -223,7 +239,7 @@ class OperatorFactory:
         assert np.array(scope.find_var('y').get_tensor()).tolist() == [0.0, 2.0]
     """
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> _OneOp:
         """Creates an op.
 
         Args:
@@ -249,12 +265,12 @@ class OperatorFactory:
                 attrs[attr.name] = value.tolist() if isinstance(value, numpy.ndarray) else value
         return _OneOp(kind, inputs, outputs, attrs)
 
-    def _proto(self, kind):
+    def _proto(self, kind: str) -> OpProto:
         if kind not in all_types():
             raise program_error("E-op-unknown", f"The operator: {kind} is not registered.")
         return proto_of(kind)
 
-    def types(self):
+    def types(self) -> list[str]:
         """Returns the types of all ops.
 
         Returns:
@@ -263,7 +279,7 @@ class OperatorFactory:
         return list(all_types())
 
     @with_texts(_SLOTS)
-    def get_op_inputs(self, type):
+    def get_op_inputs(self, type: str) -> list[tuple[str, bool]]:
         """Returns the input slots of an op.
 
         {slots}
@@ -271,7 +287,7 @@ class OperatorFactory:
         return [(slot.name, slot.duplicable) for slot in self._proto(type).inputs]
 
     @with_texts(_SLOTS)
-    def get_op_outputs(self, type):
+    def get_op_outputs(self, type: str) -> list[Any]:
         """Returns the output slots of an op.
 
         {slots}
@@ -279,7 +295,7 @@ class OperatorFactory:
         return [(slot.name, slot.duplicable) for slot in self._proto(type).outputs]
 
     @with_texts(_SLOTS)
-    def get_op_input_names(self, type):
+    def get_op_input_names(self, type: str) -> list[str]:
         """Returns the names of the input slots of an op.
 
         {names}
@@ -287,14 +303,14 @@ class OperatorFactory:
         return [name for name, _ in self.get_op_inputs(type)]
 
     @with_texts(_SLOTS)
-    def get_op_output_names(self, type):
+    def get_op_output_names(self, type: str) -> list[str]:
         """Returns the names of the output slots of an op.
 
         {names}
         """
         return [name for name, _ in self.get_op_outputs(type)]
 
-    def get_op_attr_names(self, type):
+    def get_op_attr_names(self, type: str) -> list[str]:
         """Returns the names of the attributes of an op.
 
         Args:

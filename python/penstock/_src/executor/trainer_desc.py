@@ -1,23 +1,34 @@
 """TrainerDesc: Fluid's settings for training from a dataset. train_from_dataset takes these settings as arguments; the
 classes here only store them."""
 
+from __future__ import annotations
+
 import os
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["TrainerDesc"]
 
 
-def _setter(name):
+def _setter(name: str) -> Callable[..., Any]:
 
-    def set_one(self, value):
+    def set_one(self: Any, value: Any) -> None:
         setattr(self.proto_desc, name, value)
 
     return set_one
 
 
-def _extender(name):
+def _extender(name: str) -> Callable[..., Any]:
 
-    def extend(self, values):
+    def extend(self: Any, values: list[LoDTensor]) -> None:
         getattr(self.proto_desc, name).extend(values)
 
     return extend
@@ -48,7 +59,7 @@ class TrainerDesc:
     _set_dump_param = _extender("dump_param")
     _set_check_nan_var_names = _extender("check_nan_var_names")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.proto_desc = types.SimpleNamespace(
             class_name="",
             device_worker_name="",
@@ -74,25 +85,25 @@ class TrainerDesc:
         self._fleet_desc = self._device_worker = self._program = None
         self._infer = False
 
-    def _set_fetch_var_and_info(self, fetch_vars, fetch_info, print_period):
+    def _set_fetch_var_and_info(self, fetch_vars: Any, fetch_info: list[str], print_period: int) -> None:
         config = self.proto_desc.fetch_config
         config.fetch_var_names.extend(var.name for var in fetch_vars)
         config.fetch_var_str_format.extend(list(fetch_info)[: len(fetch_vars)])
         config.print_period = print_period
 
-    def _set_device_worker(self, device_worker):
+    def _set_device_worker(self, device_worker: Any) -> None:
         self._device_worker = device_worker
 
-    def _set_infer(self, infer):
+    def _set_infer(self, infer: bool) -> None:
         self._infer = infer
 
-    def _set_fleet_desc(self, fleet_desc):
+    def _set_fleet_desc(self, fleet_desc: Any) -> None:
         self._fleet_desc = fleet_desc
 
-    def _set_program(self, program):
+    def _set_program(self, program: Program) -> None:
         self._program = program
 
-    def _gen_trainer_desc(self):
+    def _gen_trainer_desc(self) -> None:
         """Sets the names of the classes, and the settings of the device worker."""
         self.proto_desc.class_name = "" if type(self) is TrainerDesc else type(self).__name__
         if self._device_worker is not None:
@@ -100,10 +111,10 @@ class TrainerDesc:
             self._device_worker._set_program(self._program)
             self._device_worker._gen_worker_desc(self.proto_desc)
 
-    def _desc(self):
+    def _desc(self) -> str:
         return str(self.proto_desc)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self._desc()
 
 

@@ -1,6 +1,9 @@
 """TrainerFactory makes the TrainerDesc that a program asks for; FetchHandlerMonitor watches variables of a scope."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -8,6 +11,16 @@ from penstock._src.base import log
 from penstock._src.base.errors import not_built, state_error
 from penstock._src.executor import device_worker, trainer_desc
 from penstock._src.ir.variable import Variable
+
+if TYPE_CHECKING:
+    from threading import Thread
+    from typing import Any
+
+    from numpy import dtype, ndarray
+
+    from penstock._penstock import Scope
+    from penstock._src.executor.fetch_handler import FetchHandler
+
 
 __all__ = ["FetchHandlerMonitor", "TrainerFactory"]
 
@@ -35,7 +48,7 @@ class TrainerFactory:
         assert trainer.proto_desc.dump_fields == ['loss']
     """
 
-    def _create_trainer(self, opt_info=None):
+    def _create_trainer(self, opt_info: dict[Any, Any] | None = None) -> Any:
         facts = opt_info or {"trainer": "MultiTrainer", "device_worker": "Hogwild"}
         if facts["device_worker"] in device_worker.DOWNPOUR or "fleet_desc" in facts:
             raise not_built("TrainerFactory: " + device_worker.NO_PSLIB)
@@ -49,7 +62,7 @@ class TrainerFactory:
         return trainer
 
 
-def _made(what, base, module, name):
+def _made(what: str, base: Any, module: str, name: str) -> Any:
     kind = vars(module).get(name)
     if not isinstance(kind, type) or not issubclass(kind, base):
         raise ValueError(f"TrainerFactory: there is no {what} {name!r}")
@@ -78,14 +91,14 @@ class FetchHandlerMonitor:
         monitor.stop()
     """
 
-    def __init__(self, scope, handler):
+    def __init__(self, scope: Scope, handler: FetchHandler) -> None:
         self._scope, self._handler = scope, handler
         self._ended, self._thread = threading.Event(), None
         for key, var in handler.var_dict.items():
             if not isinstance(var, Variable):
                 log.warning(f"FetchHandlerMonitor: the value of {key} is not a Variable, so the handler gets None")
 
-    def start(self):
+    def start(self) -> None:
         """Starts the thread.
 
         Raises:
@@ -97,18 +110,18 @@ class FetchHandlerMonitor:
         self._thread = threading.Thread(target=self._watch, daemon=True, name="penstock-fetch-handler")
         self._thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the thread, after the call of the handler that is in progress. Without a thread it does nothing."""
         self._ended.set()
         if self._thread not in (None, threading.current_thread()):
             self._thread.join()
-        self._thread = None
+        self._thread: Thread | None = None
 
-    def _watch(self):
+    def _watch(self) -> None:
         while not self._ended.wait(self._handler.period_secs):
             self._handler.handler({key: self._value_of(var) for key, var in self._handler.var_dict.items()})
 
-    def _value_of(self, var):
+    def _value_of(self, var: Variable) -> ndarray[tuple[Any, ...], dtype[Any]] | None:
         held = self._scope.find_var(var.name) if isinstance(var, Variable) else None
         tensor = None if held is None else held.get_tensor()
         return numpy.array(tensor._view()) if tensor is not None and tensor._is_initialized() else None

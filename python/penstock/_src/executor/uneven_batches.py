@@ -1,6 +1,10 @@
 """Batches of trainers that have different numbers of batches: before each step, the trainers tell each other whether
 they have another batch."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock import _penstock
@@ -11,15 +15,26 @@ from penstock._src.executor.data_parallel import LIVE
 from penstock._src.ir import lod_tensor
 from penstock._src.ir.types import CPUPlace, VarDesc, dtype_name
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from numpy import dtype, ndarray
+
+    from penstock._penstock import LoDTensor, Scope
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+
+
 CHOICES = ("", "join", "pad", "error")
 
 
-def check(on_uneven):
+def check(on_uneven: str) -> None:
     if on_uneven not in CHOICES:
         raise ValueError(f"BuildStrategy.on_uneven must be one of {', '.join(map(repr, CHOICES))}, not {on_uneven!r}")
 
 
-def batches_of_compiled(compiled, feeds):
+def batches_of_compiled(compiled: Any, feeds: Any) -> Any:
     """Implements CompiledProgram.batches."""
     on_uneven = compiled._on_uneven()
     if not on_uneven:
@@ -28,7 +43,7 @@ def batches_of_compiled(compiled, feeds):
     if trainers == 1:
         return iter(feeds())
 
-    def set_live(live):
+    def set_live(live: Any) -> None:
         compiled._live = live
 
     addresses, label = compiled._addresses(), _label()
@@ -37,7 +52,7 @@ def batches_of_compiled(compiled, feeds):
     )
 
 
-def batches_of_program(program, feeds, scope):
+def batches_of_program(program: Program, feeds: Any, scope: Scope) -> Any:
     """Implements Executor.batches for a Program."""
     on_uneven = _penstock.on_uneven_of(program.desc)
     if not on_uneven:
@@ -49,7 +64,7 @@ def batches_of_program(program, feeds, scope):
         return batches_of_compiled(compiled, feeds)
     was_live = [True]
 
-    def set_live(live):
+    def set_live(live: Any) -> None:
         if live != was_live[0]:
             was_live[0] = live
             scope.find_var(LIVE).get_tensor().set(numpy.array([live], "float32"), CPUPlace())
@@ -57,11 +72,13 @@ def batches_of_program(program, feeds, scope):
     return _until_all_end(feeds, on_uneven, _label(), set_live, program, lambda: None)
 
 
-def _label():
+def _label() -> str:
     return ", ".join(part for part in ("batches", call_site()) if part)
 
 
-def _until_all_end(feeds, on_uneven, label, set_live, program, join):
+def _until_all_end(
+    feeds: Any, on_uneven: str, label: Variable, set_live: Any, program: Program, join: Any
+) -> Iterator[Any]:
     process_end.watch_this_thread()
     join()
     own, ended, last, number = iter(feeds()), False, None, 0
@@ -85,7 +102,7 @@ def _until_all_end(feeds, on_uneven, label, set_live, program, join):
         set_live(True)
 
 
-def _blank(program):
+def _blank(program: Program) -> dict[str, LoDTensor | ndarray[tuple[Any, ...], dtype[Any]]]:
     """Returns a feed with one example of zeros."""
     feed = {}
     for var in program.list_vars():

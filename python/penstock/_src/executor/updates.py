@@ -1,15 +1,24 @@
 """The update ops that a run needs, if its fetch_list holds results of minimize."""
 
+from __future__ import annotations
+
 import weakref
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.program import OpRole
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def _is_update(op):
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.variable import Variable
+
+
+def _is_update(op: Operator) -> bool:
     return bool(op.attr("op_role") & OpRole.Optimize) if op.has_attr("op_role") else False
 
 
-def updates_to_keep(program, updates, use_prune):
+def updates_to_keep(program: Any, updates: Variable, use_prune: Any) -> Variable | list[Any] | None:
     """Returns the update ops that a run needs besides its fetches, or None if nothing can be removed."""
     for op in updates:
         if not _is_update(op):
@@ -25,12 +34,12 @@ def updates_to_keep(program, updates, use_prune):
 class PrunedPrograms:
     """The parts of programs that runs with results of minimize, or with use_prune, need."""
 
-    def __init__(self, prune):
+    def __init__(self, prune: Any) -> None:
         """`prune` is Executor._prune_program."""
         self._prune = prune
         self._known = weakref.WeakKeyDictionary()
 
-    def of(self, program, feeds, fetches, updates, use_prune):
+    def of(self, program: Any, feeds: Any, fetches: Any, updates: Variable, use_prune: Any) -> Any:
         """Returns the part of the program that the fetches and the updates need; the program itself if it has no other
         updates."""
         key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))

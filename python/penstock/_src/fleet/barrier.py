@@ -1,5 +1,7 @@
 """check_all_trainers_ready: a barrier of trainers that uses files of a Hadoop file system."""
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -10,7 +12,7 @@ from penstock._src.fleet.pserver import fleet
 _LOOK_S = 10
 
 
-def check_all_trainers_ready(ready_path, epoch):
+def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
     """Waits until all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
 
     Args:

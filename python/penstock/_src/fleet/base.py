@@ -1,6 +1,9 @@
 """Fleet and DistributedOptimizer: the interface of every kind of fleet."""
 
+from __future__ import annotations
+
 import abc
+from typing import TYPE_CHECKING
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
@@ -11,6 +14,18 @@ from penstock._src.fleet.role_maker import PaddleCloudRoleMaker
 from penstock._src.fleet.roles import RoleMakerBase
 from penstock._src.ir.types import CPUPlace
 from penstock._src.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.fleet.role_maker import UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["Fleet", "DistributedOptimizer"]
 
@@ -35,14 +50,14 @@ class Fleet(abc.ABC):
         assert fleet.is_first_worker() and fleet.split_files(['a', 'b']) == ['a', 'b']
     """
 
-    def __init__(self, mode):
+    def __init__(self, mode: int) -> None:
         self._is_initialized = False
         self._mode = mode
         self._optimizer = None
-        self._role_maker = None
-        self._executor = None
+        self._role_maker: RoleMakerBase | None = None
+        self._executor: Executor | None = None
 
-    def init(self, role_maker=None):
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
         """Sets the role of this process. Call it before all other methods.
 
         Args:
@@ -60,12 +75,12 @@ class Fleet(abc.ABC):
         self._role_maker.generate_role()
         self._is_initialized = True
 
-    def _role(self):
+    def _role(self) -> PaddleCloudRoleMaker | UserDefinedCollectiveRoleMaker | UserDefinedRoleMaker:
         if self._role_maker is None:
             raise state_error("E-fleet-init", "fleet.init(role_maker) must be called first")
         return self._role_maker
 
-    def is_first_worker(self):
+    def is_first_worker(self) -> bool:
         """Returns whether this process is trainer 0.
 
         Returns:
@@ -73,7 +88,7 @@ class Fleet(abc.ABC):
         """
         return self._role().is_first_worker()
 
-    def worker_index(self):
+    def worker_index(self) -> int:
         """Returns the number of this trainer.
 
         Returns:
@@ -81,7 +96,7 @@ class Fleet(abc.ABC):
         """
         return self._role().worker_index()
 
-    def worker_num(self):
+    def worker_num(self) -> int:
         """Returns the number of trainers of the job.
 
         Returns:
@@ -89,7 +104,7 @@ class Fleet(abc.ABC):
         """
         return self._role().worker_num()
 
-    def is_worker(self):
+    def is_worker(self) -> bool:
         """Returns whether this process is a trainer.
 
         Returns:
@@ -98,7 +113,7 @@ class Fleet(abc.ABC):
         return self._role().is_worker()
 
     @with_texts(_ADDRESSES)
-    def worker_endpoints(self, to_string=False):
+    def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
         """Returns the addresses of all trainers.
 
         {as_string}
@@ -108,7 +123,7 @@ class Fleet(abc.ABC):
         """
         return _as_asked(self._role().get_trainer_endpoints(), to_string)
 
-    def server_num(self):
+    def server_num(self) -> int:
         """Returns the number of pservers of the job.
 
         Returns:
@@ -116,7 +131,7 @@ class Fleet(abc.ABC):
         """
         return len(self._role().get_pserver_endpoints())
 
-    def server_index(self):
+    def server_index(self) -> int:
         """Returns the number of this pserver.
 
         Returns:
@@ -125,7 +140,7 @@ class Fleet(abc.ABC):
         return self._role().server_index()
 
     @with_texts(_ADDRESSES)
-    def server_endpoints(self, to_string=False):
+    def server_endpoints(self, to_string: bool = False) -> list[str] | str:
         """Returns the addresses of all pservers.
 
         {as_string}
@@ -135,7 +150,7 @@ class Fleet(abc.ABC):
         """
         return _as_asked(self._role().get_pserver_endpoints(), to_string)
 
-    def is_server(self):
+    def is_server(self) -> bool:
         """Returns whether this process is a pserver.
 
         Returns:
@@ -143,7 +158,7 @@ class Fleet(abc.ABC):
         """
         return self._role().is_server()
 
-    def split_files(self, files):
+    def split_files(self, files: Sequence[str]) -> list[str]:
         """Returns this trainer's part of a list of files. Parts consist of neighbouring files and have equal lengths;
         if the number of files is not divisible, the first trainers have one more file.
 
@@ -160,7 +175,7 @@ class Fleet(abc.ABC):
             raise TypeError(f"split_files takes a list of files, not {files!r}")
         return part_of(files, self.worker_index(), self.worker_num())
 
-    def all_reduce_worker(self, input, output):
+    def all_reduce_worker(self, input: Array | Sequence[float], output: Array | Sequence[float]) -> None:
         """Sums numbers over all trainers.
 
         Args:
@@ -169,16 +184,16 @@ class Fleet(abc.ABC):
         """
         self._role().all_reduce_worker(input, output)
 
-    def barrier_worker(self):
+    def barrier_worker(self) -> None:
         """Waits until all trainers have called it."""
         self._role().barrier_worker()
 
     @abc.abstractmethod
-    def init_worker(self):
+    def init_worker(self) -> None:
         """Prepares a trainer; call it before the first step."""
 
     @abc.abstractmethod
-    def init_server(self, model_dir=None):
+    def init_server(self, model_dir: str | None = None) -> None:
         """Prepares a pserver; call it before run_server().
 
         Args:
@@ -186,15 +201,15 @@ class Fleet(abc.ABC):
         """
 
     @abc.abstractmethod
-    def run_server(self):
+    def run_server(self) -> None:
         """Serves until all trainers have stopped."""
 
     @abc.abstractmethod
-    def stop_worker(self):
+    def stop_worker(self) -> None:
         """Ends a trainer; call it after the last step."""
 
     @abc.abstractmethod
-    def distributed_optimizer(self, optimizer, strategy=None):
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> DistributedOptimizer:
         """Wraps an optimizer; its minimize() then also creates this process's programs.
 
         Args:
@@ -207,8 +222,14 @@ class Fleet(abc.ABC):
 
     @abc.abstractmethod
     def save_inference_model(
-        self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
-    ):
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str],
+        target_vars: Sequence[Variable],
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+    ) -> None:
         """Saves the part of the program that computes the targets, and its parameters.
 
         Args:
@@ -221,7 +242,7 @@ class Fleet(abc.ABC):
         """
 
     @abc.abstractmethod
-    def save_persistables(self, executor, dirname, main_program=None):
+    def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = None) -> None:
         """Saves all persistable variables: parameters, optimizer state and learning rates.
 
         Args:
@@ -231,11 +252,11 @@ class Fleet(abc.ABC):
         """
 
 
-def _as_asked(endpoints, to_string):
+def _as_asked(endpoints: list[str], to_string: bool) -> list[str] | str:
     return ",".join(endpoints) if to_string else endpoints
 
 
-def part_of(files, index, count):
+def part_of(files: list[str], index: int, count: int) -> list[str]:
     """Returns part `index` of `count` parts."""
     least, more = divmod(len(files), count)
     begin = index * least + min(index, more)
@@ -263,14 +284,21 @@ class DistributedOptimizer(abc.ABC):
         assert len(Alone(fluid.optimizer.SGD(0.1)).minimize(loss)) == 2
     """
 
-    def __init__(self, optimizer, strategy=None):
+    def __init__(self, optimizer: Optimizer, strategy: object = None) -> None:
         if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "apply_gradients"):
             raise TypeError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         self._optimizer = optimizer
         self._strategy = strategy
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[Any]:
         """Adds the backward pass, like Optimizer.backward.
 
         Args:
@@ -283,7 +311,7 @@ class DistributedOptimizer(abc.ABC):
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
         """Adds the updates, like Optimizer.apply_gradients.
 
         {from_pairs}
@@ -292,7 +320,14 @@ class DistributedOptimizer(abc.ABC):
 
     @abc.abstractmethod
     @with_texts(MINIMIZE)
-    def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        losses: Sequence[Any] | Variable,
+        scopes: Sequence[Any] | None = None,
+        startup_programs: Program | Sequence[Any] | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> None:
         """Adds gradients and updates, and creates this process's programs.
 
         Args:

@@ -1,9 +1,12 @@
 """Checkpoints of ranks: numbered folders, written atomically."""
 
+from __future__ import annotations
+
 import json
 import operator
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._penstock import DataError, ProgramError
 from penstock._src.base.call_site import stack_level
@@ -11,6 +14,13 @@ from penstock._src.base.errors import data_error, not_built, program_error
 from penstock._src.base.file_writing import SavedFolder, alone_in, begin_list, digests_of, save_files, sync_folder
 from penstock._src.fleet.fs import LocalFS
 from penstock._src.io import model_files
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.program import Program
+
 
 _PREFIX = "__paddle_fleet_checkpoint__"
 _PARAMS = "_paddle_fleet_param__"
@@ -28,10 +38,10 @@ class TrainStatus:
         assert TrainStatus(3).next() == 4
     """
 
-    def __init__(self, epoch_no=-1):
+    def __init__(self, epoch_no: int = -1) -> None:
         self._epoch_no = epoch_no
 
-    def next(self):
+    def next(self) -> int:
         """Returns the epoch to train next.
 
         Returns:
@@ -39,7 +49,7 @@ class TrainStatus:
         """
         return self._epoch_no + 1
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainStatus) and self._epoch_no == other._epoch_no
 
     __hash__ = None
@@ -50,14 +60,14 @@ class Checkpoints:
 
     def save_check_point(
         self,
-        executor,
-        path,
-        train_status,
-        main_program=None,
-        fs=None,
-        local_cache_path=".cache",
-        remain_all_checkpoint=True,
-    ):
+        executor: Executor,
+        path: str,
+        train_status: TrainStatus,
+        main_program: Program | None = None,
+        fs: LocalFS | None = None,
+        local_cache_path: str = ".cache",
+        remain_all_checkpoint: bool = True,
+    ) -> None:
         """Writes parameters, optimizer state and the status as the next checkpoint in a folder.
 
         The checkpoint is on the disk when the call returns: a crash of the process or of the machine leaves the
@@ -101,8 +111,15 @@ class Checkpoints:
                 self.clean_redundant_check_points(path, fs)
 
     def load_check_point(
-        self, executor, path, trainer_id, main_program=None, fs=None, local_cache_path=".cache", ignore_empty=True
-    ):
+        self,
+        executor: Executor,
+        path: str,
+        trainer_id: int,
+        main_program: Program | None = None,
+        fs: LocalFS | None = None,
+        local_cache_path: str = ".cache",
+        ignore_empty: bool = True,
+    ) -> TrainStatus:
         """Loads the newest checkpoint of a folder. If it is damaged, gives a warning and loads the one before it.
 
         Args:
@@ -151,11 +168,11 @@ class Checkpoints:
             raise program_error("E-checkpoint-none", f"{path} contains no checkpoint")
         return None
 
-    def _get_last_checkpoint_no(self, root_path, fs=None):
+    def _get_last_checkpoint_no(self, root_path: str, fs: LocalFS | None = None) -> int:
         """Returns the number of the newest checkpoint of a folder; -1 if it has none."""
         return _last_number(root_path, _local(fs))
 
-    def clean_redundant_check_points(self, root_path, fs=None, checkpoint_num=1):
+    def clean_redundant_check_points(self, root_path: str, fs: LocalFS | None = None, checkpoint_num: int = 1) -> None:
         """Deletes all but the newest checkpoints.
 
         Args:
@@ -168,14 +185,14 @@ class Checkpoints:
             fs.rmr(os.path.join(root_path, name))
 
 
-def _local(fs):
+def _local(fs: LocalFS | None) -> LocalFS:
     fs = LocalFS() if fs is None else fs
     if fs.need_upload_download():
         raise not_built(f"checkpoints on {type(fs).__name__} are not built; mount the file system and use LocalFS()")
     return fs
 
 
-def _status_of(folder):
+def _status_of(folder: str) -> dict[str, int]:
     """Returns the status of a checkpoint. Raises DataError if it is damaged."""
     path = os.path.join(folder, _STATUS)
     try:
@@ -185,14 +202,14 @@ def _status_of(folder):
         raise data_error("E-checkpoint-status", f"{path} is not the status of a checkpoint: {error}") from None
 
 
-def _may_be_damaged(error, folder):
+def _may_be_damaged(error: Any, folder: str) -> bool:
     """Returns whether an error is due to the files of a checkpoint; otherwise it is due to the program."""
     if isinstance(error, (OSError, DataError)) or not digests_of(folder):
         return not isinstance(error, (PermissionError, ProgramError))
     return False  # the files have the right digests
 
 
-def _same_of_other_rank(folder, partial, status):
+def _same_of_other_rank(folder: str, partial: str, status: dict[str, int]) -> bool:
     """Returns whether another rank has saved the same epoch and the same values in `folder`."""
     try:
         there = _status_of(folder)
@@ -205,11 +222,11 @@ def _same_of_other_rank(folder, partial, status):
         return False
 
 
-def _numbered(path, fs):
+def _numbered(path: str, fs: LocalFS) -> list[tuple[int, str]]:
     """Returns [(number, name)] of the checkpoints in a folder."""
     parts = [(name.partition("."), name) for name in fs.list_dirs(path)]
     return [(int(number), name) for (prefix, _, number), name in parts if prefix == _PREFIX and number.isdigit()]
 
 
-def _last_number(path, fs):
+def _last_number(path: str, fs: LocalFS) -> int:
     return max((number for number, _ in _numbered(path, fs)), default=-1)

@@ -11,8 +11,11 @@ for batch in my_batches():
     exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
 """
 
+from __future__ import annotations
+
 import contextlib
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
@@ -32,6 +35,16 @@ from penstock._src.optimizer.wrappers import RecomputeOptimizer
 from penstock._src.transpile.config import DistributeTranspilerConfig
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, NoReturn
+
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
+    from penstock._src.optimizer.base import Optimizer
+    from penstock._src.optimizer.optimizers import MomentumOptimizer, SGDOptimizer
+
 
 class Collective(Checkpoints, Fleet):
     """The fleet of ranks that all-reduce gradients or average parameters. The only instance is `fleet`.
@@ -44,18 +57,18 @@ class Collective(Checkpoints, Fleet):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(Mode.COLLECTIVE)
         self.startup_program = None
         self._origin_program = None
         self._transpiled_program = None
         self.main_program = None
 
-    def init_worker(self):
+    def init_worker(self) -> None:
         """Only gives a warning: ranks have no pservers."""
         _of_servers("init_worker")
 
-    def run_worker(self, main_programs=None, scopes=None):
+    def run_worker(self, main_programs: object = None, scopes: object = None) -> None:
         """Only gives a warning: ranks have no pservers.
 
         Args:
@@ -64,7 +77,7 @@ class Collective(Checkpoints, Fleet):
         """
         _of_servers("run_worker")
 
-    def init_server(self, model_dir=None):
+    def init_server(self, model_dir: str | None = None) -> None:
         """Only gives a warning: ranks have no pservers.
 
         Args:
@@ -72,15 +85,17 @@ class Collective(Checkpoints, Fleet):
         """
         _of_servers("init_server")
 
-    def run_server(self):
+    def run_server(self) -> None:
         """Only gives a warning: ranks have no pservers."""
         _of_servers("run_server")
 
-    def stop_worker(self):
+    def stop_worker(self) -> None:
         """Only gives a warning: ranks have no pservers."""
         _of_servers("stop_worker")
 
-    def distributed_optimizer(self, optimizer, strategy=None):
+    def distributed_optimizer(
+        self, optimizer: Optimizer, strategy: DistributedStrategy | None = None
+    ) -> CollectiveOptimizer:
         """Wraps an optimizer; its minimize() then also creates this rank's programs.
 
         Args:
@@ -95,8 +110,14 @@ class Collective(Checkpoints, Fleet):
         return self._optimizer
 
     def save_inference_model(
-        self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
-    ):
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str] | None = None,
+        target_vars: Sequence[Variable] | None = None,
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+    ) -> None:
         """Saves the part of the program that computes the targets, and its parameters. One rank is enough.
 
         Args:
@@ -112,7 +133,9 @@ class Collective(Checkpoints, Fleet):
             dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
         )
 
-    def save_persistables(self, executor, dirname, main_program=None, filename=None):
+    def save_persistables(
+        self, executor: Executor, dirname: str, main_program: Program | None = None, filename: str | None = None
+    ) -> None:
         """Saves parameters, optimizer state and learning rates. One rank is enough.
 
         Args:
@@ -124,7 +147,7 @@ class Collective(Checkpoints, Fleet):
         program = self._program_to_save("save_persistables", executor, main_program)
         model_files.save_persistables(executor, dirname, program, filename)
 
-    def _program_to_save(self, function, executor, program):
+    def _program_to_save(self, function: str, executor: Executor | int, program: Program | None) -> Program:
         if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
             raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
         program = self._origin_program if program is None else program
@@ -133,7 +156,7 @@ class Collective(Checkpoints, Fleet):
         return program
 
 
-def _of_servers(function):
+def _of_servers(function: str) -> None:
     warnings.warn(f"fleet.{function} does nothing: the job has no parameter servers", stacklevel=2)
 
 
@@ -161,7 +184,7 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
         Alone(fluid.optimizer.SGD(0.1), DistributedStrategy()).minimize(loss)
     """
 
-    def __init__(self, optimizer, strategy=None):
+    def __init__(self, optimizer: Optimizer, strategy: DistributedStrategy | None = None) -> None:
         if not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
@@ -186,13 +209,13 @@ class CollectiveOptimizer(DistributedOptimizer):
         CollectiveOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
     """
 
-    def __init__(self, optimizer, strategy=None):
+    def __init__(self, optimizer: Optimizer, strategy: DistributedStrategy | None = None) -> None:
         strategy = DistributedStrategy() if strategy is None else strategy
         if not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
         # Between backward() and apply_gradients(): what backward() called, the startup program, the loss's name.
-        self._begun = None
+        self._begun: tuple[MomentumOptimizer | OptimizerWithMixedPrecision | SGDOptimizer, Program, str] | None = None
         if not isinstance(strategy.recompute_checkpoints, list):
             raise ValueError(
                 f"DistributedStrategy.recompute_checkpoints must be a list, not {strategy.recompute_checkpoints!r}"
@@ -200,7 +223,13 @@ class CollectiveOptimizer(DistributedOptimizer):
         self.print_config = False
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[list[Operator], list[list[Variable] | tuple[Parameter, Variable]]]:
         """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
 
         Args:
@@ -221,7 +250,14 @@ class CollectiveOptimizer(DistributedOptimizer):
         return made
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[Any]:
         """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
 
         A program may change them before apply_gradients(), or compute its own update from them. Local SGD averages
@@ -246,7 +282,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         return pairs
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
         """Adds the updates; creates this rank's programs, unless backward() has.
 
         {from_pairs}
@@ -265,10 +301,10 @@ class CollectiveOptimizer(DistributedOptimizer):
         self._begun = None
         return made
 
-    def _averages_parameters(self):
+    def _averages_parameters(self) -> Any:
         return self._strategy.mode == "collective" and self._strategy.collective_mode == "local_sgd"
 
-    def _distribute(self, main, startup, loss):
+    def _distribute(self, main: Program, startup: Program, loss: str) -> None:
         """Makes this rank's programs; `loss` is the loss's name."""
         fleet.startup_program = startup
         fleet._origin_program = main.clone(for_test=False)
@@ -276,7 +312,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         fleet.main_program = self._program_of_rank(loss, startup, main)
 
     @contextlib.contextmanager
-    def _acting_on(self, loss, startup_program):
+    def _acting_on(self, loss: Any, startup_program: Any) -> Iterator[None]:
         """Makes the loss's program and the startup program the default ones; yields the optimizer that acts, and the
         startup program."""
         settle(self._strategy)
@@ -284,12 +320,12 @@ class CollectiveOptimizer(DistributedOptimizer):
         with framework.program_guard(loss.block.program, startup):
             yield self._acting(), startup
 
-    def _acting(self):
+    def _acting(self) -> MomentumOptimizer | OptimizerWithMixedPrecision | SGDOptimizer:
         """Returns the optimizer with recomputation and mixed precision, if the strategy asks for them."""
         acting = self._recomputing(self._strategy)
         return _in_mixed_precision(acting, self._strategy) if self._strategy.use_amp else acting
 
-    def _recomputing(self, strategy):
+    def _recomputing(self, strategy: DistributedStrategy) -> MomentumOptimizer | SGDOptimizer:
         if not strategy.forward_recompute:
             return self._optimizer
         if not strategy.recompute_checkpoints:
@@ -300,7 +336,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         recomputing._set_checkpoints(strategy.recompute_checkpoints)
         return recomputing
 
-    def _program_of_rank(self, loss, startup, main):
+    def _program_of_rank(self, loss: str, startup: Program, main: Program) -> CompiledProgram | Program:
         ranks = fleet.worker_num()
         if ranks == 1:
             return main
@@ -325,7 +361,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         )
 
 
-def _in_mixed_precision(optimizer, strategy):
+def _in_mixed_precision(optimizer: SGDOptimizer, strategy: DistributedStrategy) -> OptimizerWithMixedPrecision:
     if isinstance(optimizer, decorator.OptimizerWithMixedPrecision):
         raise program_error(
             "E-fleet-strategy", "DistributedStrategy.use_amp: the optimizer is in mixed precision already"
@@ -333,7 +369,7 @@ def _in_mixed_precision(optimizer, strategy):
     return decorator.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling, use_dynamic_loss_scaling=True)
 
 
-def _require_update():
+def _require_update() -> NoReturn:
     raise state_error(
         "E-fleet-update",
         "fleet: local SGD averages parameters after the update; call apply_gradients() "

@@ -1,7 +1,14 @@
 """DistributedStrategy: how ranks work together."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class LambConfig:
@@ -59,7 +66,7 @@ class DistributedStrategy(BuildStrategy):
         "_ut4grad_allreduce",
     )
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
         self.dist_fc_config = self.collective_mode = None
@@ -69,14 +76,14 @@ class DistributedStrategy(BuildStrategy):
         self.exec_strategy = ExecutionStrategy()
         self._ut4grad_allreduce = False
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: ExecutionStrategy | float | list[str] | str | None) -> None:
         if name in self._OWN:
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
 
 
-def settle(strategy):
+def settle(strategy: Any) -> None:
     """Combines equivalent settings, and raises for settings that are not built."""
     if strategy.use_dist_fc:
         raise not_built("DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built")

@@ -1,5 +1,7 @@
 """Processes that exchange numbers through files in a shared folder."""
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -21,15 +23,15 @@ class FileGroup:
     timeout  seconds to wait for the other processes
     """
 
-    def __init__(self, folder, rank, size, timeout):
+    def __init__(self, folder: str, rank: int, size: int, timeout: int) -> None:
         self._folder, self._rank, self._size, self._timeout = folder, rank, size, timeout
         self._round = 0
 
-    def barrier(self, timeout=None):
+    def barrier(self, timeout: int | None = None) -> None:
         """Waits until all processes have called it."""
         self.all_gather(0, timeout)
 
-    def all_gather(self, value, timeout=None):
+    def all_gather(self, value: float, timeout: int | None = None) -> list[float] | None:
         """Returns the values of all processes in the order of their ranks. A value must be representable in JSON."""
         self._round += 1
         folder = os.path.join(self._folder, f"round{self._round}")
@@ -40,7 +42,7 @@ class FileGroup:
         os.replace(own + ".partial", own)
         return [self._await(folder, rank, self._timeout if timeout is None else timeout) for rank in range(self._size)]
 
-    def _await(self, folder, rank, timeout):
+    def _await(self, folder: str, rank: int, timeout: int) -> float:
         path, began, report = os.path.join(folder, str(rank)), time.monotonic(), _REPORT_S
         while not os.path.exists(path):
             waited = time.monotonic() - began

@@ -1,7 +1,14 @@
 """File systems with Fluid's interface."""
 
+from __future__ import annotations
+
 import os
 import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built
@@ -24,7 +31,7 @@ class FS:
     """
 
     @with_texts(_FS)
-    def list_dirs(self, fs_path):
+    def list_dirs(self, fs_path: str) -> list[str]:
         """Lists the folders in a folder.
 
         Args:
@@ -38,7 +45,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def ls_dir(self, fs_path):
+    def ls_dir(self, fs_path: str) -> list[str]:
         """Lists the contents of a folder.
 
         Args:
@@ -52,7 +59,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def stat(self, fs_path):
+    def stat(self, fs_path: str) -> bool:
         """Returns whether a file or folder exists.
 
         Args:
@@ -66,7 +73,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def upload(self, local_path, fs_path):
+    def upload(self, local_path: str, fs_path: str) -> None:
         """Copies a local file into the file system.
 
         Args:
@@ -78,7 +85,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def download(self, fs_path, local_path):
+    def download(self, fs_path: str, local_path: str) -> None:
         """Copies a file to this machine.
 
         Args:
@@ -90,7 +97,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def mkdir(self, fs_path):
+    def mkdir(self, fs_path: str) -> None:
         """Creates a folder and its parents.
 
         Args:
@@ -101,7 +108,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def mv(self, fs_src_path, fs_dst_path):
+    def mv(self, fs_src_path: str, fs_dst_path: str) -> None:
         """Renames a file or a folder.
 
         Args:
@@ -113,7 +120,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def rmr(self, fs_path):
+    def rmr(self, fs_path: str) -> None:
         """Deletes a folder with its contents.
 
         Args:
@@ -124,7 +131,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def rm(self, fs_path):
+    def rm(self, fs_path: str) -> None:
         """Deletes a file.
 
         Args:
@@ -135,7 +142,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def delete(self, fs_path):
+    def delete(self, fs_path: str) -> None:
         """Deletes a file or a folder, if it exists.
 
         Args:
@@ -146,7 +153,7 @@ class FS:
         raise NotImplementedError
 
     @with_texts(_FS)
-    def need_upload_download(self):
+    def need_upload_download(self) -> bool:
         """Returns whether programs cannot read and write this file system directly.
 
         Returns:
@@ -165,34 +172,34 @@ class LocalFS(FS):
         assert LocalFS().stat('/') and not LocalFS().need_upload_download()
     """
 
-    def list_dirs(self, fs_path):
+    def list_dirs(self, fs_path: str) -> list[str]:
         return [name for name in self.ls_dir(fs_path) if os.path.isdir(os.path.join(fs_path, name))]
 
-    def ls_dir(self, fs_path):
+    def ls_dir(self, fs_path: str) -> list[str]:
         return sorted(os.listdir(fs_path)) if self.stat(fs_path) else []
 
-    def stat(self, fs_path):
+    def stat(self, fs_path: str) -> bool:
         return os.path.exists(fs_path)
 
-    def mkdir(self, fs_path):
+    def mkdir(self, fs_path: str) -> None:
         os.makedirs(fs_path, exist_ok=True)
 
-    def mv(self, fs_src_path, fs_dst_path):
+    def mv(self, fs_src_path: str, fs_dst_path: str) -> None:
         os.rename(fs_src_path, fs_dst_path)
 
-    def rmr(self, fs_path):
+    def rmr(self, fs_path: str) -> None:
         shutil.rmtree(fs_path)
 
-    def rm(self, fs_path):
+    def rm(self, fs_path: str) -> None:
         os.remove(fs_path)
 
-    def delete(self, fs_path):
+    def delete(self, fs_path: str) -> None:
         if os.path.isdir(fs_path):
             self.rmr(fs_path)
         elif self.stat(fs_path):
             self.rm(fs_path)
 
-    def need_upload_download(self):
+    def need_upload_download(self) -> bool:
         return False
 
 
@@ -216,5 +223,11 @@ class BDFS(FS):
             files = LocalFS()
     """
 
-    def __init__(self, hdfs_name=None, hdfs_ugi=None, time_out=20 * 60 * 1000, sleep_inter=1000):
+    def __init__(
+        self,
+        hdfs_name: str | None = None,
+        hdfs_ugi: str | None = None,
+        time_out: int = 20 * 60 * 1000,
+        sleep_inter: int = 1000,
+    ) -> Any:
         raise not_built("BDFS needs a client that is not public; mount the file system, and use LocalFS()")

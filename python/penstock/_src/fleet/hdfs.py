@@ -4,12 +4,20 @@ client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000', '
 client.download('/data/train', 'train')
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import subprocess
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import program_error
 from penstock._src.fleet.base import part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
 
 __all__ = ["HDFSClient"]
 
@@ -29,11 +37,11 @@ class HDFSClient:
         client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000'})
     """
 
-    def __init__(self, hadoop_home, configs):
+    def __init__(self, hadoop_home: str, configs: Mapping[str, str]) -> None:
         self.pre_commands = [os.path.join(hadoop_home, "bin", "hadoop"), "fs"]
         self.pre_commands += ["-D{}={}".format(*each) for each in configs.items()]
 
-    def _run(self, *arguments, retry_times=0):
+    def _run(self, *arguments: Any, retry_times: int = 0) -> tuple[bool, str]:
         """Runs a command; returns (whether it succeeded, its output)."""
         for _ in range(retry_times + 1):
             try:
@@ -46,14 +54,14 @@ class HDFSClient:
                 return True, done.stdout
         return False, done.stderr
 
-    def _do(self, *arguments, retry_times=0):
+    def _do(self, *arguments: Any, retry_times: int = 0) -> bool:
         """Runs a command; returns whether it succeeded, and logs a failure."""
         good, text = self._run(*arguments, retry_times=retry_times)
         if not good:
             _log.error("hadoop fs %s: %s", " ".join(arguments), text.strip())
         return good
 
-    def cat(self, hdfs_path=None):
+    def cat(self, hdfs_path: str | None = None) -> str:
         """Reads a file.
 
         Args:
@@ -65,7 +73,7 @@ class HDFSClient:
         good, text = self._run("-cat", hdfs_path, retry_times=1)
         return text.strip() if good else ""
 
-    def is_exist(self, hdfs_path=None):
+    def is_exist(self, hdfs_path: str | None = None) -> bool:
         """Returns whether a file or folder exists.
 
         Args:
@@ -76,7 +84,7 @@ class HDFSClient:
         """
         return self._run("-test", "-e", hdfs_path, retry_times=1)[0]
 
-    def is_dir(self, hdfs_path=None):
+    def is_dir(self, hdfs_path: str | None = None) -> bool:
         """Returns whether a path is a folder.
 
         Args:
@@ -87,7 +95,7 @@ class HDFSClient:
         """
         return self._run("-test", "-d", hdfs_path, retry_times=1)[0]
 
-    def is_file(self, hdfs_path=None):
+    def is_file(self, hdfs_path: str | None = None) -> bool:
         """Returns whether a path is a file.
 
         Args:
@@ -98,7 +106,7 @@ class HDFSClient:
         """
         return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
 
-    def delete(self, hdfs_path):
+    def delete(self, hdfs_path: str) -> bool:
         """Deletes a file, or a folder with its contents.
 
         Args:
@@ -111,7 +119,7 @@ class HDFSClient:
             return True
         return self._do(*(["-rm", "-r"] if self.is_dir(hdfs_path) else ["-rm"]), hdfs_path)
 
-    def rename(self, hdfs_src_path, hdfs_dst_path, overwrite=False):
+    def rename(self, hdfs_src_path: str, hdfs_dst_path: str, overwrite: bool = False) -> bool:
         """Renames a file or a folder.
 
         Args:
@@ -130,7 +138,7 @@ class HDFSClient:
         return self._do("-mv", hdfs_src_path, hdfs_dst_path, retry_times=1)
 
     @staticmethod
-    def make_local_dirs(local_path):
+    def make_local_dirs(local_path: str) -> None:
         """Creates a folder and its parents on this machine.
 
         Args:
@@ -138,7 +146,7 @@ class HDFSClient:
         """
         os.makedirs(local_path, exist_ok=True)
 
-    def makedirs(self, hdfs_path):
+    def makedirs(self, hdfs_path: str) -> bool:
         """Creates a folder and its parents.
 
         Args:
@@ -149,13 +157,13 @@ class HDFSClient:
         """
         return self._do("-mkdir", "-p", hdfs_path, retry_times=1)
 
-    def _listed(self, command, hdfs_path):
+    def _listed(self, command: str, hdfs_path: str) -> list[tuple[bool, str]]:
         """Returns [(whether it is a folder, path)]."""
         good, text = self._run(command, hdfs_path, retry_times=1)
         rows = [line.split(None, _COLUMNS - 1) for line in text.splitlines()] if good else []
         return [(row[0].startswith("d"), row[-1]) for row in rows if len(row) == _COLUMNS]
 
-    def ls(self, hdfs_path):
+    def ls(self, hdfs_path: str) -> list[str]:
         """Lists the contents of a folder.
 
         Args:
@@ -166,7 +174,7 @@ class HDFSClient:
         """
         return [path for _, path in self._listed("-ls", hdfs_path)]
 
-    def lsr(self, hdfs_path, excludes=()):
+    def lsr(self, hdfs_path: str, excludes: Sequence[str] = ()) -> list[str]:
         """Lists all files in a folder and its subfolders.
 
         Args:
@@ -179,7 +187,7 @@ class HDFSClient:
         return [path for folder, path in self._listed("-lsr", hdfs_path) if not folder and path not in excludes]
 
     @staticmethod
-    def split_files(files, trainer_id, trainers):
+    def split_files(files: Sequence[str], trainer_id: int, trainers: int) -> list[str]:
         """Returns a trainer's part of a list of files. Parts consist of neighbouring files and have equal lengths.
 
         Args:
@@ -192,7 +200,9 @@ class HDFSClient:
         """
         return part_of(files, trainer_id, trainers)
 
-    def download(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
+    def download(
+        self, hdfs_path: str, local_path: str, multi_processes: int = 5, overwrite: bool = False, retry_times: int = 5
+    ) -> list[str]:
         """Copies the contents of a folder to this machine.
 
         Args:
@@ -210,7 +220,9 @@ class HDFSClient:
             self._do("-get", path, local_path, retry_times=retry_times)
         return sorted(os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names)
 
-    def upload(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
+    def upload(
+        self, hdfs_path: str, local_path: str, multi_processes: int = 5, overwrite: bool = False, retry_times: int = 5
+    ) -> bool:
         """Copies a file, or the contents of a folder, into a folder of the file system.
 
         Args:
@@ -231,7 +243,7 @@ class HDFSClient:
             self.makedirs(hdfs_path)
         return all([self._do("-put", file, hdfs_path, retry_times=retry_times) for file in files])  # noqa: C419
 
-    def upload_dir(self, dest_dir, local_dir, overwrite=False):
+    def upload_dir(self, dest_dir: str, local_dir: str, overwrite: bool = False) -> bool:
         """Copies a folder into another folder.
 
         Args:

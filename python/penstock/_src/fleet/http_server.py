@@ -8,11 +8,20 @@
 It authenticates nobody: use it within a network whose machines trust each other.
 """
 
+from __future__ import annotations
+
 import http.server
 import numbers
 import threading
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from threading import Thread
+    from typing import Any
+
 
 __all__ = ["KVHTTPServer", "KVHandler", "KVServer"]
 
@@ -30,7 +39,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
 
     timeout = 60  # of a connection that sends nothing
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         """Sends the value of a key; 404 if there is none."""
         key = self._key()
         if key is None:
@@ -39,7 +48,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
             value = self.server.kv.get(key[0], {}).get(key[1])
         self.send_status_code(404) if value is None else self._send(200, value)
 
-    def do_PUT(self):
+    def do_PUT(self) -> None:
         """Sets the value of a key."""
         key = self._key()
         if key is None:
@@ -55,7 +64,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
                 self.server.kv.setdefault(key[0], {})[key[1]] = value
         self.send_status_code(507 if full else 200)
 
-    def do_DELETE(self):
+    def do_DELETE(self) -> None:
         """Counts a key as deleted; its value stays, as in Fluid."""
         key = self._key()
         if key is None:
@@ -64,14 +73,14 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
             self.server.delete_kv.setdefault(key[0], set()).add(key[1])
         self.send_status_code(200)
 
-    def _key(self):
+    def _key(self) -> list[str] | None:
         parts = self.path.split("/")
         if len(parts) == 3 and parts[1] and parts[2]:
             return parts[1:]
         self.send_status_code(400)
         return None
 
-    def log_message(self, format, *args):
+    def log_message(self, format: str, *args: Any) -> None:
         """Logs nothing.
 
         Args:
@@ -79,7 +88,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
             *args (object): as in Python's http.server.
         """
 
-    def send_status_code(self, code):
+    def send_status_code(self, code: int) -> None:
         """Sends an answer without a body.
 
         Args:
@@ -87,7 +96,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         """
         self._send(code, b"")
 
-    def _send(self, code, body):
+    def _send(self, code: int, body: Callable[..., Any]) -> None:
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -112,14 +121,14 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port, handler):
+    def __init__(self, port: int, handler: type[Any]) -> None:
         if not isinstance(port, numbers.Integral):
             raise program_error("E-argument-type", f"KVHTTPServer: port must be an int, not {port!r}")
         super().__init__(("", port), handler)
         self.kv, self.kv_lock = {}, threading.Lock()
         self.delete_kv, self.delete_kv_lock = {}, threading.Lock()
 
-    def get_deleted_size(self, key):
+    def get_deleted_size(self, key: str) -> int:
         """Counts the deleted keys of a scope.
 
         Args:
@@ -146,23 +155,23 @@ class KVServer:
         server.stop()
     """
 
-    def __init__(self, port, size=None):
+    def __init__(self, port: int, size: Mapping[Any, Any] | None = None) -> None:
         self.http_server = KVHTTPServer(port, KVHandler)
-        self.listen_thread = None
+        self.listen_thread: Thread | None = None
         self.size = dict(size or {})
 
-    def start(self):
+    def start(self) -> None:
         """Answers requests in a thread of its own until `stop`."""
         self.listen_thread = threading.Thread(target=self.http_server.serve_forever, daemon=True)
         self.listen_thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the server."""
         self.http_server.shutdown()
         self.listen_thread.join()
         self.http_server.server_close()
 
-    def should_stop(self):
+    def should_stop(self) -> bool:
         """Tells whether as many keys as `size` states have been deleted.
 
         Returns:

@@ -1,9 +1,17 @@
 """Role makers of processes that mpirun has started."""
 
+from __future__ import annotations
+
 import socket
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import error_with_id, program_error
 from penstock._src.fleet.roles import Role, RoleMakerBase
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
 
 
 class MPIRoleMaker(RoleMakerBase):
@@ -28,7 +36,7 @@ class MPIRoleMaker(RoleMakerBase):
                 self._role_is_generated = True
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         try:
             from mpi4py import MPI
@@ -43,18 +51,18 @@ class MPIRoleMaker(RoleMakerBase):
         self._comm = MPI.COMM_WORLD
         self._node_type_comm = self._ips = None
 
-    def _get_rank(self):
+    def _get_rank(self) -> int:
         return self._comm.Get_rank()
 
-    def _get_size(self):
+    def _get_size(self) -> int:
         return self._comm.Get_size()
 
-    def _get_ips(self):
+    def _get_ips(self) -> list[str]:
         if self._ips is None:
             self._ips = self._comm.allgather(self.get_local_ip())
         return self._ips
 
-    def get_local_ip(self):
+    def get_local_ip(self) -> str:
         """Returns the address of this machine.
 
         Returns:
@@ -62,7 +70,7 @@ class MPIRoleMaker(RoleMakerBase):
         """
         return socket.gethostbyname(socket.gethostname())
 
-    def all_gather(self, input):
+    def all_gather(self, input: object) -> list[str]:
         """Gathers a value from each process, pservers and trainers.
 
         Args:
@@ -75,21 +83,21 @@ class MPIRoleMaker(RoleMakerBase):
         return self._comm.allgather(input)
 
     # Without a look at the role, because generate_role() may call them.
-    def _all_gather(self, obj):
+    def _all_gather(self, obj: int) -> list[str]:
         return self._comm.allgather(obj)
 
-    def _barrier_all(self):
+    def _barrier_all(self) -> None:
         self._comm.barrier()
 
-    def _worker_gather(self, obj):
+    def _worker_gather(self, obj: int) -> list[str]:
         return self._node_type_comm.allgather(obj) if self.is_worker() else None
 
-    def barrier_all(self):
+    def barrier_all(self) -> None:
         """Waits until all processes have called it."""
         self._generated()
         self._comm.barrier()
 
-    def all_reduce_worker(self, input, output, mode="sum"):
+    def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:
         """Reduces numbers over all trainers. On a pserver it does nothing.
 
         Args:
@@ -106,15 +114,15 @@ class MPIRoleMaker(RoleMakerBase):
         if self.is_worker():
             self._node_type_comm.Allreduce(input, output, op=operations[mode])
 
-    def barrier_worker(self):
+    def barrier_worker(self) -> None:
         """Waits until all trainers have called it. On a pserver it does nothing."""
         if self.is_worker():
             self._node_type_comm.barrier()
 
-    def _exchange(self, parts):
+    def _exchange(self, parts: list[bytes]) -> Any:
         return self._node_type_comm.alltoall(parts)
 
-    def _finalize(self):
+    def _finalize(self) -> None:
         self.MPI.Finalize()
 
 
@@ -136,7 +144,7 @@ class MPISymetricRoleMaker(MPIRoleMaker):
 
     _PORTS = range(60001, 64001)
 
-    def generate_role(self):
+    def generate_role(self) -> None:
         """Derives the role from MPI's rank. A second call does nothing.
 
         Raises:
@@ -158,7 +166,7 @@ class MPISymetricRoleMaker(MPIRoleMaker):
         self._node_type_comm = self._comm.Split(rank % 2)
         self._role_is_generated = True
 
-    def _with_ports(self, hosts):
+    def _with_ports(self, hosts: list[str]) -> list[str]:
         """Returns addresses with ports that are equal in every process and different on one host."""
         first = self._PORTS[len(hosts) * 97 % (len(self._PORTS) - len(hosts))]
         return [f"{host}:{first + hosts[:i].count(host)}" for i, host in enumerate(hosts)]

@@ -1,9 +1,12 @@
 """Checks of saved programs: Fluid's fleet.utils.utils, which compares what was trained with what was saved."""
 
+from __future__ import annotations
+
 import logging
 import os
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
 from penstock._penstock import ProgramDesc
 from penstock._src.base.file_writing import save_file
@@ -14,6 +17,15 @@ from penstock._src.io.var_records import is_persistable
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import CPUPlace, VarDesc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = [
     "check_pruned_program_vars",
@@ -29,7 +41,7 @@ persistable_vars_out_fn, all_vars_out_fn, ops_out_fn = "vars_persistable.log", "
 feed_fetch_type_list = [VarDesc.VarType.FEED_MINIBATCH, VarDesc.VarType.FETCH_LIST]
 
 
-def load_program(model_filename, is_text=False):
+def load_program(model_filename: str, is_text: bool = False) -> Program:
     """Reads a program from a file.
 
     Args:
@@ -48,7 +60,7 @@ def load_program(model_filename, is_text=False):
     return load_program_text(model_filename) if is_text else load_program_binary(model_filename)
 
 
-def load_program_binary(model_filename):
+def load_program_binary(model_filename: str) -> Program:
     """Reads a program from a file of bytes.
 
     Args:
@@ -61,7 +73,7 @@ def load_program_binary(model_filename):
         return Program.parse_from_string(file.read())
 
 
-def load_program_text(model_filename):
+def load_program_text(model_filename: str) -> Program:
     """Reads a program from a file of text.
 
     Args:
@@ -74,7 +86,7 @@ def load_program_text(model_filename):
         return Program._of(ProgramDesc.parse_text(file.read()))
 
 
-def save_program(program, model_filename="__model__", is_text=False):
+def save_program(program: Program, model_filename: str = "__model__", is_text: bool = False) -> None:
     """Writes a program to a file.
 
     Args:
@@ -92,7 +104,7 @@ def save_program(program, model_filename="__model__", is_text=False):
         save_file(model_filename, program.desc.serialize_to_string())
 
 
-def program_type_trans(prog_dir, prog_fn, is_text):
+def program_type_trans(prog_dir: str, prog_fn: str, is_text: bool) -> str:
     """Writes a program in the other form, beside the first file.
 
     Args:
@@ -113,7 +125,7 @@ def program_type_trans(prog_dir, prog_fn, is_text):
     return made
 
 
-def check_pruned_program_vars(train_prog, pruned_prog):
+def check_pruned_program_vars(train_prog: Program, pruned_prog: Program) -> bool:
     """Compares the persistable variables of a pruned program with those of the program it comes from.
 
     Args:
@@ -149,7 +161,7 @@ def check_pruned_program_vars(train_prog, pruned_prog):
     return agree
 
 
-def graphviz(block, output_dir="", filename="debug"):
+def graphviz(block: Block, output_dir: str = "", filename: str = "debug") -> None:
     """Draws a block: a .dot file, and a .pdf if Graphviz is installed.
 
     Args:
@@ -167,7 +179,7 @@ def graphviz(block, output_dir="", filename="debug"):
         subprocess.run(["dot", "-Tpdf", dot, "-o", pdf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def append_save_op(block, var, path):
+def append_save_op(block: Block, var: Variable, path: str) -> None:
     """Appends an op that saves a variable.
 
     Args:
@@ -178,7 +190,7 @@ def append_save_op(block, var, path):
     block.append_op(type="save", inputs={"X": [var]}, outputs={}, attrs={"file_path": path})
 
 
-def append_load_op(block, var, path):
+def append_load_op(block: Block, var: Variable, path: str) -> None:
     """Appends an op that loads a variable.
 
     Args:
@@ -189,7 +201,7 @@ def append_load_op(block, var, path):
     block.append_op(type="load", inputs={}, outputs={"Out": [var]}, attrs={"file_path": path})
 
 
-def save_var(np_array, var_name, shape_list, dtype, save_path):
+def save_var(np_array: Array, var_name: str, shape_list: Sequence[int], dtype: str, save_path: str) -> None:
     """Saves an array as Fluid's ops save a variable.
 
     Args:
@@ -205,7 +217,7 @@ def save_var(np_array, var_name, shape_list, dtype, save_path):
         executor.Executor(CPUPlace()).run(program, feed={var_name: np_array}, fetch_list=[])
 
 
-def load_var(var_name, shape_list, dtype, save_path):
+def load_var(var_name: str, shape_list: Sequence[int], dtype: str, save_path: str) -> list[Array]:
     """Loads an array that Fluid's ops have saved.
 
     Args:
@@ -224,7 +236,7 @@ def load_var(var_name, shape_list, dtype, save_path):
         return executor.Executor(CPUPlace()).run(program, feed={}, fetch_list=[var])
 
 
-def parse_program(program, output_dir):
+def parse_program(program: Program, output_dir: str) -> None:
     """Writes lists of a program's variables and ops into a folder.
 
     Args:
@@ -250,7 +262,7 @@ def parse_program(program, output_dir):
         save_file(os.path.join(output_dir, name), "".join(f"{row}\n" for row in [f"{title}:", *rows]).encode())
 
 
-def _facts_of(var):
+def _facts_of(var: Variable) -> dict[Any, Any]:
     if var.type in feed_fetch_type_list:
         return {"name": var.name, "type": str(var.type)}
     return {

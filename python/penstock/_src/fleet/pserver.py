@@ -17,8 +17,11 @@ else:
     fleet.stop_worker()
 """
 
+from __future__ import annotations
+
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base.argument_texts import MINIMIZE
@@ -46,6 +49,15 @@ from penstock._src.transpile.config import DistributedMode, DistributeTranspiler
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as OriginTranspiler
 from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.fleet.strategies import AsyncStrategy, GeoStrategy, HalfAsyncStrategy, SyncStrategy
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+
 
 class DistributedTranspiler(Fleet):
     """The fleet of trainers and pservers. The only instance is `fleet`.
@@ -59,23 +71,23 @@ class DistributedTranspiler(Fleet):
         assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(Mode.TRANSPILER)
-        self._transpile_config = None
+        self._transpile_config: AsyncStrategy | GeoStrategy | HalfAsyncStrategy | SyncStrategy | None = None
         self._transpiler = None
-        self._origin_program = None
-        self.startup_program = None
-        self.main_program = None
+        self._origin_program: Program | None = None
+        self.startup_program: Program | None = None
+        self.main_program: Program | None = None
         self.vars_info = None
-        self._communicator = None
+        self._communicator: Communicator | None = None
         self._started_by_run = False
 
-    def _minimized(self):
+    def _minimized(self) -> DistributeTranspiler | GeoSgdTranspiler:
         if self._transpiler is None:
             raise program_error("E-fleet-order", "fleet.distributed_optimizer(...).minimize(loss) must be called first")
         return self._transpiler
 
-    def init_worker(self):
+    def init_worker(self) -> None:
         """Starts the communicator of this trainer's program. The startup program waits for the pservers. Scripts for
         Fluid before 1.8 do not call this method; the startup program then starts the communicator.
 
@@ -94,13 +106,13 @@ class DistributedTranspiler(Fleet):
         if self._transpile_config.get_trainer_runtime_config().mode != DistributedMode.SYNC:
             self._role()._meet_workers()
 
-    def _before_startup(self):
+    def _before_startup(self) -> None:
         """Called before each run of a trainer's startup program."""
         if self._communicator is None:
             self._start_communicator()
             self._started_by_run = True
 
-    def _start_communicator(self):
+    def _start_communicator(self) -> None:
         if len(self._transpiler._together) > 1:  # several programs run without a communicator
             return
         config = self._transpile_config.get_trainer_runtime_config()
@@ -116,7 +128,7 @@ class DistributedTranspiler(Fleet):
         self._communicator = Communicator(self.main_program, config.mode, said, config.get_communicator_flags())
         self._communicator.start()
 
-    def init_server(self, model_dir=None):
+    def init_server(self, model_dir: str | None = None) -> None:
         """Sets the initial values of this pserver's parameters, from the startup program or a saved model.
 
         Args:
@@ -133,7 +145,7 @@ class DistributedTranspiler(Fleet):
             for one in pserver_values.programs_in(self.main_program, pserver_values.is_in_folder(model_dir)):
                 pserver_values.load_folder(one, model_dir, pserver_values.MODEL_KINDS, strictly=False)
 
-    def run_server(self):
+    def run_server(self) -> None:
         """Serves until every trainer has stopped.
 
         Raises:
@@ -143,7 +155,7 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.main_program)
 
-    def barrier_worker(self):
+    def barrier_worker(self) -> None:
         """Waits until all trainers have called it, and until the pservers have the gradients of their steps before.
 
         What a trainer saves after it therefore contains these steps. In geo-SGD, the changes since a trainer's last
@@ -154,7 +166,7 @@ class DistributedTranspiler(Fleet):
             _penstock.flush_communicator()
         super().barrier_worker()
 
-    def stop_worker(self):
+    def stop_worker(self) -> None:
         """Sends waiting gradients, and reports to the pservers that this trainer has completed."""
         if self._communicator is not None:
             self._communicator.stop()
@@ -162,7 +174,9 @@ class DistributedTranspiler(Fleet):
         _penstock.complete_rpc()
         self._executor.close()
 
-    def distributed_optimizer(self, optimizer, strategy=None):
+    def distributed_optimizer(
+        self, optimizer: Optimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
+    ) -> TranspilerOptimizer:
         """Wraps an optimizer; its minimize() then also creates this process's programs.
 
         Args:
@@ -185,8 +199,14 @@ class DistributedTranspiler(Fleet):
         return self._optimizer
 
     def save_inference_model(
-        self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
-    ):
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str],
+        target_vars: Sequence[Variable],
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+    ) -> None:
         """Saves the part of the program that computes the targets, with the parameters that this trainer has, and
         whole tables, as the pservers have them.
 
@@ -224,7 +244,7 @@ class DistributedTranspiler(Fleet):
         names = {var.name for var in saved.list_vars() if var_records.is_persistable(var)}
         var_files.save_vars(executor, dirname, saved, sorted(names))
 
-    def save_persistables(self, executor, dirname, main_program=None):
+    def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = None) -> None:
         """Saves all persistable variables, for init_server() and for runs on one machine.
 
         As fluid.io.save_persistables with the trainer's program: trainer 0 also saves what only the pservers have.
@@ -249,7 +269,9 @@ class DistributedTranspiler(Fleet):
             )
         model_files.save_persistables(executor, dirname, main_program)
 
-    def _transpile(self, given):
+    def _transpile(
+        self, given: AsyncStrategy | DistributeTranspilerConfig | GeoStrategy | HalfAsyncStrategy | SyncStrategy
+    ) -> None:
         """Creates this process's programs from the default programs."""
         strategy = _strategy_of(given)
         config = strategy.get_program_config()
@@ -277,7 +299,9 @@ class DistributedTranspiler(Fleet):
             self.main_program, self.startup_program = transpiler.get_pserver_programs(here["current_endpoint"])
 
 
-def _strategy_of(given):
+def _strategy_of(
+    given: AsyncStrategy | DistributeTranspilerConfig | GeoStrategy | HalfAsyncStrategy | SyncStrategy,
+) -> AsyncStrategy | GeoStrategy | HalfAsyncStrategy | SyncStrategy:
     """Returns the given strategy, or the strategy that a given configuration describes."""
     if isinstance(given, DistributedStrategy):
         return given
@@ -293,12 +317,12 @@ def _strategy_of(given):
     return strategy
 
 
-def _require_executor(function, executor):
+def _require_executor(function: str, executor: Executor | int) -> None:
     if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
         raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
 
 
-def _require_program(function, program):
+def _require_program(function: str, program: CompiledProgram | Program) -> None:
     if isinstance(program, CompiledProgram) or not isinstance(program, Program):
         raise TypeError(f"fleet.{function} takes a Program, not {type(program).__name__}")
 
@@ -326,7 +350,9 @@ class TranspilerOptimizer(DistributedOptimizer):
         assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
     """
 
-    def __init__(self, optimizer, strategy=None):
+    def __init__(
+        self, optimizer: Optimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
+    ) -> None:
         super().__init__(optimizer, strategy)
         if strategy is None:
             self._strategy = StrategyFactory.create_sync_strategy()
@@ -336,7 +362,14 @@ class TranspilerOptimizer(DistributedOptimizer):
             )
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        scopes: Sequence[Any] | None = None,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[str] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[list[Operator], list[tuple[Parameter, Variable]]]:
         """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
 
         Args:

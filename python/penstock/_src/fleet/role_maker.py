@@ -1,6 +1,9 @@
 """Role makers, which determine the role of this process in the job and the addresses of the other processes."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from penstock._src.base import environment
 from penstock._src.base.doc_texts import with_texts
@@ -8,10 +11,15 @@ from penstock._src.base.errors import not_built, program_error
 from penstock._src.fleet.file_group import FileGroup
 from penstock._src.fleet.roles import Role, RoleMakerBase
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
 __all__ = ["UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker", "PaddleCloudRoleMaker", "GeneralRoleMaker"]
 
 
-def _required(name, what):
+def _required(name: str, what: str) -> str:
     given = environment.text(name)
     if not given:
         raise program_error(
@@ -22,7 +30,7 @@ def _required(name, what):
     return given
 
 
-def _number(name, what, below=None):
+def _number(name: str, what: str, below: int | None = None) -> int:
     text, number = _required(name, what), environment.value(name)
     if below is not None and number >= below:
         raise program_error(
@@ -31,7 +39,7 @@ def _number(name, what, below=None):
     return number
 
 
-def _this_server(servers):
+def _this_server(servers: Any) -> Any:
     """Returns the number of this pserver by its address in the environment."""
     here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
     if here not in servers:
@@ -68,12 +76,12 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         role = role_maker.PaddleCloudRoleMaker(is_collective=True)
     """
 
-    def __init__(self, is_collective=False):
+    def __init__(self, is_collective: bool = False) -> None:
         super().__init__()
         self._is_collective = is_collective
 
     @with_texts(_ROLE)
-    def generate_role(self):
+    def generate_role(self) -> None:
         """{reads_role}"""
         if self._role_is_generated:
             return
@@ -83,7 +91,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
             self._read_role()
         self._role_is_generated = True
 
-    def _read_rank(self):
+    def _read_rank(self) -> None:
         role = environment.text("PADDLE_TRAINING_ROLE", "TRAINER")
         if role != "TRAINER":
             raise program_error(
@@ -97,7 +105,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         if self._trainers_num > 1:
             self._current_id = _number("PADDLE_TRAINER_ID", "which trainer this is", self._trainers_num)
 
-    def _read_role(self):
+    def _read_role(self) -> None:
         role = _required("TRAINING_ROLE", "what this process is, TRAINER or PSERVER")
         if role not in ("TRAINER", "PSERVER"):
             raise program_error("E-fleet-environment", f"fleet: TRAINING_ROLE={role}; it must be TRAINER or PSERVER")
@@ -137,7 +145,7 @@ class GeneralRoleMaker(RoleMakerBase):
         role = role_maker.GeneralRoleMaker(path='/tmp/job7')
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         unknown = set(kwargs) - {
             "path",
@@ -157,10 +165,10 @@ class GeneralRoleMaker(RoleMakerBase):
         self._path = kwargs.get("path", "").rstrip("/")
         self._init_timeout = kwargs.get("init_timeout_seconds", 3600)
         self._run_timeout = kwargs.get("run_timeout_seconds", 9999999)
-        self._group = None
+        self._group: FileGroup | None = None
 
     @with_texts(_ROLE)
-    def generate_role(self):
+    def generate_role(self) -> None:
         """{reads_role}"""
         if self._role_is_generated:
             return
@@ -191,12 +199,12 @@ class GeneralRoleMaker(RoleMakerBase):
             if environment.value("PADDLE_IS_BARRIER_ALL_ROLE", True):
                 self._group.barrier(self._init_timeout)
 
-    def _server_of_environment(self):
+    def _server_of_environment(self) -> int:
         if environment.text("PADDLE_PSERVER_ID"):
             return _number("PADDLE_PSERVER_ID", "which server this is", len(self._server_endpoints))
         return _this_server(self._server_endpoints)
 
-    def _all(self):
+    def _all(self) -> FileGroup:
         self._generated()
         if self._group is None:
             raise program_error(
@@ -206,7 +214,7 @@ class GeneralRoleMaker(RoleMakerBase):
             )
         return self._group
 
-    def all_gather(self, input):
+    def all_gather(self, input: float) -> list[int]:
         """Gathers a number from each process: all trainers, then all pservers.
 
         Args:
@@ -217,12 +225,12 @@ class GeneralRoleMaker(RoleMakerBase):
         """
         return self._all().all_gather(input)
 
-    def barrier_all(self):
+    def barrier_all(self) -> None:
         """Waits until all pservers and trainers have called it."""
         self._all().barrier()
 
 
-def _checked_endpoints(name, endpoints):
+def _checked_endpoints(name: str, endpoints: list[int | str] | str) -> list[str]:
     if not isinstance(endpoints, list):
         raise TypeError(f"{name} must be a list of addresses, not {endpoints!r}")
     for each in endpoints:
@@ -236,7 +244,7 @@ def _checked_endpoints(name, endpoints):
     return endpoints
 
 
-def _checked_id(current_id, below, whose):
+def _checked_id(current_id: int | str, below: int | None, whose: str) -> int:
     if not isinstance(current_id, int) or isinstance(current_id, bool):
         raise TypeError(f"current_id must be an int, not {current_id!r}")
     if current_id < 0 or below is not None and current_id >= below:
@@ -265,7 +273,13 @@ class UserDefinedRoleMaker(RoleMakerBase):
         assert role.is_server()
     """
 
-    def __init__(self, current_id=0, role=Role.WORKER, worker_num=0, server_endpoints=None):
+    def __init__(
+        self,
+        current_id: int = 0,
+        role: int = Role.WORKER,
+        worker_num: int = 0,
+        server_endpoints: Sequence[str] | None = None,
+    ) -> None:
         super().__init__()
         self._server_endpoints = _checked_endpoints("server_endpoints", server_endpoints)
         if role not in (Role.WORKER, Role.SERVER):
@@ -280,7 +294,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
         self._trainers_num = worker_num
         self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
 
-    def generate_role(self):
+    def generate_role(self) -> None:
         self._role_is_generated = True
 
 
@@ -300,12 +314,12 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
         assert role.worker_num() == 2
     """
 
-    def __init__(self, current_id=0, worker_endpoints=None):
+    def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
         super().__init__()
         self._worker_endpoints = _checked_endpoints("worker_endpoints", worker_endpoints)
         self._current_id = _checked_id(current_id, len(worker_endpoints), "worker_endpoints")
         self._role = Role.WORKER
         self._trainers_num = len(worker_endpoints)
 
-    def generate_role(self):
+    def generate_role(self) -> None:
         self._role_is_generated = True

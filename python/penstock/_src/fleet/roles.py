@@ -1,7 +1,24 @@
 """Role, and the base of the role makers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import not_built
 from penstock._src.fleet.workers import Workers, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.fleet.mpi_roles import MPISymetricRoleMaker
+    from penstock._src.fleet.role_maker import (
+        GeneralRoleMaker,
+        PaddleCloudRoleMaker,
+        UserDefinedCollectiveRoleMaker,
+        UserDefinedRoleMaker,
+    )
+    from penstock._src.ir.typing import Array
 
 
 class Role:
@@ -28,16 +45,16 @@ class RoleMakerBase:
         assert role.is_worker() and role.worker_index() == 1 and role.worker_num() == 2
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._worker_endpoints = []
         self._server_endpoints = []
         self._role_is_generated = False
         self._role = None
         self._current_id = -1
         self._trainers_num = None
-        self._workers = None
+        self._workers: Workers | None = None
 
-    def generate_role(self):
+    def generate_role(self) -> None:
         """Determines the role of this process. A second call does nothing.
 
         Raises:
@@ -45,12 +62,20 @@ class RoleMakerBase:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define generate_role()")
 
-    def _generated(self):
+    def _generated(
+        self,
+    ) -> (
+        GeneralRoleMaker
+        | MPISymetricRoleMaker
+        | PaddleCloudRoleMaker
+        | UserDefinedCollectiveRoleMaker
+        | UserDefinedRoleMaker
+    ):
         if not self._role_is_generated:
             self.generate_role()
         return self
 
-    def is_worker(self):
+    def is_worker(self) -> bool:
         """Tells whether this process is a trainer.
 
         Returns:
@@ -58,7 +83,7 @@ class RoleMakerBase:
         """
         return self._generated()._role == Role.WORKER
 
-    def is_server(self):
+    def is_server(self) -> bool:
         """Tells whether this process is a pserver.
 
         Returns:
@@ -66,7 +91,7 @@ class RoleMakerBase:
         """
         return self._generated()._role == Role.SERVER
 
-    def is_first_worker(self):
+    def is_first_worker(self) -> bool:
         """Tells whether this process is trainer 0.
 
         Returns:
@@ -74,7 +99,7 @@ class RoleMakerBase:
         """
         return self.is_worker() and self._current_id == 0
 
-    def worker_num(self):
+    def worker_num(self) -> int:
         """Returns the number of trainers of the job.
 
         Returns:
@@ -83,7 +108,7 @@ class RoleMakerBase:
         self._generated()
         return len(self._worker_endpoints) if self._trainers_num is None else self._trainers_num
 
-    def server_num(self):
+    def server_num(self) -> int:
         """Returns the number of pservers of the job.
 
         Returns:
@@ -91,7 +116,7 @@ class RoleMakerBase:
         """
         return len(self.get_pserver_endpoints())
 
-    def worker_index(self):
+    def worker_index(self) -> int:
         """Returns the number of this trainer; on a pserver, the pserver's.
 
         Returns:
@@ -99,7 +124,7 @@ class RoleMakerBase:
         """
         return self._generated()._current_id
 
-    def server_index(self):
+    def server_index(self) -> int:
         """Returns the number of this pserver; on a trainer, the trainer's.
 
         Returns:
@@ -107,7 +132,7 @@ class RoleMakerBase:
         """
         return self._generated()._current_id
 
-    def get_trainer_endpoints(self):
+    def get_trainer_endpoints(self) -> list[str]:
         """Returns the addresses of all trainers, as far as they are known.
 
         Returns:
@@ -115,7 +140,7 @@ class RoleMakerBase:
         """
         return self._generated()._worker_endpoints
 
-    def get_pserver_endpoints(self):
+    def get_pserver_endpoints(self) -> list[str]:
         """Returns the addresses of all pservers.
 
         Returns:
@@ -123,7 +148,7 @@ class RoleMakerBase:
         """
         return self._generated()._server_endpoints
 
-    def get_local_endpoint(self):
+    def get_local_endpoint(self) -> str:
         """Returns the address of this process.
 
         Returns:
@@ -132,7 +157,7 @@ class RoleMakerBase:
         of_kind = self.get_trainer_endpoints() if self.is_worker() else self.get_pserver_endpoints()
         return of_kind[self._current_id]
 
-    def to_string(self):
+    def to_string(self) -> str:
         """Describes this process and the others in one line.
 
         Returns:
@@ -143,12 +168,12 @@ class RoleMakerBase:
             f"server_endpoints: {self._server_endpoints}"
         )
 
-    def _all_workers(self):
+    def _all_workers(self) -> Workers:
         if self._workers is None:
             self._workers = Workers(self.get_trainer_endpoints(), self.worker_index(), self.worker_num())
         return self._workers
 
-    def all_gather(self, input):
+    def all_gather(self, input: float) -> list[int]:
         """Gathers a number from each trainer.
 
         Args:
@@ -162,7 +187,9 @@ class RoleMakerBase:
         """
         return self._all_workers().all_gather(input)
 
-    def all_reduce_worker(self, input, output, mode="sum"):
+    def all_reduce_worker(
+        self, input: Array | Sequence[float], output: Array | Sequence[float], mode: str = "sum"
+    ) -> None:
         """Reduces numbers over all trainers. On a server it does nothing.
 
         Args:
@@ -176,12 +203,12 @@ class RoleMakerBase:
         if self.is_worker():
             fill(output, self._all_workers().all_reduce(input, mode))
 
-    def barrier_worker(self):
+    def barrier_worker(self) -> None:
         """Waits until all trainers have called it. On a pserver it does nothing."""
         if self.is_worker():
             self._all_workers().barrier()
 
-    def barrier_all(self):
+    def barrier_all(self) -> None:
         """Waits until all processes of the job have called it.
 
         Raises:
@@ -191,24 +218,24 @@ class RoleMakerBase:
             f"{type(self).__name__} has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one"
         )
 
-    def _exchange(self, parts):
+    def _exchange(self, parts: list[bytes]) -> list[bytes]:
         """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
         return self._all_workers().exchange(parts)
 
-    def _meet_workers(self):
+    def _meet_workers(self) -> None:
         """Waits until all trainers have called it, if they can meet."""
         if self.is_worker() and self._all_workers().know_each_other():
             self.barrier_worker()
 
     # Names that Fluid's own tools use.
-    def _barrier_worker(self):
+    def _barrier_worker(self) -> None:
         self.barrier_worker()
 
-    def _barrier_all(self):
+    def _barrier_all(self) -> None:
         self.barrier_all()
 
-    def _all_reduce(self, input, output, mode="sum"):
+    def _all_reduce(self, input: Any, output: Array | list[float], mode: str = "sum") -> None:
         self.all_reduce_worker(input, output, mode)
 
-    def _finalize(self):
+    def _finalize(self) -> None:
         """Cleans up when the worker stops."""

@@ -1,10 +1,18 @@
 """Settings of the trainers' communicator, and where scripts for Fluid set them."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base import environment
 from penstock._src.base.call_site import stack_level
 from penstock._src.transpile.config import DistributedMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 
 __all__ = ["TrainerRuntimeConfig"]
 
@@ -32,11 +40,11 @@ _READ_IN = {
 }
 
 
-def cpu_num():
+def cpu_num() -> Any:
     return str(environment.value("CPU_NUM", 1))
 
 
-def _setting(name, usual):
+def _setting(name: str, usual: str | None) -> str:
     """Returns FLAGS_<name> as a numeral."""
     found = environment.value("FLAGS_" + name)
     if found is None:
@@ -55,11 +63,11 @@ class TrainerRuntimeConfig:
         assert TrainerRuntimeConfig().get_communicator_flags()['communicator_send_wait_times'] == '5'
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.mode = None
         self.runtime_configs = {name: _setting(name, usual) for name, usual in _SETTINGS.items()}
 
-    def get_communicator_flags(self):
+    def get_communicator_flags(self) -> dict[str, str]:
         """Returns the settings that the mode reads.
 
         In modes whose trainers have common steps, the length of queues is the number of threads of a process (CPU_NUM);
@@ -85,7 +93,7 @@ class TrainerRuntimeConfig:
                     self.runtime_configs[name] = cpu_num()
         return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
 
-    def display(self, configs):
+    def display(self, configs: Mapping[str, str]) -> str:
         """Formats settings as a table.
 
         Args:
@@ -96,5 +104,5 @@ class TrainerRuntimeConfig:
         """
         return "\n".join(["TrainerRuntimeConfig"] + [f"  {name:<45}{value}" for name, value in configs.items()])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.display(self.get_communicator_flags())

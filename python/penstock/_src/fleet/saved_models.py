@@ -1,6 +1,9 @@
 """Checks of a saved model: it is loaded, fed and run, and its variables are compared."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -15,13 +18,26 @@ from penstock._src.io.var_records import is_persistable
 from penstock._src.ir.lod_tensor import create_lod_tensor
 from penstock._src.ir.types import CPUPlace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy import dtype, ndarray
+
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = ["check_saved_vars_try_dump"]
 
 
 not_expected_op_types = ["lookup_table"]
 
 
-def reader(batch_size, fn, dim):
+def reader(batch_size: int, fn: str, dim: Sequence[int] | int) -> list[Array]:
     """Reads batches from a file of numbers, separated by spaces.
 
     Args:
@@ -45,7 +61,9 @@ def reader(batch_size, fn, dim):
     return batches
 
 
-def feed_gen(batch_size, feeded_vars_dims, feeded_vars_filelist):
+def feed_gen(
+    batch_size: int, feeded_vars_dims: Sequence[Any], feeded_vars_filelist: Sequence[str]
+) -> list[list[Array]]:
     """Reads the batches of several variables, each from its file.
 
     Args:
@@ -59,7 +77,9 @@ def feed_gen(batch_size, feeded_vars_dims, feeded_vars_filelist):
     return [reader(batch_size, name, dim) for name, dim in zip(feeded_vars_filelist, feeded_vars_dims)]
 
 
-def _feeds(config, block, batch_size):
+def _feeds(
+    config: Any, block: Block, batch_size: int
+) -> dict[str, LoDTensor | ndarray[tuple[Any, ...], dtype[Any]]] | dict[str, LoDTensor]:
     """Returns the feed of a run: random numbers, or those of the config's files."""
     variables = [block.var(name) for name in config.feeded_vars_names]
     dims = [tuple(dim) if isinstance(dim, (list, tuple)) else (dim,) for dim in config.feeded_vars_dims]
@@ -87,8 +107,15 @@ def _feeds(config, block, batch_size):
 
 
 def try_load_model_vars(
-    dump_dir, dump_prog_fn, is_text_dump_program, batch_size, feed_config, fetch_config, save_filename, saved_params
-):
+    dump_dir: str,
+    dump_prog_fn: str,
+    is_text_dump_program: bool,
+    batch_size: int,
+    feed_config: object,
+    fetch_config: object,
+    save_filename: str | None,
+    saved_params: Sequence[Variable],
+) -> list[Any]:
     """Loads a saved model into a scope of its own, checks the shapes of its variables, and runs it.
 
     Args:
@@ -146,7 +173,7 @@ def try_load_model_vars(
     return results
 
 
-def check_not_expected_ops(prog):
+def check_not_expected_ops(prog: Program) -> None:
     """Warns about ops that a program for inference should not have.
 
     Args:
@@ -157,8 +184,14 @@ def check_not_expected_ops(prog):
 
 
 def check_saved_vars_try_dump(
-    dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1, save_filename=None
-):
+    dump_dir: str,
+    dump_prog_fn: str,
+    is_text_dump_program: bool,
+    feed_config: object,
+    fetch_config: object,
+    batch_size: int = 1,
+    save_filename: str | None = None,
+) -> list[Any]:
     """Loads a saved model, checks the shapes of its variables, and runs it.
 
     Args:

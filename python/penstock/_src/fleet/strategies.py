@@ -4,12 +4,21 @@ strategy = StrategyFactory.create_async_strategy()
 fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.fleet.runtime_config import TrainerRuntimeConfig, cpu_num
 from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
 from penstock._src.transpile.server_config import ServerRuntimeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 
 __all__ = [
     "DistributedStrategy",
@@ -21,7 +30,11 @@ __all__ = [
 ]
 
 
-def _set_fields(config, kind, given):
+def _set_fields(
+    config: BuildStrategy | DistributeTranspilerConfig | ExecutionStrategy | ServerRuntimeConfig,
+    kind: type[BuildStrategy] | type[DistributeTranspilerConfig] | type[ExecutionStrategy] | type[ServerRuntimeConfig],
+    given: DistributeTranspilerConfig | ExecutionStrategy | dict[str, int] | int,
+) -> BuildStrategy | DistributeTranspilerConfig | ExecutionStrategy | ServerRuntimeConfig:
     """Sets the fields of a given dict in the configuration and returns it, or returns the given configuration."""
     if isinstance(given, kind):
         return given
@@ -59,7 +72,7 @@ class DistributedStrategy:
     _PROGRAM = {}  # fields of the program configuration that define this strategy
     _WAITS = False  # whether the threads of a trainer have common steps
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._program_config = DistributeTranspilerConfig()
         self._trainer_runtime_config = TrainerRuntimeConfig()
         self._server_runtime_config = ServerRuntimeConfig()
@@ -68,18 +81,18 @@ class DistributedStrategy:
         self._execute_strategy.num_threads = int(cpu_num())
         if int(cpu_num()) > 1:
             self._build_strategy.reduce_strategy = BuildStrategy.ReduceStrategy.Reduce
-        self.debug_opt = None
+        self.debug_opt: Mapping[Any, Any] | None | None = None
         if self._MODE is not None:
             self.check_program_config()
             self.check_trainer_runtime_config()
             self.check_build_strategy()
             self.check_execute_strategy()
 
-    def _require_kind(self):
+    def _require_kind(self) -> None:
         if self._MODE is None:
             raise not_built("DistributedStrategy is only the base class of strategies; use StrategyFactory")
 
-    def set_debug_opt(self, opt_info):
+    def set_debug_opt(self, opt_info: Mapping[Any, Any] | None) -> None:
         """Accepts the debug options of Fluid's trainers; they have no effect.
 
         Args:
@@ -87,7 +100,7 @@ class DistributedStrategy:
         """
         self.debug_opt = opt_info
 
-    def get_debug_opt(self):
+    def get_debug_opt(self) -> dict[Any, Any]:
         """Returns the argument of set_debug_opt().
 
         Returns:
@@ -95,7 +108,7 @@ class DistributedStrategy:
         """
         return dict(self.debug_opt) if isinstance(self.debug_opt, dict) else {}
 
-    def get_program_config(self):
+    def get_program_config(self) -> DistributeTranspilerConfig:
         """Returns the transpiler's configuration.
 
         Returns:
@@ -104,7 +117,7 @@ class DistributedStrategy:
         return self._program_config
 
     @with_texts(_CONFIGS)
-    def set_program_config(self, config):
+    def set_program_config(self, config: DistributeTranspilerConfig | Mapping[str, int]) -> None:
         """Sets the transpiler's configuration, except the fields that define the strategy.
 
         Args:
@@ -115,7 +128,7 @@ class DistributedStrategy:
         self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
         self.check_program_config()
 
-    def check_program_config(self):
+    def check_program_config(self) -> None:
         """Sets the fields of the program configuration that define this strategy."""
         self._require_kind()
         self._program_config.sync_mode = False
@@ -123,7 +136,7 @@ class DistributedStrategy:
         for name, value in self._PROGRAM.items():
             setattr(self._program_config, name, value)
 
-    def get_trainer_runtime_config(self):
+    def get_trainer_runtime_config(self) -> TrainerRuntimeConfig:
         """Returns the settings of the trainers' communicator.
 
         Returns:
@@ -131,7 +144,7 @@ class DistributedStrategy:
         """
         return self._trainer_runtime_config
 
-    def set_trainer_runtime_config(self, config):
+    def set_trainer_runtime_config(self, config: Mapping[str, int | str] | TrainerRuntimeConfig) -> None:
         """Sets the settings of the trainers' communicator.
 
         Args:
@@ -153,12 +166,12 @@ class DistributedStrategy:
             raise TypeError(f"a dict or a TrainerRuntimeConfig is required, not {config!r}")
         self.check_trainer_runtime_config()
 
-    def check_trainer_runtime_config(self):
+    def check_trainer_runtime_config(self) -> None:
         """Sets the communicator's mode to that of this strategy."""
         self._require_kind()
         self._trainer_runtime_config.mode = self._MODE
 
-    def get_server_runtime_config(self):
+    def get_server_runtime_config(self) -> ServerRuntimeConfig:
         """Returns the settings of the pservers.
 
         Returns:
@@ -167,7 +180,7 @@ class DistributedStrategy:
         return self._server_runtime_config
 
     @with_texts(_CONFIGS)
-    def set_server_runtime_config(self, config):
+    def set_server_runtime_config(self, config: Mapping[str, int] | ServerRuntimeConfig) -> None:
         """Sets the pservers' settings.
 
         Args:
@@ -178,11 +191,11 @@ class DistributedStrategy:
         self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
         self.check_server_runtime_config()
 
-    def check_server_runtime_config(self):
+    def check_server_runtime_config(self) -> None:
         """Does nothing: every strategy allows all settings of pservers."""
         self._require_kind()
 
-    def get_execute_strategy(self):
+    def get_execute_strategy(self) -> ExecutionStrategy:
         """Returns the options with which a trainer runs its program.
 
         Returns:
@@ -191,7 +204,7 @@ class DistributedStrategy:
         return self._execute_strategy
 
     @with_texts(_CONFIGS)
-    def set_execute_strategy(self, config):
+    def set_execute_strategy(self, config: ExecutionStrategy | Mapping[str, int]) -> None:
         """Sets the options with which a trainer runs its program.
 
         Args:
@@ -202,13 +215,13 @@ class DistributedStrategy:
         self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
         self.check_execute_strategy()
 
-    def check_execute_strategy(self):
+    def check_execute_strategy(self) -> None:
         """Sets use_thread_barrier if the threads of a trainer have common steps."""
         self._require_kind()
         if self._WAITS:
             self._execute_strategy.use_thread_barrier = True
 
-    def get_build_strategy(self):
+    def get_build_strategy(self) -> BuildStrategy:
         """Returns the options with which a trainer's program is built.
 
         Returns:
@@ -217,7 +230,7 @@ class DistributedStrategy:
         return self._build_strategy
 
     @with_texts(_CONFIGS)
-    def set_build_strategy(self, config):
+    def set_build_strategy(self, config: BuildStrategy | Mapping[str, int]) -> None:
         """Sets the options with which a trainer's program is built.
 
         Args:
@@ -228,7 +241,7 @@ class DistributedStrategy:
         self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
         self.check_build_strategy()
 
-    def check_build_strategy(self):
+    def check_build_strategy(self) -> None:
         """Sets options so that trainers do not sum gradients among themselves."""
         self._require_kind()
         self._build_strategy.async_mode = True
@@ -287,7 +300,7 @@ class GeoStrategy(DistributedStrategy):
     _MODE = DistributedMode.GEO
     _PROGRAM = {"geo_sgd_mode": True}
 
-    def __init__(self, update_frequency=100):
+    def __init__(self, update_frequency: int = 100) -> None:
         super().__init__()
         self.set_program_config({"geo_sgd_need_push_nums": update_frequency})
 
@@ -301,7 +314,7 @@ class StrategyFactory:
     """
 
     @staticmethod
-    def create_sync_strategy():
+    def create_sync_strategy() -> SyncStrategy:
         """Creates a strategy of sync mode.
 
         Returns:
@@ -310,7 +323,7 @@ class StrategyFactory:
         return SyncStrategy()
 
     @staticmethod
-    def create_half_async_strategy():
+    def create_half_async_strategy() -> HalfAsyncStrategy:
         """Creates a strategy of half-async mode.
 
         Returns:
@@ -319,7 +332,7 @@ class StrategyFactory:
         return HalfAsyncStrategy()
 
     @staticmethod
-    def create_async_strategy():
+    def create_async_strategy() -> AsyncStrategy:
         """Creates a strategy of async mode.
 
         Returns:
@@ -328,7 +341,7 @@ class StrategyFactory:
         return AsyncStrategy()
 
     @staticmethod
-    def create_geo_strategy(update_frequency=100):
+    def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
         """Creates a strategy of geo-SGD.
 
         Args:

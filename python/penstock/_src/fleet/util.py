@@ -1,13 +1,21 @@
 """FleetUtil: log lines and metrics of all trainers."""
 
+from __future__ import annotations
+
 import logging
 import sys
+from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.base.errors import not_built
 from penstock._src.executor.scopes import global_scope
 from penstock._src.fleet.pserver import fleet
+
+if TYPE_CHECKING:
+    from penstock._penstock import Scope
+    from penstock._src.ir.typing import Array, Place
+
 
 __all__ = ["FleetUtil"]
 
@@ -29,13 +37,13 @@ class FleetUtil:
         util = FleetUtil('transpiler')
     """
 
-    def __init__(self, mode="pslib"):
+    def __init__(self, mode: str = "pslib") -> None:
         if mode == "pslib":
             raise not_built("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
         if mode != "transpiler":
             raise ValueError(f"FleetUtil: mode must be 'transpiler' or 'pslib', not {mode!r}")
 
-    def rank0_print(self, s):
+    def rank0_print(self, s: str) -> None:
         """Prints on trainer 0 only.
 
         Args:
@@ -45,7 +53,7 @@ class FleetUtil:
             print(s)
             sys.stdout.flush()
 
-    def rank0_info(self, s):
+    def rank0_info(self, s: str) -> None:
         """Logs on trainer 0 only.
 
         Args:
@@ -54,7 +62,7 @@ class FleetUtil:
         if fleet.worker_index() == 0:
             _log.info(s)
 
-    def rank0_error(self, s):
+    def rank0_error(self, s: str) -> None:
         """Logs an error on trainer 0 only.
 
         Args:
@@ -63,7 +71,9 @@ class FleetUtil:
         if fleet.worker_index() == 0:
             _log.error(s)
 
-    def set_zero(self, var_name, scope=None, place=None, param_type="int64"):
+    def set_zero(
+        self, var_name: str, scope: Scope | None = None, place: Place | None = None, param_type: str = "int64"
+    ) -> None:
         """Sets a variable to zeros, such as the counts of an AUC.
 
         Args:
@@ -75,7 +85,13 @@ class FleetUtil:
         tensor = (global_scope() if scope is None else scope).var(var_name).get_tensor()
         tensor.set(numpy.zeros(tensor.shape(), param_type), place)
 
-    def print_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3", print_prefix=""):
+    def print_global_auc(
+        self,
+        scope: Scope | None = None,
+        stat_pos: str = "_generated_var_2",
+        stat_neg: str = "_generated_var_3",
+        print_prefix: str = "",
+    ) -> None:
         """Prints get_global_auc() on trainer 0.
 
         Args:
@@ -86,7 +102,9 @@ class FleetUtil:
         """
         self.rank0_print(f"{print_prefix} global auc = {self.get_global_auc(scope, stat_pos, stat_neg)}")
 
-    def get_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3"):
+    def get_global_auc(
+        self, scope: Scope | None = None, stat_pos: str = "_generated_var_2", stat_neg: str = "_generated_var_3"
+    ) -> float:
         """Computes the AUC over all trainers' examples. All trainers must call it.
 
         Args:
@@ -110,7 +128,7 @@ class FleetUtil:
         return float(area / (positive[-1] * negative[-1]))
 
     @staticmethod
-    def _over_all(scope, name):
+    def _over_all(scope: Scope, name: str) -> Array:
         mine = numpy.array(scope.find_var(name).get_tensor()).reshape(-1)
         whole = numpy.zeros_like(mine)
         fleet.all_reduce_worker(mine, whole)

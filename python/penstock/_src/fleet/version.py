@@ -1,5 +1,7 @@
 """Which implementation of Fleet with pservers this is: DistributeTranspiler's."""
 
+from __future__ import annotations
+
 from penstock._src.fleet.mode import Mode
 
 __all__ = ["is_transpiler"]
@@ -7,7 +9,7 @@ __all__ = ["is_transpiler"]
 BUILD_MODE = Mode.TRANSPILER
 
 
-def is_transpiler():
+def is_transpiler() -> bool:
     """Tells whether Fleet with pservers uses DistributeTranspiler; Fluid's other one, pslib, is not public.
 
     Returns:

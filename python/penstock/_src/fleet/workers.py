@@ -1,6 +1,9 @@
 """Collective operations of the trainers of a job, with or without pservers. The trainers are the ranks of one ring."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -8,6 +11,10 @@ from penstock import _penstock
 from penstock._src.base.call_site import call_site, stack_level
 from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor.process_end import watch_this_thread
+
+if TYPE_CHECKING:
+    from penstock._src.ir.typing import Array
+
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 _REDUCTIONS = ("sum", "min", "max")
@@ -21,22 +28,22 @@ class Workers:
     count      the number of trainers
     """
 
-    def __init__(self, addresses, index, count):
+    def __init__(self, addresses: list[str], index: int, count: int) -> None:
         self._addresses = list(addresses) if len(addresses) == count else []
         self._index, self._count = index, count
         self._joined = count <= 1
 
-    def _join(self):
+    def _join(self) -> None:
         if self._joined:
             return
         watch_this_thread()
         _penstock.arrays_join(self._addresses, self._index)
         self._joined = True
 
-    def know_each_other(self):
+    def know_each_other(self) -> bool:
         return self._count <= 1 or bool(self._addresses)
 
-    def _require_addresses(self, function):
+    def _require_addresses(self, function: str) -> None:
         if not self.know_each_other():
             raise state_error(
                 "E-fleet-workers",
@@ -44,7 +51,7 @@ class Workers:
                 "PADDLE_TRAINER_ENDPOINTS",
             )
 
-    def barrier(self):
+    def barrier(self) -> None:
         """Waits until all trainers have called it. Gives a warning, as in Fluid, if they do not know each other."""
         if not self.know_each_other():
             warnings.warn(
@@ -56,7 +63,7 @@ class Workers:
         if self._count > 1:
             _penstock.arrays_barrier(_label("barrier_worker")).wait()
 
-    def all_reduce(self, values, reduction="sum"):
+    def all_reduce(self, values: Array | list[float], reduction: str = "sum") -> Array:
         """Returns the elementwise sum, minimum or maximum over all trainers, as a new array."""
         if reduction not in _REDUCTIONS:
             raise program_error(
@@ -73,14 +80,14 @@ class Workers:
             ).wait()
         return array
 
-    def all_gather(self, value):
+    def all_gather(self, value: int) -> list[int]:
         """Returns the numbers of all trainers, in their order."""
         kind = float if isinstance(value, (float, numpy.floating)) else int
         row = numpy.zeros(self._count, "float64" if kind is float else "int64")
         row[self._index] = value
         return [kind(each) for each in self.all_reduce(row)]
 
-    def exchange(self, parts):
+    def exchange(self, parts: list[bytes]) -> list[bytes]:
         """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
         self._require_addresses("global_shuffle")
         self._join()
@@ -101,11 +108,11 @@ class Workers:
         return received
 
 
-def _label(function):
+def _label(function: str) -> str:
     return ", ".join(part for part in ("fleet." + function, call_site()) if part)
 
 
-def fill(output, values):
+def fill(output: Array | list[float], values: Array) -> None:
     """Writes the values to the caller's array or list, which must have the same length."""
     if len(output) != len(values):
         raise program_error("E-fleet-output", f"fleet: output has {len(output)} elements, but input has {len(values)}")

@@ -1,5 +1,9 @@
 """Operations after which each rank has a part of the result: alltoall and reducescatter."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
@@ -22,8 +26,17 @@ from penstock._src.hvd.operations import (
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.hvd.texts import ARRAYS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def _rows_to(call, array, splits):
+    from penstock._src.hvd.compression import Method
+    from penstock._src.hvd.operations import Reduction
+    from penstock._src.hvd.process_sets import ProcessSet
+    from penstock._src.ir.typing import Array
+
+
+def _rows_to(call: Call, array: Array, splits: Array | Sequence[int] | None) -> list[int]:
     """Returns how many rows each rank receives from this one."""
     ranks, function = len(call.ring.ranks), call.function
     if array.ndim == 0:
@@ -45,7 +58,7 @@ def _rows_to(call, array, splits):
     return [int(rows) for rows in given]
 
 
-def _exchange(call, tensor, splits):
+def _exchange(call: Call, tensor: Array | float, splits: Array | Sequence[int] | None) -> Operation:
     """Starts an alltoall; its result is (array, received rows)."""
     array = copied(tensor)
     type_of(call.function, array)
@@ -56,7 +69,7 @@ def _exchange(call, tensor, splits):
     out = numpy.empty((sum(received),) + array.shape[1:], array.dtype)
     begins, ends = numpy.cumsum([0] + sent), numpy.cumsum([0] + received)
 
-    def bytes_of(whole, at, rank):
+    def bytes_of(whole: Array, at: Array, rank: int) -> Array:
         return whole[at[rank] : at[rank + 1]].reshape(-1).view("uint8")
 
     out[ends[me] : ends[me + 1]] = array[begins[me] : begins[me + 1]]
@@ -68,7 +81,12 @@ def _exchange(call, tensor, splits):
 
 
 @with_texts(ARRAYS)
-def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall_async(
+    tensor: Array,
+    splits: Array | Sequence[int] | None = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an alltoall, after it has exchanged the numbers of rows.
 
     Args:
@@ -86,7 +104,12 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
 
 
 @with_texts(ARRAYS)
-def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall(
+    tensor: Array,
+    splits: Array | Sequence[int] | None = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Array | tuple[Array, Array]:
     """Sends a part of an array's rows to each rank, and returns the rows that all ranks have sent to this one.
 
     Args:
@@ -109,7 +132,9 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     return rows if splits is None else (rows, counts)
 
 
-def scatter_reduced(call, tensor, op, prescale_factor, postscale_factor):
+def scatter_reduced(
+    call: Call, tensor: Array, op: Reduction, prescale_factor: float, postscale_factor: float
+) -> Operation:
     """Starts a reducescatter of an array."""
     function, array = call.function, copied(tensor)
     op = reduction_of(function, None, op)
@@ -137,14 +162,19 @@ def scatter_reduced(call, tensor, op, prescale_factor, postscale_factor):
     return Operation(call, [call.reduce_scatter(array, out, op)], lambda: scale(out[:rows], after))
 
 
-def tensor_extents(tensor):
+def tensor_extents(tensor: Array) -> tuple[Any, ...] | tuple[int]:
     return numpy.shape(tensor)[1:]
 
 
 @with_texts(ARRAYS)
 def reducescatter_async(
-    tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
-):
+    tensor: Array,
+    name: str | None = None,
+    op: Reduction = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
     """Starts a reducescatter.
 
     Args:
@@ -165,14 +195,14 @@ def reducescatter_async(
 
 @with_texts(ARRAYS)
 def reducescatter(
-    tensor,
-    name=None,
-    compression=Compression.none,
-    op=Average,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensor: Array,
+    name: str | None = None,
+    compression: Method = Compression.none,
+    op: Reduction = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Array:
     """Reduces an array over all ranks, element by element, and returns this rank's part of the rows.
 
     Args:

@@ -1,5 +1,9 @@
 """Operations of ranks on NumPy arrays: allreduce, allgather, broadcast, barrier; handles of asynchronous ones."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
@@ -21,11 +25,21 @@ from penstock._src.hvd.operations import (
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.hvd.texts import ARRAYS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.hvd.compression import Method
+    from penstock._src.hvd.operations import Reduction
+    from penstock._src.hvd.process_sets import ProcessSet
+    from penstock._src.ir.typing import Array
+
+
 _EXTENTS_MAX = 64  # of an array in numpy
 
 
 @with_texts(ARRAYS)
-def poll(handle):
+def poll(handle: int) -> bool:
     """Tells whether an operation has ended, so that `synchronize` returns at once.
 
     Args:
@@ -46,7 +60,7 @@ def poll(handle):
 
 
 @with_texts(ARRAYS)
-def synchronize(handle):
+def synchronize(handle: int) -> Array | list[Array] | tuple[Array, Array]:
     """Waits for an operation that a function with _async started.
 
     Args:
@@ -66,19 +80,31 @@ def synchronize(handle):
     return take("synchronize", handle).wait()
 
 
-def _reduce(call, array, average, op, prescale_factor, postscale_factor):
+def _reduce(
+    call: Call, array: Array, average: bool | None, op: Any, prescale_factor: float | str, postscale_factor: float
+) -> Operation:
     """Starts the reduction of `array` in place."""
-    op, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
-    check_mean(call.function, op, array)
+    reduction, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
+    check_mean(call.function, reduction, array)
     scale(array, before)
-    pending = call.adasum(array) if op is Adasum else call.all_reduce(array, op)
-    return Operation(call, [pending], lambda: scale(array, after))
+    pending = []
+    if reduction is Adasum:
+        call.adasum(array)
+    else:
+        pending.append(call.all_reduce(array, reduction))
+    return Operation(call, pending, lambda: scale(array, after))
 
 
 @with_texts(ARRAYS)
 def allreduce_async(
-    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an allreduce.
 
     Args:
@@ -101,8 +127,14 @@ def allreduce_async(
 
 @with_texts(ARRAYS)
 def allreduce_async_(
-    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an allreduce in place. Do not use the array before `synchronize`.
 
     Args:
@@ -121,15 +153,15 @@ def allreduce_async_(
 
 @with_texts(ARRAYS)
 def allreduce(
-    tensor,
-    average=None,
-    name=None,
-    compression=Compression.none,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    compression: Method = Compression.none,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Array:
     """Reduces an array over all ranks, element by element.
 
     Cost per rank, for S bytes and P ranks: 2 S (P - 1) / P bytes read and written on one host, or sent over TCP; S log2
@@ -165,8 +197,14 @@ def allreduce(
 
 @with_texts(ARRAYS)
 def allreduce_(
-    tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Array:
     """Reduces an array over all ranks in its own memory.
 
     Args:
@@ -180,10 +218,11 @@ def allreduce_(
         array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
     """
     call = Call("allreduce_", name, process_set)
-    return _reduce(call, own("allreduce_", tensor), average, op, prescale_factor, postscale_factor).wait()
+    array: Array = _reduce(call, own("allreduce_", tensor), average, op, prescale_factor, postscale_factor).wait()
+    return array
 
 
-def gather(call, tensor):
+def gather(call: Call, tensor: Array | float) -> Operation:
     """Starts the allgather of an array, after an exchange of the shapes."""
     function, array = call.function, copied(tensor)
     if array.ndim == 0:
@@ -196,7 +235,7 @@ def gather(call, tensor):
     return Operation(call, [call.all_gather(array, out, counts)], lambda: out)
 
 
-def exchange_shapes(call, array, more=()):
+def exchange_shapes(call: Call, array: Array, more: Sequence[int] = ()) -> list[list[int]]:
     """Returns, for each rank of the ring, a list of its array's extents and `more` numbers.
 
     Waits for all ranks. Types and all extents but the first must be equal.
@@ -221,7 +260,7 @@ def exchange_shapes(call, array, more=()):
 
 
 @with_texts(ARRAYS)
-def allgather_async(tensor, name=None, process_set=global_process_set):
+def allgather_async(tensor: Array, name: str | None = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts an allgather, after it has exchanged the shapes of all ranks.
 
     Args:
@@ -237,7 +276,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
 
 
 @with_texts(ARRAYS)
-def allgather(tensor, name=None, process_set=global_process_set):
+def allgather(tensor: Array, name: str | None = None, process_set: ProcessSet = global_process_set) -> Array:
     """Concatenates the rows of all ranks' arrays, in the order of the ranks.
 
     Args:
@@ -254,17 +293,20 @@ def allgather(tensor, name=None, process_set=global_process_set):
     {example}
         rows = hvd.allgather(np.full((1, 2), hvd.rank()))
     """
-    return gather(Call("allgather", name, process_set), tensor).wait()
+    array: Array = gather(Call("allgather", name, process_set), tensor).wait()
+    return array
 
 
-def _give(call, array, root_rank):
+def _give(call: Call, array: Array, root_rank: int) -> Operation:
     """Starts the broadcast of `array` in place."""
     root = call.ring.position_of(call.function, root_rank)
     return Operation(call, [call.broadcast(array, root)], lambda: array)
 
 
 @with_texts(ARRAYS)
-def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async(
+    tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
     """Starts a broadcast.
 
     Args:
@@ -280,7 +322,9 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
 
 
 @with_texts(ARRAYS)
-def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async_(
+    tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
     """Starts a broadcast in place. Do not use the array before `synchronize`.
 
     Args:
@@ -297,7 +341,9 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
 
 
 @with_texts(ARRAYS)
-def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast(
+    tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Array:
     """Returns the array of one rank on all ranks.
 
     Args:
@@ -313,11 +359,14 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     {example}
         array = hvd.broadcast(np.ones(2), root_rank=0)
     """
-    return _give(Call("broadcast", name, process_set), copied(tensor), root_rank).wait()
+    array: Array = _give(Call("broadcast", name, process_set), copied(tensor), root_rank).wait()
+    return array
 
 
 @with_texts(ARRAYS)
-def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_(
+    tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Array:
     """Overwrites an array with that of one rank.
 
     Args:
@@ -330,11 +379,12 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     {example}
         array = hvd.broadcast_(np.ones(2), root_rank=0)
     """
-    return _give(Call("broadcast_", name, process_set), own("broadcast_", tensor), root_rank).wait()
+    array: Array = _give(Call("broadcast_", name, process_set), own("broadcast_", tensor), root_rank).wait()
+    return array
 
 
 @with_texts(ARRAYS)
-def barrier(process_set=global_process_set):
+def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Waits until all ranks have called it.
 
     Args:

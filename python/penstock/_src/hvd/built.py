@@ -1,5 +1,7 @@
 """What this build exchanges data with, in Horovod's terms."""
 
+from __future__ import annotations
+
 import ctypes
 
 from penstock import _penstock
@@ -8,11 +10,11 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir.types import is_compiled_with_cuda
 
 
-def _uses_mpi():
+def _uses_mpi() -> bool:
     return environment.text("PENSTOCK_COLLECTIVE_BACKEND") == "mpi"
 
 
-def mpi_built():
+def mpi_built() -> bool:
     """Tells whether this build can exchange data over MPI (CMake's option PENSTOCK_MPI).
 
     Returns:
@@ -25,7 +27,7 @@ def mpi_built():
     return _penstock.ranks_built()[1]
 
 
-def mpi_enabled():
+def mpi_enabled() -> bool:
     """Tells whether ranks of this process use MPI: PENSTOCK_COLLECTIVE_BACKEND=mpi, in a build that has it.
 
     Returns:
@@ -38,7 +40,7 @@ def mpi_enabled():
     return mpi_built() and _uses_mpi()
 
 
-def mpi_threads_supported():
+def mpi_threads_supported() -> bool:
     """Tells whether other code of this process may use MPI from other threads.
 
     Returns:
@@ -63,7 +65,7 @@ def mpi_threads_supported():
     return False
 
 
-def gloo_built():
+def gloo_built() -> bool:
     """Tells whether this build can exchange data over TCP, by Gloo's transport.
 
     Returns:
@@ -76,7 +78,7 @@ def gloo_built():
     return _penstock.ranks_built()[0]
 
 
-def gloo_enabled():
+def gloo_enabled() -> bool:
     """Tells whether ranks on different hosts use Gloo's transport: the build has it, and MPI is not selected.
 
     Returns:
@@ -89,7 +91,7 @@ def gloo_enabled():
     return gloo_built() and not _uses_mpi()
 
 
-def nccl_built():
+def nccl_built() -> int:
     """Returns the version of the NCCL that this machine has; NCCL is loaded when ranks ask for it.
 
     Returns:
@@ -109,7 +111,7 @@ def nccl_built():
     return 0
 
 
-def ddl_built():
+def ddl_built() -> bool:
     """Returns False: there is no exchange by IBM's DDL.
 
     Returns:
@@ -122,7 +124,7 @@ def ddl_built():
     return False
 
 
-def ccl_built():
+def ccl_built() -> bool:
     """Returns False: there is no exchange by oneCCL.
 
     Returns:
@@ -135,7 +137,7 @@ def ccl_built():
     return False
 
 
-def cuda_built():
+def cuda_built() -> bool:
     """Tells whether programs run on NVIDIA's GPUs, as `fluid.is_compiled_with_cuda`.
 
     Returns:
@@ -148,7 +150,7 @@ def cuda_built():
     return bool(is_compiled_with_cuda())
 
 
-def rocm_built():
+def rocm_built() -> bool:
     """Returns False: there is no support for AMD's GPUs.
 
     Returns:

@@ -1,5 +1,9 @@
 """Grouped operations: several arrays in one call. The reductions of arrays of one type are one operation."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
@@ -10,39 +14,54 @@ from penstock._src.hvd.operations import Adasum, Average, Call, Operation, check
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.hvd.texts import ARRAYS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.hvd.compression import Method
+    from penstock._src.hvd.operations import Reduction
+    from penstock._src.hvd.process_sets import ProcessSet
+    from penstock._src.ir.typing import Array
+
 
 class _Several:
     """Operations of one call; their results are a list."""
 
-    def __init__(self, operations):
+    def __init__(self, operations: list[Operation]) -> None:
         self._operations = operations
 
-    def done(self):
+    def done(self) -> bool:
         return all(one.done() for one in self._operations)
 
-    def wait(self):
+    def wait(self) -> list[Array]:
         return [one.wait() for one in self._operations]
 
 
-def _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor):
+def _reduce_all(
+    call: Call,
+    arrays: list[Array],
+    average: bool | None,
+    op: Reduction | None,
+    prescale_factor: float,
+    postscale_factor: float,
+) -> Operation:
     """Starts the reductions of arrays in place."""
-    op, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
+    reduction, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
     for array in arrays:
-        check_mean(call.function, op, array)
+        check_mean(call.function, reduction, array)
         scale(array, before)
-    if op is Adasum:  # the lengths of vectors count, so arrays cannot be joined
+    if reduction is Adasum:  # the lengths of vectors count, so arrays cannot be joined
         for array in arrays:
             call.adasum(array)
         return Operation(call, [], lambda: [scale(array, after) for array in arrays])
-    by_type = {}
+    by_type: dict[str, list[Array]] = {}
     for array in arrays:
         by_type.setdefault(array.dtype.name, []).append(array)
     joined = [
         (group, numpy.concatenate([array.reshape(-1) for array in group])) for _, group in sorted(by_type.items())
     ]
-    pending = [call.all_reduce(flat, op) for _, flat in joined]
+    pending = [call.all_reduce(flat, reduction) for _, flat in joined]
 
-    def spread():
+    def spread() -> list[Array]:
         for group, flat in joined:
             at = 0
             for array in group:
@@ -55,8 +74,14 @@ def _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor):
 
 @with_texts(ARRAYS)
 def grouped_allreduce_async(
-    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensors: Sequence[Array],
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an allreduce of several arrays.
 
     Args:
@@ -76,15 +101,15 @@ def grouped_allreduce_async(
 
 @with_texts(ARRAYS)
 def grouped_allreduce(
-    tensors,
-    average=None,
-    name=None,
-    compression=Compression.none,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensors: Sequence[Array],
+    average: bool | None = None,
+    name: str | None = None,
+    compression: Method = Compression.none,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Array]:
     """Reduces several arrays over all ranks; arrays of one type in one operation.
 
     Args:
@@ -115,8 +140,14 @@ def grouped_allreduce(
 
 @with_texts(ARRAYS)
 def grouped_allreduce_async_(
-    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensors: Sequence[Array],
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an allreduce of several arrays in place. Do not use the arrays before `synchronize`.
 
     Args:
@@ -137,8 +168,14 @@ def grouped_allreduce_async_(
 
 @with_texts(ARRAYS)
 def grouped_allreduce_(
-    tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=global_process_set
-):
+    tensors: Sequence[Array],
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Array]:
     """Reduces several arrays over all ranks in their own memory.
 
     Args:
@@ -153,11 +190,14 @@ def grouped_allreduce_(
     """
     call = Call("grouped_allreduce_", name, process_set)
     arrays = [own(call.function, tensor) for tensor in listed(call.function, tensors)]
-    return _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor).wait()
+    reduced: list[Array] = _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor).wait()
+    return reduced
 
 
 @with_texts(ARRAYS)
-def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+def grouped_allgather_async(
+    tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
     """Starts an allgather of several arrays.
 
     Args:
@@ -174,7 +214,9 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
 
 
 @with_texts(ARRAYS)
-def grouped_allgather(tensors, name=None, process_set=global_process_set):
+def grouped_allgather(
+    tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[Array]:
     """Concatenates the rows of all ranks' arrays, for several arrays.
 
     Args:
@@ -196,8 +238,13 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 
 @with_texts(ARRAYS)
 def grouped_reducescatter_async(
-    tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0
-):
+    tensors: Sequence[Array],
+    name: str | None = None,
+    op: Reduction = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
     """Starts a reducescatter of several arrays.
 
     Args:
@@ -225,14 +272,14 @@ def grouped_reducescatter_async(
 
 @with_texts(ARRAYS)
 def grouped_reducescatter(
-    tensors,
-    name=None,
-    compression=Compression.none,
-    op=Average,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensors: Sequence[Array],
+    name: str | None = None,
+    compression: Method = Compression.none,
+    op: Reduction = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[Array]:
     """Reduces several arrays over all ranks and returns this rank's part of the rows of each.
 
     Args:

@@ -1,5 +1,7 @@
 """The ranks of the job, and the rank of this process."""
 
+from __future__ import annotations
+
 import os
 
 from penstock._src.base.doc_texts import with_texts
@@ -8,7 +10,7 @@ from penstock._src.hvd.texts import ARRAYS, NEEDS_INIT
 
 
 class Job:
-    def __init__(self, addresses, rank):
+    def __init__(self, addresses: list[str], rank: int) -> None:
         self.addresses = addresses
         self.rank = rank
         self.process = os.getpid()
@@ -16,21 +18,21 @@ class Job:
         self.neighbours = [r for r, address in enumerate(addresses) if _host(address) == here]
 
 
-def _host(address):
+def _host(address: str) -> str:
     return address.rpartition(":")[0]
 
 
 _job = None
 
 
-def set_job(job):
+def set_job(job: Job | None) -> None:
     """Makes `job` this process's job; None: it has left."""
     global _job
     _job = job
 
 
 @with_texts(ARRAYS)
-def is_initialized():
+def is_initialized() -> bool:
     """Tells whether this process has joined a job and not left it.
 
     Returns:
@@ -42,15 +44,15 @@ def is_initialized():
     return _job is not None and _job.process == os.getpid()
 
 
-def the_job(asked):
+def the_job(asked: str) -> Job:
     """Returns the job; raises an error that names the function `asked` if there is none."""
-    if is_initialized():
+    if _job is not None and is_initialized():
         return _job
     raise state_error("E-hvd-init", f"hvd.{asked}: this process has not joined a job; call hvd.init() first")
 
 
 @with_texts(NEEDS_INIT)
-def rank():
+def rank() -> int:
     """Returns the number of this process.
 
     Returns:
@@ -63,7 +65,7 @@ def rank():
 
 
 @with_texts(NEEDS_INIT)
-def size():
+def size() -> int:
     """Returns the number of processes of the job.
 
     Returns:
@@ -76,7 +78,7 @@ def size():
 
 
 @with_texts(NEEDS_INIT)
-def local_rank():
+def local_rank() -> int:
     """Returns the number of this process among those of its host. Hosts are distinguished by their names in the job's
     addresses.
 
@@ -91,7 +93,7 @@ def local_rank():
 
 
 @with_texts(NEEDS_INIT)
-def local_size():
+def local_size() -> int:
     """Returns the number of processes of the job on this host.
 
     Returns:
@@ -103,16 +105,16 @@ def local_size():
     return len(the_job("local_size").neighbours)
 
 
-def _hosts(job):
+def _hosts(job: Job) -> list[list[int]]:
     """Returns the ranks of each host, in the order of the hosts' first ranks."""
-    hosts = {}
+    hosts: dict[str, list[int]] = {}
     for rank, address in enumerate(job.addresses):
         hosts.setdefault(_host(address), []).append(rank)
     return list(hosts.values())
 
 
 @with_texts(NEEDS_INIT)
-def cross_rank():
+def cross_rank() -> int:
     """Returns the number of this process's host among the hosts that have a process of its local rank.
 
     Returns:
@@ -127,7 +129,7 @@ def cross_rank():
 
 
 @with_texts(NEEDS_INIT)
-def cross_size():
+def cross_size() -> int:
     """Returns the number of hosts that have a process of this process's local rank.
 
     Returns:
@@ -142,7 +144,7 @@ def cross_size():
 
 
 @with_texts(NEEDS_INIT)
-def is_homogeneous():
+def is_homogeneous() -> bool:
     """Tells whether every host has the same number of processes of the job.
 
     Returns:

@@ -6,12 +6,15 @@ what its operations are, now and from then on; the ranks that have joined ask th
 and run it with neutral elements. Without a join, nothing is sent.
 """
 
+from __future__ import annotations
+
 import atexit
 import collections
 import json
 import os
 import threading
 import weakref
+from typing import TYPE_CHECKING, cast
 
 import numpy
 
@@ -21,6 +24,13 @@ from penstock._src.base.errors import program_error
 from penstock._src.executor.process_end import watch_this_thread
 from penstock._src.hvd.job import the_job
 from penstock._src.hvd.texts import ARRAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._penstock import _PendingArrays
+
 
 _LOOK_EVERY_S = 0.2
 _DTYPES = {
@@ -37,12 +47,14 @@ _DTYPES = {
 class _Begun:
     """An operation that this rank has started."""
 
-    def __init__(self, number, what):
+    def __init__(self, number: int, what: dict[str, int | str]) -> None:
         self.number, self.what = number, what
-        self.pending = None  # a weak reference, so that the arrays of an operation that has ended are freed
+        self.pending: weakref.ref[_penstock._PendingArrays] | None = (
+            None  # a weak reference, so that the arrays of an operation that has ended are freed
+        )
         self.ended = False
 
-    def done(self):
+    def done(self) -> bool:
         if self.pending is None:
             return self.ended
         pending = self.pending()
@@ -52,28 +64,28 @@ class _Begun:
 class _Ranks:
     """What this process knows of its operations over all ranks."""
 
-    def __init__(self, process, rank=0, size=1):
+    def __init__(self, process: int | None, rank: int = 0, size: int = 1) -> None:
         self.process, self.rank, self.size = process, rank, size
         self.lock = threading.RLock()  # held while an operation gets its number and starts
         self.count = 0  # operations begun
         self.round = 0  # how often all ranks have joined
         self.others_joined = False
-        self.begun = collections.deque()
+        self.begun: collections.deque[_Begun] = collections.deque()
         self.stop = threading.Event()
 
 
 _ranks = _Ranks(None)
 
 
-def _key(round_, number):
+def _key(round_: int, number: int) -> str:
     return f"hvd/{round_}/operation/{number}"
 
 
-def _joined_counter(round_):
+def _joined_counter(round_: int) -> str:
     return f"hvd/{round_}/joined"
 
 
-def open_job(rank, size):
+def open_job(rank: int, size: int) -> None:
     """Called when this process has joined a job."""
     global _ranks
     _ranks = _Ranks(os.getpid(), rank, size)
@@ -81,7 +93,7 @@ def open_job(rank, size):
         threading.Thread(target=_look_for_joins, args=(_ranks,), name="penstock.hvd", daemon=True).start()
 
 
-def close_job():
+def close_job() -> None:
     """Called when this process leaves its job: ranks that have joined learn that it starts no more operations."""
     ranks = _ranks
     if ranks.process != os.getpid() or ranks.stop.is_set():
@@ -97,13 +109,13 @@ def close_job():
 atexit.register(close_job)
 
 
-def _say(ranks, what):
+def _say(ranks: _Ranks, what: dict[str, int | str]) -> None:
     """Tells the ranks that have joined what comes in the place of this rank's next operation."""
     with ranks.lock:
         _penstock.ranks_tell(_key(ranks.round, ranks.count), json.dumps(what))
 
 
-def _begin(what):
+def _begin(what: dict[str, int | str]) -> _Begun:
     """Numbers an operation. Hold the lock."""
     begun = _Begun(_ranks.count, what)
     _ranks.count += 1
@@ -115,11 +127,11 @@ def _begin(what):
     return begun
 
 
-def _tell(begun):
+def _tell(begun: Any) -> None:
     _penstock.ranks_tell(_key(_ranks.round, begun.number), json.dumps(begun.what))
 
 
-def start(what, call):
+def start(what: dict[str, int | str], call: Callable[[], _PendingArrays]) -> _PendingArrays:
     """Returns call(), which starts an operation of all ranks that `what` describes."""
     with _ranks.lock:
         begun = _begin(what)
@@ -132,19 +144,20 @@ def start(what, call):
     return pending
 
 
-def run(what, call):
+def run(what: dict[str, int | str], call: Callable[[], None]) -> None:
     """As start, for an operation that has ended when call() returns."""
     with _ranks.lock:
         begun = _begin(what)
     try:
-        return call()
+        call()
     finally:
         begun.ended = True
 
 
-def _look_for_joins(ranks):
+def _look_for_joins(ranks: _Ranks) -> None:
     """The thread that notices that other ranks have joined."""
-    last, last_running = None, []
+    last = None
+    last_running: list[tuple[int, int, str]] = []
     while not ranks.stop.wait(_LOOK_EVERY_S):
         with ranks.lock:
             oldest = next((begun for begun in ranks.begun if not begun.done()), None)
@@ -163,11 +176,11 @@ def _look_for_joins(ranks):
             return
 
 
-def _any_joined(ranks):
+def _any_joined(ranks: _Ranks) -> bool:
     return _penstock.ranks_count(_joined_counter(ranks.round), 0) > 0
 
 
-def _tell_all(ranks):
+def _tell_all(ranks: _Ranks) -> None:
     with ranks.lock:
         ranks.others_joined = True
         for begun in ranks.begun:
@@ -175,7 +188,7 @@ def _tell_all(ranks):
                 _tell(begun)
 
 
-def _refuse_program(ranks, text):
+def _refuse_program(ranks: _Ranks, text: str) -> None:
     message = (
         f"hvd.join: a rank has joined while rank {ranks.rank} runs a program ({text}); only allreduce of arrays goes "
         "on without it: give all ranks the same number of batches, or use Executor.batches with on_uneven='join'"
@@ -185,7 +198,7 @@ def _refuse_program(ranks, text):
 
 
 @with_texts(ARRAYS)
-def join(device=-1):
+def join(device: int = -1) -> int:
     """Tells the other ranks that this one has no more data, and waits until all ranks have joined.
 
     Until then, the other ranks can call `allreduce` and its relatives: this rank contributes zeros to Sum, Average and
@@ -228,10 +241,10 @@ def join(device=-1):
     with _ranks.lock:
         _ranks.count, _ranks.round, _ranks.others_joined = number, round_ + 1, False
         _ranks.begun.clear()
-    return what["last"]
+    return cast(int, what["last"])
 
 
-def _ask(key):
+def _ask(key: str) -> str:
     while True:
         try:
             return _penstock.ranks_ask(key)
@@ -240,7 +253,7 @@ def _ask(key):
                 raise
 
 
-def _neutral(how, dtype):
+def _neutral(how: Any, dtype: numpy.dtype[Any]) -> int | float:
     if how == "product":
         return 1
     if how not in ("min", "max"):
@@ -250,7 +263,7 @@ def _neutral(how, dtype):
     return numpy.iinfo(dtype).max if how == "min" else numpy.iinfo(dtype).min
 
 
-def _take_part(what, rank):
+def _take_part(what: dict[str, Any], rank: int) -> None:
     """Runs an operation of the other ranks with neutral elements."""
     kind, label, tag = what["kind"], what["label"], what["tag"]
     if kind == "barrier":

@@ -3,15 +3,22 @@
 Source: Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour (2017), sections 2.1 and 2.2.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.argument_texts import OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.hvd.job import size
 from penstock._src.hvd.operations import Average
 from penstock._src.layers.learning_rate_scheduler import linear_lr_warmup
 
+if TYPE_CHECKING:
+    from penstock._src.ir.variable import Variable
+
 
 @with_texts(OPTIMIZER)
-def scale_learning_rate(learning_rate, op=Average):
+def scale_learning_rate(learning_rate: Variable | float, op: object = Average) -> Variable | float:
     """Scales the learning rate of one rank for all of them.
 
     With Average, the joint batch is size() times as large, so the rate is multiplied by size(). With Sum, which already
@@ -35,7 +42,7 @@ def scale_learning_rate(learning_rate, op=Average):
     return learning_rate * size() if op is Average else learning_rate
 
 
-def warmup_learning_rate(learning_rate, warmup_steps, after=None):
+def warmup_learning_rate(learning_rate: float, warmup_steps: int, after: Variable | float | None = None) -> Variable:
     """Makes a schedule that rises in equal steps from the rate of one rank to size() times it.
 
     Args:
@@ -56,4 +63,5 @@ def warmup_learning_rate(learning_rate, warmup_steps, after=None):
         Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, section 2.2.
     """
     full = scale_learning_rate(float(learning_rate))
-    return linear_lr_warmup(full if after is None else after, warmup_steps, float(learning_rate), full)
+    rate: Variable = linear_lr_warmup(full if after is None else after, warmup_steps, float(learning_rate), full)
+    return rate

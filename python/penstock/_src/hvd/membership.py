@@ -1,6 +1,9 @@
 """init and shutdown: how this process joins the ranks of its job and leaves them."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
@@ -11,11 +14,18 @@ from penstock._src.hvd import process_sets as _process_sets
 from penstock._src.hvd.job import Job, is_initialized, set_job, size
 from penstock._src.hvd.texts import ARRAYS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from penstock._src.hvd.process_sets import ProcessSet
+
+
 _lock = threading.Lock()
 
 
 @with_texts(ARRAYS)
-def init(comm=None, process_sets=None):
+def init(comm: None = None, process_sets: Sequence[ProcessSet] | Literal["dynamic"] | None = None) -> None:
     """Joins the job that the launcher's environment names, and waits for all ranks.
 
     It reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is
@@ -54,7 +64,7 @@ def init(comm=None, process_sets=None):
 
 
 @with_texts(ARRAYS)
-def shutdown():
+def shutdown() -> None:
     """Leaves the job after all operations that this process has started have ended.
 
     Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.

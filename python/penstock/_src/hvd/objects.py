@@ -4,11 +4,14 @@ Values travel in a format of their own, not as pickles, so that receiving a valu
 and its content; containers state the number of their values.
 """
 
+from __future__ import annotations
+
 import argparse
 import collections
 import io
 import struct
 import types
+from typing import TYPE_CHECKING, cast
 
 import numpy
 
@@ -18,18 +21,32 @@ from penstock._src.hvd.operations import Call
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.hvd.texts import ARRAYS
 
-_SEQUENCES = {list: b"l", tuple: b"t", set: b"s", frozenset: b"z", collections.deque: b"q"}
-_MAPPINGS = {dict: b"d", collections.OrderedDict: b"o", argparse.Namespace: b"n", types.SimpleNamespace: b"p"}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, BinaryIO, NoReturn
+
+    from penstock._penstock import ProgramError
+    from penstock._src.hvd.process_sets import ProcessSet
+    from penstock._src.ir.typing import Array
+
+
+_SEQUENCES: dict[type, bytes] = {list: b"l", tuple: b"t", set: b"s", frozenset: b"z", collections.deque: b"q"}
+_MAPPINGS: dict[type, bytes] = {
+    dict: b"d",
+    collections.OrderedDict: b"o",
+    argparse.Namespace: b"n",
+    types.SimpleNamespace: b"p",
+}
 _SEQUENCE_OF = {letter: kind for kind, letter in _SEQUENCES.items()}
 _MAPPING_OF = {letter: kind for kind, letter in _MAPPINGS.items()}
 _DEPTH_MAX = 200
 
 
-def _count(out, letter, number):
+def _count(out: BinaryIO, letter: bytes, number: int) -> None:
     out.write(letter + struct.pack("<q", number))
 
 
-def _blob(out, letter, data):
+def _blob(out: BinaryIO, letter: bytes, data: bytes) -> None:
     _count(out, letter, len(data))
     out.write(data)
 
@@ -38,7 +55,7 @@ class _Unsupported(Exception):
     pass
 
 
-def _write(out, value, depth=0):
+def _write(out: BinaryIO, value: Any, depth: int = 0) -> None:
     """Appends a value; raises _Unsupported with the type that cannot be sent."""
     if depth > _DEPTH_MAX:
         raise _Unsupported(f"values nested more than {_DEPTH_MAX} deep")
@@ -73,11 +90,11 @@ def _write(out, value, depth=0):
         raise _Unsupported(f"a {kind.__module__}.{kind.__qualname__}")
 
 
-def _refused_int():
+def _refused_int() -> NoReturn:
     raise _Unsupported("an int of more than 4000 digits")
 
 
-def _write_array(out, value):
+def _write_array(out: BinaryIO, value: Array | float) -> None:
     array = numpy.asarray(value)
     if array.dtype.hasobject or array.dtype.fields is not None:
         raise _Unsupported(f"an array of {array.dtype}")
@@ -88,11 +105,11 @@ def _write_array(out, value):
     out.write(numpy.ascontiguousarray(array).tobytes())
 
 
-def _number(data):
-    return struct.unpack("<q", data.read(8))[0]
+def _number(data: BinaryIO) -> int:
+    return cast(int, struct.unpack("<q", data.read(8))[0])
 
 
-def _read(data):
+def _read(data: BinaryIO) -> Any:
     letter = data.read(1)
     if letter in (b"N", b"T", b"F"):
         return {b"N": None, b"T": True, b"F": False}[letter]
@@ -108,23 +125,24 @@ def _read(data):
     text = data.read(_number(data))
     if letter in (b"a", b"g"):
         return _read_array(data, numpy.dtype(text.decode()), letter)
-    return {
+    readers: dict[bytes, Callable[[], object]] = {
         b"i": lambda: int(text),
         b"u": lambda: text.decode("utf-8", "surrogatepass"),
         b"b": lambda: text,
         b"y": lambda: bytearray(text),
         b"D": lambda: numpy.dtype(text.decode()),
-    }[letter]()
+    }
+    return readers[letter]()
 
 
-def _read_array(data, dtype, letter):
+def _read_array(data: BinaryIO, dtype: numpy.dtype[Any], letter: bytes) -> Any:  # an array or a NumPy number
     shape = tuple(_number(data) for _ in range(_number(data)))
     array = numpy.frombuffer(data.read(dtype.itemsize * int(numpy.prod(shape, dtype="int64"))), dtype)
     array = array.reshape(shape).copy()
     return array if letter == b"a" else array[()]
 
 
-def _encoded(value):
+def _encoded(value: object) -> tuple[bytes, str]:
     """Returns (bytes, '') or (b'', what cannot be sent)."""
     out = io.BytesIO()
     try:
@@ -134,7 +152,7 @@ def _encoded(value):
     return out.getvalue(), ""
 
 
-def _refused(function, rank, what):
+def _refused(function: str, rank: int, what: str) -> ProgramError:
     return program_error(
         "E-hvd-object",
         f"hvd.{function}: rank {rank} gives {what}; ranks exchange None, bool, int, float, complex, str, bytes, "
@@ -143,7 +161,9 @@ def _refused(function, rank, what):
 
 
 @with_texts(ARRAYS)
-def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
+def broadcast_object(
+    obj: object, root_rank: int = 0, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> object:
     """Returns the Python value of one rank on all ranks.
 
     Args:
@@ -175,7 +195,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
 
 
 @with_texts(ARRAYS)
-def allgather_object(obj, name=None, process_set=global_process_set):
+def allgather_object(obj: object, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """Returns the Python values of all ranks.
 
     Args:

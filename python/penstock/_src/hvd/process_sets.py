@@ -1,6 +1,9 @@
 """Process sets: ranks of a job that run operations among themselves."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING, cast
 
 import numpy
 
@@ -12,16 +15,23 @@ from penstock._src.hvd import joining
 from penstock._src.hvd.job import is_initialized, the_job
 from penstock._src.hvd.texts import ARRAYS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._penstock import ProgramError
+    from penstock._src.hvd.job import Job
+    from penstock._src.ir.typing import Array
+
 
 class Ring:
     """The ring of a process set."""
 
-    def __init__(self, number, ranks, position):
+    def __init__(self, number: int, ranks: list[int] | range, position: int) -> None:
         self.number = number
         self.ranks = ranks  # of the job, in the order of the ring
         self.position = position  # of this process in `ranks`
 
-    def position_of(self, function, root_rank):
+    def position_of(self, function: str, root_rank: int) -> int:
         """Returns the position of a rank of the job in this ring."""
         if not isinstance(root_rank, bool) and isinstance(root_rank, (int, numpy.integer)) and root_rank in self.ranks:
             return self.ranks.index(root_rank)
@@ -48,11 +58,11 @@ class ProcessSet:
         hvd.remove_process_set(first)
     """
 
-    process_set_id = None
-    ranks = None
+    process_set_id: int | None = None
+    ranks: list[int] | None = None
     mpi_comm = None
 
-    def __init__(self, ranks_or_comm):
+    def __init__(self, ranks_or_comm: Sequence[int]) -> None:
         if isinstance(ranks_or_comm, (str, bytes)) or not hasattr(ranks_or_comm, "__iter__"):
             raise _wrong("ProcessSet", f"it takes a list of ranks, not {type(ranks_or_comm).__name__}")
         ranks = list(ranks_or_comm)
@@ -60,7 +70,7 @@ class ProcessSet:
             raise _wrong("ProcessSet", f"a rank is an integer, but the list is {ranks!r}")
         self.ranks = sorted(int(rank) for rank in ranks)
 
-    def size(self):
+    def size(self) -> int | None:
         """Counts the ranks in the set.
 
         Returns:
@@ -68,7 +78,7 @@ class ProcessSet:
         """
         return None if self.process_set_id is None else len(_ranks_of(self))
 
-    def rank(self):
+    def rank(self) -> int | None:
         """Returns the number of this process among the ranks of the set.
 
         Returns:
@@ -84,7 +94,7 @@ class ProcessSet:
             raise _wrong("ProcessSet.rank", f"rank {mine} is not in the set, which has the ranks {ranks}")
         return ranks.index(mine)
 
-    def included(self):
+    def included(self) -> bool | None:
         """Tells whether the set contains this process.
 
         Returns:
@@ -97,7 +107,7 @@ class ProcessSet:
             return None
         return the_job("ProcessSet.included").rank in _ranks_of(self)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm=None)"
 
 
@@ -105,38 +115,39 @@ global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 
 _ids = itertools.count(1)
-_sets = {}  # the sets that were added, by id
+_sets: dict[int, ProcessSet] = {}  # the sets that were added, by id
 
 
-def _wrong(function, text):
+def _wrong(function: str, text: str) -> ProgramError:
     return program_error("E-hvd-process-set", f"hvd.{function}: {text}")
 
 
-def _ranks_of(process_set):
+def _ranks_of(process_set: ProcessSet) -> list[int]:
     if process_set is global_process_set:
         return list(range(len(the_job("global_process_set").addresses)))
-    return process_set.ranks
+    return cast("list[int]", process_set.ranks)
 
 
-def ring_of(function, process_set):
+def ring_of(function: str, process_set: ProcessSet | None) -> Ring:
     """Returns the Ring of a process set, None: of all ranks; raises if this process cannot use it."""
     job = the_job(function)
     if process_set is None or process_set is global_process_set:
         return Ring(0, range(len(job.addresses)), job.rank)
     if not isinstance(process_set, ProcessSet):
         raise TypeError(f"hvd.{function}: process_set must be a ProcessSet, not {type(process_set).__name__}")
-    if _sets.get(process_set.process_set_id) is not process_set:
+    if _sets.get(cast(int, process_set.process_set_id)) is not process_set:
         raise _wrong(
             function,
             f"the process set {process_set.ranks} was not added to the job, or was removed; call add_process_set on "
             "all ranks",
         )
-    if job.rank not in process_set.ranks:
+    ranks = _ranks_of(process_set)
+    if job.rank not in ranks:
         raise _wrong(function, f"rank {job.rank} is not in the process set, which has the ranks {process_set.ranks}")
-    return Ring(-process_set.process_set_id, process_set.ranks, process_set.ranks.index(job.rank))
+    return Ring(-cast(int, process_set.process_set_id), ranks, ranks.index(job.rank))
 
 
-def _agree(function, job, ranks):
+def _agree(function: str, job: Job, ranks: list[int]) -> None:
     """Raises on all ranks if they do not all give the same ranks."""
     mine = numpy.zeros(1 + len(job.addresses), "int64")
     mine[0] = 1 if function == "add_process_set" else 2
@@ -156,12 +167,12 @@ def _agree(function, job, ranks):
             )
 
 
-def _listed(row):
+def _listed(row: Array) -> list[int]:
     return [int(rank) for rank in numpy.flatnonzero(row[1:])]
 
 
 @with_texts(ARRAYS)
-def add_process_set(process_set):
+def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """Adds a process set to the job. All ranks of the job must call it, with the same ranks and in the same order.
 
     Args:
@@ -197,7 +208,7 @@ def add_process_set(process_set):
 
 
 @with_texts(ARRAYS)
-def remove_process_set(process_set):
+def remove_process_set(process_set: ProcessSet) -> bool:
     """Removes a process set from the job, after its operations have ended. All ranks of the job must call it.
 
     Args:
@@ -217,15 +228,16 @@ def remove_process_set(process_set):
     number = process_set.process_set_id
     if not number or _sets.get(number) is not process_set:
         return False
-    _agree("remove_process_set", job, process_set.ranks)
-    if job.rank in process_set.ranks:
+    ranks = _ranks_of(process_set)
+    _agree("remove_process_set", job, ranks)
+    if job.rank in ranks:
         _penstock.arrays_drop_ring(-number)
     del _sets[number]
     process_set.process_set_id = None
     return True
 
 
-def forget_all():
+def forget_all() -> None:
     """Called when the process leaves the job."""
     for process_set in _sets.values():
         process_set.process_set_id = None

@@ -1,5 +1,9 @@
 """Programs whose gradients ranks exchange, and the initial values of ranks."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock import _penstock
@@ -18,22 +22,34 @@ from penstock._src.ir.types import VarType
 from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
 from penstock._src.optimizer.base import Optimizer
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from penstock._penstock import LoDTensor
+    from penstock._src.hvd.compression import Method
+    from penstock._src.hvd.job import Job
+    from penstock._src.hvd.process_sets import ProcessSet
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
+
 _REDUCTIONS = {Average: "mean", Sum: "sum", Adasum: "adasum"}
 
 
 @with_texts(ARRAYS)
 def DistributedOptimizer(
-    optimizer,
-    compression=Compression.none,
-    op=Average,
-    backward_passes_per_step=1,
-    named_parameters=None,
-    gradient_predivide_factor=1.0,
-    num_groups=0,
-    groups=None,
-    sparse_as_dense=False,
-    process_set=global_process_set,
-):
+    optimizer: Optimizer,
+    compression: Method = Compression.none,
+    op: object = Average,
+    backward_passes_per_step: int = 1,
+    named_parameters: object = None,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Sequence[Any] | None = None,
+    sparse_as_dense: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> _DistributedOptimizer:
     """Wraps an optimizer so that `minimize` makes a program in which each rank trains on its part of the batch.
 
     Clipping, regularization and updates use the reduced gradient, so all ranks keep the same parameters. The startup
@@ -106,14 +122,20 @@ def DistributedOptimizer(
 
 
 class _DistributedOptimizer:
-    def __init__(self, optimizer, job, reduction, halved, runs):
+    def __init__(self, optimizer: Any, job: Job, reduction: str, halved: bool, runs: int) -> None:
         self._optimizer, self._job = optimizer, job
         self._reduction, self._halved, self._runs = reduction, halved, runs
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
 
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: list[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> Any:  # as the optimizer does
         """Minimizes as the optimizer does, then replaces the loss's program and the startup program by those of this
         rank."""
         startup = framework.default_startup_program() if startup_program is None else startup_program
@@ -121,7 +143,14 @@ class _DistributedOptimizer:
         self._exchange(loss.block.program, startup)
         return made
 
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: list[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: list[Any] | None = None,
+    ) -> Any:
         """Adds the backward pass, as the optimizer does, and the exchange of its gradients between ranks."""
         if self._runs > 1:
             raise program_error(
@@ -134,7 +163,7 @@ class _DistributedOptimizer:
         self._exchange(loss.block.program, startup)
         return pairs
 
-    def _exchange(self, main, startup):
+    def _exchange(self, main: Program, startup: Program) -> None:
         """Adds the exchange of all gradients that ranks do not exchange yet, and of initial values."""
         if len(self._job.addresses) > 1 or self._runs > 1:
             ranked = _penstock.data_parallel(
@@ -151,7 +180,7 @@ class _DistributedOptimizer:
             startup._rebind(ranked[1])
 
 
-def _tensor(name):
+def _tensor(name: str) -> LoDTensor:
     variable = global_scope().find_var(name)
     if variable is None or not variable.is_initialized():
         raise state_error(
@@ -160,7 +189,7 @@ def _tensor(name):
     return variable.get_tensor()
 
 
-def _give_variables(names, root_rank):
+def _give_variables(names: list[str], root_rank: int) -> None:
     """Broadcasts the root's values of variables of the global scope."""
     rank = the_job("broadcast_parameters").rank
     tensors = [(name, _tensor(name)) for name in names]
@@ -172,12 +201,12 @@ def _give_variables(names, root_rank):
             tensor.set(array)
 
 
-def _is_state(variable):
+def _is_state(variable: Variable) -> bool:
     return variable.persistable and variable.type == VarType.LOD_TENSOR
 
 
 @with_texts(ARRAYS)
-def broadcast_parameters(params, root_rank):
+def broadcast_parameters(params: Mapping[str, Array] | Program | Sequence[Any], root_rank: int) -> None:
     """Sets the values of all ranks to those of one rank, by name.
 
     Args:
@@ -207,7 +236,7 @@ def broadcast_parameters(params, root_rank):
 
 
 @with_texts(ARRAYS)
-def broadcast_optimizer_state(optimizer, root_rank, model=None):
+def broadcast_optimizer_state(optimizer: Optimizer, root_rank: int, model: object = None) -> None:
     """Sets the state of an optimizer in the global scope, its moments and learning rate, to that of one rank.
 
     Args:

@@ -1,19 +1,26 @@
 """start_timeline and stop_timeline: the operations of this process as a timeline in Chrome's trace format."""
 
+from __future__ import annotations
+
 import json
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import state_error
 from penstock._src.hvd.job import the_job
 
+if TYPE_CHECKING:
+    pass
+
+
 _lock = threading.Lock()
 _file = None
 _path = None
-_rows = {}  # numbers of the rows, by the name of the operation
+_rows: dict[str, int] = {}  # numbers of the rows, by the name of the operation
 
 
-def start_timeline(file_path, mark_cycles=False):
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
     """Begins to record the operations of rank 0 in a file, which Chrome (about:tracing) and Perfetto read.
 
     All ranks may call it; as in Horovod, rank 0 writes the file. An operation lasts from its start until its result is
@@ -48,7 +55,7 @@ def start_timeline(file_path, mark_cycles=False):
         _file.write('[{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": "hvd"}}')
 
 
-def stop_timeline():
+def stop_timeline() -> None:
     """Ends the recording and closes the file. Has no effect if nothing is recorded.
 
     Example:
@@ -65,12 +72,12 @@ def stop_timeline():
             _file = None
 
 
-def begin(name, kind):
+def begin(name: str, kind: str) -> tuple[str, str, int] | None:
     """Returns the event of an operation that starts; None if nothing is recorded."""
     return (name, kind, time.perf_counter_ns()) if _file is not None else None
 
 
-def end(event):
+def end(event: tuple[str, str, int] | None) -> None:
     """Records an event that has ended. Operations of one name share a row."""
     if event is None:
         return
@@ -95,5 +102,6 @@ def end(event):
         )
 
 
-def _write(event):
+def _write(event: dict[str, object]) -> None:
+    assert _file is not None
     _file.write(",\n" + json.dumps(event))

@@ -3,11 +3,18 @@
 Its names can be imported, because scripts import them beside those for programs; a use of one raises an error.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base import environment
 from penstock._src.imperative import refused
 
+if TYPE_CHECKING:
+    from penstock._src.ir.typing import Place
 
-def enable_dygraph(place=None):
+
+def enable_dygraph(place: Place | None = None) -> None:
     """Raises NotImplementedError: there is no imperative mode.
 
     Args:
@@ -25,7 +32,7 @@ def enable_dygraph(place=None):
     raise refused.refusal("fluid.enable_dygraph")
 
 
-def disable_dygraph():
+def disable_dygraph() -> None:
     """Does nothing: Penstock always builds programs.
 
     Example:
@@ -34,7 +41,7 @@ def disable_dygraph():
     """
 
 
-def enabled():
+def enabled() -> bool:
     """Returns False: Penstock always builds programs.
 
     Returns:
@@ -57,7 +64,7 @@ class ParallelEnv:
         print(env.local_rank, env.nranks)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._nranks = environment.value("PADDLE_TRAINERS_NUM", 1)
         self._local_rank = environment.value("PADDLE_TRAINER_ID", 0)
         self._dev_id = int(environment.text("FLAGS_selected_gpus", "0").split(",")[0])
@@ -65,27 +72,27 @@ class ParallelEnv:
         self._current_endpoint = environment.text("PADDLE_CURRENT_ENDPOINT")
 
     @property
-    def nranks(self):
+    def nranks(self) -> int:
         """The number of trainers."""
         return self._nranks
 
     @property
-    def local_rank(self):
+    def local_rank(self) -> int:
         """The number of this trainer."""
         return self._local_rank
 
     @property
-    def dev_id(self):
+    def dev_id(self) -> int:
         """The number of this trainer's GPU."""
         return self._dev_id
 
     @property
-    def current_endpoint(self):
+    def current_endpoint(self) -> str:
         """The address of this trainer."""
         return self._current_endpoint
 
     @property
-    def trainer_endpoints(self):
+    def trainer_endpoints(self) -> list[str]:
         """The addresses of all trainers."""
         return self._trainer_endpoints
 
@@ -102,7 +109,7 @@ _MODES = dict(
 refused.make_modules({"base": _MODES, "parallel": dict(ParallelEnv=ParallelEnv, Env=ParallelEnv)})
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     found = None if name.startswith("__") else refused.name_of_package(name)
     if found is None:
         raise AttributeError(f"penstock.fluid.dygraph has no {name}")

@@ -6,10 +6,18 @@ and libraries for programs import them in passing; any use of one raises the err
     Net()                     # raises NotImplementedError
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.machinery
 import sys
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 
 from penstock._src.base.errors import not_built
 
@@ -84,7 +92,7 @@ _FUNCTIONS = {
 _DECORATORS = frozenset(["declarative", "dygraph_to_static_func", "dygraph_to_static_output", "no_grad"])
 
 
-def refusal(name):
+def refusal(name: str) -> NotImplementedError:
     """Returns the error to raise for a use of a name of imperative mode."""
     return not_built(f"{name}: {WHY}")
 
@@ -92,19 +100,19 @@ def refusal(name):
 class Imperative(type):
     """The metaclass of the classes of imperative mode: neither they nor classes derived from them have instances."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args: Any, **kwargs: Any) -> None:
         base = next((one for one in cls.__mro__ if "_imperative_name" in vars(one)), cls)
-        name = base._imperative_name
+        name = vars(base)["_imperative_name"]
         raise refusal(name if base is cls else f"{cls.__name__}, derived from {name}")
 
-    def __getattr__(cls, name):
+    def __getattr__(cls, name: str) -> None:
         if name.startswith("_"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
         raise refusal(f"{cls.__name__}.{name}")
 
 
 @functools.cache
-def class_of(name):
+def class_of(name: str) -> type[Any]:
     """Returns the class of a name such as 'fluid.dygraph.nn.Linear'."""
     return Imperative(
         name.rpartition(".")[2],
@@ -114,10 +122,10 @@ def class_of(name):
 
 
 @functools.cache
-def function_of(name):
+def function_of(name: str) -> Callable[..., Any]:
     """Returns the function of a name such as 'fluid.dygraph.base.guard'."""
 
-    def use(*args, **kwargs):
+    def use(*args: Any, **kwargs: Any) -> Any:
         if name.rpartition(".")[2] in _DECORATORS and len(args) == 1 and callable(args[0]) and not kwargs:
             decorated = functools.wraps(args[0])(lambda *args, **kwargs: use())
             return decorated
@@ -128,20 +136,20 @@ def function_of(name):
     return use
 
 
-def names_in(module):
+def names_in(module: str) -> set[Any]:
     """Returns the names of one of Fluid's modules, such as 'nn'."""
     return set((_CLASSES.get(module, "") + " " + _FUNCTIONS.get(module, "")).split())
 
 
-def name_of(module, name):
+def name_of(module: str, name: str) -> Any:
     """Returns the object of a name of one of Fluid's modules."""
     full = f"fluid.dygraph.{module}.{name}"
     return class_of(full) if name in _CLASSES.get(module, "").split() else function_of(full)
 
 
-def _missing(module):
+def _missing(module: str) -> Callable[..., Any]:
 
-    def missing(name):
+    def missing(name: str) -> Any:
         if name in names_in(module):
             return name_of(module, name)
         if f"{PACKAGE}.{module}.{name}" in sys.modules:
@@ -151,7 +159,7 @@ def _missing(module):
     return missing
 
 
-def make_modules(own):
+def make_modules(own: Mapping[str, Mapping[str, object]]) -> None:
     """Makes the modules below fluid.dygraph. `own` are objects of the package that replace names of modules."""
     for name in sorted({*_CLASSES, *_FUNCTIONS}):
         module = types.ModuleType(f"{PACKAGE}.{name}", "Names of imperative mode; a use of one raises an error.")
@@ -160,13 +168,13 @@ def make_modules(own):
         module.__package__ = module.__name__ if packed else module.__name__.rpartition(".")[0]
         if packed:
             module.__path__ = []
-        module.__getattr__ = _missing(name)
+        vars(module)["__getattr__"] = _missing(name)
         for known, value in own.get(name, {}).items():
             setattr(module, known, value)
         sys.modules[module.__name__] = module
 
 
-def name_of_package(name):
+def name_of_package(name: str) -> Any:
     """Returns the object of a public name of fluid.dygraph, or None: the package has its modules, and their names."""
     if f"{PACKAGE}.{name}" in sys.modules and not name.startswith("_"):
         return sys.modules[f"{PACKAGE}.{name}"]

@@ -1,8 +1,16 @@
 """The configurations of Fluid's native predictor: NativeConfig and AnalysisConfig."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base import devices
 from penstock._src.base.errors import not_built
 from penstock._src.inference.passes import CpuPassStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class PredictorConfig:
@@ -12,11 +20,11 @@ class PredictorConfig:
         assert isinstance(fluid.core.NativeConfig(), fluid.core.PaddlePredictor.Config)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._threads = 1
         self._device = 0
 
-    def set_cpu_math_library_num_threads(self, cpu_math_library_num_threads):
+    def set_cpu_math_library_num_threads(self, cpu_math_library_num_threads: int) -> None:
         """Has no effect: OMP_NUM_THREADS decides how many threads compute.
 
         Args:
@@ -24,7 +32,7 @@ class PredictorConfig:
         """
         self._threads = cpu_math_library_num_threads
 
-    def cpu_math_library_num_threads(self):
+    def cpu_math_library_num_threads(self) -> int:
         """Returns the number that was set.
 
         Returns:
@@ -44,35 +52,35 @@ class NativeConfig(PredictorConfig):
         config.specify_input_name = True
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.model_dir, self.prog_file, self.param_file = "", "", ""
         self.use_gpu, self.device, self.fraction_of_gpu_memory = False, 0, -1.0
         self.specify_input_name = False
 
-    def _where(self):
+    def _where(self) -> tuple[str, str, str]:
         return self.model_dir, self.prog_file, self.param_file
 
-    def _names_inputs(self):
+    def _names_inputs(self) -> bool:
         return self.specify_input_name
 
-    def _wants_gpu(self):
+    def _wants_gpu(self) -> bool:
         return self.use_gpu
 
 
-def _set_flag(name, doc, default=True):
+def _set_flag(name: str, doc: str, default: bool = True) -> Callable[..., Any]:
     """Returns a method that sets a flag of the configuration."""
 
-    def setter(self, x=default):
+    def setter(self: Any, x: bool = default) -> None:
         self._flags[name] = x
 
     setter.__doc__ = doc
     return setter
 
 
-def _flag(name, doc):
+def _flag(name: str, doc: str) -> Callable[..., Any]:
 
-    def getter(self):
+    def getter(self: Any) -> bool:
         return bool(self._flags.get(name, False))
 
     getter.__doc__ = doc + "\n\n        Returns:\n            bool: whether it was set.\n        "
@@ -86,7 +94,7 @@ _NO_EFFECT = """Accepted, and has no effect.
         """
 
 
-def _refused(method):
+def _refused(method: str) -> NotImplementedError:
     return not_built(f"AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out")
 
 
@@ -110,19 +118,22 @@ class AnalysisConfig(PredictorConfig):
 
     Float32, Int8, Half = range(3)
 
-    def __init__(self, model_dir_or_prog_file=None, params_file=None):
+    def __init__(self, model_dir_or_prog_file: str | None = None, params_file: str | None = None) -> None:
         super().__init__()
         self._flags = {"ir_optim": True, "use_feed_fetch_ops": True}
-        self._buffers, self._pool_mb = None, 100
+        self._buffers: tuple[bytes, bytes] | None = None
+        self._pool_mb = 100
         self._pass_builder = CpuPassStrategy()
-        self._model_dir = self._prog_file = self._params_file = ""
+        self._model_dir: str | None = ""
+        self._prog_file: str | None = ""
+        self._params_file: str | None = ""
         if params_file is not None:
             self.set_model(model_dir_or_prog_file, params_file)
         elif model_dir_or_prog_file is not None:
             self.set_model(model_dir_or_prog_file)
 
     # The model.
-    def set_model(self, model_dir_or_prog_file, params_file=None):
+    def set_model(self, model_dir_or_prog_file: str | None, params_file: str | None = None) -> None:
         """Names the model.
 
         Args:
@@ -134,7 +145,7 @@ class AnalysisConfig(PredictorConfig):
         else:
             self._prog_file, self._params_file = model_dir_or_prog_file, params_file
 
-    def set_prog_file(self, x):
+    def set_prog_file(self, x: str) -> None:
         """Names the file of the program.
 
         Args:
@@ -142,7 +153,7 @@ class AnalysisConfig(PredictorConfig):
         """
         self._prog_file = x
 
-    def set_params_file(self, x):
+    def set_params_file(self, x: str) -> None:
         """Names the file of all parameters.
 
         Args:
@@ -150,7 +161,9 @@ class AnalysisConfig(PredictorConfig):
         """
         self._params_file = x
 
-    def set_model_buffer(self, prog_buffer, prog_buffer_size, params_buffer, params_buffer_size):
+    def set_model_buffer(
+        self, prog_buffer: bytes, prog_buffer_size: int, params_buffer: bytes, params_buffer_size: int
+    ) -> None:
         """Gives the bytes of both files.
 
         Args:
@@ -161,7 +174,7 @@ class AnalysisConfig(PredictorConfig):
         """
         self._buffers = bytes(prog_buffer[:prog_buffer_size]), bytes(params_buffer[:params_buffer_size])
 
-    def model_from_memory(self):
+    def model_from_memory(self) -> bool:
         """Tells whether set_model_buffer was called.
 
         Returns:
@@ -169,38 +182,38 @@ class AnalysisConfig(PredictorConfig):
         """
         return self._buffers is not None
 
-    def model_dir(self):
+    def model_dir(self) -> str:
         """Returns the folder.
 
         Returns:
             str: '' if none was given.
         """
-        return self._model_dir
+        return self._model_dir or ""
 
-    def prog_file(self):
+    def prog_file(self) -> str:
         """Returns the file of the program.
 
         Returns:
             str: '' if none was given.
         """
-        return self._prog_file
+        return self._prog_file or ""
 
-    def params_file(self):
+    def params_file(self) -> str:
         """Returns the file of the parameters.
 
         Returns:
             str: '' if none was given.
         """
-        return self._params_file
+        return self._params_file or ""
 
-    def _where(self):
-        return self._model_dir, self._prog_file, self._params_file
+    def _where(self) -> tuple[str, str, str]:
+        return self._model_dir or "", self._prog_file or "", self._params_file or ""
 
-    def _names_inputs(self):
+    def _names_inputs(self) -> bool:
         return self.specify_input_name()
 
     # Devices.
-    def enable_use_gpu(self, memory_pool_init_size_mb=100, device_id=0):
+    def enable_use_gpu(self, memory_pool_init_size_mb: int = 100, device_id: int = 0) -> None:
         """Raises an error: programs run on CPUs. With PENSTOCK_CUDA_FALLBACK=1 in the environment, has no effect.
 
         Args:
@@ -213,13 +226,13 @@ class AnalysisConfig(PredictorConfig):
         devices.use_cpu_for("AnalysisConfig.enable_use_gpu")
         self._flags["gpu"], self._device, self._pool_mb = True, device_id, memory_pool_init_size_mb
 
-    def disable_gpu(self):
+    def disable_gpu(self) -> None:
         """Runs on the CPU, as always."""
         self._flags["gpu"] = False
 
     use_gpu = _flag("gpu", "Returns whether enable_use_gpu was called.")
 
-    def gpu_device_id(self):
+    def gpu_device_id(self) -> int:
         """Returns the number that was given to enable_use_gpu.
 
         Returns:
@@ -227,10 +240,10 @@ class AnalysisConfig(PredictorConfig):
         """
         return self._device
 
-    def _wants_gpu(self):
+    def _wants_gpu(self) -> bool:
         return False  # enable_use_gpu has checked it
 
-    def memory_pool_init_size_mb(self):
+    def memory_pool_init_size_mb(self) -> int:
         """Returns the number that was given to enable_use_gpu.
 
         Returns:
@@ -238,7 +251,7 @@ class AnalysisConfig(PredictorConfig):
         """
         return self._pool_mb
 
-    def fraction_of_gpu_memory_for_pool(self):
+    def fraction_of_gpu_memory_for_pool(self) -> float:
         """Returns 0: there is no pool of a GPU's memory.
 
         Returns:
@@ -246,7 +259,7 @@ class AnalysisConfig(PredictorConfig):
         """
         return 0.0
 
-    def set_trt_dynamic_shape_info(self, *args, **kwargs):
+    def set_trt_dynamic_shape_info(self, *args: Any, **kwargs: Any) -> None:
         """Raises an error: there is no TensorRT.
 
         Args:
@@ -258,7 +271,7 @@ class AnalysisConfig(PredictorConfig):
         """
         raise _refused("set_trt_dynamic_shape_info")
 
-    def enable_lite_engine(self, *args, **kwargs):
+    def enable_lite_engine(self, *args: Any, **kwargs: Any) -> None:
         """Raises an error: there is no Paddle-Lite.
 
         Args:
@@ -270,7 +283,7 @@ class AnalysisConfig(PredictorConfig):
         """
         raise _refused("enable_lite_engine")
 
-    def quantizer_config(self):
+    def quantizer_config(self) -> None:
         """Raises an error: programs are not quantized.
 
         Raises:
@@ -278,7 +291,7 @@ class AnalysisConfig(PredictorConfig):
         """
         raise _refused("quantizer_config")
 
-    def enable_tensorrt_engine(self, *args, **kwargs):
+    def enable_tensorrt_engine(self, *args: Any, **kwargs: Any) -> None:
         """Raises an error: there is no TensorRT.
 
         Args:
@@ -290,7 +303,7 @@ class AnalysisConfig(PredictorConfig):
         """
         raise _refused("enable_tensorrt_engine")
 
-    def enable_quantizer(self):
+    def enable_quantizer(self) -> None:
         """Raises an error: programs are not quantized.
 
         Raises:
@@ -317,7 +330,7 @@ class AnalysisConfig(PredictorConfig):
         """,
     )
 
-    def specify_input_name(self):
+    def specify_input_name(self) -> bool:
         """Returns what switch_specify_input_names has set.
 
         Returns:
@@ -343,7 +356,7 @@ class AnalysisConfig(PredictorConfig):
     lite_engine_enabled = _flag("lite", "Returns False: there is no Paddle-Lite.")
     mkldnn_quantizer_enabled = _flag("quantizer", "Returns False: programs are not quantized.")
 
-    def pass_builder(self):
+    def pass_builder(self) -> CpuPassStrategy:
         """Returns the list of passes, which has no effect.
 
         Returns:
@@ -351,7 +364,7 @@ class AnalysisConfig(PredictorConfig):
         """
         return self._pass_builder
 
-    def delete_pass(self, pass_name):
+    def delete_pass(self, pass_name: str) -> None:
         """Removes a pass from the list, which has no effect.
 
         Args:
@@ -359,7 +372,7 @@ class AnalysisConfig(PredictorConfig):
         """
         self._pass_builder.delete_pass(pass_name)
 
-    def to_native_config(self):
+    def to_native_config(self) -> NativeConfig:
         """Returns the configuration as a NativeConfig.
 
         Returns:

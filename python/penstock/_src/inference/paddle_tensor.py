@@ -1,12 +1,21 @@
 """The arrays of Fluid's native predictor: PaddleTensor and ZeroCopyTensor."""
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, state_error
 from penstock._src.inference.texts import MODEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
 
 
 class PaddleDType(enum.IntEnum):
@@ -34,16 +43,16 @@ class PaddlePlace(enum.IntEnum):
     GPU = 1
 
 
-_DTYPES = {
+_DTYPES: dict[Any, str] = {
     PaddleDType.FLOAT32: "float32",
     PaddleDType.INT64: "int64",
     PaddleDType.INT32: "int32",
     PaddleDType.UINT8: "uint8",
 }
-_KINDS = {name: kind for kind, name in _DTYPES.items()}
+_KINDS: dict[str, PaddleDType] = {name: kind for kind, name in _DTYPES.items()}
 
 
-def _kind_of(array, what):
+def _kind_of(array: Array, what: str) -> PaddleDType:
     if array.dtype.name in _KINDS:
         return _KINDS[array.dtype.name]
     raise program_error(
@@ -51,7 +60,7 @@ def _kind_of(array, what):
     )
 
 
-def paddle_dtype_size(dtype):
+def paddle_dtype_size(dtype: PaddleDType) -> int:
     """Returns the bytes of an element.
 
     Args:
@@ -77,14 +86,14 @@ class PaddleBuf:
         assert buffer.float_data() == [1.0, 2.0] and buffer.length() == 8
     """
 
-    def __init__(self, data=()):
+    def __init__(self, data: Array | Sequence[float] | int = ()) -> None:
         self._bytes = b""
         if isinstance(data, int):
             self.resize(data)
         else:
             self.reset(data)
 
-    def reset(self, data):
+    def reset(self, data: Array | Sequence[float]) -> None:
         """Replaces the elements.
 
         Args:
@@ -100,7 +109,7 @@ class PaddleBuf:
         _kind_of(array, "PaddleBuf")
         self._bytes = numpy.ascontiguousarray(array).tobytes()
 
-    def resize(self, length):
+    def resize(self, length: int) -> None:
         """Makes a buffer of so many bytes, all 0.
 
         Args:
@@ -108,7 +117,7 @@ class PaddleBuf:
         """
         self._bytes = bytes(length)
 
-    def empty(self):
+    def empty(self) -> bool:
         """Tells whether the buffer has no bytes.
 
         Returns:
@@ -116,7 +125,7 @@ class PaddleBuf:
         """
         return not self._bytes
 
-    def length(self):
+    def length(self) -> int:
         """Returns the number of bytes.
 
         Returns:
@@ -124,7 +133,7 @@ class PaddleBuf:
         """
         return len(self._bytes)
 
-    def tolist(self, dtype="float32"):
+    def tolist(self, dtype: PaddleDType | str = "float32") -> list[Any]:
         """Returns the elements.
 
         Args:
@@ -133,12 +142,13 @@ class PaddleBuf:
         Returns:
             list: numbers.
         """
-        return self._as(_DTYPES.get(dtype, dtype)).tolist()
+        elements: list[Any] = self._as(_DTYPES.get(dtype, dtype)).tolist()
+        return elements
 
-    def _as(self, dtype):
+    def _as(self, dtype: Any) -> Array:
         return numpy.frombuffer(self._bytes, dtype)
 
-    def float_data(self):
+    def float_data(self) -> list[float]:
         """Returns the elements as float32.
 
         Returns:
@@ -146,7 +156,7 @@ class PaddleBuf:
         """
         return self.tolist("float32")
 
-    def int64_data(self):
+    def int64_data(self) -> list[int]:
         """Returns the elements as int64.
 
         Returns:
@@ -154,7 +164,7 @@ class PaddleBuf:
         """
         return self.tolist("int64")
 
-    def int32_data(self):
+    def int32_data(self) -> list[int]:
         """Returns the elements as int32.
 
         Returns:
@@ -180,13 +190,15 @@ class PaddleTensor:
         assert tensor.shape == [2, 3] and tensor.as_ndarray().sum() == 6
     """
 
-    def __init__(self, data=None, name="", lod=None, copy=True):
+    def __init__(
+        self, data: Array | None = None, name: str = "", lod: Sequence[Sequence[int]] | None = None, copy: bool = True
+    ) -> None:
         self.name, self.lod = name, [list(level) for level in lod or []]
         array = numpy.zeros(0, "float32") if data is None else numpy.asarray(data)
         self.dtype = _kind_of(array, "PaddleTensor")
         self.shape, self.data = list(array.shape), PaddleBuf(array.reshape(-1))
 
-    def as_ndarray(self):
+    def as_ndarray(self) -> Array:
         """Returns the array.
 
         Returns:
@@ -203,7 +215,8 @@ class PaddleTensor:
                 f"{int(numpy.prod(self.shape, dtype='int64')) * dtype.itemsize} bytes, but data has "
                 f"{self.data.length()}",
             )
-        return self.data._as(dtype).reshape(self.shape).copy()
+        array: Array = self.data._as(dtype).reshape(self.shape).copy()
+        return array
 
 
 @with_texts(MODEL)
@@ -221,10 +234,13 @@ class ZeroCopyTensor:
         assert predictor.get_output_tensor(predictor.get_output_names()[0]).copy_to_cpu().shape == (3, 2)
     """
 
-    def __init__(self, name):
-        self._name, self._array, self._lod, self._shape = name, None, [], None
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._array: Array | None = None
+        self._lod: list[list[int]] = []
+        self._shape: list[int] | None = None
 
-    def name(self):
+    def name(self) -> str:
         """Returns the name of the variable.
 
         Returns:
@@ -232,7 +248,7 @@ class ZeroCopyTensor:
         """
         return self._name
 
-    def reshape(self, shape):
+    def reshape(self, shape: Sequence[int]) -> None:
         """Declares the shape of the next copy_from_cpu.
 
         Args:
@@ -240,7 +256,7 @@ class ZeroCopyTensor:
         """
         self._shape = [int(extent) for extent in shape]
 
-    def copy_from_cpu(self, data):
+    def copy_from_cpu(self, data: Array) -> None:
         """Sets the value.
 
         Args:
@@ -262,7 +278,7 @@ class ZeroCopyTensor:
             array = array.reshape(self._shape)
         self._array, self._shape = array, None
 
-    def copy_to_cpu(self):
+    def copy_to_cpu(self) -> Array:
         """Returns the value.
 
         Returns:
@@ -271,9 +287,10 @@ class ZeroCopyTensor:
         Raises:
             penstock.StateError: there is no value yet (E-predictor-input).
         """
-        return self._value().copy()
+        array: Array = self._value().copy()
+        return array
 
-    def shape(self):
+    def shape(self) -> list[int]:
         """Returns the shape of the value.
 
         Returns:
@@ -281,7 +298,7 @@ class ZeroCopyTensor:
         """
         return list(self._value().shape)
 
-    def set_lod(self, x):
+    def set_lod(self, x: Sequence[Sequence[int]]) -> None:
         """Sets the offsets of sequences.
 
         Args:
@@ -289,7 +306,7 @@ class ZeroCopyTensor:
         """
         self._lod = [list(level) for level in x]
 
-    def lod(self):
+    def lod(self) -> list[list[int]]:
         """Returns the offsets of sequences.
 
         Returns:
@@ -297,7 +314,7 @@ class ZeroCopyTensor:
         """
         return self._lod
 
-    def type(self):
+    def type(self) -> PaddleDType:
         """Returns the element type.
 
         Returns:
@@ -305,7 +322,7 @@ class ZeroCopyTensor:
         """
         return _kind_of(self._value(), f"ZeroCopyTensor {self._name}")
 
-    def _value(self):
+    def _value(self) -> Array:
         if self._array is None:
             raise state_error(
                 "E-predictor-input",

@@ -1,6 +1,13 @@
 """The lists of passes by which Fluid's predictor would optimize a program for inference. They can be read and changed,
 and have no effect, because a program runs as it was saved."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class PaddlePassBuilder:
     """A list of names of passes.
@@ -14,10 +21,11 @@ class PaddlePassBuilder:
         assert builder.all_passes() == ['fc_fuse_pass', 'conv_bn_fuse_pass']
     """
 
-    def __init__(self, passes=()):
-        self._passes, self._analysis = list(passes), []
+    def __init__(self, passes: Sequence[str] = ()) -> None:
+        self._passes = list(passes)
+        self._analysis: list[str] = []
 
-    def all_passes(self):
+    def all_passes(self) -> list[str]:
         """Returns the names.
 
         Returns:
@@ -25,7 +33,7 @@ class PaddlePassBuilder:
         """
         return list(self._passes)
 
-    def set_passes(self, passes):
+    def set_passes(self, passes: Sequence[str]) -> None:
         """Replaces the names.
 
         Args:
@@ -33,7 +41,7 @@ class PaddlePassBuilder:
         """
         self._passes = list(passes)
 
-    def append_pass(self, pass_type):
+    def append_pass(self, pass_type: str) -> None:
         """Appends a name.
 
         Args:
@@ -41,7 +49,7 @@ class PaddlePassBuilder:
         """
         self._passes.append(pass_type)
 
-    def insert_pass(self, idx, pass_type):
+    def insert_pass(self, idx: int, pass_type: str) -> None:
         """Inserts a name.
 
         Args:
@@ -50,7 +58,7 @@ class PaddlePassBuilder:
         """
         self._passes.insert(idx, pass_type)
 
-    def delete_pass(self, pass_type):
+    def delete_pass(self, pass_type: int | str) -> None:
         """Removes a name, or the one at a position.
 
         Args:
@@ -61,7 +69,7 @@ class PaddlePassBuilder:
         else:
             self._passes = [one for one in self._passes if one != pass_type]
 
-    def analysis_passes(self):
+    def analysis_passes(self) -> list[str]:
         """Returns the names of the passes around them.
 
         Returns:
@@ -69,7 +77,7 @@ class PaddlePassBuilder:
         """
         return list(self._analysis)
 
-    def append_analysis_pass(self, pass_type):
+    def append_analysis_pass(self, pass_type: str) -> None:
         """Appends the name of a pass around them.
 
         Args:
@@ -77,10 +85,10 @@ class PaddlePassBuilder:
         """
         self._analysis.append(pass_type)
 
-    def turn_on_debug(self):
+    def turn_on_debug(self) -> None:
         """Has no effect."""
 
-    def debug_string(self):
+    def debug_string(self) -> str:
         """Returns the names as text.
 
         Returns:
@@ -99,7 +107,7 @@ class PassStrategy(PaddlePassBuilder):
         assert not fluid.core.PassStrategy([]).use_gpu()
     """
 
-    def use_gpu(self):
+    def use_gpu(self) -> bool:
         """Returns whether the device is a GPU.
 
         Returns:
@@ -107,13 +115,13 @@ class PassStrategy(PaddlePassBuilder):
         """
         return False
 
-    def enable_mkldnn(self):
+    def enable_mkldnn(self) -> None:
         """Has no effect."""
 
-    def enable_mkldnn_quantizer(self):
+    def enable_mkldnn_quantizer(self) -> None:
         """Has no effect: AnalysisConfig refuses the quantizer."""
 
-    def enable_cudnn(self):
+    def enable_cudnn(self) -> None:
         """Has no effect."""
 
 
@@ -139,7 +147,7 @@ class GpuPassStrategy(PassStrategy):
         assert fluid.core.GpuPassStrategy().use_gpu()
     """
 
-    def use_gpu(self):
+    def use_gpu(self) -> bool:
         """Returns True.
 
         Returns:

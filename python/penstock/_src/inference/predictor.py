@@ -9,7 +9,10 @@ Programs run as they were saved: options that choose devices, optimizations or t
 they would change results.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -26,10 +29,20 @@ from penstock._src.inference.texts import MODEL
 from penstock._src.io import inference_model, model_files
 from penstock._src.ir.types import CPUPlace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._penstock import ProgramDesc
+    from penstock._src.inference.config import NativeConfig
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = ["AnalysisPredictor", "NativePaddlePredictor", "PaddlePredictor", "create_paddle_predictor", "get_version"]
 
 
-def get_version():
+def get_version() -> str:
     """Returns the version of the predictor.
 
     Returns:
@@ -59,14 +72,18 @@ class PaddlePredictor:
 
     Config = PredictorConfig
 
-    def __init__(self, config, model=None):
+    def __init__(
+        self,
+        config: AnalysisConfig | NativeConfig,
+        model: tuple[Scope, Program, list[str], list[Variable]] | None = None,
+    ) -> None:
         self._config = config
         self._scope, self._program, self._feeds, self._fetches = model or _loaded(config)
         self._executor = executor.Executor(CPUPlace())
         self._inputs = {name: ZeroCopyTensor(name) for name in self._feeds}
         self._outputs = {var.name: ZeroCopyTensor(var.name) for var in self._fetches}
 
-    def run(self, inputs):
+    def run(self, inputs: Sequence[PaddleTensor]) -> list[PaddleTensor]:
         """Runs the model.
 
         Args:
@@ -99,7 +116,7 @@ class PaddlePredictor:
         values = self._run({name: (one.as_ndarray(), one.lod) for name, one in given.items()})
         return [PaddleTensor(array, var.name, lod) for var, (array, lod) in zip(self._fetches, values)]
 
-    def zero_copy_run(self):
+    def zero_copy_run(self) -> None:
         """Runs the model on the values of its input tensors, and sets its output tensors.
 
         Raises:
@@ -109,20 +126,21 @@ class PaddlePredictor:
         for tensor, (array, lod) in zip(self._outputs.values(), self._run(feeds)):
             tensor._array, tensor._lod = array, lod
 
-    def _run(self, feeds):
-        feed = {}
+    def _run(self, feeds: dict[str, tuple[Array, list[list[int]]]]) -> list[tuple[Array, list[list[int]]]]:
+        feed: dict[str, Array | LoDTensor] = {}
         for name, (array, lod) in feeds.items():
             feed[name] = array
             if lod:
-                feed[name] = LoDTensor()
-                feed[name].set(array, CPUPlace())
-                feed[name].set_lod(lod)
+                tensor = LoDTensor()
+                tensor.set(array, CPUPlace())
+                tensor.set_lod(lod)
+                feed[name] = tensor
         made = self._executor.run(
             self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
         )
         return [(numpy.array(tensor), tensor.lod()) for tensor in made]
 
-    def get_input_names(self):
+    def get_input_names(self) -> list[str]:
         """Returns the names of the inputs.
 
         Returns:
@@ -130,7 +148,7 @@ class PaddlePredictor:
         """
         return list(self._feeds)
 
-    def get_output_names(self):
+    def get_output_names(self) -> list[str]:
         """Returns the names of the outputs.
 
         Returns:
@@ -138,7 +156,7 @@ class PaddlePredictor:
         """
         return list(self._outputs)
 
-    def get_input_tensor_shape(self):
+    def get_input_tensor_shape(self) -> dict[str, list[int]]:
         """Returns the shapes that the model declares for its inputs.
 
         Returns:
@@ -148,16 +166,16 @@ class PaddlePredictor:
         return {name: list(block.var(name).shape) for name in self._feeds}
 
     @with_texts(MODEL, way="input")
-    def get_input_tensor(self, name):
+    def get_input_tensor(self, name: str) -> ZeroCopyTensor:
         """{tensor}"""
         return _named(self._inputs, name, "input")
 
     @with_texts(MODEL, way="output")
-    def get_output_tensor(self, name):
+    def get_output_tensor(self, name: str) -> ZeroCopyTensor:
         """{tensor}"""
         return _named(self._outputs, name, "output")
 
-    def clone(self):
+    def clone(self) -> PaddlePredictor:
         """Returns a predictor of the same model, with the same parameters and its own inputs.
 
         Returns:
@@ -165,7 +183,7 @@ class PaddlePredictor:
         """
         return type(self)(self._config, (self._scope, self._program, self._feeds, self._fetches))
 
-    def scope(self):
+    def scope(self) -> Scope:
         """Returns the scope with the parameters.
 
         Returns:
@@ -173,7 +191,7 @@ class PaddlePredictor:
         """
         return self._scope
 
-    def program(self):
+    def program(self) -> ProgramDesc:
         """Returns the program as its desc.
 
         Returns:
@@ -181,7 +199,7 @@ class PaddlePredictor:
         """
         return self._program.desc
 
-    def get_serialized_program(self):
+    def get_serialized_program(self) -> bytes:
         """Returns the program as bytes.
 
         Returns:
@@ -189,7 +207,7 @@ class PaddlePredictor:
         """
         return self._program.desc.serialize_to_string()
 
-    def SaveOptimModel(self, dir):
+    def SaveOptimModel(self, dir: str) -> None:
         """Saves the model: the files `model` and `params`.
 
         Args:
@@ -232,13 +250,13 @@ class AnalysisPredictor(PaddlePredictor):
     """
 
 
-def _named(tensors, name, kind):
+def _named(tensors: dict[str, ZeroCopyTensor], name: str, kind: str) -> ZeroCopyTensor:
     if name in tensors:
         return tensors[name]
     raise program_error("E-predictor-input", f"predictor: the model has no {kind} {name}; it has {', '.join(tensors)}")
 
 
-def _loaded(config):
+def _loaded(config: AnalysisConfig | NativeConfig) -> tuple[Scope, Program, list[str], list[Variable]]:
     """Returns (scope, program, feed names, fetched variables)."""
     folder, program_file, params_file = config._where()
     scope, exe = Scope(), executor.Executor(CPUPlace())
@@ -262,16 +280,17 @@ def _loaded(config):
                 )
         else:
             made = inference_model.load_inference_model(folder, exe)
-    return (scope, *made)
+    program, feeds, fetches = made
+    return scope, program, feeds, fetches
 
 
-def _bytes_of(path):
+def _bytes_of(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
 
 
 @with_texts(MODEL)
-def create_paddle_predictor(config):
+def create_paddle_predictor(config: AnalysisConfig | NativeConfig) -> PaddlePredictor:
     """Loads a model.
 
     Args:

@@ -1,7 +1,10 @@
 """Inference models: the part of a program that computes some variables from some feeds, and its parameters."""
 
+from __future__ import annotations
+
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._penstock import DataError
@@ -18,22 +21,28 @@ from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def _feed_names(feeded_var_names):
+    from penstock._src.executor.executor import Executor
+
+
+def _feed_names(feeded_var_names: list[int | str]) -> list[str]:
     names = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names or [])
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"feeded_var_names must be names, not {feeded_var_names!r}")
     return names
 
 
-def _targets(target_vars, required):
+def _targets(target_vars: list[Variable | str], required: bool) -> list[Variable]:
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if (required and not targets) or not all(isinstance(target, Variable) for target in targets):
         raise ValueError(f"target_vars must be Variables, at least one, not {target_vars!r}")
     return targets
 
 
-def _require_needed(program, feeds):
+def _require_needed(program: Program, feeds: list[str]) -> None:
     read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
     for i, name in enumerate(feeds):
         if name not in read:
@@ -41,16 +50,16 @@ def _require_needed(program, feeds):
 
 
 def save_inference_model(
-    dirname,
-    feeded_var_names,
-    target_vars,
-    executor,
-    main_program=None,
-    model_filename=None,
-    params_filename=None,
-    export_for_deployment=True,
-    program_only=False,
-):
+    dirname: str,
+    feeded_var_names: Sequence[str] | str,
+    target_vars: Sequence[Variable] | Variable,
+    executor: Executor,
+    main_program: Program | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    export_for_deployment: bool = True,
+    program_only: bool = False,
+) -> list[str]:
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
     The saved program of a trainer runs without pservers, because it looks up rows in the saved tables: the trainer
@@ -123,7 +132,9 @@ def save_inference_model(
     return [end.name for end in ends]
 
 
-def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name="feed"):
+def prepend_feed_ops(
+    inference_program: Program, feed_target_names: Sequence[str], feed_holder_name: str = "feed"
+) -> None:
     """Adds a feed op for each name at the beginning of a program.
 
     Args:
@@ -148,7 +159,9 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name="fee
         block._prepend_op("feed", {"X": holder}, {"Out": block.var(name)}, {"col": i})
 
 
-def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name="fetch"):
+def append_fetch_ops(
+    inference_program: Program, fetch_target_names: Sequence[str], fetch_holder_name: str = "fetch"
+) -> None:
     """Adds a fetch op for each name at the end of a program.
 
     Args:
@@ -166,7 +179,7 @@ def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name="f
         block.append_op("fetch", {"X": name}, {"Out": holder}, {"col": i})
 
 
-def warn_of_unknown_ops(program, origin):
+def warn_of_unknown_ops(program: Program, origin: str) -> None:
     """Warns that a program that was read has ops that are not known, which cannot run.
 
     Args:
@@ -178,7 +191,7 @@ def warn_of_unknown_ops(program, origin):
         warnings.warn(f"{origin} has ops that are not known and cannot run: {unknown}", stacklevel=stack_level())
 
 
-def _program_bytes(path):
+def _program_bytes(path: str) -> bytes:
     """Returns the bytes of the program of a saved model. Tools rewrite programs and leave their parameters alone, so a
     program that differs from the list of digests gives a warning; no interrupted save leaves such a program."""
     try:
@@ -191,7 +204,13 @@ def _program_bytes(path):
         return file.read()
 
 
-def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
+def load_inference_model(
+    dirname: str | None,
+    executor: Executor,
+    model_filename: bytes | str | None = None,
+    params_filename: bytes | str | None = None,
+    pserver_endpoints: Sequence[str] | None = None,
+) -> list[Any]:  # of three types
     """Reads a saved inference model, and loads its parameters into the global scope.
 
     Models of every version of Fluid and of Paddle 2 can be read. A warning names the ops that are not known, with their

@@ -1,8 +1,11 @@
 """Files of a whole model: its parameters, or all persistable variables."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._penstock import process_wire, rpc_is_open
 from penstock._src.base.call_site import stack_level
@@ -14,8 +17,17 @@ from penstock._src.io.var_files import load_vars, program_or_default, save_vars,
 from penstock._src.io.var_records import is_parameter, is_persistable
 from penstock._src.ir.program import Program
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import _GeneratorContextManager, nullcontext
+    from typing import Any
 
-def save_params(executor, dirname, main_program=None, filename=None):
+    from penstock._src.executor.executor import Executor
+
+
+def save_params(
+    executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None
+) -> bytes | None:
     """Writes the parameters of a program; see save_vars.
 
     Args:
@@ -46,7 +58,9 @@ _FILES = {
 
 
 @with_texts(_FILES)
-def load_params(executor, dirname, main_program=None, filename=None):
+def load_params(
+    executor: Executor, dirname: str | None, main_program: Program | None = None, filename: bytes | str | None = None
+) -> None:
     """Reads the parameters of a program; see load_vars.
 
     {from_files}
@@ -61,7 +75,9 @@ def load_params(executor, dirname, main_program=None, filename=None):
     load_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
-def save_persistables(executor, dirname, main_program=None, filename=None):
+def save_persistables(
+    executor: Executor, dirname: str | None, main_program: Program | None = None, filename: str | None = None
+) -> bytes | None:
     """Writes parameters, optimizer state and learning rates.
 
     A trainer of a distributed job writes its own variables. In jobs in which trainers do not wait for each other, it
@@ -101,7 +117,9 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
         return save_persistables_but(executor, dirname, program, lambda var: var.name in names, filename, files)
 
 
-def state_of_pservers(executor, dirname, program, filename=None):
+def state_of_pservers(
+    executor: Executor | None, dirname: str | None, program: Program, filename: str | None = None
+) -> _GeneratorContextManager | nullcontext:
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, "_is_distributed", False) and program._is_chief and process_wire() != "fluid"
     if distributed and dirname is not None:
@@ -126,7 +144,14 @@ def state_of_pservers(executor, dirname, program, filename=None):
     return contextlib.nullcontext(((), ()))
 
 
-def save_persistables_but(executor, dirname, main_program, leave_out, filename=None, also=()):
+def save_persistables_but(
+    executor: Executor | None,
+    dirname: str | None,
+    main_program: Program,
+    leave_out: Callable[..., Any],
+    filename: str | None = None,
+    also: Iterator[Any] | Sequence[tuple[str, list[bytes]]] = (),
+) -> bytes | None:
     """save_persistables() without the variables for which leave_out(var) is true, and with the files `also`, as
     save_with() takes them."""
     program = program_or_default(main_program)
@@ -150,7 +175,9 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
 
 
 @with_texts(_FILES)
-def load_persistables(executor, dirname, main_program=None, filename=None):
+def load_persistables(
+    executor: Executor, dirname: str | None, main_program: Program | None = None, filename: bytes | str | None = None
+) -> None:
     """Reads the files of save_persistables.
 
     A pserver's program takes its slices of parameters and optimizer state, and its rows of tables with is_distributed;
@@ -177,5 +204,5 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
         pserver_state.warn_of_what_pservers_load(program, dirname, lambda name: is_saved(dirname, name))
 
 
-def _but(names):
+def _but(names: list[Any]) -> Callable[..., Any]:
     return lambda var: is_persistable(var) and var.name not in names

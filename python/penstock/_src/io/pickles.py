@@ -1,25 +1,37 @@
 """Pickles of {name: array}, as fluid.save writes them. Reading a pickle executes no code that the file names."""
 
+from __future__ import annotations
+
 import io
 import pickle
 import re
+from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.base.errors import program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy import dtype, ndarray
+
+    from penstock._src.ir.typing import Array
+
 
 # The name in older versions of numpy, so that every numpy can read the file.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
 _RECONSTRUCT_NOW = b"cnumpy._core.multiarray\n_reconstruct\n"
 
 
-def dumps(arrays):
+def dumps(arrays: dict[str, Array]) -> bytes:
     """Returns the bytes that Fluid writes."""
     arrays = {name: numpy.ascontiguousarray(array) for name, array in arrays.items()}
     return pickle.dumps(arrays, protocol=2).replace(_RECONSTRUCT_NOW, _RECONSTRUCT, 1)
 
 
-def loads(data, where):
+def loads(data: bytes, where: str) -> dict[str, Array | dict[str, Array]]:
     """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
     error that names `where` for anything else."""
     try:
@@ -37,13 +49,15 @@ class _Refused(Exception):
 class _Array:
     """Replaces numpy arrays while a pickle is read, so that numpy never receives a state from the file."""
 
-    def __init__(self, dtype=None, shape=None, data=b"", fortran=False):
+    def __init__(
+        self, dtype: _DType | None = None, shape: tuple[int] | None = None, data: bytes = b"", fortran: bool = False
+    ) -> None:
         self.dtype, self.shape, self.data, self.fortran = dtype, shape, data, fortran
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[int, tuple[int, ...], _DType, bool, bytes | list[str]]) -> None:
         _, self.shape, self.dtype, self.fortran, self.data = state
 
-    def array(self):
+    def array(self) -> Array:
         if not isinstance(self.dtype, _DType) or not isinstance(self.data, (bytes, bytearray, str)):
             raise _Refused("an array of Python objects")
         data = self.data.encode("latin1") if isinstance(self.data, str) else self.data
@@ -52,41 +66,41 @@ class _Array:
 
 
 class _DType:
-    def __init__(self, text, *flags):
+    def __init__(self, text: str, *flags: Any) -> None:
         self.text, self.order = text, "|"
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[int | str | None, ...]) -> None:
         self.order = state[1]
 
-    def dtype(self):
+    def dtype(self) -> numpy.dtype[Any]:
         if not isinstance(self.text, str) or not re.fullmatch("[biuf][0-9]{1,2}", self.text):
             raise _Refused(f"an array of {'Python objects' if self.text == 'O8' else self.text}")
         return numpy.dtype(self.text).newbyteorder(self.order)
 
 
-def _reconstruct(kind, shape, typecode):
+def _reconstruct(kind: type[_Array], shape: tuple[int], typecode: bytes) -> _Array:
     return _Array()
 
 
-def _from_buffer(data, dtype, shape, order):
+def _from_buffer(data: bytearray, dtype: _DType, shape: tuple[int], order: str) -> _Array:
     return _Array(dtype, shape, bytes(data), order == "F")
 
 
 class _Scalar(_Array):
     """A number of numpy's."""
 
-    def __init__(self, dtype, data=b""):
+    def __init__(self, dtype: _DType, data: bytes = b"") -> None:
         super().__init__(dtype, (), data)
 
-    def array(self):
+    def array(self) -> ndarray[tuple[Any, ...], dtype[Any]]:
         return super().array()[()]
 
 
-def _encode(text, encoding):
+def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _no_bytes():
+def _no_bytes() -> bytes:
     """The function that old protocols call for b''."""
     return b""
 
@@ -108,13 +122,15 @@ for _core in ("numpy.core", "numpy._core"):
 class _Reader(pickle._Unpickler):
     """Python's unpickler written in Python; in the C version, eight bytes of a file can request gigabytes of memory."""
 
-    def find_class(self, module, name):
+    def find_class(self, module: str, name: str) -> Callable[..., Any] | type[_Array] | type[_DType]:
         if (module, name) not in _ADMITTED:
             raise _Refused(f"{module}.{name}")
         return _ADMITTED[module, name]
 
 
-def _value(value):
+def _value(
+    value: _Array | dict[str, _Array | dict[str, _Array | dict[str, dict[Any, Any]]] | set[int]] | set[int] | str,
+) -> Array | dict[str, Array | dict[str, Array]] | str:
     if isinstance(value, _Array):
         return value.array()
     if isinstance(value, dict):

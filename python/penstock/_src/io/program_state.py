@@ -1,7 +1,10 @@
 """fluid.save and fluid.load: a program with its values, as PREFIX.pdparams, PREFIX.pdopt and PREFIX.pdmodel."""
 
+from __future__ import annotations
+
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -29,10 +32,20 @@ from penstock._src.io.var_records import (
 from penstock._src.ir.types import CPUPlace
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.executor.remote_tables import Slices
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Parameter
+
+
 _SUFFIXES = (".pdparams", ".pdopt", ".pdmodel")
 
 
-def get_program_parameter(program):
+def get_program_parameter(program: Program) -> list[Parameter]:
     """Returns the parameters of a program.
 
     Args:
@@ -48,7 +61,7 @@ def get_program_parameter(program):
     return list(filter(is_parameter, program.list_vars()))
 
 
-def get_program_persistable_vars(program):
+def get_program_persistable_vars(program: Program) -> list[Variable]:
     """Returns the persistable variables of a program, without feeds, fetches and readers.
 
     Args:
@@ -64,7 +77,7 @@ def get_program_persistable_vars(program):
     return list(filter(is_persistable, program.list_vars()))
 
 
-def get_parameter_value(para, executor):
+def get_parameter_value(para: Parameter, executor: Executor) -> Array:
     """Returns the value of a parameter in the global scope.
 
     Args:
@@ -89,7 +102,7 @@ def get_parameter_value(para, executor):
     return _array_of(para, remote_lookups(para.block.program, global_scope()))
 
 
-def get_parameter_value_by_name(name, executor, program=None):
+def get_parameter_value_by_name(name: str, executor: Executor, program: Program | None = None) -> Array:
     """Returns the value of a parameter in the global scope.
 
     Args:
@@ -109,19 +122,19 @@ def get_parameter_value_by_name(name, executor, program=None):
     return get_parameter_value(program_or_default(program).global_block().var(name), executor)
 
 
-def _prefix(path):
+def _prefix(path: str) -> str:
     stem, suffix = os.path.splitext(path)
     return stem if suffix in _SUFFIXES else path
 
 
-def _array_of(var, remote):
+def _array_of(var: Variable, remote: dict[str, Slices]) -> Array:
     """Returns a copy of the value of a variable; tables in `remote` come from the pservers."""
     lookup = remote.get(var.name)
     held = held_value(var) if lookup is None else whole_table(Executor(CPUPlace()), var, lookup)
     return numpy.array(held.get_tensor())
 
 
-def _arrays(program, predicate):
+def _arrays(program: Program, predicate: Callable[..., Any]) -> dict[str, Array]:
     remote = remote_lookups(program, global_scope())
     chosen = [var for var in program.list_vars() if predicate(var)]
     current = current_values(
@@ -133,7 +146,7 @@ def _arrays(program, predicate):
     }
 
 
-def save(program, model_path):
+def save(program: Program, model_path: str) -> None:
     """Writes parameters, optimizer state and program to three files, and their digests to a fourth. They are one save:
     if the process is killed meanwhile, the new files or the previous ones are loaded. A trainer asks pservers for the
     tables that they hold, and trainer 0 for their optimizer state and learning-rate steps (save_persistables).
@@ -157,7 +170,7 @@ def save(program, model_path):
     save_files(folder or os.curdir, _files_of(program, folder or os.curdir, name), name + DIGESTS_SUFFIX)
 
 
-def _files_of(program, folder, name):
+def _files_of(program: Program, folder: str, name: str) -> Iterator[tuple[str, list[bytes]]]:
     """Yields (file, parts) of fluid.save."""
     yield name + ".pdparams", [pickles.dumps(_arrays(program, is_parameter))]
     with state_of_pservers(Executor(CPUPlace()), folder, program) as (names, files):
@@ -174,7 +187,9 @@ def _files_of(program, folder, name):
     yield name + ".pdmodel", [program.desc.serialize_to_string()]
 
 
-def load(program, model_path, executor=None, var_list=None):
+def load(
+    program: Program, model_path: str, executor: Executor | None = None, var_list: Sequence[Variable] | None = None
+) -> None:
     """Reads the files of `fluid.save`, save_vars, save_params or save_persistables.
 
     A pserver's program takes its slices from whole variables.
@@ -214,7 +229,7 @@ def load(program, model_path, executor=None, var_list=None):
     warn_of_what_pservers_load(program, prefix, there.__contains__)
 
 
-def _load_vars_of(program, path, executor, var_list):
+def _load_vars_of(program: Program, path: str, executor: Executor | None, var_list: list[Variable] | None) -> None:
     if os.path.isdir(path) and pserver_values.is_pserver(program):
         for one in pserver_values.programs_in(program, pserver_values.is_in_folder(path)):
             pserver_values.load_folder(one, path)
@@ -236,7 +251,7 @@ def _load_vars_of(program, path, executor, var_list):
         load_vars(executor, folder, program, var_list, filename=name)
 
 
-def _read_arrays(path):
+def _read_arrays(path: str) -> dict[str, Array]:
     folder, name = os.path.split(path)
     saved = SavedFolder(folder or os.curdir, os.path.splitext(name)[0] + DIGESTS_SUFFIX)
     arrays = pickles.loads(saved.read(name), path)
@@ -245,7 +260,7 @@ def _read_arrays(path):
     return arrays
 
 
-def _set_all(program, predicate, path):
+def _set_all(program: Program, predicate: Callable[..., Any], path: str) -> set[str]:
     """Sets variables to the arrays of a file. Returns the names of all arrays in it."""
     arrays = _read_arrays(path)
     chosen = [var for var in program.list_vars() if predicate(var)]
@@ -257,7 +272,7 @@ def _set_all(program, predicate, path):
     return set(arrays)
 
 
-def _set(var, array, there):
+def _set(var: Variable, array: Array, there: str) -> None:
     if not isinstance(array, numpy.ndarray):
         raise program_error("E-load-pickle", f"{var.name} of {there} is a {type(array).__name__}, not an array")
     require_same(var.name, var, array.shape, array.dtype.name, there)
@@ -271,7 +286,7 @@ def _set(var, array, there):
     held._note_changed(by_load=True)
 
 
-def load_program_state(model_path, var_list=None):
+def load_program_state(model_path: str, var_list: Sequence[Variable | str] | None = None) -> dict[str, Array]:
     """Reads saved values without a program.
 
     Args:
@@ -317,13 +332,13 @@ def load_program_state(model_path, var_list=None):
     return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}
 
 
-def _files_below(folder):
+def _files_below(folder: str) -> list[str]:
     """Returns the names of the variables in the files of a folder; names may contain slashes. Skips a saved model."""
     found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
     return sorted(name for name in found if name != "__model__" and not is_list(name) and not is_partial(name))
 
 
-def _known_to(program, arrays):
+def _known_to(program: Program, arrays: dict[str, Array]) -> dict[str, Variable]:
     """Sets the variables of a program to whole arrays; returns the names of those that it has."""
     if pserver_values.is_pserver(program):
         known = set()
@@ -341,7 +356,7 @@ def _known_to(program, arrays):
     return known
 
 
-def set_program_state(program, state_dict):
+def set_program_state(program: Program, state_dict: Mapping[str, Array]) -> None:
     """Sets persistable variables of a program to arrays, and warns about names that the program does not have.
 
     A pserver's program takes its slices from whole arrays.

@@ -1,10 +1,13 @@
 """Files of a model in a job with pservers. A folder holds one file for each whole variable, parameters and optimizer
 state alike, like the files of a single machine; each pserver loads its own rows."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -17,8 +20,16 @@ from penstock._src.io.pserver_values import STATE_FOLDER, step_of
 from penstock._src.io.table_files import read_named
 from penstock._src.ir.program import Program
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
-def state_on_pservers(program):
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.typing import Array
+    from penstock._src.transpile.vars_distributed import VarDistributed
+
+
+def state_on_pservers(program: Program) -> list[str]:
     """Returns the names of the optimizer state and learning-rate steps that pservers keep for a trainer's program."""
     source, _ = program.__dict__.get("_transpile_source", (None, None))
     if source is None or not getattr(program, "_is_distributed", False):
@@ -35,7 +46,7 @@ def state_on_pservers(program):
     return sorted(only_there.union(_steps_of_all(program)))
 
 
-def constants_on_pservers(program):
+def constants_on_pservers(program: Program) -> dict[str, str]:
     """Returns {constant: the smallest parameter whose update reads it} of the constants, such as a learning rate, that
     a trainer's program does not have."""
     source, _ = program.__dict__.get("_transpile_source", (None, None))
@@ -56,7 +67,7 @@ def constants_on_pservers(program):
     }
 
 
-def _steps_of_all(program):
+def _steps_of_all(program: Program) -> dict[str, float]:
     """Returns {counter of a schedule: what a step adds to it}. Trainers that do not wait for each other report each of
     their steps; the pservers count those of all."""
     source, _ = program.__dict__.get("_transpile_source", (None, None))
@@ -71,7 +82,7 @@ def _steps_of_all(program):
     return {name: step for name, step in steps.items() if step}
 
 
-def warn_of_what_pservers_load(program, there, has):
+def warn_of_what_pservers_load(program: Program, there: str, has: Callable[..., Any]) -> None:
     """Warns of saved values that belong to variables which a trainer's program leaves to the pservers.
 
     Args:
@@ -94,7 +105,9 @@ def warn_of_what_pservers_load(program, there, has):
 
 
 @contextlib.contextmanager
-def saved_state(executor, dirname, program, names, constants):
+def saved_state(
+    executor: Executor, dirname: str, program: Program, names: Sequence[str], constants: Mapping[str, str]
+) -> Iterator[tuple[list[str], Iterator[Any]] | None]:
     """Makes the pservers write their optimizer state and constants, which are on the disk within the with statement.
 
     Pservers write only inside their working folder. If `dirname` is elsewhere, they write to a new folder there; a
@@ -137,7 +150,9 @@ def saved_state(executor, dirname, program, names, constants):
         _remove(folder, slices)
 
 
-def _written_by_pservers(executor, dirname, program, slices):
+def _written_by_pservers(
+    executor: Executor, dirname: str, program: Program, slices: dict[str, list[VarDistributed]]
+) -> str:
     """Returns the folder in which the pservers have written their slices."""
     folder = os.path.join(dirname, STATE_FOLDER)
     try:
@@ -154,7 +169,9 @@ def _written_by_pservers(executor, dirname, program, slices):
     return os.path.join(environment.text("PENSTOCK_CHECKPOINT_DIR") or os.curdir, apart)
 
 
-def _files_of(folder, slices, names, steps):
+def _files_of(
+    folder: str, slices: dict[str, list[VarDistributed]], names: set[str], steps: dict[str, float]
+) -> Iterator[tuple[str, list[bytes]]]:
     """Yields (name, parts of its file) of each variable in `names`, once."""
     left = set(names)
     for parts in slices.values():
@@ -167,7 +184,7 @@ def _files_of(folder, slices, names, steps):
             yield name, [_bytes_of(value)]
 
 
-def _make_write(executor, program, slices, folder):
+def _make_write(executor: Executor, program: Program, slices: dict[str, list[VarDistributed]], folder: str) -> None:
     notice = Program()
     notice.desc.take_job(program.desc)
     for one in (each for parts in slices.values() for each in parts):
@@ -177,7 +194,7 @@ def _make_write(executor, program, slices, folder):
     executor.run(notice)
 
 
-def _joined(folder, parts, whole_names):
+def _joined(folder: str, parts: list[VarDistributed], whole_names: set[str]) -> dict[str, Array]:
     """Returns {name: array} of a parameter and its state, from the files of its slices."""
     files = [read_named(_slice_file(folder, one)) for one in parts]
     # Second slices on one pserver have state with names of their own, in the same order.
@@ -194,17 +211,17 @@ def _joined(folder, parts, whole_names):
     }
 
 
-def _slice_file(folder, one):
+def _slice_file(folder: str, one: VarDistributed) -> str:
     return os.path.join(folder, one.slice.name + "_0")
 
 
-def _bytes_of(array):
+def _bytes_of(array: Array) -> bytes:
     scope = Scope()
     scope.var("value").get_tensor().set(numpy.ascontiguousarray(array), None)
     return scope.find_var("value")._to_file_bytes()
 
 
-def _remove(folder, slices):
+def _remove(folder: str, slices: dict[str, list[VarDistributed]]) -> None:
     for one in (each for parts in slices.values() for each in parts):
         if os.path.isfile(_slice_file(folder, one)):
             os.remove(_slice_file(folder, one))

@@ -4,9 +4,12 @@ A pserver holds slices of variables, in any number; a saved model holds whole va
 are persistable in a pserver's program, but they are no part of a model.
 """
 
+from __future__ import annotations
+
 import collections
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -17,6 +20,19 @@ from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_records
 from penstock._src.io.table_files import Shard, is_saved, read_named, shard_files
 from penstock._src.ir.types import VarType, dtype_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from penstock._penstock import RuntimeVariable
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+    from penstock._src.transpile.vars_distributed import VarDistributed
+
 
 # Folder inside the folder of a save, in which pservers write their slices.
 STATE_FOLDER = "__pserver_state__"
@@ -32,14 +48,14 @@ MODEL_KINDS = ALL_KINDS[:-1]  # what training changes
 _OPTIONAL = ("constant", "table state")
 
 
-def is_pserver(program):
+def is_pserver(program: Program) -> bool:
     """Returns whether it is what DistributeTranspiler.get_pserver_program() returns."""
     return getattr(program, "_parameters_on_pservers", None) is not None and any(
         op.type == "listen_and_serv" for op in program.global_block().ops
     )
 
 
-def programs_in(program, has_value):
+def programs_in(program: Program, has_value: Callable[..., Any]) -> list[Program]:
     """Returns a pserver's program and those that are served with it, programs of the same job, if any of their
     parameters has a value there: each program may be saved apart.
 
@@ -56,12 +72,12 @@ def programs_in(program, has_value):
     ]
 
 
-def is_in_folder(dirname):
+def is_in_folder(dirname: str) -> Callable[..., Any]:
     """Returns a `has_value` for programs_in: the files of a folder."""
     return lambda name: is_saved(dirname, name)
 
 
-def held_by(program):
+def held_by(program: Program) -> list[Any]:
     """Returns the Held of each variable that a pserver's program keeps between steps, without tables sharded by id."""
     overview, endpoint = program._parameters_on_pservers, program._ps_endpoint
     slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
@@ -90,7 +106,7 @@ def held_by(program):
     return list(found.values())
 
 
-def _counters_of(program, serve):
+def _counters_of(program: Program, serve: Operator) -> dict[str, str]:
     """Returns {counter of a trainer's steps: the counter of one machine} of a schedule that counts all trainers'."""
     number = serve.attr("lr_decay_block_id") if serve.has_attr("lr_decay_block_id") else -1
     if number < 1:
@@ -103,7 +119,7 @@ def _counters_of(program, serve):
     }
 
 
-def step_of(main, name):
+def step_of(main: Program, name: str) -> float | None:
     """Returns what a program of one machine adds to a counter in each step; None if it is no counter."""
     for op in main.global_block().ops:
         if op.input_arg_names == [name] == op.output_arg_names:
@@ -111,7 +127,7 @@ def step_of(main, name):
     return None
 
 
-def _kept(program, block, arriving):
+def _kept(program: Program, block: Block, arriving: set[str]) -> Iterator[tuple[str, str]]:
     """Yields (name, kind) of the persistable variables whose value before the block matters."""
     written = set()
     for op in block.ops:
@@ -124,7 +140,9 @@ def _kept(program, block, arriving):
         written.update(op.output_arg_names)
 
 
-def _names_of_first_slice(block, slices, first_updates):
+def _names_of_first_slice(
+    block: Block, slices: dict[str, VarDistributed], first_updates: dict[tuple[str, str], list[tuple[str, int, str]]]
+) -> tuple[dict[str, str], list[VarDistributed]]:
     """Returns ({state: name of the whole variable}, slices updated by the block).
 
     A second slice of a parameter on one pserver has state with names of its own: the argument at the same place in the
@@ -142,7 +160,13 @@ def _names_of_first_slice(block, slices, first_updates):
     return wholes, params
 
 
-def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL):
+def set_from(
+    program: Program,
+    value_of: Callable[..., Any],
+    kinds: Sequence[str] = ALL_KINDS,
+    names: set[Any] | None = None,
+    may_lack: Sequence[str] = _OPTIONAL,
+) -> list[str]:
     """Sets variables of a pserver's program from whole values.
 
     Args:
@@ -186,7 +210,7 @@ def set_from(program, value_of, kinds=ALL_KINDS, names=None, may_lack=_OPTIONAL)
     return lacking
 
 
-def _set_counter(program, held, variable, value, there):
+def _set_counter(program: Program, held: Any, variable: RuntimeVariable, value: Array, there: str) -> None:
     """One machine's counter has the number of its last step. The trainers' counters add up to that of the next one."""
     if value.size != 1:
         raise program_error("E-load-type", f"{there} holds {held.whole} of shape {list(value.shape)}, not a counter")
@@ -196,11 +220,11 @@ def _set_counter(program, held, variable, value, there):
     tensor.set((total if held.name == first else numpy.zeros(1)).astype(dtype_name(tensor._dtype())), None)
 
 
-def _serve_of(program):
+def _serve_of(program: Program) -> Operator:
     return next(op for op in program.global_block().ops if op.type == "listen_and_serv")
 
 
-def _set(held, variable, value, there, endpoint):
+def _set(held: Any, variable: RuntimeVariable, value: Array, there: str, endpoint: str) -> None:
     tensor = variable.get_tensor()
     expected = tuple(tensor.shape() if held.whole_shape is None else held.whole_shape)
     dtype = dtype_name(tensor._dtype())
@@ -216,13 +240,13 @@ def _set(held, variable, value, there, endpoint):
     tensor.set(numpy.ascontiguousarray(value), None)
 
 
-def from_folder(dirname):
+def from_folder(dirname: str) -> Callable[..., Any]:
     """Returns a `value_of` for set_from: the files of a folder, one for each whole variable."""
     if not os.path.isdir(dirname):
         raise program_error("E-load-folder", f"there is no folder {dirname}")
     saved = SavedFolder(dirname)
 
-    def value_of(name):
+    def value_of(name: str) -> tuple[Array, str]:
         path = var_records.file_of(dirname, name)
         try:
             data = saved.read(name)
@@ -233,7 +257,7 @@ def from_folder(dirname):
     return value_of
 
 
-def from_one_file(data, there, program, chosen):
+def from_one_file(data: bytes, there: str, program: Program, chosen: Any) -> Any:
     """Returns a `value_of` for set_from: the bytes of one file with all variables of the program before it was
     transpiled for which chosen(variable) holds."""
     names = sorted(var.name for var in program._source_main.list_vars() if chosen(var))
@@ -241,12 +265,12 @@ def from_one_file(data, there, program, chosen):
     return lambda name: (numpy.array(values[name].get_tensor()), there) if name in values else None
 
 
-def from_arrays(arrays, there):
+def from_arrays(arrays: dict[str, Array], there: str) -> Any:
     """Returns a `value_of` for set_from: arrays by name."""
     return lambda name: (arrays[name], there) if name in arrays else None
 
 
-def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
+def load_folder(program: Program, dirname: str, kinds: Sequence[str] = ALL_KINDS, strictly: bool = True) -> None:
     """Loads a pserver's variables, tables included, from a folder that save_persistables has written.
 
     Args:
@@ -275,7 +299,7 @@ def load_folder(program, dirname, kinds=ALL_KINDS, strictly=True):
         )
 
 
-def _collected_slices(program, dirname):
+def _collected_slices(program: Program, dirname: str) -> dict[Any, Any]:
     """Returns {name: (array, path)} of the files that this pserver has written itself, if they were collected in the
     folder."""
     folder = os.path.join(dirname, STATE_FOLDER)
@@ -295,7 +319,7 @@ def _collected_slices(program, dirname):
     return values
 
 
-def _rows_of_state(program, table=None):
+def _rows_of_state(program: Program, table: Variable | None = None) -> list[Any]:
     """Returns the optimizer state that has rows like a table sharded by id: of all such tables, or of one."""
     block, tables = program.global_block(), set(program._sharded_tables if table is None else [table])
     return sorted(
@@ -313,7 +337,7 @@ def _rows_of_state(program, table=None):
     )
 
 
-def load_tables(program, dirname, kinds, tables=None):
+def load_tables(program: Program, dirname: str, kinds: Sequence[str], tables: set[Any] | None = None) -> list[str]:
     """Loads this pserver's rows of tables sharded by id, or of some of them, and what their updates keep, from the
     shards of save_persistables or from whole variables.
 
@@ -347,13 +371,13 @@ def load_tables(program, dirname, kinds, tables=None):
     return afresh
 
 
-def load_shard(program, table, path, kinds):
+def load_shard(program: Program, table: Variable, path: str, kinds: tuple[str, ...]) -> None:
     """Loads the rows of a table that are in a file and belong to this pserver, and from the file beside it what its
     updates keep of these kinds. Rows that the file lacks keep their initial values."""
     _set_shards(program, [Shard(path, table)], table, kinds)
 
 
-def _set_shards(program, shards, table, kinds):
+def _set_shards(program: Program, shards: Any, table: Variable, kinds: tuple[str, ...]) -> list[Any]:
     """Sets this pserver's rows of a table and of its states, and the scalars of these kinds. Returns the states that
     the shards do not have."""
     number, servers = program._pservers.index(program._ps_endpoint), len(program._pservers)
@@ -371,7 +395,7 @@ def _set_shards(program, shards, table, kinds):
     return [name for name in states if name not in have]
 
 
-def set_tables(program, arrays):
+def set_tables(program: Program, arrays: dict[str, Array]) -> list[Any]:
     """Sets this pserver's rows of tables sharded by id, and of their state, from whole variables by name. Returns the
     names of the tables."""
     servers = getattr(program, "_pservers", ())
@@ -384,7 +408,7 @@ def set_tables(program, arrays):
     return found
 
 
-def _set_rows(name, number, servers, ids, values):
+def _set_rows(name: str, number: int, servers: Any, ids: Variable | list[str], values: Any) -> None:
     """Sets this pserver's rows: those whose id leaves its number when divided by the number of pservers."""
     if values is None:
         return

@@ -6,8 +6,11 @@ table's name and holds the ids, in the order of the rows; 'crc32c' is the checks
 the rows of each state, and scalars.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -16,6 +19,14 @@ from penstock._src.base.errors import data_error
 from penstock._src.base.file_writing import SavedFolder
 from penstock._src.io import var_records
 from penstock._src.ir.types import VarType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 TABLES_FOLDER = "__lookup_table__"
 _STATE = ".state"
@@ -31,7 +42,7 @@ class Shard:
     scalars {name: array}: what else that file holds
     """
 
-    def __init__(self, path, table, saved=None):
+    def __init__(self, path: str, table: Variable, saved: None = None) -> None:
         record = _rows_in(path, _read(path, saved))
         rows = record.get_selected_rows()
         self.path = path
@@ -53,25 +64,25 @@ class Shard:
             (self.columns if rowwise else self.scalars)[name] = value
 
 
-def read_rows(path):
+def read_rows(path: str) -> Any:
     """Returns the selected rows in a file that a pserver wrote."""
     return _rows_in(path, var_records.read_file(path))
 
 
-def read_named(path):
+def read_named(path: str) -> dict[str, Array]:
     """Returns {name: array} of a file that a pserver wrote: the names, then the values in this order."""
     return _named_in(path, var_records.read_file(path))
 
 
-def _read(path, saved):
+def _read(path: str, saved: Any) -> Any:
     return var_records.read_file(path) if saved is None else saved.read(os.path.relpath(path, saved.folder))
 
 
-def _rows_in(path, data):
+def _rows_in(path: str, data: bytes) -> RuntimeVariable:
     return var_records.parse(path, data, 0, VarType.SELECTED_ROWS)[0]
 
 
-def _named_in(path, data):
+def _named_in(path: str, data: bytes) -> dict[str, Array]:
     values, offset = [], 0
     while offset < len(data):
         record, offset = RuntimeVariable._from_file_bytes(data, offset, False, path)
@@ -79,7 +90,7 @@ def _named_in(path, data):
     return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))
 
 
-def shard_files(dirname, table):
+def shard_files(dirname: str, table: str) -> list[Any]:
     """Returns the paths of a table's shards, in the order of the pservers."""
     paths = []
     while True:
@@ -89,13 +100,13 @@ def shard_files(dirname, table):
         paths.append(path)
 
 
-def is_saved(dirname, name):
+def is_saved(dirname: str, name: str) -> bool:
     """Returns whether a folder of save_persistables has a value of a variable, or rows of it."""
     return os.path.isfile(var_records.file_of(dirname, name)) or bool(shard_files(dirname, name))
 
 
 @contextlib.contextmanager
-def new_files(dirname, tables, servers):
+def new_files(dirname: str, tables: set[Any], servers: Any) -> Iterator[None]:
     """Finds the files that the pservers of a job write within the with statement, as far as they are on this disk, and
     deletes those that an earlier job with more pservers has left beside them.
 
@@ -114,11 +125,11 @@ def new_files(dirname, tables, servers):
                 os.remove(path)
 
 
-def _with_states(paths):
+def _with_states(paths: Any) -> list[Any]:
     return [file for path in paths for file in (path, path + _STATE)]
 
 
-def _stamp(path):
+def _stamp(path: str) -> Any:
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -126,7 +137,7 @@ def _stamp(path):
     return status.st_ino, status.st_mtime_ns
 
 
-def shards_with(dirname, name):
+def shards_with(dirname: str, name: str) -> list[Any]:
     """Returns the Shards that hold a table, or a state of one; [] if there are none."""
     paths, saved = shard_files(dirname, name), SavedFolder(dirname)
     if paths:

@@ -1,8 +1,11 @@
 """Variables in files, in Fluid's formats: one file per variable, or one file for all in the order of their names."""
 
+from __future__ import annotations
+
 import itertools
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -29,8 +32,15 @@ from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType, dtype_name
 from penstock._src.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
-def program_or_default(main_program):
+    from penstock._penstock import RuntimeVariable
+    from penstock._src.executor.executor import Executor
+
+
+def program_or_default(main_program: CompiledProgram | Program | None) -> Program:
     program = framework.default_main_program() if main_program is None else main_program
     if isinstance(program, CompiledProgram):
         program = program._program
@@ -39,7 +49,9 @@ def program_or_default(main_program):
     return program
 
 
-def _chosen(main_program, vars, predicate):
+def _chosen(
+    main_program: Program, vars: int | list[Variable | str] | None, predicate: Callable[..., Any] | None
+) -> list[Variable]:
     """Returns the variables to save or load, by name, each once."""
     program = program_or_default(main_program)
     if vars is None:
@@ -50,7 +62,7 @@ def _chosen(main_program, vars, predicate):
     return sorted({var.name: var for var in vars if var.type not in NEVER_SAVED}.values(), key=lambda var: var.name)
 
 
-def held_value(var):
+def held_value(var: Variable) -> RuntimeVariable:
     """Returns the value of a variable in the global scope. Raises an error with its name if it has no value yet."""
     held = global_scope().find_var(var.name)
     if held is None or not held.is_initialized():
@@ -58,7 +70,14 @@ def held_value(var):
     return held
 
 
-def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+def save_vars(
+    executor: Executor,
+    dirname: str | None,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Callable[..., Any] | None = None,
+    filename: str | None = None,
+) -> bytes | None:
     """Writes variables of the global scope to files, in Fluid's format.
 
     In a distributed job, trainer 0 also writes the tables whose rows trainers look up, which it fetches from the
@@ -94,7 +113,16 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     return save_with(executor, dirname, main_program, vars, predicate, filename)
 
 
-def save_with(executor, dirname, main_program, vars, predicate, filename, also=(), there=()):
+def save_with(
+    executor: Executor | None,
+    dirname: str | None,
+    main_program: Program | None,
+    vars: int | list[Variable | str] | None,
+    predicate: Callable[..., Any] | None,
+    filename: str | None,
+    also: Iterator[Any] | Sequence[tuple[str, list[bytes]]] = (),
+    there: Sequence[Any] = (),
+) -> bytes | None:
     """save_vars(), and the files `also` of the same folder, (name, parts), and those of the names `there`, which are in
     place: all of them are one save."""
     if dirname is None and filename is not None:
@@ -113,7 +141,7 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
 
     current = current_values(executor, global_scope(), [var.name for var in chosen if var.name not in remote])
 
-    def record(var):
+    def record(var: Variable) -> bytes:
         lookup = remote.get(var.name)
         if lookup is not None:
             return whole_table(executor, var, lookup)._to_file_bytes()
@@ -134,7 +162,14 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
     return None
 
 
-def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+def load_vars(
+    executor: Executor,
+    dirname: str | None,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Callable[..., Any] | None = None,
+    filename: bytes | str | None = None,
+) -> None:
     """Reads variables from files into the global scope.
 
     A pserver's program takes its slices from the files of whole variables, such as those of one machine. It leaves out
@@ -199,7 +234,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         _put(var, value)
 
 
-def _put_shards(var, shards):
+def _put_shards(var: Variable, shards: Any) -> None:
     """Joins the rows of a table sharded by id, or of a state of it. Rows that were never trained are in no file and
     keep the value that the startup program gave them."""
     held, height = global_scope().var(var.name), var.shape[0]
@@ -239,7 +274,9 @@ def _put_shards(var, shards):
     held._note_changed(by_load=True)
 
 
-def _load_on_pserver(program, dirname, vars, predicate, filename):
+def _load_on_pserver(
+    program: Program, dirname: str, vars: int | list[Variable | str], predicate: Callable[..., Any], filename: str
+) -> None:
     """load_vars for a pserver's program, whose slices come from whole variables."""
     if vars is None and predicate is None:
         raise ValueError("vars and predicate are both None; give one of them")
@@ -270,7 +307,7 @@ def _load_on_pserver(program, dirname, vars, predicate, filename):
     pserver_values.set_tables(program, {name: value[0] for name, value in tables.items() if value is not None})
 
 
-def require_same(name, declared, shape, dtype, there):
+def require_same(name: str, declared: Variable, shape: Sequence[int], dtype: str, there: str) -> None:
     """Raises unless the value has the declared element type and the declared shape, which may have unknown extents."""
     fits = len(declared.shape) == len(shape) and all(
         extent in (-1, found) for extent, found in zip(declared.shape, shape)
@@ -283,7 +320,7 @@ def require_same(name, declared, shape, dtype, there):
         )
 
 
-def _put(var, value):
+def _put(var: Variable, value: RuntimeVariable) -> None:
     if var.type != VarType.SELECTED_ROWS:
         tensor = value.get_tensor()
         require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), "the file")
@@ -292,6 +329,6 @@ def _put(var, value):
     held._note_changed(by_load=held._assign(value))
 
 
-def tables_of(program):
+def tables_of(program: Any) -> Any:
     """Returns the tables of a trainer's main program that are sharded by id and only on the pservers."""
     return getattr(program, "_distributed_lookup_tables", [])

@@ -1,5 +1,7 @@
 """Checks of the element types of a layer's arguments, for layers that check them in Fluid."""
 
+from __future__ import annotations
+
 import functools
 
 from penstock import _penstock
@@ -13,7 +15,7 @@ class ArgumentError(ValueError, TypeError, AssertionError):
     """A wrong argument. Fluid raises different exceptions for different arguments, and scripts catch any of them."""
 
 
-def require_types(layer: str, name: str, given: object, types: "frozenset[VarType]") -> None:
+def require_types(layer: str, name: str, given: object, types: frozenset[VarType]) -> None:
     """Raises TypeError if a Variable, or one in a list of Variables, has an element type that is not in `types`.
 
     The argument `dtype` is an element type itself.
@@ -30,17 +32,17 @@ def require_types(layer: str, name: str, given: object, types: "frozenset[VarTyp
             )
 
 
-def _either(types: "frozenset[VarType]") -> str:
+def _either(types: frozenset[VarType]) -> str:
     return " or ".join(sorted(dtype_name(dtype) for dtype in types))
 
 
 @functools.cache
-def types_of(text: str) -> "frozenset[VarType]":
+def types_of(text: str) -> frozenset[VarType]:
     return frozenset(to_dtype(name) for name in text.split())
 
 
 @functools.cache
-def kernel_types(op: str) -> "frozenset[VarType]":
+def kernel_types(op: str) -> frozenset[VarType]:
     """Returns the element types that an op takes: those of its kernels. An op with a kernel for float32 takes float16,
     too, and computes in float32 if it has no kernel for it."""
     types = {VAR_TYPES[number] for number in _penstock.op_kernel_types(op)} - {VarType.SIZE_T}

@@ -1,6 +1,9 @@
 """Converts what users feed to arrays of a variable's element type. A value that would change is an error."""
 
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -8,11 +11,20 @@ from penstock import _penstock
 from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_name, to_dtype
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
+
 # Integers beyond it may be rounded in an array of float64.
 _EXACT_FLOAT_MAX = 2**53
 
 
-def converted(value, var, what="feed"):
+def converted(value: object, var: Variable, what: str = "feed") -> Array:
     """Returns a value as an array of a variable's element type.
 
     Integers and fractions keep their values; only a float that becomes a shorter float is rounded.
@@ -35,7 +47,7 @@ def converted(value, var, what="feed"):
     return to_array(value, dtype, var.name, what)
 
 
-def to_array(value, dtype, name, what="feed"):
+def to_array(value: object, dtype: VarType | str, name: str, what: str = "feed") -> Array:
     """The same as converted() for a variable of this name and element type."""
     array = given_array(value, name, what)
     if array.dtype == dtype_name(dtype):
@@ -53,7 +65,7 @@ def to_array(value, dtype, name, what="feed"):
     return _penstock.convert_array(array, int(dtype), what, name)
 
 
-def given_array(value, name, what="feed"):
+def given_array(value: object, name: str, what: str = "feed") -> Array:
     """Returns a value as an array of its own element type. Raises ProgramError if it is masked or ragged."""
     if type(value) is numpy.ndarray:
         return value
@@ -68,7 +80,7 @@ def given_array(value, name, what="feed"):
         raise program_error("E-feed-type", f"{what}: the lists of {name} differ in length or depth: {error}") from None
 
 
-def require_unmasked_parts(values, name, what="feed"):
+def require_unmasked_parts(values: Iterable[object], name: str, what: str = "feed") -> None:
     """Raises ProgramError if an array in a list is masked. numpy.array drops the masks of the arrays in a list."""
     kinds = set(map(type, values))
     if not any(issubclass(kind, (numpy.ma.MaskedArray, list, tuple)) for kind in kinds):
@@ -81,7 +93,7 @@ def require_unmasked_parts(values, name, what="feed"):
             require_unmasked_parts(one, place, what)
 
 
-def _from_objects(array, dtype, name, what):
+def _from_objects(array: Array, dtype: VarType, name: str, what: str) -> Array:
     """Converts an array of Python objects, one by one."""
     out = numpy.empty(array.shape, dtype_name(dtype))
     for index in numpy.ndindex(array.shape):
@@ -95,7 +107,7 @@ def _from_objects(array, dtype, name, what):
     return out
 
 
-def _nearest_float(number, dtype, element, what):
+def _nearest_float(number: Fraction | int, dtype: VarType, element: str, what: str) -> Array:
     rounded = None
     if dtype_name(dtype).startswith("float"):
         try:

@@ -1,7 +1,10 @@
 """Block: a handle on a block of a program, which returns the handles of its ops and variables."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import call_site, stack_level
 from penstock._src.base.errors import suggestion
@@ -12,6 +15,17 @@ from penstock._src.ir.op_device import device_of_op
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import VarType, checked_shape, require_name, to_dtype
 from penstock._src.ir.variable import Parameter, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Attrs, Dtype, SlotArgs
+    from penstock._src.optimizer.clip import BaseErrorClipAttr
+    from penstock._src.parameters.initializer import Initializer
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
 
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
 
@@ -29,48 +43,48 @@ class Block:
         block.append_op('fill_constant', outputs={'Out': x}, attrs={'shape': [2], 'dtype': int(x.dtype), 'value': 1.0})
     """
 
-    def __init__(self, program, idx):
+    def __init__(self, program: Program, idx: int) -> None:
         self.program = program
         self.idx = idx
         self._desc = program.desc
-        self._op_handles = {}
-        self._var_handles = {}
+        self._op_handles: dict[int, Operator] = {}
+        self._var_handles: dict[str, Variable] = {}
 
     @property
-    def desc(self):
+    def desc(self) -> BlockDesc:
         """The block as Fluid's BlockDesc, a view: desc.op(i), desc.op_size(), desc.var(name) and so on."""
         return BlockDesc(self._desc, self.idx)
 
-    def _sync_with_cpp(self):
+    def _sync_with_cpp(self) -> None:
         """Does nothing: Python and C++ share the program."""
 
     @property
-    def parent_idx(self):
+    def parent_idx(self) -> int:
         """Index of the enclosing block; -1 for block 0."""
         return self._desc.parent(self.idx)
 
     @property
-    def forward_block_idx(self):
+    def forward_block_idx(self) -> int:
         """For a gradient block, the index of its forward block; otherwise -1."""
         return self._desc.forward_block(self.idx)
 
     @property
-    def ops(self):
+    def ops(self) -> list[Operator]:
         """Handles of its ops, in order, as they are now."""
         return [self._op_handle(op_id) for op_id in self._desc.ops(self.idx)]
 
-    def _op_handle(self, op_id):
+    def _op_handle(self, op_id: int) -> Operator:
         handle = self._op_handles.get(op_id)
         if handle is None:
             handle = self._op_handles[op_id] = Operator(self, op_id)
         return handle
 
     @property
-    def vars(self):
+    def vars(self) -> BlockVars:
         """The block's own variables by name, a read-only view."""
         return BlockVars(self)
 
-    def var(self, name):
+    def var(self, name: str) -> Variable:
         """Returns a variable of this block.
 
         Args:
@@ -89,7 +103,7 @@ class Block:
             raise ValueError(f"var {name} is not in this block")
         return self._var_handle(name)
 
-    def has_var(self, name):
+    def has_var(self, name: str) -> bool:
         """Returns whether this block has a variable.
 
         Args:
@@ -100,24 +114,24 @@ class Block:
         """
         return self._desc.has_var(self.idx, name)
 
-    def _find_var_recursive(self, name):
+    def _find_var_recursive(self, name: str) -> Variable | None:
         owner = self._desc.block_of_var(self.idx, name)
         return None if owner < 0 else self.program.block(owner)._var_handle(name)
 
-    def _var_recursive(self, name):
+    def _var_recursive(self, name: str) -> Variable:
         var = self._find_var_recursive(name)
         if var is None:
             raise ValueError(f"Var {name} is not found recursively")
         return var
 
-    def _var_handle(self, name):
+    def _var_handle(self, name: str) -> Variable:
         handle = self._var_handles.get(name)
         if handle is None:
             kind = Parameter if self._desc.var_facts(self.idx, name).is_parameter else Variable
             handle = self._var_handles[name] = kind(self, name)
         return handle
 
-    def all_parameters(self):
+    def all_parameters(self) -> list[Parameter]:
         """Returns the parameters of this block.
 
         Returns:
@@ -125,7 +139,7 @@ class Block:
         """
         return list(self.iter_parameters())
 
-    def iter_parameters(self):
+    def iter_parameters(self) -> Iterator[Parameter]:
         """Yields the parameters of this block.
 
         Returns:
@@ -135,21 +149,21 @@ class Block:
 
     def create_var(
         self,
-        name=None,
-        shape=None,
-        dtype=None,
-        type=VarType.LOD_TENSOR,
-        lod_level=None,
-        persistable=None,
-        stop_gradient=False,
-        is_data=False,
-        need_check_feed=False,
-        error_clip=None,
-        capacity=None,
-        initializer=None,
-        belong_to_optimizer=False,
-        **unknown,
-    ):
+        name: str | None = None,
+        shape: Sequence[int] | None = None,
+        dtype: Dtype | None = None,
+        type: VarType = VarType.LOD_TENSOR,
+        lod_level: int | None = None,
+        persistable: bool | None = None,
+        stop_gradient: bool = False,
+        is_data: bool = False,
+        need_check_feed: bool = False,
+        error_clip: BaseErrorClipAttr | None = None,
+        capacity: int | None = None,
+        initializer: Initializer | None = None,
+        belong_to_optimizer: bool = False,
+        **unknown: Any,
+    ) -> Variable:
         """Declares a variable, or returns the existing one of that name if the two declarations agree.
 
         Args:
@@ -184,19 +198,18 @@ class Block:
         if name is None:
             name = unique_name.generator("_generated_var")
         require_name(name)
-        if dtype is not None:
-            dtype = int(to_dtype(dtype))
+        number = None if dtype is None else int(to_dtype(dtype))
         if shape is not None:
             shape = checked_shape(name, shape)
         if desc.has_var(self.idx, name):
             var = self._var_handle(name)
-            require_same_declaration(var, type, shape, dtype, lod_level, persistable)
+            require_same_declaration(var, type, shape, number, lod_level, persistable)
         else:
             desc.create_var(
                 self.idx,
                 name,
                 int(type),
-                dtype,
+                number,
                 shape,
                 lod_level,
                 bool(persistable),
@@ -212,7 +225,7 @@ class Block:
             initializer(var, self)
         return var
 
-    def _clone_variable(self, var, force_persistable=True):
+    def _clone_variable(self, var: Variable, force_persistable: bool = True) -> Variable:
         """Declares a variable as one of another program is declared; without parameters' facts, as in Fluid."""
         persistable = var.persistable or force_persistable
         if var.type in (VarType.STEP_SCOPES, VarType.RAW):
@@ -229,7 +242,7 @@ class Block:
             need_check_feed=var.need_check_feed,
         )
 
-    def _create_temporary(self, name, dtype, stop_gradient):
+    def _create_temporary(self, name: str, dtype: int, stop_gradient: bool) -> Variable:
         """Does the work of create_var without its checks, for a newly generated name."""
         self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
         var = self._var_handles[name] = Variable(self, name)
@@ -237,21 +250,21 @@ class Block:
 
     def create_parameter(
         self,
-        shape,
-        dtype,
-        name=None,
-        type=VarType.LOD_TENSOR,
-        initializer=None,
-        trainable=True,
-        optimize_attr=None,
-        regularizer=None,
-        do_model_average=None,
-        stop_gradient=False,
-        is_distributed=False,
-        lod_level=0,
-        persistable=True,
-        need_clip=True,
-    ):
+        shape: Sequence[int],
+        dtype: VarType | str,
+        name: str | None = None,
+        type: VarType = VarType.LOD_TENSOR,
+        initializer: Initializer | None = None,
+        trainable: bool = True,
+        optimize_attr: Mapping[str, float] | None = None,
+        regularizer: WeightDecayRegularizer | None = None,
+        do_model_average: bool | None = None,
+        stop_gradient: bool = False,
+        is_distributed: bool = False,
+        lod_level: int = 0,
+        persistable: bool = True,
+        need_clip: bool = True,
+    ) -> Parameter:
         """Declares a parameter in block 0.
 
         Args:
@@ -286,14 +299,14 @@ class Block:
             raise ValueError(f"extents of parameter {name} must be above 0, but its shape is {tuple(shape)}")
         top = self.program.global_block()
         desc = self._desc
-        dtype = int(to_dtype(dtype))
+        number = int(to_dtype(dtype))
         known = desc.has_var(0, name)
         if known:
-            require_same_declaration(top._var_handle(name), type, shape, dtype, None, None)
+            require_same_declaration(top._var_handle(name), type, shape, number, None, None)
         desc.create_parameter(
             name,
             int(type),
-            dtype,
+            number,
             shape,
             lod_level,
             trainable,
@@ -316,10 +329,17 @@ class Block:
             initializer(param, self)
         return param
 
-    def _is_written(self, name):
+    def _is_written(self, name: str) -> bool:
         return any(name in op.output_arg_names for op in self.program.global_block().ops)
 
-    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+    def append_op(
+        self,
+        type: str | None = None,
+        inputs: SlotArgs | None = None,
+        outputs: SlotArgs | None = None,
+        attrs: Attrs | None = None,
+        stop_gradient: bool = False,
+    ) -> Operator:
         """Adds an op at the end.
 
         Args:
@@ -337,13 +357,28 @@ class Block:
         """
         return self._insert(-1, type, inputs, outputs, attrs)
 
-    def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
+    def _prepend_op(
+        self,
+        type: str | None = None,
+        inputs: SlotArgs | None = None,
+        outputs: SlotArgs | None = None,
+        attrs: Attrs | None = None,
+    ) -> Operator:
         return self._insert(0, type, inputs, outputs, attrs)
 
-    def _insert_op(self, index, type=None, inputs=None, outputs=None, attrs=None):
+    def _insert_op(
+        self,
+        index: int,
+        type: str | None = None,
+        inputs: SlotArgs | None = None,
+        outputs: SlotArgs | None = None,
+        attrs: Attrs | None = None,
+    ) -> Operator:
         return self._insert(index, type, inputs, outputs, attrs)
 
-    def _insert(self, position, type, inputs, outputs, attrs):
+    def _insert(
+        self, position: int, type: str | None, inputs: SlotArgs | None, outputs: SlotArgs | None, attrs: Attrs | None
+    ) -> Operator:
         if type is None:
             raise ValueError("append_op: type must be the name of an op, not None")
         context = self.program._op_context
@@ -358,22 +393,22 @@ class Block:
         handle = self._op_handles[op_id] = Operator(self, op_id)
         return handle
 
-    def _remove_op(self, index):
+    def _remove_op(self, index: int) -> None:
         op_id = self._desc.ops(self.idx)[index]
         self._desc.remove_op(self.idx, op_id)
         self._op_handles.pop(op_id, None)
 
-    def _remove_var(self, name):
+    def _remove_var(self, name: str) -> None:
         self._desc.remove_var(self.idx, name)
         self._var_handles.pop(name, None)
 
-    def _rename_var(self, name, new_name):
+    def _rename_var(self, name: str, new_name: str) -> Variable:
         if not self._desc.rename_var(self.idx, name, new_name):
             raise ValueError(f"var {name} is not in this block")
         self._var_handles.pop(name, None)
         return self._var_handle(new_name)
 
-    def to_string(self, throw_on_error=True, with_details=False):
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         """Prints variables and ops as text.
 
         Args:

@@ -3,12 +3,25 @@
 A view is (program, block, id or name), like the handles of program.py, and reads and changes the same program.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from penstock import _penstock
 from penstock._penstock import ProgramDesc
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.ir.attr_types import ATTR_KINDS, AttrType
+from penstock._src.ir.attr_types import ATTR_KINDS as ATTR_KINDS
+from penstock._src.ir.attr_types import AttrType as AttrType
 from penstock._src.ir.op_texts import OF_A_BLOCK, OF_AN_OP
 from penstock._src.ir.var_desc import VarDesc, View, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Union
+
+    from penstock._penstock import _Attr
+
+    AttrValue = Union["BlockDesc", "list[BlockDesc]", _Attr]
 
 
 class BlockDesc(View):
@@ -21,26 +34,27 @@ class BlockDesc(View):
     """
 
     __slots__ = ()
+    _at: tuple[int]
 
     @property
-    def id(self):
+    def id(self) -> int:
         """Its index in the program."""
         return self._at[0]
 
-    def __index__(self):
+    def __index__(self) -> int:
         return self.id
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self.id == other if isinstance(other, int) else super().__eq__(other)
 
     __hash__ = View.__hash__
 
     @property
-    def parent(self):
+    def parent(self) -> int:
         """Index of the enclosing block; -1 for block 0."""
         return self._program.parent(self.id)
 
-    def get_forward_block_idx(self):
+    def get_forward_block_idx(self) -> int:
         """Returns the index of the block whose gradient this block computes.
 
         Returns:
@@ -48,7 +62,7 @@ class BlockDesc(View):
         """
         return self._program.forward_block(self.id)
 
-    def op_size(self):
+    def op_size(self) -> int:
         """Counts the ops of the block.
 
         Returns:
@@ -56,7 +70,7 @@ class BlockDesc(View):
         """
         return self._program.op_count(self.id)
 
-    def op(self, index):
+    def op(self, index: int) -> OpDesc:
         """Returns the op at a position.
 
         Args:
@@ -73,7 +87,7 @@ class BlockDesc(View):
             raise IndexError(f"there is no op {index} in block {self.id}, which has {len(ops)} ops")
         return OpDesc(self._program, self.id, ops[index])
 
-    def append_op(self):
+    def append_op(self) -> OpDesc:
         """Appends an op that has no type yet.
 
         Returns:
@@ -81,17 +95,17 @@ class BlockDesc(View):
         """
         return self._insert_op(-1)
 
-    def _prepend_op(self):
+    def _prepend_op(self) -> OpDesc:
         return self._insert_op(0)
 
-    def _insert_op(self, position):
+    def _insert_op(self, position: int) -> OpDesc:
         return OpDesc(self._program, self.id, _penstock.insert_empty_op(self._program, self.id, position))
 
-    def _remove_op(self, begin, end):
+    def _remove_op(self, begin: int, end: int) -> None:
         for op_id in self._program.ops(self.id)[begin:end]:
             self._program.remove_op(self.id, op_id)
 
-    def var(self, name):
+    def var(self, name: bytes | str) -> VarDesc:
         """Returns the variable with a name; declares it if it does not exist.
 
         Args:
@@ -106,16 +120,16 @@ class BlockDesc(View):
         return VarDesc(self._program, self.id, name)
 
     @with_texts(OF_A_BLOCK, who="this block", end="it does")
-    def has_var(self, name):
+    def has_var(self, name: bytes | str) -> bool:
         """{declares}"""
         return self._program.has_var(self.id, text(name))
 
     @with_texts(OF_A_BLOCK, who="this block or an enclosing one", end="one does")
-    def has_var_recursive(self, name):
+    def has_var_recursive(self, name: bytes | str) -> bool:
         """{declares}"""
         return self._program.block_of_var(self.id, text(name)) >= 0
 
-    def find_var(self, name):
+    def find_var(self, name: bytes | str) -> VarDesc | None:
         """Finds a variable that this block declares.
 
         Args:
@@ -126,7 +140,7 @@ class BlockDesc(View):
         """
         return VarDesc(self._program, self.id, text(name)) if self.has_var(name) else None
 
-    def find_var_recursive(self, name):
+    def find_var_recursive(self, name: bytes | str) -> VarDesc | None:
         """Finds a variable that this block or an enclosing one declares; the innermost declaration counts.
 
         Args:
@@ -138,7 +152,7 @@ class BlockDesc(View):
         owner = self._program.block_of_var(self.id, text(name))
         return None if owner < 0 else VarDesc(self._program, owner, text(name))
 
-    def all_vars(self):
+    def all_vars(self) -> list[VarDesc]:
         """Lists the variables that the block declares.
 
         Returns:
@@ -146,11 +160,11 @@ class BlockDesc(View):
         """
         return [VarDesc(self._program, self.id, name) for name in self._program.vars(self.id)]
 
-    def _rename_var(self, name, new_name):
+    def _rename_var(self, name: str, new_name: str) -> None:
         if not self._program.rename_var(self.id, text(name), text(new_name)):
             raise ValueError(f"var {text(name)} is not in this block")
 
-    def _remove_var(self, name):
+    def _remove_var(self, name: str) -> None:
         self._program.remove_var(self.id, text(name))
 
 
@@ -171,14 +185,15 @@ class OpDesc(View):
     """
 
     __slots__ = ()
+    _at: tuple[int, int]
 
-    def __init__(self, program=None, *at):
+    def __init__(self, program: ProgramDesc | None = None, *at: int) -> None:
         if program is None:  # an op without a program, which another one may copy
             program = ProgramDesc()
             at = (0, _penstock.insert_empty_op(program, 0, -1))
         super().__init__(program, *at)
 
-    def block(self):
+    def block(self) -> BlockDesc:
         """Returns the block of the op.
 
         Returns:
@@ -186,7 +201,7 @@ class OpDesc(View):
         """
         return BlockDesc(self._program, self._at[0])
 
-    def copy_from(self, other):
+    def copy_from(self, other: OpDesc) -> None:
         """Copies type, inputs, outputs and attributes of another op.
 
         Args:
@@ -194,7 +209,7 @@ class OpDesc(View):
         """
         _penstock.copy_op(self._program, *self._at, other._program, *other._at)
 
-    def type(self):
+    def type(self) -> str:
         """Returns the type, such as 'mul'.
 
         Returns:
@@ -202,7 +217,7 @@ class OpDesc(View):
         """
         return self._program.op_type(*self._at)
 
-    def set_type(self, kind):
+    def set_type(self, kind: str) -> None:
         """Changes the type.
 
         Args:
@@ -211,62 +226,62 @@ class OpDesc(View):
         _penstock.set_op_type(self._program, *self._at, kind)
 
     @with_texts(OF_AN_OP, does="reads")
-    def inputs(self):
+    def inputs(self) -> dict[str, list[str]]:
         """{by_slot}"""
         return self._program.op_inputs(*self._at)
 
     @with_texts(OF_AN_OP, does="writes")
-    def outputs(self):
+    def outputs(self) -> dict[str, list[str]]:
         """{by_slot}"""
         return self._program.op_outputs(*self._at)
 
     @with_texts(OF_AN_OP, way="input")
-    def input(self, slot):
+    def input(self, slot: str) -> list[str]:
         """{variables}"""
         return self.inputs().get(slot, [])
 
     @with_texts(OF_AN_OP, way="output")
-    def output(self, slot):
+    def output(self, slot: str) -> list[str]:
         """{variables}"""
         return self.outputs().get(slot, [])
 
     @with_texts(OF_AN_OP, way="input")
-    def input_names(self):
+    def input_names(self) -> list[str]:
         """{slots}"""
         return list(self.inputs())
 
     @with_texts(OF_AN_OP, way="output")
-    def output_names(self):
+    def output_names(self) -> list[str]:
         """{slots}"""
         return list(self.outputs())
 
     @with_texts(OF_AN_OP, does="reads")
-    def input_arg_names(self):
+    def input_arg_names(self) -> list[str]:
         """{all_variables}"""
         return [name for names in self.inputs().values() for name in names]
 
     @with_texts(OF_AN_OP, does="writes")
-    def output_arg_names(self):
+    def output_arg_names(self) -> list[str]:
         """{all_variables}"""
         return [name for names in self.outputs().values() for name in names]
 
     @with_texts(OF_AN_OP, way="input")
-    def set_input(self, slot, names):
+    def set_input(self, slot: str, names: list[str]) -> None:
         """{to_set}"""
         self._program.set_op_input(*self._at, slot, texts(names))
 
     @with_texts(OF_AN_OP, way="output")
-    def set_output(self, slot, names):
+    def set_output(self, slot: str, names: list[str]) -> None:
         """{to_set}"""
         self._program.set_op_output(*self._at, slot, texts(names))
 
-    def _rename_input(self, old_name, new_name):
+    def _rename_input(self, old_name: str, new_name: str) -> None:
         self._program.rename_in_op(*self._at, text(old_name), text(new_name), True, False)
 
-    def _rename_output(self, old_name, new_name):
+    def _rename_output(self, old_name: str, new_name: str) -> None:
         self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
 
-    def attr_names(self):
+    def attr_names(self) -> list[str]:
         """Lists the attributes.
 
         Returns:
@@ -274,7 +289,7 @@ class OpDesc(View):
         """
         return list(self._program.op_attrs(*self._at))
 
-    def has_attr(self, name):
+    def has_attr(self, name: str) -> bool:
         """Returns whether the op has an attribute.
 
         Args:
@@ -285,7 +300,7 @@ class OpDesc(View):
         """
         return self._program.op_attr_kind(*self._at, name) is not None
 
-    def attr_type(self, name):
+    def attr_type(self, name: str) -> AttrType:
         """Returns the kind of an attribute.
 
         Args:
@@ -302,7 +317,7 @@ class OpDesc(View):
             raise ValueError(f"op {self.type()} has no attribute {name}")
         return AttrType(ATTR_KINDS[kind])
 
-    def attr(self, name):
+    def attr(self, name: str) -> AttrValue:
         """Returns the value of an attribute.
 
         Args:
@@ -319,7 +334,7 @@ class OpDesc(View):
         value = self._program.op_attrs(*self._at)[name]
         return value_of_attr(self._program, kind, value)
 
-    def _set_attr(self, name, value):
+    def _set_attr(self, name: str, value: BlockDesc | _Attr) -> None:
         """Sets an attribute.
 
         Args:
@@ -333,7 +348,7 @@ class OpDesc(View):
 
     set_attr = _set_attr
 
-    def remove_attr(self, name):
+    def remove_attr(self, name: str) -> None:
         """Removes an attribute.
 
         Args:
@@ -341,7 +356,7 @@ class OpDesc(View):
         """
         self._program.remove_op_attr(*self._at, name)
 
-    def set_block_attr(self, name, block):
+    def set_block_attr(self, name: str, block: BlockDesc) -> None:
         """Sets an attribute that names a block.
 
         Args:
@@ -350,7 +365,7 @@ class OpDesc(View):
         """
         _penstock.set_op_blocks(self._program, *self._at, name, [block.id], False)
 
-    def set_blocks_attr(self, name, blocks):
+    def set_blocks_attr(self, name: str, blocks: Sequence[BlockDesc]) -> None:
         """Sets an attribute that names several blocks.
 
         Args:
@@ -359,34 +374,34 @@ class OpDesc(View):
         """
         _penstock.set_op_blocks(self._program, *self._at, name, [block.id for block in blocks], True)
 
-    def _block_attr_id(self, name):
-        return self.attr(name).id
+    def _block_attr_id(self, name: str) -> int:
+        return cast(BlockDesc, self.attr(name)).id
 
-    def _blocks_attr_ids(self, name):
-        return [block.id for block in self.attr(name)]
+    def _blocks_attr_ids(self, name: str) -> list[int]:
+        return [block.id for block in cast("list[BlockDesc]", self.attr(name))]
 
-    def check_attrs(self):
+    def check_attrs(self) -> None:
         """Adds missing attributes with their defaults."""
         _penstock.check_op_attrs(self._program, *self._at)
 
     @with_texts(OF_AN_OP)
-    def infer_shape(self, block):
+    def infer_shape(self, block: BlockDesc) -> None:
         """{inferred}"""
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
     @with_texts(OF_AN_OP)
-    def infer_var_type(self, block):
+    def infer_var_type(self, block: BlockDesc) -> None:
         """{inferred}"""
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self._program.op_to_string(*self._at)
 
 
-def value_of_attr(program, kind, value):
+def value_of_attr(program: ProgramDesc, kind: AttrType | str, value: _Attr) -> AttrValue:
     """Converts an attribute's value from C++ to the value that attr() returns: blocks instead of their indices."""
     if kind == AttrType.BLOCK:
-        return BlockDesc(program, value)
+        return BlockDesc(program, cast(int, value))
     if kind == AttrType.BLOCKS:
-        return [BlockDesc(program, index) for index in value]
+        return [BlockDesc(program, index) for index in cast("list[int]", value)]
     return value

@@ -1,11 +1,19 @@
 """What a script may ask about Fluid: its version, its constants, its imperative mode."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import error_with_id, not_built
 from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import GRAD_SUFFIX
+
+if TYPE_CHECKING:
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.typing import Dtype
+
 
 __all__ = ["in_dygraph_mode", "load_op_library", "require_version"]
 
@@ -17,7 +25,7 @@ FLUID_VERSION = 1008005
 GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, "@EMPTY@", "@TEMP@", "@ZERO"
 
 
-def convert_np_dtype_to_dtype_(np_dtype):
+def convert_np_dtype_to_dtype_(np_dtype: Dtype) -> VarType:
     """Returns the VarType of an element type of numpy.
 
     Args:
@@ -35,7 +43,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
     return to_dtype(np_dtype)
 
 
-def in_dygraph_mode():
+def in_dygraph_mode() -> bool:
     """Returns whether ops run as they are created.
 
     Returns:
@@ -47,7 +55,7 @@ def in_dygraph_mode():
     return False
 
 
-def load_op_library(lib_filename):
+def load_op_library(lib_filename: str) -> None:
     """Raises NotImplementedError: an operator library of Fluid cannot be loaded.
 
     Args:
@@ -68,7 +76,7 @@ def load_op_library(lib_filename):
     )
 
 
-def api_version():
+def api_version() -> list[str]:
     """Returns the version of Fluid whose API Penstock provides.
 
     Returns:
@@ -80,7 +88,7 @@ def api_version():
     return ["1", "8", "5", "0"]
 
 
-def require_version(min_version, max_version=None):
+def require_version(min_version: str, max_version: str | None = None) -> None:
     """Raises an error unless Fluid 1.8.5, whose API Penstock provides, is in a range of versions.
 
     Args:
@@ -102,7 +110,7 @@ def require_version(min_version, max_version=None):
         if len(parts) > 4 or not all(part.isdigit() for part in parts):
             raise ValueError(f"a version is one to four numbers between dots, not {bound!r}")
 
-    def number(version):
+    def number(version: str) -> list[int]:
         return ([int(part) for part in version.split(".")] + [0, 0, 0])[:4]
 
     ours = ".".join(api_version())

@@ -1,16 +1,26 @@
 """The default programs, to which layers add ops, and what is set around them: name scopes and devices."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.ir.op_scope import fill_context, name_scopes, switch_device
-from penstock._src.ir.program import Program
+from penstock._src.ir.op_scope import fill_context, switch_device
+from penstock._src.ir.op_scope import name_scopes as name_scopes
+from penstock._src.ir.program import Program as Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["default_main_program", "default_startup_program", "device_guard", "name_scope", "program_guard"]
 
 
 @contextlib.contextmanager
-def name_scope(prefix=None):
+def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Sets the name scope of ops that are created inside it, in their attribute op_namescope. Name scopes only help
     readers of programs.
 
@@ -40,7 +50,7 @@ def name_scope(prefix=None):
 
 
 @contextlib.contextmanager
-def device_guard(device=None):
+def device_guard(device: str | None = None) -> Iterator[None]:
     """Sets the device of ops that are created inside it, in their attribute op_device. All ops run on the CPU.
 
     Args:
@@ -68,7 +78,7 @@ def device_guard(device=None):
         _enter_scope()
 
 
-def _enter_scope():
+def _enter_scope() -> None:
     for program in _defaults.values():
         fill_context(program._op_context)
 
@@ -76,7 +86,7 @@ def _enter_scope():
 _defaults = {"main": Program(), "startup": Program()}
 
 
-def default_main_program():
+def default_main_program() -> Program:
     """Returns the program to which layers add ops.
 
     Returns:
@@ -89,7 +99,7 @@ def default_main_program():
     return _defaults["main"]
 
 
-def default_startup_program():
+def default_startup_program() -> Program:
     """Returns the program to which layers add the ops that initialise parameters.
 
     Returns:
@@ -102,12 +112,12 @@ def default_startup_program():
     return _defaults["startup"]
 
 
-def _require_program(function, program):
+def _require_program(function: str, program: Program) -> None:
     if not isinstance(program, Program):
         raise TypeError(f"{function} takes a Program, not {'None' if program is None else type(program).__name__}")
 
 
-def _switch_program(which, program):
+def _switch_program(which: str, program: Program) -> Program:
     """Makes a program the default one, 'main' or 'startup'; returns the one before it."""
     _require_program(f"switch_{which}_program", program)
     old, _defaults[which] = _defaults[which], program
@@ -133,24 +143,24 @@ _SWITCH = """Makes another program the default {which} program.
 
 
 @with_texts(which="main", switch=_SWITCH)
-def switch_main_program(program):
+def switch_main_program(program: Program) -> Program:
     """{switch}"""
     return _switch_program("main", program)
 
 
 @with_texts(which="startup", switch=_SWITCH)
-def switch_startup_program(program):
+def switch_startup_program(program: Program) -> Program:
     """{switch}"""
     return _switch_program("startup", program)
 
 
-def _get_var(name, program=None):
+def _get_var(name: str, program: Program | None = None) -> Variable | None:
     """Returns the variable `name` in block 0 of a program; None: the default main program."""
     return (default_main_program() if program is None else program).global_block().var(name)
 
 
 @contextlib.contextmanager
-def program_guard(main_program, startup_program=None):
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
     """Makes other programs the default programs inside a with statement.
 
     Args:
@@ -178,5 +188,5 @@ def program_guard(main_program, startup_program=None):
         yield
     finally:
         switch_main_program(old_main)
-        if startup_program is not None:
+        if old_startup is not None:
             switch_startup_program(old_startup)

@@ -1,6 +1,14 @@
 """OpProto and OpDesc as plain objects: what scripts fill in and compare. They have no wire form; ProgramDesc has."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.attr_types import AttrType
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 __all__ = ["OpDesc", "OpProto"]
 
@@ -8,14 +16,14 @@ for _kind in AttrType:
     globals()[_kind.name] = _kind
 
 
-class _Repeated(list):
+class _Repeated(list["_Message"]):
     """A list of messages of one type."""
 
-    def __init__(self, make):
+    def __init__(self, make: type[_Message]) -> None:
         super().__init__()
         self._make = make
 
-    def add(self):
+    def add(self) -> _Message:
         """Appends a message and returns it."""
         self.append(self._make())
         return self[-1]
@@ -25,9 +33,10 @@ class _Message:
     """Fields by name. _FIELDS gives their defaults, where a message type stands for a list of such messages; _REQUIRED
     names those that must be set."""
 
-    _FIELDS, _REQUIRED = {}, ()
+    _FIELDS: dict[str, Any] = {}  # the defaults differ in type
+    _REQUIRED: tuple[str, ...] = ()
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any) -> None:
         values = {
             name: _Repeated(default) if isinstance(default, type) else [] if default == [] else default
             for name, default in self._FIELDS.items()
@@ -37,18 +46,18 @@ class _Message:
         for name, value in fields.items():
             setattr(self, name, value)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._values:
             raise AttributeError(f"{type(self).__name__} has no field {name}")
         return self._values[name]
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._values or isinstance(self._values[name], list):
             raise AttributeError(f"{type(self).__name__} has no field {name} that can be set")
         self._values[name] = value
         self._set.add(name)
 
-    def HasField(self, name):
+    def HasField(self, name: str) -> bool:
         """Returns whether a field was set.
 
         Args:
@@ -59,7 +68,7 @@ class _Message:
         """
         return name in self._set
 
-    def IsInitialized(self):
+    def IsInitialized(self) -> bool:
         """Returns whether all required fields are set, here and in nested messages.
 
         Returns:
@@ -68,10 +77,10 @@ class _Message:
         inner = [each for value in self._values.values() if isinstance(value, _Repeated) for each in value]
         return set(self._REQUIRED) <= self._set and all(each.IsInitialized() for each in inner)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values == other._values
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join('{}={!r}'.format(*pair) for pair in self._values.items())})"
 
 

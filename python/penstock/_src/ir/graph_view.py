@@ -1,6 +1,9 @@
 """What IrGraph, in program.py, does with a core.Graph."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from penstock._penstock import ProgramDesc
 from penstock._src.base.doc_texts import with_texts
@@ -9,8 +12,20 @@ from penstock._src.ir.descs import OpDesc
 from penstock._src.ir.graph import Graph
 from penstock._src.ir.graph_nodes import IrNode, IrOpNode, IrVarNode, set_attr, view_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeVar
 
-def _listed(nodes):
+    from penstock._src.ir.graph import Node
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.typing import Attrs
+    from penstock._src.ir.var_desc import VarDesc
+
+    _View = TypeVar("_View", bound="GraphView")
+
+
+def _listed(nodes: IrNode | Iterable[IrNode] | None) -> list[IrNode]:
     return [nodes] if isinstance(nodes, IrNode) else list(nodes or ())
 
 
@@ -43,13 +58,13 @@ Returns:
 class GraphView:
     """The base of IrGraph, without its way back to a Program."""
 
-    def __init__(self, graph, for_test=False):
+    def __init__(self, graph: Graph | Program, for_test: bool = False) -> None:
         if not isinstance(graph, Graph):
             raise TypeError(f"IrGraph takes a core.Graph, not {graph!r}; core.Graph(program.desc) makes one")
         self.graph = graph
         self._for_test = for_test
 
-    def clone(self):
+    def clone(self: _View) -> _View:
         """Copies the nodes, without the attributes of the graph.
 
         Returns:
@@ -57,7 +72,7 @@ class GraphView:
         """
         return type(self)(self.graph.clone(), self._for_test)
 
-    def is_test(self):
+    def is_test(self) -> bool:
         """Tells whether the graph is one for tests.
 
         Returns:
@@ -66,7 +81,7 @@ class GraphView:
         return self._for_test
 
     # Nodes.
-    def all_nodes(self):
+    def all_nodes(self) -> set[IrNode]:
         """Returns all nodes.
 
         Returns:
@@ -74,7 +89,7 @@ class GraphView:
         """
         return {view_of(node) for node in self.graph.nodes()}
 
-    def all_op_nodes(self):
+    def all_op_nodes(self) -> set[IrOpNode]:
         """Returns all ops.
 
         Returns:
@@ -82,7 +97,7 @@ class GraphView:
         """
         return {IrOpNode(node) for node in self.graph.nodes() if node.is_op()}
 
-    def all_var_nodes(self):
+    def all_var_nodes(self) -> set[IrVarNode]:
         """Returns all values of variables.
 
         Returns:
@@ -90,7 +105,7 @@ class GraphView:
         """
         return {IrVarNode(node) for node in self.graph.nodes() if node.is_var()}
 
-    def all_persistable_nodes(self):
+    def all_persistable_nodes(self) -> set[IrVarNode]:
         """Returns the values of variables that keep theirs between runs.
 
         Returns:
@@ -99,17 +114,19 @@ class GraphView:
         return {node for node in self.all_var_nodes() if node.var() is not None and node.persistable()}
 
     @with_texts(_NODES)
-    def create_persistable_node(self, name, var_type, shape, var_dtype):
+    def create_persistable_node(
+        self, name: str, var_type: VarType, shape: Sequence[int], var_dtype: VarType
+    ) -> IrVarNode:
         """Adds a variable that keeps its value between runs.
 
         {new_variable}
         """
         node = self.create_var_node(name, var_type, shape, var_dtype)
-        node.var().set_persistable(True)
+        node._var_desc().set_persistable(True)
         return node
 
     @with_texts(_NODES)
-    def create_var_node(self, name, var_type, shape, var_dtype):
+    def create_var_node(self, name: str, var_type: VarType, shape: Sequence[int], var_dtype: VarType) -> IrVarNode:
         """Adds a variable.
 
         {new_variable}
@@ -120,7 +137,7 @@ class GraphView:
         desc.set_shape(shape)
         return self.create_var_node_from_desc(desc)
 
-    def create_var_node_from_desc(self, var_desc):
+    def create_var_node_from_desc(self, var_desc: VarDesc) -> IrVarNode:
         """Adds a value of a declared variable.
 
         Args:
@@ -131,7 +148,7 @@ class GraphView:
         """
         return IrVarNode(self.graph.create_var_node(var_desc))
 
-    def create_control_dep_var(self):
+    def create_control_dep_var(self) -> IrVarNode:
         """Adds a variable that only orders ops.
 
         Returns:
@@ -139,7 +156,9 @@ class GraphView:
         """
         return IrVarNode(self.graph.create_control_dep_var())
 
-    def create_op_node(self, op_type, attrs, inputs, outputs):
+    def create_op_node(
+        self, op_type: str, attrs: Attrs, inputs: Mapping[str, IrVarNode], outputs: Mapping[str, IrVarNode]
+    ) -> IrOpNode:
         """Adds an op, without edges.
 
         Args:
@@ -161,7 +180,7 @@ class GraphView:
             desc.set_output(slot, [node.name() for node in _listed(nodes)])
         return self.create_op_node_from_desc(desc)
 
-    def create_op_node_from_desc(self, op_desc):
+    def create_op_node_from_desc(self, op_desc: OpDesc) -> IrOpNode:
         """Adds an op, without edges.
 
         Args:
@@ -173,13 +192,13 @@ class GraphView:
         return IrOpNode(self.graph.create_op_node(op_desc))
 
     # Edges.
-    def _require(self, *nodes):
+    def _require(self, *nodes: IrNode) -> None:
         there = self.graph.nodes()
         for node in nodes:
             if node.node not in there:
                 raise ValueError(f"the graph has no node {node!r}")
 
-    def link_to(self, node_in, node_out):
+    def link_to(self, node_in: IrNode, node_out: IrNode) -> None:
         """Adds an edge.
 
         Args:
@@ -194,7 +213,7 @@ class GraphView:
         node_out.append_input(node_in)
 
     @with_texts(_LINKS, way="input", does="read", did="read")
-    def update_input_link(self, old_input_node, new_input_node, op_node):
+    def update_input_link(self, old_input_node: IrVarNode, new_input_node: IrVarNode, op_node: IrOpNode) -> None:
         """{another_value}"""
         self._require(old_input_node, new_input_node, op_node)
         old_input_node.remove_output(op_node)
@@ -203,7 +222,7 @@ class GraphView:
         op_node.rename_input(old_input_node.name(), new_input_node.name())
 
     @with_texts(_LINKS, way="output", does="write", did="wrote")
-    def update_output_link(self, old_output_node, new_output_node, op_node):
+    def update_output_link(self, old_output_node: IrVarNode, new_output_node: IrVarNode, op_node: IrOpNode) -> None:
         """{another_value}"""
         self._require(old_output_node, new_output_node, op_node)
         old_output_node.remove_input(op_node)
@@ -211,7 +230,7 @@ class GraphView:
         self.link_to(op_node, new_output_node)
         op_node.rename_output(old_output_node.name(), new_output_node.name())
 
-    def safe_remove_nodes(self, remove_nodes):
+    def safe_remove_nodes(self, remove_nodes: IrNode | Sequence[IrNode] | set[IrNode]) -> None:
         """Removes nodes and their edges.
 
         Args:
@@ -225,14 +244,14 @@ class GraphView:
         graph_order.graph_safe_remove_nodes(self.graph, {node.node for node in nodes})
 
     # Order.
-    def resolve_hazard(self):
+    def resolve_hazard(self) -> None:
         """Orders the ops that use a value of a variable before the op that makes its next value. Call it after edges
         have changed.
 
         Raises:
             ValueError: the graph has a circle.
         """
-        values = {}
+        values: dict[str, list[Node]] = {}
         for op in graph_order.topology_sort(self.graph):
             for var in op.inputs:
                 values.setdefault(var.name(), [var])
@@ -241,7 +260,7 @@ class GraphView:
                     values[var.name()].append(var)
         self.graph.resolve_hazard(values)
 
-    def has_circle(self):
+    def has_circle(self) -> bool:
         """Tells whether ops wait for each other.
 
         Returns:
@@ -249,7 +268,7 @@ class GraphView:
         """
         return graph_order.has_circle(self.graph)
 
-    def graph_num(self):
+    def graph_num(self) -> int:
         """Counts the parts between which nothing is exchanged.
 
         Returns:
@@ -257,7 +276,7 @@ class GraphView:
         """
         return graph_order.graph_num(self.graph)
 
-    def topology_sort(self):
+    def topology_sort(self) -> list[IrOpNode]:
         """Orders the ops so that each comes after those that make what it reads.
 
         Returns:
@@ -268,7 +287,7 @@ class GraphView:
         """
         return [IrOpNode(node) for node in graph_order.topology_sort(self.graph)]
 
-    def build_adjacency_list(self):
+    def build_adjacency_list(self) -> dict[IrOpNode, set[IrOpNode]]:
         """Lists for each op those that make what it reads.
 
         Returns:
@@ -279,7 +298,13 @@ class GraphView:
             for op, makers in graph_order.build_adjacency_list(self.graph).items()
         }
 
-    def draw(self, save_path, name, marked_nodes=None, remove_ctr_var=True):
+    def draw(
+        self,
+        save_path: str,
+        name: str,
+        marked_nodes: IrNode | Sequence[IrNode] | set[IrNode] | None = None,
+        remove_ctr_var: bool = True,
+    ) -> None:
         """Writes the graph in Graphviz's language, as `name`.dot, and draws it as `name`.pdf if the command `dot` is
         installed.
 
@@ -289,7 +314,8 @@ class GraphView:
             marked_nodes (IrNode | list[IrNode] | set[IrNode] | None): nodes to be drawn in orange.
             remove_ctr_var (bool): leave out variables that only order ops.
         """
-        marked, drawing, drawn = set(_listed(marked_nodes)), graphviz.GraphPreviewGenerator(name), {}
+        marked, drawing = set(_listed(marked_nodes)), graphviz.GraphPreviewGenerator(name)
+        drawn: dict[IrNode, graphviz.Node] = {}
         for node in sorted(self.all_nodes(), key=lambda node: node.id()):
             if not (remove_ctr_var and node.is_ctrl_var()):
                 add = drawing.add_op if node.is_op() else drawing.add_arg

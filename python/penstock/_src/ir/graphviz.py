@@ -1,5 +1,7 @@
 """Graphs as text in Graphviz's language: fluid.debugger.draw_block_graphviz draws programs, this module any graph."""
 
+from __future__ import annotations
+
 import collections
 import json
 import os
@@ -7,13 +9,18 @@ import pathlib
 import shutil
 import subprocess
 import webbrowser
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 from penstock._src.base.errors import error_with_id
 
 __all__ = ["Edge", "Graph", "GraphPreviewGenerator", "Node", "Rank", "crepr"]
 
 
-def crepr(v):
+def crepr(v: object) -> str:
     """Returns a value as Graphviz's language writes it.
 
     Args:
@@ -28,7 +35,7 @@ def crepr(v):
     return json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v)
 
 
-def _attributes(attrs):
+def _attributes(attrs: dict[str, str]) -> str:
     return ", ".join(f"{key}={crepr(value)}" for key, value in attrs.items())
 
 
@@ -48,11 +55,11 @@ class Rank:
         assert str(rank) == '{rank=same; letter_0, letter_1}'
     """
 
-    def __init__(self, kind, name, priority):
+    def __init__(self, kind: str, name: str, priority: int) -> None:
         self.kind, self.name, self.priority = kind, name, priority
-        self.nodes = []
+        self.nodes: list[Node] = []
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{{rank={self.kind}; {', '.join(node.name for node in self.nodes)}}}" if self.nodes else ""
 
 
@@ -70,10 +77,10 @@ class Node:
         assert str(node) == 'op_0 [label="relu", shape="box"];'
     """
 
-    def __init__(self, label, prefix, description="", **attrs):
+    def __init__(self, label: str, prefix: str, description: str = "", **attrs: Any) -> None:
         self.label, self.name, self.description, self.attrs = label, prefix, description, attrs
 
-    def __str__(self):
+    def __str__(self) -> str:
         html = self.label.startswith("<") and self.label.endswith(">")
         label = "label=" + (self.label if html else crepr(self.label))
         return f"{self.name} [{', '.join(filter(None, (label, _attributes(self.attrs))))}];"
@@ -92,10 +99,10 @@ class Edge:
         assert str(fluid.graphviz.Edge(x, y, color='red')) == 'x -> y [color="red"];'
     """
 
-    def __init__(self, source, target, **attrs):
+    def __init__(self, source: Node, target: Node, **attrs: Any) -> None:
         self.source, self.target, self.attrs = source, target, attrs
 
-    def __str__(self):
+    def __str__(self) -> str:
         look = f" [{_attributes(self.attrs)}]" if self.attrs else ""
         return f"{self.source.name} -> {self.target.name}{look};"
 
@@ -113,12 +120,14 @@ class Graph:
         assert 'arg_0 -> op_0;' in graph.code()
     """
 
-    def __init__(self, title, **attrs):
+    def __init__(self, title: str, **attrs: Any) -> None:
         self.title, self.attrs = title, attrs
-        self.nodes, self.edges, self.rank_groups = [], [], {}
-        self._made = collections.Counter()
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.rank_groups: dict[str, Rank] = {}
+        self._made: collections.Counter[str] = collections.Counter()
 
-    def code(self):
+    def code(self) -> str:
         """Returns the graph in Graphviz's language.
 
         Returns:
@@ -126,7 +135,7 @@ class Graph:
         """
         return str(self)
 
-    def rank_group(self, kind, priority):
+    def rank_group(self, kind: str, priority: int) -> str:
         """Adds a group of nodes at one height.
 
         Args:
@@ -140,7 +149,7 @@ class Graph:
         self.rank_groups[name] = Rank(kind, name, priority)
         return name
 
-    def node(self, label, prefix, description="", **attrs):
+    def node(self, label: str, prefix: str, description: str = "", **attrs: Any) -> Node:
         """Adds a node.
 
         Args:
@@ -165,7 +174,7 @@ class Graph:
             self.rank_groups[rank].nodes.append(node)
         return node
 
-    def edge(self, source, target, **attrs):
+    def edge(self, source: Node, target: Node, **attrs: Any) -> Edge:
         """Adds an arrow.
 
         Args:
@@ -179,7 +188,7 @@ class Graph:
         self.edges.append(Edge(source, target, **attrs))
         return self.edges[-1]
 
-    def compile(self, dot_path):
+    def compile(self, dot_path: str) -> str:
         """Writes the graph to a file, and draws it beside it if the command `dot` is installed.
 
         Args:
@@ -197,7 +206,7 @@ class Graph:
             subprocess.run(["dot", "-Tpdf", dot_path, "-o", drawing], check=True)
         return drawing
 
-    def show(self, dot_path):
+    def show(self, dot_path: str) -> None:
         """Writes and draws the graph, and opens the drawing.
 
         Args:
@@ -215,7 +224,7 @@ class Graph:
             )
         webbrowser.open(pathlib.Path(drawing).absolute().as_uri())
 
-    def __str__(self):
+    def __str__(self) -> str:
         ranks = sorted(self.rank_groups.values(), key=lambda rank: rank.priority)
         own = dict({"label": self.title}, **self.attrs)
         lines = [f"  {key}={crepr(value)};" for key, value in own.items()]
@@ -240,10 +249,10 @@ class GraphPreviewGenerator:
         assert 'param_0 -> op_0' in open(path).read()
     """
 
-    def __init__(self, title):
+    def __init__(self, title: str) -> None:
         self.graph = Graph(title, layout="dot", rankdir="TB")
 
-    def __call__(self, path="temp.dot", show=False):
+    def __call__(self, path: str = "temp.dot", show: bool = False) -> None:
         """Writes the graph to a file and draws it; see Graph.compile and Graph.show.
 
         Args:
@@ -255,7 +264,7 @@ class GraphPreviewGenerator:
         else:
             self.graph.compile(path)
 
-    def add_param(self, name, data_type, highlight=False):
+    def add_param(self, name: str, data_type: object, highlight: bool = False) -> Node:
         """Adds a parameter.
 
         Args:
@@ -275,7 +284,7 @@ class GraphPreviewGenerator:
             fillcolor=_colour(highlight, "lightblue"),
         )
 
-    def add_op(self, opType, **kwargs):
+    def add_op(self, opType: str, **kwargs: Any) -> Node:
         """Adds an op.
 
         Args:
@@ -289,7 +298,7 @@ class GraphPreviewGenerator:
         look = dict({"shape": "box", "style": "filled", "fillcolor": _colour(highlight, "lightgrey")}, **kwargs)
         return self.graph.node(opType, "op", opType, **look)
 
-    def add_arg(self, name, highlight=False):
+    def add_arg(self, name: str, highlight: bool = False) -> Node:
         """Adds a value that an op reads or writes.
 
         Args:
@@ -301,7 +310,7 @@ class GraphPreviewGenerator:
         """
         return self.graph.node(name, "arg", name, shape="oval", style="filled", fillcolor=_colour(highlight, "white"))
 
-    def add_edge(self, source, target, **kwargs):
+    def add_edge(self, source: Node, target: Node, **kwargs: Any) -> Edge:
         """Adds an arrow.
 
         Args:
@@ -315,5 +324,5 @@ class GraphPreviewGenerator:
         return self.graph.edge(source, target, color=_colour(kwargs.pop("highlight", False), "black"), **kwargs)
 
 
-def _colour(highlight, plain):
+def _colour(highlight: bool, plain: str) -> str:
     return "orange" if highlight else plain

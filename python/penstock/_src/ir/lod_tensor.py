@@ -1,15 +1,27 @@
 """Functions that create tensors of sequences of different lengths."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._penstock import LoDTensor
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.array_conversion import to_array
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.typing import Array, Place
+
+
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
 
-def create_lod_tensor(data, recursive_seq_lens, place):
+def create_lod_tensor(
+    data: Array | LoDTensor | Sequence[Sequence[float]], recursive_seq_lens: Sequence[Sequence[int]], place: Place
+) -> LoDTensor:
     """Creates a tensor whose rows form sequences.
 
     Args:
@@ -48,7 +60,9 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     return tensor
 
 
-def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high):
+def create_random_int_lodtensor(
+    recursive_seq_lens: Sequence[Sequence[int]], base_shape: Sequence[int], place: Place, low: int, high: int
+) -> LoDTensor:
     """Creates a tensor of random integers whose rows form sequences.
 
     Args:

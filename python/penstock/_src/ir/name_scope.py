@@ -1,5 +1,7 @@
 """NameScope: a tree of names, as the module framework of Fluid has it."""
 
+from __future__ import annotations
+
 
 class NameScope:
     """A name in a tree of names. fluid.name_scope() keeps its own tree; this one is for programs that name things.
@@ -14,11 +16,11 @@ class NameScope:
         assert (first.name(), second.name()) == ('block', 'block_1') and second.parent() is root
     """
 
-    def __init__(self, name="", parent=None):
+    def __init__(self, name: str = "", parent: NameScope | None = None) -> None:
         self._name, self._parent = name, parent
-        self._counts = {}  # {prefix: children that have it}
+        self._counts: dict[str, int] = {}  # {prefix: children that have it}
 
-    def child(self, prefix):
+    def child(self, prefix: str) -> NameScope:
         """Creates a name below this one: the prefix itself, or, if it was asked for before, with a number.
 
         Args:
@@ -31,7 +33,7 @@ class NameScope:
         self._counts[prefix] = count + 1
         return NameScope(f"{prefix}_{count}" if count else prefix, self)
 
-    def parent(self):
+    def parent(self) -> NameScope | None:
         """Returns the name above this one.
 
         Returns:
@@ -39,7 +41,7 @@ class NameScope:
         """
         return self._parent
 
-    def name(self):
+    def name(self) -> str:
         """Returns this name, without those above it.
 
         Returns:

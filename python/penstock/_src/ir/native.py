@@ -13,12 +13,16 @@ objects of Python:
 _METHODS has all of them; no other module adds to a class of C++.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._penstock import LoDTensor, LoDTensorArray, ProgramDesc, RuntimeVariable, Scope, SelectedRows
 from penstock._src.ir import tensors, value_docs
 from penstock._src.ir.descs import BlockDesc
 
 
-def _block(program, index):
+def _block(program: ProgramDesc, index: int) -> BlockDesc:
     """Returns the block at an index.
 
     Args:
@@ -35,10 +39,14 @@ def _block(program, index):
     return BlockDesc(program, index)
 
 
+if TYPE_CHECKING:
+    from typing import Any
+
+
 _append_block = ProgramDesc.append_block
 
 
-def _append(program, parent):
+def _append(program: ProgramDesc, parent: BlockDesc | int) -> BlockDesc | int:
     """Appends a block inside another.
 
     Args:
@@ -51,11 +59,11 @@ def _append(program, parent):
     return BlockDesc(program, index) if isinstance(parent, BlockDesc) else index
 
 
-def _version(program):
+def _version(program: ProgramDesc) -> int:
     return program.version or 0
 
 
-_METHODS = {
+_METHODS: dict[type, dict[str, Any]] = {
     ProgramDesc: {"block": _block, "append_block": _append, "_version": _version},
     LoDTensor: {
         "_to_dlpack": tensors.to_dlpack,

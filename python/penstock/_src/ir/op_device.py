@@ -1,6 +1,13 @@
 """The device that a new op names, in its attribute op_device."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock._src.ir.typing import Attrs
+
 
 # Ops of Fluid that have no kernel, and therefore no device.
 _WITHOUT_DEVICE = frozenset(
@@ -24,7 +31,7 @@ _WITHOUT_DEVICE = frozenset(
 )
 
 
-def device_of_op(device, type, attrs):
+def device_of_op(device: str, type: str, attrs: Attrs) -> str:
     """Returns the device of an op inside device_guard, with Fluid's warnings if it differs from the requested one."""
     if type in _WITHOUT_DEVICE:
         warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=2)

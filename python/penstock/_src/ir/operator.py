@@ -1,10 +1,20 @@
 """Operator: a handle on an op of a block (program.py explains handles)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from penstock._src.base.bad_arguments import guarded
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.descs import ATTR_KINDS, OpDesc, value_of_attr
 from penstock._src.ir.op_texts import OF_AN_OP
 from penstock._src.ir.types import op_proto_and_checker_maker
+
+if TYPE_CHECKING:
+    from penstock._penstock import _Attr
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.descs import AttrValue, BlockDesc
+
 
 _CALLSTACK = op_proto_and_checker_maker.kOpCreationCallstackAttrName()
 
@@ -25,90 +35,90 @@ class Operator:
     __slots__ = ("block", "_id", "_desc", "__weakref__")
 
     @guarded
-    def __init__(self, block, op_id):
+    def __init__(self, block: Block, op_id: int) -> None:
         self.block = block
         self._id = op_id
         self._desc = block.program.desc
 
     @property
-    def desc(self):
+    def desc(self) -> OpDesc:
         """The op as Fluid's OpDesc, a view: desc.type(), desc.input('X'), desc.set_input('X', names) and so on."""
         return OpDesc(self._desc, self.block.idx, self._id)
 
     @property
-    def type(self):
+    def type(self) -> str:
         """Its type, such as 'mul'."""
         return self._desc.op_type(self.block.idx, self._id)
 
     @property
-    def idx(self):
+    def idx(self) -> int:
         """Its current position in the block."""
         return self._desc.op_position(self.block.idx, self._id)
 
     @property
-    def location(self):
+    def location(self) -> str:
         """The user's line that created it: 'train.py:12 in model'."""
         return self._desc.op_location(self.block.idx, self._id)
 
-    def _inputs(self):
+    def _inputs(self) -> dict[str, list[str]]:
         return self._desc.op_inputs(self.block.idx, self._id)
 
-    def _outputs(self):
+    def _outputs(self) -> dict[str, list[str]]:
         return self._desc.op_outputs(self.block.idx, self._id)
 
     @with_texts(OF_AN_OP, way="input")
-    def input(self, name):
+    def input(self, name: str) -> list[str]:
         """{names_in}"""
         return self._inputs().get(name, [])
 
     @with_texts(OF_AN_OP, way="output")
-    def output(self, name):
+    def output(self, name: str) -> list[str]:
         """{names_in}"""
         return self._outputs().get(name, [])
 
     @property
-    def input_names(self):
+    def input_names(self) -> list[str]:
         """Its input slots."""
         return list(self._inputs())
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         """Its output slots."""
         return list(self._outputs())
 
     @property
-    def input_arg_names(self):
+    def input_arg_names(self) -> list[str]:
         """Names of all variables that it reads."""
         return [name for names in self._inputs().values() for name in names]
 
     @property
-    def output_arg_names(self):
+    def output_arg_names(self) -> list[str]:
         """Names of all variables that it writes."""
         return [name for names in self._outputs().values() for name in names]
 
-    def all_attrs(self):
+    def all_attrs(self) -> dict[str, Block | list[Block] | _Attr]:
         """Returns its attributes.
 
         Returns:
             dict: values by name; of an attribute that names blocks, such as sub_block, the Blocks.
         """
-        attrs = self._attrs()
+        attrs: dict[str, Block | list[Block] | _Attr] = dict(self._attrs())
         for name in attrs:
             kind = self.attr_type(name)
             if kind in ("BLOCK", "BLOCKS"):
                 attrs[name] = self._block_attr(name) if kind == "BLOCK" else self._blocks_attr(name)
         return attrs
 
-    def _attrs(self):
+    def _attrs(self) -> dict[str, _Attr]:
         return self._desc.op_attrs(self.block.idx, self._id)
 
     @property
-    def attr_names(self):
+    def attr_names(self) -> list[str]:
         """Names of its attributes; with 'op_callstack', if its location is known."""
         names = list(self._attrs())
         return names + [_CALLSTACK] if _CALLSTACK not in names and self.location else names
 
-    def has_attr(self, name):
+    def has_attr(self, name: str) -> bool:
         """Returns whether it has an attribute.
 
         Args:
@@ -119,7 +129,7 @@ class Operator:
         """
         return name in self._attrs() or (name == _CALLSTACK and bool(self.location))
 
-    def attr(self, name):
+    def attr(self, name: str) -> AttrValue:
         """Returns the value of an attribute.
 
         Args:
@@ -139,9 +149,9 @@ class Operator:
             return ['  File "{}", line {}, in {}'.format(file, number, function or "<module>")]
         if name not in attrs:
             raise ValueError(f"op {self.type} has no attribute {name}; it has {', '.join(sorted(attrs))}")
-        return value_of_attr(self._desc, self.attr_type(name), attrs[name])
+        return value_of_attr(self._desc, self.attr_type(name) or "", attrs[name])
 
-    def attr_type(self, name):
+    def attr_type(self, name: str) -> str | None:
         """Returns the kind of an attribute.
 
         Args:
@@ -155,31 +165,31 @@ class Operator:
             return "STRINGS" if name == _CALLSTACK and self.location else None
         return ATTR_KINDS[kind]
 
-    def _block_attr_id(self, name):
-        return self.attr(name).id
+    def _block_attr_id(self, name: str) -> int:
+        return cast("BlockDesc", self.attr(name)).id
 
-    def _block_attr(self, name):
+    def _block_attr(self, name: str) -> Block:
         return self.block.program.block(self._block_attr_id(name))
 
-    def _blocks_attr_ids(self, name):
-        return [block.id for block in self.attr(name)]
+    def _blocks_attr_ids(self, name: str) -> list[int]:
+        return [block.id for block in cast("list[BlockDesc]", self.attr(name))]
 
-    def _blocks_attr(self, name):
+    def _blocks_attr(self, name: str) -> list[Block]:
         return [self.block.program.block(index) for index in self._blocks_attr_ids(name)]
 
-    def _set_attr(self, name, value):
+    def _set_attr(self, name: str, value: object) -> None:
         self._desc.set_op_attr(self.block.idx, self._id, name, value)
 
-    def _remove_attr(self, name):
+    def _remove_attr(self, name: str) -> None:
         self._desc.remove_op_attr(self.block.idx, self._id, name)
 
-    def _rename_input(self, old_name, new_name):
+    def _rename_input(self, old_name: str, new_name: str) -> None:
         self._desc.rename_in_op(self.block.idx, self._id, old_name, new_name, True, False)
 
-    def _rename_output(self, old_name, new_name):
+    def _rename_output(self, old_name: str, new_name: str) -> None:
         self._desc.rename_in_op(self.block.idx, self._id, old_name, new_name, False, True)
 
-    def to_string(self, throw_on_error=True):
+    def to_string(self, throw_on_error: bool = True) -> str:
         """Prints the op as text.
 
         Args:
@@ -190,8 +200,8 @@ class Operator:
         """
         return self._desc.op_to_string(self.block.idx, self._id)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.to_string()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Operator {self.type}>"

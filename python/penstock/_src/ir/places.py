@@ -1,10 +1,17 @@
 """Functions that return lists of places."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base import devices, environment
 from penstock._src.ir.types import CPUPlace, CUDAPinnedPlace, CUDAPlace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def cpu_places(device_count=None):
+
+def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """Lists places on the CPU.
 
     Args:
@@ -22,7 +29,7 @@ def cpu_places(device_count=None):
     return [CPUPlace()] * (device_count or count_of_environment())
 
 
-def cuda_places(device_ids=None):
+def cuda_places(device_ids: Sequence[int] | int | None = None) -> list[CUDAPlace]:
     """Lists places on GPUs, of which this build has none.
 
     Args:
@@ -40,13 +47,13 @@ def cuda_places(device_ids=None):
     devices.use_cpu_for("cuda_places")
     if device_ids is None:
         selected = environment.text("FLAGS_selected_gpus")
-        device_ids = map(int, selected.split(",")) if selected else range(devices.gpu_count())
+        device_ids = [int(one) for one in selected.split(",")] if selected else range(devices.gpu_count())
     elif isinstance(device_ids, int):
         device_ids = [device_ids]
     return [CUDAPlace(number) for number in device_ids]
 
 
-def cuda_pinned_places(device_count=None):
+def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]:
     """Lists places in pinned memory, which GPUs access directly. This build has none.
 
     Args:
@@ -66,7 +73,7 @@ def cuda_pinned_places(device_count=None):
     return [CUDAPinnedPlace()] * (device_count or count_of_environment())
 
 
-def count_of_environment():
+def count_of_environment() -> int:
     """Returns the number of places that CPU_NUM sets; 1 if it is not set.
 
     Raises:

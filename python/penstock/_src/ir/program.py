@@ -4,7 +4,10 @@ A handle is (program, block, id or name); an object always has the same handle, 
 variable was removed raises penstock.StateError when it is used. Only facts without a field in C++, such as a
 parameter's regularizer, are kept in Python, in Program._parameter_attrs."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING, cast
 
 from penstock._penstock import OpContext, ProgramDesc
 from penstock._src.ir.block import Block
@@ -15,6 +18,16 @@ from penstock._src.ir.op_scope import fill_context
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import VarType, op_proto_and_checker_maker
 from penstock._src.ir.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, Union
+
+    from penstock._src.ir.variable import Parameter
+
+    _Target = Union[Variable, Operator, str]
+
 
 __all__ = ["Program"]
 
@@ -40,25 +53,25 @@ class Program:
     _served_with = ()  # a pserver's programs that Executor.run serves with it
     _serves = None  # ({pserver: the transpiler whose program has served them all}, its transpiler, its pserver)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._adopt(ProgramDesc())
         self.desc.version = FLUID_VERSION
 
-    def _adopt(self, desc):
+    def _adopt(self, desc: ProgramDesc) -> None:
         self.desc = desc
-        self._blocks = {}
+        self._blocks: dict[int, Block] = {}
         self._current_block = 0
         self._op_context = OpContext()
         fill_context(self._op_context)
-        self._parameter_attrs = {}
+        self._parameter_attrs: dict[str, dict[str, Any]] = {}
 
     @staticmethod
-    def _of(desc):
+    def _of(desc: ProgramDesc) -> Program:
         program = Program.__new__(Program)
         program._adopt(desc)
         return program
 
-    def _rebind(self, desc):
+    def _rebind(self, desc: ProgramDesc) -> None:
         """Makes this program, and all its handles, refer to `desc`."""
         self.desc.assign(desc)
         for block in self._blocks.values():
@@ -68,21 +81,21 @@ class Program:
                 else {}
             )
 
-    def _sync_with_cpp(self):
+    def _sync_with_cpp(self) -> None:
         """Does nothing: Python and C++ share the program."""
 
     # Blocks.
     @property
-    def num_blocks(self):
+    def num_blocks(self) -> int:
         """Number of blocks."""
         return self.desc.num_blocks()
 
     @property
-    def blocks(self):
+    def blocks(self) -> list[Block]:
         """Handles of all blocks, as a list."""
         return [self.block(index) for index in range(self.desc.num_blocks())]
 
-    def block(self, index):
+    def block(self, index: int) -> Block:
         """Returns a block by its index.
 
         Args:
@@ -101,7 +114,7 @@ class Program:
             block = self._blocks[index] = Block(self, index)
         return block
 
-    def global_block(self):
+    def global_block(self) -> Block:
         """Returns block 0.
 
         Returns:
@@ -109,7 +122,7 @@ class Program:
         """
         return self._blocks.get(0) or self.block(0)
 
-    def current_block(self):
+    def current_block(self) -> Block:
         """Returns the block to which layers add ops.
 
         Returns:
@@ -118,7 +131,7 @@ class Program:
         return self.block(self._current_block)
 
     @property
-    def current_block_idx(self):
+    def current_block_idx(self) -> int:
         """The index of the block to which ops are added.
 
         Returns:
@@ -130,18 +143,18 @@ class Program:
         return self._current_block
 
     @current_block_idx.setter
-    def current_block_idx(self, index):
+    def current_block_idx(self, index: int) -> None:
         self._current_block = self.block(index).idx
 
-    def _create_block(self, parent_idx=None):
+    def _create_block(self, parent_idx: None = None) -> Block:
         self._current_block = self.desc.append_block(self._current_block if parent_idx is None else parent_idx)
         return self.current_block()
 
-    def _rollback(self):
+    def _rollback(self) -> None:
         self._current_block = self.current_block().parent_idx
 
     # Contents.
-    def list_vars(self):
+    def list_vars(self) -> Iterator[Variable]:
         """Yields the variables of all blocks.
 
         Returns:
@@ -150,7 +163,7 @@ class Program:
         for block in self.blocks:
             yield from block.vars.values()
 
-    def all_parameters(self):
+    def all_parameters(self) -> list[Parameter]:
         """Returns the parameters of all blocks.
 
         Returns:
@@ -159,7 +172,7 @@ class Program:
         return [param for block in self.blocks for param in block.all_parameters()]
 
     @property
-    def random_seed(self):
+    def random_seed(self) -> int:
         """Seed of ops without their own seed; 0: different numbers in each run.
 
         Raises:
@@ -168,12 +181,12 @@ class Program:
         return self.desc.random_seed
 
     @random_seed.setter
-    def random_seed(self, seed):
+    def random_seed(self, seed: int) -> None:
         if not isinstance(seed, int):
             raise ValueError(f"Program.random_seed must be an integer, not {seed!r}")
         self.desc.random_seed = seed
 
-    def global_seed(self, seed=0):
+    def global_seed(self, seed: int = 0) -> None:
         """Sets random_seed.
 
         Args:
@@ -182,57 +195,58 @@ class Program:
         self.random_seed = seed
 
     @property
-    def _seed(self):
+    def _seed(self) -> int:
         return self.desc.random_seed
 
     @property
-    def plan(self):
+    def plan(self) -> str:
         """The text of the placement plan by which the transpiler created this program; '' for other programs."""
         return self.desc.plan
 
     # Roles of the ops that are added next.
     @property
-    def _op_role(self):
+    def _op_role(self) -> int:
         """The role of ops that are added, one of OpRole."""
         return self._op_context.role
 
     @_op_role.setter
-    def _op_role(self, role):
+    def _op_role(self, role: int) -> None:
         self._op_context.role = int(role)
 
     op_role = _op_role
 
     @property
-    def _op_role_var(self):
+    def _op_role_var(self) -> list[str]:
         """The parameter and the gradient of ops that are added: a list of names."""
         return self._op_context.role_var
 
     @_op_role_var.setter
-    def _op_role_var(self, names):
-        self._op_context.role_var = [getattr(name, "name", name) for name in names]
+    def _op_role_var(self, names: Sequence[Variable | str]) -> None:
+        self._op_context.role_var = [_name_of(name) for name in names]
 
     op_role_var = _op_role_var
 
     @contextlib.contextmanager
-    def _role_guard(self, role, role_var=()):
+    def _role_guard(self, role: int, role_var: Sequence[Variable | str] = ()) -> Iterator[None]:
         old = self._op_role, self._op_role_var
-        self._op_role, self._op_role_var = role, role_var
+        self._op_role = role
+        self._op_role_var = role_var
         try:
             yield
         finally:
             self._op_role, self._op_role_var = old
 
-    def _optimized_guard(self, param_and_grads):
+    def _optimized_guard(self, param_and_grads: Sequence[Variable | str]) -> AbstractContextManager[None]:
         return self._role_guard(OpRole.Optimize, param_and_grads)
 
-    def _lr_schedule_guard(self, is_with_opt=False):
+    def _lr_schedule_guard(self, is_with_opt: bool = False) -> AbstractContextManager[None]:
         return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
 
-    def _backward_role_guard(self):
+    def _backward_role_guard(self) -> AbstractContextManager[None]:
         return self._role_guard(OpRole.Backward)
 
     # Copies.
-    def clone(self, for_test=False):
+    def clone(self, for_test: bool = False) -> Program:
         """Copies the program.
 
         Args:
@@ -249,10 +263,10 @@ class Program:
                 setattr(program, name, self.__dict__[name])
         return program
 
-    def _copy_parameter_attrs_from(self, other):
+    def _copy_parameter_attrs_from(self, other: Program) -> None:
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
 
-    def _prune_with_input(self, feeded_var_names, targets):
+    def _prune_with_input(self, feeded_var_names: list[str], targets: Sequence[_Target] | _Target) -> Program:
         """Returns the part that the targets need if the named variables are fed. The name is Fluid's; see _prune."""
         feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
         for name in feeds:
@@ -268,7 +282,7 @@ class Program:
             feeds,
         )
 
-    def _copy_param_info_from(self, other):
+    def _copy_param_info_from(self, other: Program) -> None:
         """Copies learning rate, regularizer and so on of `other`'s parameters to parameters with the same names."""
         if not isinstance(other, Program):
             raise TypeError(f"_copy_param_info_from takes a Program, not {other!r}")
@@ -276,18 +290,18 @@ class Program:
 
     _copy_dist_param_info_from = _copy_param_info_from
 
-    def _prune(self, targets, feeds=(), ops=()):
+    def _prune(
+        self, targets: Sequence[_Target] | _Target, feeds: Sequence[Variable | str] = (), ops: Sequence[Operator] = ()
+    ) -> Program:
         """Returns the part that the targets, each a Variable, an Operator or a name, and the ops need."""
         targets = _targets_of("_prune", targets)
-        ops = [target for target in targets if isinstance(target, Operator)] + list(ops)
-        names = [getattr(target, "name", target) for target in targets if not isinstance(target, Operator)]
-        program = Program._of(
-            self.desc.prune([getattr(feed, "name", feed) for feed in feeds], names, [op._id for op in ops])
-        )
+        ops = [*(target for target in targets if isinstance(target, Operator)), *ops]
+        names = [_name_of(target) for target in targets if not isinstance(target, Operator)]
+        program = Program._of(self.desc.prune([_name_of(feed) for feed in feeds], names, [op._id for op in ops]))
         program._copy_parameter_attrs_from(self)
         return program
 
-    def _inference_optimize(self, prune_read_op=True):
+    def _inference_optimize(self, prune_read_op: bool = True) -> Program:
         """Returns a copy in test mode; with prune_read_op, without readers and the ops up to the one that reads."""
         program = self.clone()
         block = program.global_block()
@@ -305,7 +319,7 @@ class Program:
         return program
 
     @staticmethod
-    def parse_from_string(binary_str):
+    def parse_from_string(binary_str: bytes) -> Program:
         """Reads a serialized ProgramDesc.
 
         Args:
@@ -319,7 +333,7 @@ class Program:
         """
         return Program._of(ProgramDesc.parse(bytes(binary_str)))
 
-    def to_string(self, throw_on_error=True, with_details=False):
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         """Prints the program as text.
 
         Args:
@@ -331,10 +345,10 @@ class Program:
         """
         return self.desc.to_string(with_details)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.to_string()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Program of {self.num_blocks} blocks, {self.desc.op_count(0)} ops>"
 
 
@@ -359,7 +373,7 @@ class IrGraph(GraphView):
         assert value[0].tolist() == [0.5, 0.5]
     """
 
-    def to_program(self):
+    def to_program(self) -> Program:
         """Makes a program of the graph: its ops in an order that the edges allow, and the variables of its nodes.
 
         Returns:
@@ -371,9 +385,13 @@ class IrGraph(GraphView):
         return Program._of(program_of(self.graph))
 
 
-def _targets_of(function, targets):
+def _name_of(var: Variable | str) -> str:
+    return var if isinstance(var, str) else var.name
+
+
+def _targets_of(function: str, targets: Sequence[_Target] | _Target) -> Sequence[_Target]:
     """Returns the targets of a pruning as a list; one target may stand for itself."""
-    targets = targets if isinstance(targets, (list, tuple)) else [targets]
+    targets = cast("Sequence[_Target]", targets if isinstance(targets, (list, tuple)) else [targets])
     for target in targets:
         if not isinstance(target, (Variable, Operator, str)):
             raise ValueError(f"{function}: a target is a Variable, an Operator or a name, not {target!r}")

@@ -1,5 +1,19 @@
 """Programs as text, and searches for ops of a block, as Fluid's scripts use them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+
+
 __all__ = [
     "block_to_code",
     "delete_ops",
@@ -11,7 +25,7 @@ __all__ = [
 ]
 
 
-def delete_ops(block, ops):
+def delete_ops(block: Block, ops: Sequence[Operator]) -> None:
     """Removes ops from a block; ops that it does not contain are ignored.
 
     Args:
@@ -28,7 +42,7 @@ def delete_ops(block, ops):
             block._remove_op(position)
 
 
-def find_op_by_input_arg(block, arg_name):
+def find_op_by_input_arg(block: Block, arg_name: str) -> int:
     """Returns the position of the first op that reads a variable.
 
     Args:
@@ -46,7 +60,7 @@ def find_op_by_input_arg(block, arg_name):
     return next((i for i, op in enumerate(block.ops) if arg_name in op.input_arg_names), -1)
 
 
-def find_op_by_output_arg(block, arg_name, reverse=False):
+def find_op_by_output_arg(block: Block, arg_name: str, reverse: bool = False) -> int:
     """Returns the position of the first op that writes a variable, or of the last.
 
     Args:
@@ -65,7 +79,7 @@ def find_op_by_output_arg(block, arg_name, reverse=False):
     return next((i for i, op in (reversed(ops) if reverse else ops) if arg_name in op.output_arg_names), -1)
 
 
-def variable_to_code(var):
+def variable_to_code(var: Variable) -> str:
     """Returns a variable as text.
 
     Args:
@@ -80,7 +94,7 @@ def variable_to_code(var):
     return str(var).strip()
 
 
-def op_to_code(op, skip_op_callstack=True):
+def op_to_code(op: Operator, skip_op_callstack: bool = True) -> str:
     """Returns an op as text.
 
     Args:
@@ -98,7 +112,7 @@ def op_to_code(op, skip_op_callstack=True):
     return text if skip_op_callstack or not op.location else f"{text}  # {op.location}"
 
 
-def block_to_code(block, block_idx, fout=None, skip_op_callstack=False):
+def block_to_code(block: Block, block_idx: int, fout: TextIO | None = None, skip_op_callstack: bool = False) -> None:
     """Prints a block.
 
     Args:
@@ -118,7 +132,7 @@ def block_to_code(block, block_idx, fout=None, skip_op_callstack=False):
     print("}", file=fout)
 
 
-def program_to_code(prog, fout=None, skip_op_callstack=True):
+def program_to_code(prog: Program, fout: TextIO | None = None, skip_op_callstack: bool = True) -> None:
     """Prints all blocks of a program.
 
     Args:

@@ -1,6 +1,9 @@
 """Functions of fluid.core for ops: declarations, gradients and kernels; and the places and flags that op tests use."""
 
+from __future__ import annotations
+
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, cast
 
 from penstock import _penstock
 from penstock._src.base import flags
@@ -11,16 +14,26 @@ from penstock._src.ir.op_texts import OF_A_REGISTRY
 from penstock._src.ir.types import VAR_TYPES, CPUPlace, _Place
 from penstock._src.ir.var_desc import texts
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock._penstock import LoDTensor
+    from penstock._src.ir.descs import AttrValue, BlockDesc
+    from penstock._src.ir.op_protos import OpProto
+
+
 EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = "@EMPTY@", "@GRAD"
 
 
 @with_texts(OF_A_REGISTRY, module="core")
-def get_all_op_protos():
+def get_all_op_protos() -> list[OpProto]:
     """{protos}"""
     return [proto_of(kind) for kind in all_types()]
 
 
-def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
+def get_grad_op_desc(
+    op_desc: OpDesc, no_grad_set: set[str], grad_sub_block: Sequence[BlockDesc]
+) -> tuple[list[OpDesc], dict[str, str]]:
     """Creates the gradient ops of an op, outside its program.
 
     Args:
@@ -46,7 +59,7 @@ def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
     return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
 
 
-def has_grad_op_maker(type):
+def has_grad_op_maker(type: str) -> bool:
     """Returns whether an op has a gradient.
 
     Args:
@@ -61,7 +74,7 @@ def has_grad_op_maker(type):
     return _penstock.op_has_gradient(type)
 
 
-def get_op_attrs_default_value(type):
+def get_op_attrs_default_value(type: bytes | str) -> dict[str, AttrValue]:
     """Returns the defaults of an op's attributes.
 
     Args:
@@ -85,7 +98,7 @@ def get_op_attrs_default_value(type):
     return {name: op.attr(name) for name in op.attr_names()}
 
 
-def has_infer_inplace(type):
+def has_infer_inplace(type: str) -> bool:
     """Returns whether an op declares which output may reuse the memory of which input.
 
     Args:
@@ -100,7 +113,7 @@ def has_infer_inplace(type):
     return False
 
 
-def op_support_gpu(type):
+def op_support_gpu(type: str) -> bool:
     """Returns whether an op runs on GPUs through this API.
 
     Args:
@@ -115,7 +128,7 @@ def op_support_gpu(type):
     return False
 
 
-def _get_all_register_op_kernels():
+def _get_all_register_op_kernels() -> dict[str, list[str]]:
     """Returns {op type: its kernels as text}, without ops that have no kernels."""
     kernels = {
         kind: [f"data_type[{VAR_TYPES[number].name}]:place[CPUPlace]" for number in _penstock.op_kernel_types(kind)]
@@ -124,7 +137,7 @@ def _get_all_register_op_kernels():
     return {kind: texts for kind, texts in kernels.items() if texts}
 
 
-def empty_var_name():
+def empty_var_name() -> str:
     """Returns the name that stands for a missing variable.
 
     Returns:
@@ -136,7 +149,7 @@ def empty_var_name():
     return EMPTY_VAR_NAME
 
 
-def grad_var_suffix():
+def grad_var_suffix() -> str:
     """Returns the suffix of names of gradients.
 
     Returns:
@@ -148,7 +161,7 @@ def grad_var_suffix():
     return GRAD_VAR_SUFFIX
 
 
-class _Flags(MutableMapping):
+class _Flags(MutableMapping[str, object]):
     """Flags by name, which begins with FLAGS_. The initial values are Fluid's defaults."""
 
     _defaults = {
@@ -159,30 +172,30 @@ class _Flags(MutableMapping):
         "FLAGS_benchmark": False,
     }
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> object:
         known = self._known()
         if name not in known:
             raise KeyError(name)
         return known[name]
 
-    def _known(self):
+    def _known(self) -> dict[str, object]:
         return {**self._defaults, **flags._remembered, **flags.get_flags("FLAGS_check_nan_inf")}
 
-    def __setitem__(self, name, value):
+    def __setitem__(self, name: str, value: object) -> None:
         if self._known().get(name) != value:
             flags.set_flags({name: value})
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str) -> None:
         raise TypeError("a flag cannot be removed")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._known())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._known())
 
 
-def globals():
+def globals() -> MutableMapping[str, object]:
     """Returns the flags by name.
 
     Returns:
@@ -203,10 +216,10 @@ class Place:
         assert place.is_cpu_place()
     """
 
-    def __init__(self):
-        self._place = None
+    def __init__(self) -> None:
+        self._place: _Place | None = None
 
-    def set_place(self, place):
+    def set_place(self, place: _Place) -> None:
         """Sets the place.
 
         Args:
@@ -219,7 +232,7 @@ class Place:
             raise TypeError(f"set_place: the place must be one such as CPUPlace(), not {place!r}")
         self._place = place
 
-    def is_cpu_place(self):
+    def is_cpu_place(self) -> bool:
         """Returns whether it is the CPU.
 
         Returns:
@@ -227,7 +240,7 @@ class Place:
         """
         return type(self._place).__name__ == "CPUPlace"
 
-    def is_gpu_place(self):
+    def is_gpu_place(self) -> bool:
         """Returns whether it is a GPU.
 
         Returns:
@@ -235,7 +248,7 @@ class Place:
         """
         return type(self._place).__name__ == "CUDAPlace"
 
-    def is_cuda_pinned_place(self):
+    def is_cuda_pinned_place(self) -> bool:
         """Returns whether it is pinned memory.
 
         Returns:
@@ -243,7 +256,7 @@ class Place:
         """
         return type(self._place).__name__ == "CUDAPinnedPlace"
 
-    def gpu_device_id(self):
+    def gpu_device_id(self) -> int:
         """Returns the number of the GPU.
 
         Returns:
@@ -251,20 +264,20 @@ class Place:
         """
         return getattr(self._place, "device", -1)
 
-    def _type(self):
-        return self._place._type()
+    def _type(self) -> str:
+        return cast(str, cast(_Place, self._place)._type())
 
-    def _equals(self, other):
+    def _equals(self, other: object) -> bool:
         return self._place == getattr(other, "_place", other)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Place({self._place!r})"
 
 
-def _place_of(tensor):
+def _place_of(tensor: LoDTensor) -> Place:
     place = Place()
     place.set_place(CPUPlace())
     return place
 
 
-_penstock.LoDTensor._place = _place_of
+_penstock.LoDTensor._place = _place_of  # type: ignore[attr-defined]

@@ -1,15 +1,24 @@
 """Element types, kinds of variables and places, the roles of ops, and checks of numbers and shapes."""
 
+from __future__ import annotations
+
 import enum
 import math
 import numbers
 import operator
 import sys
+from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.base import devices
 from penstock._src.base.errors import program_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, SupportsIndex
+
+    from penstock._src.ir.typing import Dtype
 
 
 class VarType(enum.IntEnum):
@@ -71,7 +80,7 @@ class UnknownType(ValueError, TypeError):
     """An unknown element type. It is a TypeError, as in numpy, and a ValueError, as in Fluid's layers."""
 
 
-def to_dtype(dtype):
+def to_dtype(dtype: Dtype) -> VarType:
     """Returns the VarType of an element type.
 
     Args:
@@ -102,7 +111,7 @@ def to_dtype(dtype):
     return found
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Dtype) -> str:
     """Returns the name of an element type.
 
     Args:
@@ -117,7 +126,7 @@ def dtype_name(dtype):
     return _NAMES[to_dtype(dtype)]
 
 
-def dtype_is_floating(dtype):
+def dtype_is_floating(dtype: Dtype) -> bool:
     """Tells whether an element type is one of floating-point numbers.
 
     Args:
@@ -135,7 +144,7 @@ def dtype_is_floating(dtype):
     return to_dtype(dtype) in (VarType.FP16, VarType.FP32, VarType.FP64)
 
 
-def dtype_size(dtype):
+def dtype_size(dtype: Dtype) -> int:
     """Returns the size of an element.
 
     Args:
@@ -150,7 +159,7 @@ def dtype_size(dtype):
     return numpy.dtype(dtype_name(dtype)).itemsize
 
 
-def to_extents(shape):
+def to_extents(shape: Iterable[SupportsIndex]) -> list[int]:
     """Returns a shape as a list of ints."""
     try:
         return [operator.index(extent) for extent in shape]
@@ -158,7 +167,7 @@ def to_extents(shape):
         raise TypeError(f"a shape is a list of ints, not {shape!r}") from None
 
 
-def checked_shape(name, shape):
+def checked_shape(name: str, shape: Iterable[SupportsIndex]) -> list[int]:
     """Returns the shape of a variable as a list of ints. Raises ProgramError if an extent is negative, except -1, or if
     the bytes of such a tensor do not fit 64 bits."""
     extents = to_extents(shape)
@@ -173,33 +182,33 @@ def checked_shape(name, shape):
     return extents
 
 
-def require_name(name):
+def require_name(name: str) -> None:
     """Raises unless a variable has a name."""
     if not name:
         raise program_error("E-var-name", "a variable must have a name")
 
 
-def require_numbers(kind, **values):
+def require_numbers(kind: str, **values: Any) -> None:
     """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
             raise program_error("E-argument-type", f"{kind}: {name} must be a number, not {value!r}") from None
 
 
-def float_attr(value):
+def float_attr(value: float) -> float:
     """Returns a number for an attribute of kind float. Ints stay ints: the op refuses those that it would round."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"must be real number, not {type(value).__name__}")
     return value if isinstance(value, numbers.Integral) else float(value)
 
 
-def nearest_float32(number):
+def nearest_float32(number: float) -> float:
     """Returns the nearest float32 of a number, as a float; infinity for a number beyond its range."""
     with numpy.errstate(over="ignore"):
         return float(numpy.float32(number))
 
 
-def require_equal_in(dtype, value, what):
+def require_equal_in(dtype: VarType | str, value: float, what: str) -> None:
     """Raises if an element type does not hold a number: 2**24 + 1 or 1e300 in float32, 0.5 in int64."""
     kind = numpy.dtype(dtype_name(dtype))
     if kind.kind == "f":
@@ -212,7 +221,7 @@ def require_equal_in(dtype, value, what):
         raise program_error("E-attr-value", f"{what}: the value {value!r} has no equal in {kind.name}")
 
 
-def require_finite(kind, **values):
+def require_finite(kind: str, **values: Any) -> None:
     """Raises if a hyperparameter is not a number, or is NaN or infinite; the error names it."""
     require_numbers(kind, **values)
     for name, value in values.items():
@@ -220,7 +229,7 @@ def require_finite(kind, **values):
             raise program_error("E-hyperparameter", f"{kind}: {name} must be finite, not {value!r}")
 
 
-def require_decays(kind, **values):
+def require_decays(kind: str, **values: Any) -> None:
     """Raises unless each hyperparameter is a decay of a running mean: at least 0 and below 1."""
     require_numbers(kind, **values)
     for name, value in values.items():
@@ -229,20 +238,20 @@ def require_decays(kind, **values):
 
 
 class _Place:
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((type(self), tuple(sorted(self.__dict__.items()))))
 
-    def _type(self):
+    def _type(self) -> int:
         """Returns the number of this kind of place."""
         return ("CPUPlace", "CUDAPlace", "CUDAPinnedPlace").index(type(self).__name__)
 
-    def _equals(self, other):
+    def _equals(self, other: object) -> bool:
         return self == getattr(other, "_place", other)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return type(self).__name__ + (f"({self.device})" if hasattr(self, "device") else "")
 
 
@@ -264,7 +273,7 @@ class CUDAPlace(_Place):
         place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
     """
 
-    def __init__(self, id):
+    def __init__(self, id: int) -> None:
         self.device = id
 
 
@@ -276,7 +285,7 @@ class CUDAPinnedPlace(_Place):
     """
 
 
-def device_of(place, what):
+def device_of(place: CPUPlace, what: str) -> CPUPlace:
     """Returns the place on which programs run if a script requests `place`; `what` names the caller in errors.
 
     Raises:
@@ -312,7 +321,7 @@ class op_proto_and_checker_maker:
         Loss = 256
 
     @staticmethod
-    def kOpRoleAttrName():
+    def kOpRoleAttrName() -> str:
         """Returns the name of the attribute that holds an op's role.
 
         Returns:
@@ -321,7 +330,7 @@ class op_proto_and_checker_maker:
         return "op_role"
 
     @staticmethod
-    def kOpRoleVarAttrName():
+    def kOpRoleVarAttrName() -> str:
         """Returns the name of the attribute that holds pairs of parameter and gradient.
 
         Returns:
@@ -330,7 +339,7 @@ class op_proto_and_checker_maker:
         return "op_role_var"
 
     @staticmethod
-    def kOpNameScopeAttrName():
+    def kOpNameScopeAttrName() -> str:
         """Returns the name of the attribute that holds an op's name scope.
 
         Returns:
@@ -339,7 +348,7 @@ class op_proto_and_checker_maker:
         return "op_namescope"
 
     @staticmethod
-    def kOpCreationCallstackAttrName():
+    def kOpCreationCallstackAttrName() -> str:
         """Returns the name of the attribute that holds the user's call stack, which Fluid's programs have.
 
         Returns:
@@ -348,7 +357,7 @@ class op_proto_and_checker_maker:
         return "op_callstack"
 
     @staticmethod
-    def kOpDeviceAttrName():
+    def kOpDeviceAttrName() -> str:
         """Returns the name of the attribute that holds an op's device.
 
         Returns:
@@ -357,7 +366,7 @@ class op_proto_and_checker_maker:
         return "op_device"
 
 
-def get_cuda_device_count():
+def get_cuda_device_count() -> int:
     """Counts the GPUs that the driver provides to this process.
 
     Programs do not run on them through this API. With PENSTOCK_CUDA_FALLBACK=1 the result is 1, for the CPU.
@@ -372,7 +381,7 @@ def get_cuda_device_count():
     return devices.gpu_count()
 
 
-def is_compiled_with_cuda():
+def is_compiled_with_cuda() -> bool:
     """Returns whether programs can run on GPUs through this API.
 
     Returns:

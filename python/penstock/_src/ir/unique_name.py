@@ -1,9 +1,16 @@
 """Unique names. The generator is C++ state: append_backward, clips and optimizers use it too, in Fluid's order."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._penstock import UniqueNames
 from penstock._src.base.doc_texts import with_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 __all__ = ["generate", "guard", "switch"]
 
@@ -15,7 +22,7 @@ _KEY = {"from_key": "Args:\n    key (str): its prefix.\n\nReturns:\n    str: key
 
 
 @with_texts(_KEY)
-def generate(key):
+def generate(key: str) -> str:
     """Returns a new unique name.
 
     {from_key}
@@ -27,7 +34,7 @@ def generate(key):
 
 
 @with_texts(_KEY)
-def generate_with_ignorable_key(key):
+def generate_with_ignorable_key(key: str) -> str:
     """Returns a new unique name, like `generate`.
 
     {from_key}
@@ -38,7 +45,7 @@ def generate_with_ignorable_key(key):
     return generate(key)
 
 
-def switch(new_generator=None):
+def switch(new_generator: UniqueNames | None = None) -> UniqueNames:
     """Replaces the generator of names.
 
     Args:
@@ -58,7 +65,7 @@ def switch(new_generator=None):
 
 
 @contextlib.contextmanager
-def guard(new_generator=None):
+def guard(new_generator: UniqueNames | str | None = None) -> Iterator[None]:
     """Uses a new generator of names inside a with statement.
 
     Args:

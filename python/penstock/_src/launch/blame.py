@@ -10,6 +10,8 @@ name is the cause, unless a signal had stopped another of them. If two roles nam
 either, the connection between them broke.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import re
@@ -27,7 +29,7 @@ class Cause:
     sentence: str = ""  # if neither role nor words describe it: the whole sentence
 
 
-def find_cause(failures, pservers, trainers):
+def find_cause(failures: list[Failure], pservers: list[str], trainers: int) -> Cause | None:
     """Returns the Cause, or None if nothing failed."""
     for failure in failures:
         if failure.kind == OWN:
@@ -42,7 +44,7 @@ def find_cause(failures, pservers, trainers):
     return None
 
 
-def named_in(note, pservers):
+def named_in(note: str, pservers: list[str]) -> list[str]:
     """Returns the roles that a note names, in order: "trainer 1", "pserver 0"."""
     roles = []
     for kind, name in _ROLE.findall(note):
@@ -56,7 +58,7 @@ def named_in(note, pservers):
     return roles
 
 
-def _blamed(reactions, known, pservers):
+def _blamed(reactions: list[Failure], known: set[str], pservers: list[str]) -> dict[str, str]:
     """Returns {role: the role that its reaction blames}."""
     blamed = {}
     for reaction in reactions:
@@ -66,7 +68,9 @@ def _blamed(reactions, known, pservers):
     return blamed
 
 
-def _most_blamed(failures, reactions, blamed, pservers):
+def _most_blamed(
+    failures: list[Failure], reactions: list[Failure], blamed: dict[str, str], pservers: list[str]
+) -> Cause:
     counts = collections.Counter(blamed.values())
     by_role = {failure.role: failure for failure in failures}
     order = list(counts)
@@ -81,13 +85,14 @@ def _most_blamed(failures, reactions, blamed, pservers):
         seen = [one.role for one in reactions if blamed.get(one.role) == role and _saw_itself(one, pservers)]
         if len(seen) > 1:
             return Cause(failure, role, f"lost its connections to {' and '.join(sorted(seen))}")
-        if blamed.get(blamed.get(role)) == role:
-            ends = " and ".join(sorted((role, blamed[role])))
+        other = blamed.get(role)
+        if other is not None and blamed.get(other) == role:
+            ends = " and ".join(sorted((role, other)))
             return Cause(failure, sentence=f"the connection between {ends} broke")
     return Cause(failure, sentence=first.note)
 
 
-def _saw_itself(reaction, pservers):
+def _saw_itself(reaction: Failure, pservers: list[str]) -> bool:
     """Returns whether the role noticed the failure at its own connection. Others tell it what they have noticed."""
     seen = reaction.note.rpartition("seen by ")[2]
     return bool(seen) and named_in(seen, pservers)[:1] == [reaction.role]

@@ -9,9 +9,16 @@ of a pserver also states the progress of each trainer. The cause is the role for
 wait itself.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.flight import IDLE
+
+if TYPE_CHECKING:
+    from penstock._src.launch.flight import Event, Recording
+
 
 _SAYS = {
     "step ended": "step {step} ended",
@@ -32,15 +39,15 @@ class _Role:
     name: str
     state: str
     step: int
-    last: object  # the last event of progress, or None
+    last: Event | None  # the last event of progress, or None
     waits: bool
-    waits_for: frozenset  # names of the roles for which it waits
+    waits_for: frozenset[str]  # names of the roles for which it waits
 
-    def is_trainer(self):
+    def is_trainer(self) -> bool:
         return self.name.startswith("trainer")
 
 
-def explain_hang(recordings, now):
+def explain_hang(recordings: list[Recording], now: float) -> str:
     """Returns the sentence; "" if the recordings do not show the cause."""
     roles = _read(recordings, None)
     culprit = _culprit(roles)
@@ -57,7 +64,7 @@ def explain_hang(recordings, now):
     return _sentence(role, role.state or "stopped contributing", now, "ago", roles)
 
 
-def explain_failure(recordings, culprit, words):
+def explain_failure(recordings: list[Recording], culprit: str, words: str) -> str:
     """Returns the sentence about a role that is known to have failed; `words` describe how it failed."""
     left = [
         event.time
@@ -74,7 +81,7 @@ def explain_failure(recordings, culprit, words):
     return _sentence(role, words, ended, "before", roles)
 
 
-def _sentence(role, words, then, when, roles):
+def _sentence(role: _Role, words: str, then: float, when: str, roles: dict[str, _Role]) -> str:
     last = ""
     if role.last is not None:
         event = role.last
@@ -83,19 +90,19 @@ def _sentence(role, words, then, when, roles):
     return f"{role.name} {words} at step {role.step}{last}{_waiters(roles, role.name)}"
 
 
-def _waiters(roles, culprit):
+def _waiters(roles: dict[str, _Role], culprit: str) -> str:
     waiters = sorted(name for name, role in roles.items() if name != culprit and _leads(roles, name, culprit))
     if not waiters:
         return ""
     return f"; {_list(waiters)} {'waits' if len(waiters) == 1 else 'wait'} for it"
 
 
-def _list(names):
+def _list(names: frozenset[str] | list[str] | set[str]) -> str:
     names = sorted(names)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _leads(roles, name, culprit):
+def _leads(roles: dict[str, _Role], name: str, culprit: str) -> bool:
     """Returns whether the role waits for the culprit, directly or indirectly, or records only that it waits."""
     if not roles[name].waits and not roles[name].waits_for:
         return False
@@ -111,9 +118,9 @@ def _leads(roles, name, culprit):
     return not roles[name].waits_for
 
 
-def _culprit(roles):
+def _culprit(roles: dict[str, _Role]) -> str | None:
     """Returns the name of the role for which others wait and which does not wait; None if every role waits."""
-    wanted = {}
+    wanted: dict[str, int] = {}
     for role in roles.values():
         for name in role.waits_for:
             wanted[name] = wanted.get(name, 0) + 1
@@ -127,11 +134,11 @@ def _culprit(roles):
     return min(free, key=lambda name: (-wanted.get(name, 0), roles[name].step if name in roles else 0, name))
 
 
-def _names(recordings):
+def _names(recordings: list[Recording]) -> dict[str, str]:
     return {f"pserver {recording.address}": recording.role for recording in recordings if recording.address}
 
 
-def _read(recordings, until):
+def _read(recordings: list[Recording], until: float | None) -> dict[str, _Role]:
     names = _names(recordings)
     trainers = sorted(r.role for r in recordings if r.role.startswith("trainer"))
     roles = {}
@@ -145,7 +152,7 @@ def _read(recordings, until):
     return roles
 
 
-def _read_one(recording, events, trainers):
+def _read_one(recording: Recording, events: list[Event], trainers: list[str]) -> _Role:
     is_trainer = recording.role.startswith("trainer")
     last, open_waits, waits_for, step, ended = None, 0, set(), 0, {}
     for event in events:

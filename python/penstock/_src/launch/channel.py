@@ -8,6 +8,8 @@
 The contents are not secret. Without a token the key is empty; then only the loopback interface protects the exchange.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import json
@@ -16,6 +18,14 @@ import select
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Message = dict[str, Any]  # JSON
+
 
 BEAT_S = 2.0
 SILENCE_S = 8.0  # with the grace period and the signals after it, the last role ends within 30 s
@@ -30,27 +40,27 @@ class ChannelError(Exception):
 class Channel:
     """One connected, non-blocking socket."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self._socket = connection
-        self._key = None
+        self._key: bytes | None = None
         self._side = ""
         self._sent = self._received = 0
         self._in = bytearray()
         self._out = bytearray()
-        self._closed = None  # the reason
+        self._closed: str | None = None  # the reason
         self._lock = threading.RLock()  # protects sending, because a thread may send heartbeats
         self.opened = self._heard = self._spoke = time.monotonic()
 
-    def fileno(self):
+    def fileno(self) -> int:
         return self._socket.fileno()
 
-    def protect(self, token, side, nonces):
+    def protect(self, token: str, side: str, nonces: str) -> None:
         """Adds a proof to every further line. `side` is this side: "hub" or "member"."""
         self._side = side
         self._key = _hmac(token, f"key {nonces}").encode()
 
-    def send(self, message):
+    def send(self, message: Message) -> None:
         with self._lock:
             # The name of a file may contain bytes that are not UTF-8, which the other side would refuse.
             line = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(errors="replace").decode()
@@ -61,7 +71,7 @@ class Channel:
             self._spoke = time.monotonic()
             self.flush()
 
-    def flush(self):
+    def flush(self) -> None:
         with self._lock:
             try:
                 while self._out and self._closed is None:
@@ -71,20 +81,20 @@ class Channel:
             except OSError as error:
                 self._closed = f"its launcher's connection broke: {error.strerror or error}"
 
-    def is_flushed(self):
+    def is_flushed(self) -> bool:
         return not self._out or self._closed is not None
 
-    def beat(self):
+    def beat(self) -> None:
         """Sends a heartbeat, so that the other side does not consider this launcher lost."""
         if time.monotonic() - self._spoke > BEAT_S:
             self.send({})
         self.flush()
 
-    def receive(self, limit=None):
+    def receive(self, limit: int | None = None) -> list[Message]:
         """Returns the messages that have arrived, at most `limit`. Raises ChannelError if there are none and the
         connection has ended."""
         self._read()
-        messages = []
+        messages: list[Message] = []
         while len(messages) != limit and (end := self._in.find(b"\n")) >= 0:
             line = bytes(self._in[:end])
             del self._in[: end + 1]
@@ -98,7 +108,7 @@ class Channel:
             raise ChannelError(f"its launcher has not answered for {silence:.0f} s")
         return messages
 
-    def _read(self):
+    def _read(self) -> None:
         try:
             while self._closed is None and len(self._in) <= LINE_MAX:
                 chunk = self._socket.recv(65536)
@@ -112,7 +122,7 @@ class Channel:
         except OSError as error:
             self._closed = f"its launcher's connection broke: {error.strerror or error}"
 
-    def _open(self, line):
+    def _open(self, line: bytes) -> Message:
         try:
             text = line.decode()
             if self._key is not None:
@@ -129,13 +139,13 @@ class Channel:
             raise ChannelError("the process that answers there is not a launcher of penstock")
         return message
 
-    def close(self):
+    def close(self) -> None:
         with self._lock:
             self._closed = self._closed or "this launcher closed the connection"
             self._socket.close()
 
 
-def connect(host, port):
+def connect(host: str, port: int) -> Channel | None:
     """Returns a channel, or None if no process listens there yet. Raises OSError for permanent errors."""
     try:
         return Channel(socket.create_connection((host, port), timeout=2))
@@ -143,7 +153,7 @@ def connect(host, port):
         return None
 
 
-def wait_for(readers, writers, seconds):
+def wait_for(readers: Iterable[Any], writers: Iterable[Any], seconds: float) -> None:
     """Waits until a socket can be read or written, at most `seconds`. Accepts any descriptor, unlike select.select."""
     poll = select.poll()
     for events, sockets in ((select.POLLIN, readers), (select.POLLOUT, writers)):
@@ -152,22 +162,22 @@ def wait_for(readers, writers, seconds):
     poll.poll(1000 * seconds)
 
 
-def new_nonce():
+def new_nonce() -> str:
     return secrets.token_hex(16)
 
 
-def proof(token, side, nonces, node):
+def proof(token: str, side: str, nonces: str, node: int) -> str:
     """Returns the proof that a side knows the token, for the side that drew one of the nonces."""
     return _hmac(token, f"{side} of node {node} {nonces}")
 
 
-def is_proof(shown, expected):
+def is_proof(shown: object, expected: str) -> bool:
     return isinstance(shown, str) and hmac.compare_digest(shown.encode(), expected.encode())
 
 
-def _hmac(token, text):
+def _hmac(token: str, text: str) -> str:
     return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def _mac(key, side, number, line):
+def _mac(key: bytes, side: str, number: int, line: str) -> str:
     return hmac.new(key, f"{side} {number} {line}".encode(), hashlib.sha256).hexdigest()

@@ -9,14 +9,24 @@ Node 0 is the hub: the others connect to it, and it puts all events into one ord
 its connection ends before it has reported that it is done, all launchers get an event "lost".
 """
 
+from __future__ import annotations
+
 import dataclasses
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.channel import BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof, wait_for
 from penstock._src.launch.logs import say
 from penstock._src.launch.messages import Facts, read_event, read_facts, read_member
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.launch.channel import Message
+    from penstock._src.launch.plan import Member, Plan
+
 
 REPORT_EVERY_S = 10.0
 HELLO_S = 5.0  # time within which a connection must prove that it knows the token
@@ -36,7 +46,7 @@ class Stopped(Exception):
     """A signal arrived while launchers waited for each other."""
 
 
-def _why(error):
+def _why(error: Any) -> str:
     """Returns the reason for which a connection ends. Only a defect of this code raises other errors than ChannelError;
     what arrives on a connection must not end the launcher even then."""
     return str(error) if isinstance(error, ChannelError) else f"its messages cannot be served: {error!r}"
@@ -45,15 +55,15 @@ def _why(error):
 class Cluster:
     """Sends events to all launchers of the job and receives theirs."""
 
-    def __init__(self, nodes, rank, channels):
+    def __init__(self, nodes: Any, rank: int, channels: Any) -> None:
         self._nodes = nodes
         self._rank = rank
         self._channels = channels  # by node: all other nodes for the hub, only the hub for a member
-        self._events = []
-        self._over = set()  # nodes that are done or lost
+        self._events: list[dict[str, Any]] = []
+        self._over: set[int] = set()  # nodes that are done or lost
         self._left = threading.Event()
 
-    def tell(self, event):
+    def tell(self, event: dict[str, Any]) -> None:
         event = {**event, "node": self._rank}
         if self._rank == 0:
             self._order(event)
@@ -62,7 +72,7 @@ class Cluster:
         else:
             self._events.append(event)
 
-    def pump(self):
+    def pump(self) -> list[Any]:
         """Returns the events that have arrived since the last call. Call it a few times per second."""
         for node, channel in list(self._channels.items()):
             try:
@@ -83,23 +93,23 @@ class Cluster:
         self._over.update(event["node"] for event in events if event["event"] in ("done", "lost"))
         return events
 
-    def start_beating(self):
+    def start_beating(self) -> None:
         """Starts a thread that sends heartbeats, even while this launcher waits for a terminal that accepts no output.
 
         Call it only after the last process was started, because a fork does not copy threads.
         """
         threading.Thread(target=self._beat, daemon=True).start()
 
-    def _beat(self):
+    def _beat(self) -> None:
         while not self._left.wait(BEAT_S):
             for channel in list(self._channels.values()):
                 channel.beat()
 
-    def all_over(self):
+    def all_over(self) -> bool:
         """Returns whether every node has reported that it is done, or is lost."""
         return len(self._over) == len(self._nodes)
 
-    def leave(self):
+    def leave(self) -> None:
         """Sends the remaining events, for at most 2 s, and closes."""
         self._left.set()
         deadline = time.monotonic() + LEAVE_S
@@ -113,12 +123,12 @@ class Cluster:
             channel.close()
         self._channels = {}
 
-    def _order(self, event):
+    def _order(self, event: dict[str, Any]) -> None:
         self._events.append(event)
         for channel in self._channels.values():
             channel.send(event)
 
-    def _lose(self, node, why):
+    def _lose(self, node: int, why: str) -> None:
         self._channels.pop(node).close()
         if node in self._over or any(event["node"] == node and event["event"] == "done" for event in self._events):
             return
@@ -130,7 +140,7 @@ class Cluster:
             self._over.update(range(len(self._nodes)))  # without the hub, no other node can be reached
 
 
-def _resolved(host, port):
+def _resolved(host: str, port: int) -> Any:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return family, address
 
@@ -138,13 +148,13 @@ def _resolved(host, port):
 class _Joining:
     """Base class of both sides while they wait for each other."""
 
-    def __init__(self, plan, wait_s, stopped):
+    def __init__(self, plan: Plan, wait_s: Any, stopped: Any) -> None:
         self.plan = plan
         self._stopped = stopped
         self._began = self._reported = time.monotonic()
         self._wait_s = wait_s
 
-    def check(self, waiting_for):
+    def check(self, waiting_for: Any) -> None:
         """Called between two polls: raises an error after a timeout or a signal, and reports every 10 s."""
         now = time.monotonic()
         if self._stopped():
@@ -155,12 +165,12 @@ class _Joining:
             self._reported = now
             say(f"launch: waiting {now - self._began:.0f} s for {waiting_for}")
 
-    def name(self, node):
+    def name(self, node: int) -> str:
         return f"node {node} ({self.plan.nodes[node]})"
 
 
 class _Hub(_Joining):
-    def __init__(self, plan, port, wait_s, stopped):
+    def __init__(self, plan: Plan, port: int, wait_s: Any, stopped: Any) -> None:
         super().__init__(plan, wait_s, stopped)
         host = plan.nodes[0]
         try:
@@ -175,13 +185,13 @@ class _Hub(_Joining):
                 f"cannot listen for the other launchers on {host}:{port}: {error.strerror or error}; "
                 "--control_port chooses another port"
             ) from error
-        self._pending = {}  # channel -> (peer's address, our nonce)
-        self._proved = {}  # channel -> node
-        self._joined = {}  # node -> (channel, member)
+        self._pending: dict[Channel, tuple[str, str]] = {}  # channel -> (peer's address, our nonce)
+        self._proved: dict[Channel, int] = {}  # channel -> node
+        self._joined: dict[int, tuple[Channel, Member]] = {}  # node -> (channel, member)
         self._refusals = 0
         self._can_accept = True
 
-    def run(self):
+    def run(self) -> Any:
         plan = self.plan
         try:
             while len(self._joined) < len(plan.nodes) - 1:
@@ -209,7 +219,7 @@ class _Hub(_Joining):
             )
         return Cluster(plan.nodes, 0, {node: channel for node, (channel, _) in self._joined.items()}), facts
 
-    def _accept(self):
+    def _accept(self) -> None:
         self._can_accept = False
         while len(self._pending) < PENDING_MAX:
             try:
@@ -222,7 +232,7 @@ class _Hub(_Joining):
             channel.send({"penstock_launch": 1, "nonce": nonce})
             self._pending[channel] = (peer[0], nonce)
 
-    def _look(self):
+    def _look(self) -> None:
         """Serves each connection. An error on a connection is its end, and nothing else's; only a contradiction between
         launchers that know the token ends the job."""
         for channel, (peer, nonce) in list(self._pending.items()):
@@ -254,7 +264,7 @@ class _Hub(_Joining):
                 channel.close()
                 say(f"launch: {self.name(node)} has left again: {_why(error)}")
 
-    def _prove(self, channel, peer, nonce, message):
+    def _prove(self, channel: Any, peer: Any, nonce: Any, message: Message) -> None:
         node, theirs = message.get("node"), message.get("nonce")
         if type(node) is not int or not 0 < node < len(self.plan.nodes) or not isinstance(theirs, str):
             self._refuse(channel, peer, "its hello is not that of a launcher of this job")
@@ -267,14 +277,14 @@ class _Hub(_Joining):
         channel.protect(self.plan.token, "hub", nonces)
         self._proved[channel] = node
 
-    def _refuse(self, channel, peer, why):
+    def _refuse(self, channel: Any, peer: Any, why: str) -> None:
         channel.send({"refused": why})
         channel.close()
         self._refusals += 1
         if self._refusals <= REFUSALS_TOLD_MAX:
             say(f"launch: refused a connection from {peer}: {why}")
 
-    def _admit(self, channel, node, message):
+    def _admit(self, channel: Any, node: int, message: Message) -> None:
         """Compares the settings of a launcher that knows the token with ours; a contradiction ends the job."""
         plan = self.plan
         member = read_member(message.get("member"))
@@ -300,12 +310,12 @@ class _Hub(_Joining):
 
 
 class _Member(_Joining):
-    def __init__(self, plan, port, wait_s, stopped):
+    def __init__(self, plan: Plan, port: int, wait_s: Any, stopped: Any) -> None:
         super().__init__(plan, wait_s, stopped)
         self._port = port
         self._trouble = ""
 
-    def run(self):
+    def run(self) -> Any:
         channel = None
         try:
             channel = self._connect()
@@ -326,7 +336,7 @@ class _Member(_Joining):
         except Exception as error:
             raise JoinError(f"{self.name(0)}: {_why(error)}") from error
 
-    def _connect(self):
+    def _connect(self) -> Any:
         while True:
             self.check(f"the launcher of {self.name(0)} on port {self._port}{self._trouble}")
             try:
@@ -341,7 +351,7 @@ class _Member(_Joining):
                 self._trouble = trouble
             time.sleep(POLL_S)
 
-    def _next(self, channel, what, skip_empty=False):
+    def _next(self, channel: Any, what: str, skip_empty: bool = False) -> Any:
         while True:
             self.check(f"{what} ({self.name(0)} is there)")
             wait_for([channel], [], POLL_S)
@@ -354,7 +364,7 @@ class _Member(_Joining):
                 if message or not skip_empty:
                     return message
 
-    def _prove(self, channel):
+    def _prove(self, channel: Any) -> str:
         greeting = self._next(channel, "a greeting")
         theirs = greeting.get("nonce")
         if greeting.get("penstock_launch") != 1 or not isinstance(theirs, str):
@@ -369,7 +379,7 @@ class _Member(_Joining):
         return nonces
 
 
-def join(plan, port, wait_s, stopped):
+def join(plan: Plan, port: int, wait_s: Any, stopped: Any) -> Any:
     """Returns (Cluster, Facts) once the launchers of all machines have joined. Raises JoinError or Stopped.
 
     port     where node 0's launcher listens, the same on every machine

@@ -3,7 +3,14 @@
 eval "$(python -m penstock.distributed.launch --completion bash)"
 """
 
+from __future__ import annotations
+
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
 
 NAME = "penstock-launch"
 
@@ -22,7 +29,7 @@ complete -o filenames -F _penstock_launch @NAME@
 _ZSH = "#compdef @NAME@\nautoload -U +X bashcompinit && bashcompinit\n"
 
 
-def completion_text(parser, shell):
+def completion_text(parser: ArgumentParser, shell: str) -> str:
     """Returns a script that completes the options of `parser`, for 'bash' or 'zsh'."""
     options, choices = [], []
     for action in parser._actions:

@@ -1,6 +1,9 @@
 """The roles' output on the terminal of the launcher."""
 
+from __future__ import annotations
+
 import sys
+from typing import BinaryIO
 
 from penstock._src.launch.logs import say
 
@@ -13,9 +16,9 @@ class Echo:
     prefix  precedes each line, so that lines of several roles can be distinguished; "": the text is copied unchanged
     """
 
-    def __init__(self, path, begin=0, prefix=""):
+    def __init__(self, path: str, begin: int = 0, prefix: str = "") -> None:
         try:
-            self._log = open(path, "rb")  # closed with the process
+            self._log: BinaryIO | None = open(path, "rb")  # closed with the process
             self._log.seek(begin)
         except OSError as error:
             say(f"launch: {path} cannot be shown: {error.strerror or error}")
@@ -23,7 +26,7 @@ class Echo:
         self._prefix = prefix
         self._rest = b""
 
-    def pump(self, last=False):
+    def pump(self, last: bool = False) -> None:
         """Copies new text. With a prefix it copies only whole lines, except in the `last` call."""
         if self._log is None:
             return

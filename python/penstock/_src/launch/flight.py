@@ -7,6 +7,8 @@
 executor/observe/flight_memory.h defines the layout of the memory.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import fcntl
 import json
@@ -14,8 +16,13 @@ import mmap
 import os
 import struct
 import time
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.logs import write_new
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 _MAGIC = 0x3130544C46534E50
 _EVENTS, _EVENT_BYTES, _EVENTS_AT, _NAMES_BYTES = 4096, 48, 512, 1 << 20
@@ -46,11 +53,11 @@ class Recording:
     """The last events of a role."""
 
     role: str  # "trainer 0"
-    events: tuple = ()  # the oldest first
+    events: tuple[Event, ...] = ()  # the oldest first
     address: str = ""  # the address of a pserver, by which other roles name it
     state: str = ""  # "is stopped by a signal", "was killed by SIGKILL"; "": the role runs
 
-    def write(self, path, now):
+    def write(self, path: str, now: float) -> None:
         """Writes JSON lines: the role, then its events, `ago_s` before `now`."""
         lines = [
             {
@@ -70,7 +77,7 @@ class Recording:
 class Flight:
     """The memory, created by the launcher and passed to one role."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.descriptor = os.memfd_create("penstock-flight", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, _BYTES)
         # Sealed, because a role that truncated it would kill its launcher.
@@ -78,27 +85,27 @@ class Flight:
         self._memory = mmap.mmap(self.descriptor, _BYTES, prot=mmap.PROT_READ)
         self._inode = os.fstat(self.descriptor).st_ino
 
-    def environment(self):
+    def environment(self) -> dict[str, str]:
         """Returns the variable that holds the descriptor and inode; by the inode, a process that did not inherit the
         descriptor notices this and maps nothing."""
         return {"PENSTOCK_FLIGHT_FD": f"{self.descriptor}:{self._inode}"}
 
-    def close_ours(self):
+    def close_ours(self) -> None:
         """Closes the descriptor, which only the role needs; the memory stays mapped."""
         os.close(self.descriptor)
 
-    def progress(self):
+    def progress(self) -> float | None:
         header = _HEADER.unpack_from(self._memory)
         return header[9] / 1e9 if header[0] == _MAGIC and header[8] > 0 else None
 
-    def met(self):
+    def met(self) -> bool:
         """Returns whether the role has exchanged anything with another process of the job."""
         return any(event.kind not in IDLE for event in self._events())
 
-    def read(self, role, address="", state=""):
+    def read(self, role: str, address: str = "", state: str = "") -> Recording:
         return Recording(role, tuple(self._events()), address, state)
 
-    def _events(self):
+    def _events(self) -> Iterator[Event]:
         magic, *form, _, _, end, _ = _HEADER.unpack_from(self._memory)
         if magic != _MAGIC or tuple(form) != _FORM:
             return
@@ -112,7 +119,7 @@ class Flight:
                 time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF), size_sent
             )
 
-    def _name(self, offset):
+    def _name(self, offset: int) -> str:
         if not 0 < offset < _NAMES_BYTES - 2:
             return ""
         (size,) = _NAME.unpack_from(self._memory, _NAMES_AT + offset)

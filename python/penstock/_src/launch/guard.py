@@ -9,6 +9,8 @@ the leader's number to no other process. Therefore the process that ends groups 
 including dead leaders.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import select
@@ -16,6 +18,15 @@ import signal
 import sys
 import time
 import traceback
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from posix import waitid_result
+    from signal import Signals
+    from types import FrameType
+    from typing import Any
+
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EXIT_SUPERVISOR_LOST = 1
@@ -24,18 +35,18 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def _prctl(option, value):
+def _prctl(option: int, value: Signals | int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def die_with_parent(parent, number=signal.SIGKILL):
+def die_with_parent(parent: int, number: Signals = signal.SIGKILL) -> None:
     """Makes this process receive the signal when its parent dies, or now if process `parent` has already died."""
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
 
 
-def is_child(pid):
+def is_child(pid: int) -> bool:
     """Returns whether `pid` is a child of this process that was not waited for, alive or not."""
     try:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -44,7 +55,7 @@ def is_child(pid):
     return True
 
 
-def signal_group(leader, number):
+def signal_group(leader: int, number: Signals) -> None:
     """Signals the process group that child `leader` leads; does nothing if it is no longer a child of this process."""
     if not is_child(leader):
         return
@@ -54,7 +65,7 @@ def signal_group(leader, number):
         pass  # it has not created its group yet; the parent-death signal ends it
 
 
-def _run_supervisor(body, parent, registry, mask):
+def _run_supervisor(body: Callable[..., Any], parent: int, registry: int, mask: set[Any]) -> None:
     """Runs in the forked child. Never returns."""
     code = EXIT_SUPERVISOR_LOST
     try:
@@ -69,19 +80,19 @@ def _run_supervisor(body, parent, registry, mask):
         os._exit(code)
 
 
-def _wait_for(supervisor, leaders):
+def _wait_for(supervisor: int, leaders: Callable[[], list[int]]) -> waitid_result:
     """Returns the supervisor's siginfo. Meanwhile reaps orphans of which this process becomes the parent, except
     leaders of groups."""
     while True:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        ended = cast("waitid_result", os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT))
         if ended.si_pid != supervisor and ended.si_pid not in leaders():
             os.waitid(os.P_PID, ended.si_pid, os.WEXITED)
             continue
         # A leader is a child of this process only because the supervisor died.
-        return os.waitid(os.P_PID, supervisor, os.WEXITED)
+        return cast("waitid_result", os.waitid(os.P_PID, supervisor, os.WEXITED))
 
 
-def _end_groups(leaders):
+def _end_groups(leaders: list[int]) -> None:
     children = [pid for pid in leaders if is_child(pid)]
     for pid in children:
         signal_group(pid, signal.SIGKILL)
@@ -96,7 +107,7 @@ def _end_groups(leaders):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
 
 
-def run_guarded(body):
+def run_guarded(body: Callable[..., Any]) -> int:
     """Runs `body(registry, unblock)` in a supervisor process; returns its exit code.
 
     body  writes the number of each process group to the descriptor `registry`, one per line, before the group's leader
@@ -116,7 +127,7 @@ def run_guarded(body):
     os.set_blocking(listen, False)
     registered = bytearray()
 
-    def leaders():
+    def leaders() -> list[int]:
         try:
             while chunk := os.read(listen, 4096):
                 registered.extend(chunk)
@@ -124,8 +135,12 @@ def run_guarded(body):
             pass
         return [int(line) for line in registered.split()]
 
+    def forward(received: int, _frame: FrameType | None) -> None:
+        if is_child(supervisor):
+            os.kill(supervisor, received)
+
     for number in FORWARDED:  # the supervisor is waited for only once, at the end, so its number is not reused before
-        signal.signal(number, lambda received, _frame: is_child(supervisor) and os.kill(supervisor, received))
+        signal.signal(number, forward)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     ended = _wait_for(supervisor, leaders)
     if ended.si_code == os.CLD_EXITED:

@@ -4,10 +4,13 @@ plan = make_plan(options, os.environ)             # the settings of this machine
 job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all machines' launchers
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 import socket
 import sys
+from typing import TYPE_CHECKING, cast
 
 from penstock._penstock import ProgramError
 from penstock._src.base import environment as _environment
@@ -16,6 +19,13 @@ from penstock._src.launch.plan import Job, Member, Plan, Role
 from penstock._src.launch.safety import safety_environment
 from penstock._src.launch.topology import find_topology
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from penstock._src.launch.topology import Topology
+
+
 # Ports of jobs on several machines, where every launcher uses the same ports without asking the others. The first is
 # Fluid's port for trainers, the second the port for pservers.
 TRAINER_PORT = 6070
@@ -23,10 +33,10 @@ PSERVER_PORT = 6170
 
 
 # The sockets of free_ports. They stay bound, and never listen, while this process lives.
-_reserved = []
+_reserved: list[socket.socket] = []
 
 
-def free_ports(count, host="127.0.0.1"):
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Returns unused ports, in the system's order, reserved until this process ends.
 
     A role can bind its port although this process holds it, because both set SO_REUSEADDR, as gRPC does. No other
@@ -45,11 +55,11 @@ def free_ports(count, host="127.0.0.1"):
     return ports
 
 
-def _host(address):
+def _host(address: str) -> str:
     return address.rpartition(":")[0]
 
 
-def _selected_gpus(options, environment):
+def _selected_gpus(options: Namespace, environment: Mapping[str, str]) -> list[str] | None:
     """Returns the number by which each trainer's process must name its GPU; None if trainers use no GPU."""
     if options.selected_gpus is not None:
         chosen = split(options.selected_gpus)
@@ -69,7 +79,7 @@ def _selected_gpus(options, environment):
     return [str(visible.index(gpu)) for gpu in chosen]
 
 
-def _given_pservers(options, given, topology):
+def _given_pservers(options: Namespace, given: list[str], topology: Topology) -> tuple[list[str], list[str]]:
     """Returns (this machine's pservers, all pservers) of a list of addresses."""
     nodes, here = topology.nodes, topology.here
     repeated = [address for i, address in enumerate(given) if address in given[:i]]
@@ -88,7 +98,9 @@ def _given_pservers(options, given, topology):
     return own, given
 
 
-def _pserver_addresses(options, environment, topology):
+def _pserver_addresses(
+    options: Namespace, environment: Mapping[str, str], topology: Topology
+) -> tuple[list[str], list[str]]:
     nodes, here = topology.nodes, topology.here
     given = split(options.endpoints)
     if not given and options.use_paddlecloud:  # Fluid's cloud: one pserver on each of these machines
@@ -107,14 +119,16 @@ def _pserver_addresses(options, environment, topology):
     return [f"{here}:{port + i}" for i in range(count)], []
 
 
-def _local_trainers(options, environment, gpus, pservers, nodes):
+def _local_trainers(
+    options: Namespace, environment: Mapping[str, str], gpus: list[str] | None, pservers: list[str], nodes: int
+) -> int:
     """Returns the number of trainers that this machine starts."""
-    asked = {}
+    asked: dict[str, int] = {}
     if options.worker_num is not None:
         asked["--worker_num"] = options.worker_num
     if gpus is not None:
         asked["--gpus" if options.gpus is not None else "--selected_gpus"] = len(gpus)
-    total = _environment.value("PADDLE_NUM_TRAINERS", None, environment)
+    total = cast("int | None", _environment.value("PADDLE_NUM_TRAINERS", None, environment))
     if total is not None:
         if total % nodes != 0:
             raise JobError(f"PADDLE_NUM_TRAINERS={total} trainers cannot be divided evenly among {nodes} machines")
@@ -126,7 +140,9 @@ def _local_trainers(options, environment, gpus, pservers, nodes):
     return 2 if pservers else 1
 
 
-def _trainer_addresses(options, environment, nodes, here, local):
+def _trainer_addresses(
+    options: Namespace, environment: Mapping[str, str], nodes: tuple[str, ...], here: str, local: int
+) -> list[str]:
     port = options.started_port
     if port is None and options.use_paddlecloud:
         port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
@@ -137,7 +153,7 @@ def _trainer_addresses(options, environment, nodes, here, local):
     return [f"{here}:{p}" for p in free_ports(local, here)]
 
 
-def _token(options, environment):
+def _token(options: Namespace, environment: Mapping[str, str]) -> str:
     """Returns the job's secret from --token_file or PENSTOCK_JOB_TOKEN; "" without both."""
     token = _environment.text("PENSTOCK_JOB_TOKEN", "", environment)
     if options.token_file is not None:
@@ -154,7 +170,7 @@ def _token(options, environment):
     return token
 
 
-def _settings(options):
+def _settings(options: Namespace) -> dict[str, str]:
     """Returns the variables that options add to the environment of every role."""
     settings = safety_environment(options)
     if options.wire:
@@ -176,7 +192,7 @@ def _settings(options):
     return settings
 
 
-def _check_settings(options, environment):
+def _check_settings(options: Namespace, environment: Mapping[str, str]) -> None:
     """Raises the error of a variable with a value that it does not take: a role would raise it only later."""
     names = [name for name in environment if name.startswith(("PENSTOCK_", "FLAGS_"))]
     _environment.check({name: environment[name] for name in names})
@@ -184,7 +200,7 @@ def _check_settings(options, environment):
         _environment.check({name: value})
 
 
-def make_plan(options, environment):
+def make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
     """Returns the Plan of this machine; raises JobError if options contradict each other."""
     try:
         return _make_plan(options, environment)
@@ -192,7 +208,7 @@ def make_plan(options, environment):
         raise JobError(str(error), error.id) from error
 
 
-def _make_plan(options, environment):
+def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
     _check_settings(options, environment)
     if not options.module and not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
@@ -228,7 +244,7 @@ def _make_plan(options, environment):
     )
 
 
-def _torch_names(rank, ranks, local_rank, local, first):
+def _torch_names(rank: int, ranks: int, local_rank: int, local: int, first: str) -> dict[str, str]:
     """Returns the variables from which scripts of other frameworks read their ranks."""
     host, _, port = first.rpartition(":")
     return {
@@ -241,13 +257,15 @@ def _torch_names(rank, ranks, local_rank, local, first):
     }
 
 
-def _team_size(plan, roles):
+def _team_size(plan: Plan, roles: int) -> dict[str, str]:
     """Returns the variable that divides the cores among this machine's roles of one kind; pservers compute while
     trainers wait. If each process used all cores, their threads would wait for each other."""
     return {"OMP_NUM_THREADS": str(max(1, plan.cores // roles))} if plan.cores else {}
 
 
-def _names_of_hosts_and_ports(pservers, trainers, local_trainers):
+def _names_of_hosts_and_ports(
+    pservers: tuple[str, ...], trainers: tuple[str, ...], local_trainers: int
+) -> dict[str, str]:
     """Returns the variables from which scripts for Fluid build the addresses of the pservers and trainers.
 
     They combine hosts with one port, so the port is set only if all pservers listen on the same port.
@@ -266,14 +284,14 @@ def _names_of_hosts_and_ports(pservers, trainers, local_trainers):
     return names
 
 
-def _given_for(plan, kind, index):
+def _given_for(plan: Plan, kind: str, index: int) -> dict[str, str]:
     """Returns the variables of --env for a role; a more specific setting takes precedence."""
     chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
     chosen.sort(key=lambda one: (one[0] is not None) + (one[1] is not None))
     return {name: value for _, _, name, value in chosen}
 
 
-def make_job(plan, members, job_id="", token="", attempt=0):
+def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: str = "", attempt: int = 0) -> Job:
     """Returns the job of these members, one per machine, in order. A missing id or token is drawn at random."""
     own = members[plan.rank]
     pservers = own.endpoints or tuple(address for member in members for address in member.pservers)

@@ -1,16 +1,24 @@
 """Files in the log folder. Writing and reading them never fails the launcher, and no link leads out of the folder."""
 
+from __future__ import annotations
+
 import os
 import stat
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.errors import JobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO, NoReturn, TextIO
+
 
 LINES_MAX_BYTES = 8192
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def open_log(path, continues):
+def open_log(path: str, continues: bool) -> BinaryIO:
     """Opens a role's log for writing: emptied, or at its end if it `continues`. Raises JobError.
 
     A link is refused: any process that may write to the folder could otherwise make the launcher overwrite a file
@@ -36,11 +44,11 @@ def open_log(path, continues):
     return log
 
 
-def _refuse_links(path):
+def _refuse_links(path: str) -> NoReturn:
     raise JobError(f"cannot write the log {path}: it has other names, and cannot be removed   [E-launch-log]")
 
 
-def write_new(path, lines):
+def write_new(path: str, lines: Iterable[str]) -> None:
     """Writes a file of the log folder that replaces an older one; raises OSError."""
     remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -48,7 +56,7 @@ def write_new(path, lines):
         file.writelines(lines)
 
 
-def remove(path):
+def remove(path: str) -> None:
     """Removes a file if it is there and can be removed."""
     try:
         os.unlink(path)
@@ -56,7 +64,7 @@ def remove(path):
         pass
 
 
-def last_lines(path, count):
+def last_lines(path: str, count: int) -> list[str]:
     """Returns the last lines of a log, at most 8 KB; a line that says why they cannot be read."""
     try:
         with open(path, "rb") as log:
@@ -67,7 +75,7 @@ def last_lines(path, count):
         return [f"(the log cannot be read: {error.strerror or error})"]
 
 
-def say(line, stream=None):
+def say(line: str, stream: TextIO | None = None) -> None:
     """Prints a line on standard error, or another stream; does nothing if it takes none."""
     try:
         print(line, file=stream or sys.stderr, flush=True)

@@ -1,8 +1,11 @@
 """The command: reads the options, makes the plan of this machine, joins the other machines' launchers, and runs the
 supervisor."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.cluster import JoinError, Stopped, join
 from penstock._src.launch.errors import JobError
@@ -14,10 +17,18 @@ from penstock._src.launch.options import parse_options
 from penstock._src.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
 from penstock._src.launch.traces import clear
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.launch.plan import Plan
+
+
 EXIT_BAD_INPUT = 2
 
 
-def _require_folder(option, folder):
+def _require_folder(option: str, folder: str) -> None:
     """Creates the folder of an option, and checks that it is writable."""
     try:
         os.makedirs(folder, exist_ok=True)
@@ -33,7 +44,7 @@ def _require_folder(option, folder):
         raise JobError(f"{option} {folder}: cannot create a file there: {error.strerror or error}") from error
 
 
-def _run_once(plan, options, stop, registry, attempt):
+def _run_once(plan: Plan, options: Namespace, stop: Stop, registry: int, attempt: int) -> int:
     """Starts this machine's part of the job and waits for its end; returns the exit code."""
     cluster, facts = None, Facts((plan.own,), plan.job_id, plan.token)
     if options.trace is not None:
@@ -53,7 +64,7 @@ def _run_once(plan, options, stop, registry, attempt):
     return run_job(job, stop, cluster, registry, options)
 
 
-def _supervise(plan, options, registry, unblock):
+def _supervise(plan: Plan, options: Namespace, registry: int, unblock: Callable[..., Any]) -> int:
     stop = Stop()
     stop.install()
     unblock()
@@ -66,7 +77,7 @@ def _supervise(plan, options, registry, unblock):
     return code
 
 
-def _print_plan(plan):
+def _print_plan(plan: Plan) -> None:
     """Prints the output of --dry_run."""
     job = make_job(plan, (plan.own,) * len(plan.nodes), plan.job_id, plan.token)
     if len(plan.nodes) > 1:
@@ -75,12 +86,12 @@ def _print_plan(plan):
         print(line)
 
 
-def command():
+def command() -> int:
     """The console script penstock-launch."""
     return main(sys.argv[1:])
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
     """Runs the command line; returns the exit code: 0, 1 (a role failed), 2 (bad input) or 130 (interrupted)."""
     options = parse_options(argv)
     try:

@@ -7,10 +7,19 @@
 A message of another form raises MessageError, whatever it contains.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.channel import ChannelError
 from penstock._src.launch.plan import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.launch.channel import Message
 
 
 class MessageError(ChannelError):
@@ -21,19 +30,19 @@ class MessageError(ChannelError):
 class Facts:
     """The facts on which the launchers agreed."""
 
-    members: tuple  # by node
+    members: tuple[Member, ...]  # by node
     job_id: str
     token: str
 
 
-def read_member(value):
+def read_member(value: object) -> Member:
     """Returns the Member that a launcher describes."""
     if not isinstance(value, dict):
         raise MessageError("its description of the machine cannot be parsed")
     return Member(**{key: _words(value.get(key)) for key in ("pservers", "trainers", "endpoints")})
 
 
-def read_facts(message, nodes, token):
+def read_facts(message: Message, nodes: Sequence[str], token: str) -> Facts:
     """Returns the Facts of node 0's message; `token` is the secret that this launcher was given, or ""."""
     members = message.get("members")
     if not isinstance(members, list) or len(members) != len(nodes):
@@ -41,12 +50,12 @@ def read_facts(message, nodes, token):
     return Facts(tuple(map(read_member, members)), _word(message.get("job_id")), token or _word(message.get("token")))
 
 
-def read_event(message, nodes):
+def read_event(message: Message, nodes: int) -> dict[str, Any]:
     """Returns the event of a message, of which every field has its type; `nodes` is the number of machines."""
     name, node = message.get("event"), message.get("node")
     if type(node) is not int or not 0 <= node < nodes:
         raise MessageError("it sent an event of an unknown machine")
-    event = {"event": name, "node": node}
+    event: dict[str, Any] = {"event": name, "node": node}
     if name == "end":
         failure = message.get("failure")
         event["kind"] = _text(message.get("kind"))
@@ -58,7 +67,7 @@ def read_event(message, nodes):
     return event
 
 
-def _failure(value):
+def _failure(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise MessageError("it sent a failure that cannot be parsed")
     lines = value.get("lines")
@@ -68,20 +77,21 @@ def _failure(value):
     return {**texts, "lines": lines, "stopped": value.get("stopped") is True, "met": value.get("met") is not False}
 
 
-def _text(value):
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise MessageError("it sent a value that is not a text")
     return value
 
 
-def _word(value):
+def _word(value: object) -> str:
     """Returns a text without control characters, because it becomes part of an environment."""
-    if not _text(value).isprintable():
+    text = _text(value)
+    if not text.isprintable():
         raise MessageError("it sent an address or a name with control characters")
-    return value
+    return text
 
 
-def _words(value):
+def _words(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise MessageError("it sent a value that is not a list of texts")
     return tuple(map(_word, value))

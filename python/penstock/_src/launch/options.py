@@ -1,19 +1,28 @@
 """The command line, with Penstock's option names and those of Fluid's `launch`, `launch_ps` and manual."""
 
+from __future__ import annotations
+
 import argparse
 import math
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.completion import NAME, completion_text
 from penstock._src.launch.errors import SECONDS_MAX
 from penstock._src.launch.safety import add_safety_options
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _ArgumentGroup
+    from collections.abc import Callable
+    from typing import Any
+
+
 # Fluid's manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
 AFTER_SCRIPT = {"--gpus", "--log_dir"}
 
 
-def _truth(text):
+def _truth(text: str) -> bool:
     """Parses a bool. Fluid accepts any text as true, even "False"."""
     lowered = text.strip().lower()
     if lowered in {"", "0", "false", "no", "off"}:
@@ -23,7 +32,7 @@ def _truth(text):
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
-def _number(kind, text, least, most, meaning):
+def _number(kind: Callable[[str], Any], text: str, least: float, most: float, meaning: str) -> Any:
     """Parses an int or a float from `least` to `most`."""
     try:
         value = kind(text)
@@ -34,27 +43,27 @@ def _number(kind, text, least, most, meaning):
     return value
 
 
-def _positive(text):
-    return _number(int, text, 1, math.inf, "count of at least 1")
+def _positive(text: str) -> int:
+    return int(_number(int, text, 1, math.inf, "count of at least 1"))
 
 
-def _count(text):
-    return _number(int, text, 0, math.inf, "count")
+def _count(text: str) -> int:
+    return int(_number(int, text, 0, math.inf, "count"))
 
 
-def _seconds(text):
+def _seconds(text: str) -> float:
     """Parses a finite number of seconds of at least 0."""
-    return _number(float, text, 0, SECONDS_MAX, f"number of seconds from 0 to {SECONDS_MAX:.0f}")
+    return float(_number(float, text, 0, SECONDS_MAX, f"number of seconds from 0 to {SECONDS_MAX:.0f}"))
 
 
-def _port(text):
+def _port(text: str) -> int:
     value = _count(text)
     if not 1 <= value <= 65535:
         raise argparse.ArgumentTypeError(f"port {text} is not between 1 and 65535")
     return value
 
 
-def _port_or_any(text):
+def _port_or_any(text: str) -> int:
     value = _count(text)
     if value > 65535:
         raise argparse.ArgumentTypeError(f"port {text} is not between 0 and 65535")
@@ -64,7 +73,7 @@ def _port_or_any(text):
 _SETTING = re.compile(r"(?:(pserver|trainer)(?:\.(\d+))?:)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
-def _setting(text):
+def _setting(text: str) -> tuple[str | None, int | None, str, str] | None:
     """Parses [ROLE[.N]:]NAME=VALUE to (kind or None, number or None, name, value)."""
     found = _SETTING.fullmatch(text)
     if found is None:
@@ -76,12 +85,14 @@ def _setting(text):
 class _Completion(argparse.Action):
     """Prints the completion script and exits, as --help does."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
         sys.stdout.write(completion_text(parser, values))
         parser.exit()
 
 
-def _add_machines(where):
+def _add_machines(where: _ArgumentGroup) -> None:
     """Adds the options that state the machines of the job."""
     where.add_argument("--cluster_node_ips", metavar="LIST", help="addresses of the job's machines (default: this one)")
     where.add_argument("--node_ip", metavar="IP", help="this machine's address, one of --cluster_node_ips")
@@ -126,7 +137,7 @@ def _add_machines(where):
     )
 
 
-def _add_output(output):
+def _add_output(output: _ArgumentGroup) -> None:
     output.add_argument(
         "--log_dir",
         default="mylog",
@@ -176,7 +187,7 @@ def _add_output(output):
     )
 
 
-def make_parser():
+def make_parser() -> ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m penstock.distributed.launch",
         description="Starts the pservers and trainers of a job on this machine and watches them. A job of several "
@@ -305,7 +316,7 @@ def make_parser():
     return parser
 
 
-def _options_after_script(rest):
+def _options_after_script(rest: list[str]) -> tuple[list[str], list[str]]:
     """Separates the launcher's options that directly follow the script from the script's own arguments."""
     ours = []
     while rest:
@@ -318,7 +329,7 @@ def _options_after_script(rest):
     return ours, rest
 
 
-def parse_options(argv):
+def parse_options(argv: list[str]) -> Namespace:
     """Returns the options as an argparse.Namespace. Wrong options end the process with exit code 2, as in argparse."""
     scripts_own = []
     if "--" in argv:  # some versions of argparse drop it, so it is removed first

@@ -4,6 +4,8 @@ The failure of one role often makes the others fail, and a pserver that only not
 reports on a pipe (PENSTOCK_LAUNCH_FD) that it received an error from a peer. blame.py derives the cause.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import os
 
@@ -23,7 +25,7 @@ class Failure:
     words: str  # "exited with code 1, 3.2 s after it was started"
     kind: str  # OWN, REACTED or ENDED
     log: str = ""
-    lines: tuple = ()  # the last lines of the role's log
+    lines: tuple[str, ...] = ()  # the last lines of the role's log
     role: str = ""  # "trainer 1"
     outcome: str = ""  # "exited with code 1"
     note: str = ""  # the error of a peer to which it reacted
@@ -43,22 +45,22 @@ class Notes:
     """The pipe on which a role reports, one line each: "met" once it has joined the other ranks; "reacted", a tab and
     the error of a peer that ends it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._listen, self.descriptor = os.pipe()
         os.set_blocking(self._listen, False)
         os.set_blocking(self.descriptor, False)  # a role never waits for the launcher
         self._inode = os.fstat(self.descriptor).st_ino
 
-    def environment(self):
+    def environment(self) -> dict[str, str]:
         """Returns the variable that holds the pipe's descriptor and inode; by the inode, a process that did not inherit
         the pipe notices this and writes nothing."""
         return {"PENSTOCK_LAUNCH_FD": f"{self.descriptor}:{self._inode}"}
 
-    def close_ours(self):
+    def close_ours(self) -> None:
         """Closes the write end, which only the role needs."""
         os.close(self.descriptor)
 
-    def read(self):
+    def read(self) -> Told:
         """Returns what the role has Told; closes the pipe."""
         try:
             text = os.read(self._listen, NOTE_MAX)

@@ -1,8 +1,14 @@
 """The settings of one launcher, and the job that those of all machines make: their data."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,11 +18,11 @@ class Role:
     kind: str  # "pserver" or "trainer"
     index: int  # its number among the roles of its kind in the whole job
     log_name: str  # "serverlog.0"
-    environment: dict  # added to the launcher's environment
+    environment: dict[str, str]  # added to the launcher's environment
     address: str = ""  # the address of a pserver
 
     @property
-    def name(self):
+    def name(self) -> str:
         return f"{self.kind} {self.index}"
 
 
@@ -24,44 +30,46 @@ class Role:
 class Member:
     """The facts of one machine in the job."""
 
-    pservers: tuple  # addresses on this machine
-    trainers: tuple
-    endpoints: tuple = ()  # --endpoints: the pservers of all machines, in this order; empty: in the order of machines
+    pservers: tuple[str, ...]  # addresses on this machine
+    trainers: tuple[str, ...]
+    endpoints: tuple[
+        str, ...
+    ] = ()  # --endpoints: the pservers of all machines, in this order; empty: in the order of machines
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """The settings of this machine's launcher."""
 
-    nodes: tuple  # addresses of the machines
+    nodes: tuple[str, ...]  # addresses of the machines
     rank: int  # the number of this machine among them
     own: Member
-    command: tuple
+    command: tuple[str, ...]
     log_dir: str
-    gpus: tuple  # GPU of each trainer of this machine; empty: not given
+    gpus: tuple[str, ...]  # GPU of each trainer of this machine; empty: not given
     job_id: str  # "": not given
     token: str  # "": not given
-    settings: dict  # variables that options add to the roles' environment: safety.py, --wire
+    settings: dict[str, str]  # variables that options add to the roles' environment: safety.py, --wire
     cores: int  # which the roles of a kind divide among themselves; 0: OMP_NUM_THREADS is given
     control_port: int  # the port on which the first machine's launcher listens
-    given: tuple  # --env: (kind or None, number or None, name, value)
+    given: tuple[tuple[str | None, int | None, str, str], ...]  # --env: (kind or None, number or None, name, value)
     cloud: bool = False  # --use_paddlecloud: PADDLE_TRAINERS is set already, to the machines
-    metrics: object = None  # port of /metrics of the first role; 0: free ports; None: no metrics
+    metrics: int | None = None  # port of /metrics of the first role; 0: free ports; None: no metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    roles: tuple  # the roles of this machine
-    command: tuple
+    roles: tuple[Role, ...]  # the roles of this machine
+    command: tuple[str, ...]
     log_dir: str
-    pservers: tuple  # addresses of all pservers, in order
-    trainers: tuple
-    nodes: tuple
+    pservers: tuple[str, ...]  # addresses of all pservers, in order
+    trainers: tuple[str, ...]
+    nodes: tuple[str, ...]
     rank: int
     trainers_elsewhere: int
     attempt: int = 0  # number of earlier starts
 
-    def describe(self):
+    def describe(self) -> Iterator[str]:
         """Returns lines for the terminal: the processes, their addresses and the folder of their output."""
         yield f"job: {len(self.pservers)} pservers, {len(self.trainers)} trainers: {' '.join(self.command[2:])}"
         if len(self.nodes) > 1:
@@ -70,7 +78,7 @@ class Job:
             yield f"  pservers  {', '.join(self.pservers)}"
         yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
 
-    def describe_roles(self):
+    def describe_roles(self) -> Iterator[str]:
         """Returns the environment and command of each role of this machine in shell syntax, without the secret."""
         for role in self.roles:
             settings = [

@@ -3,8 +3,18 @@
 Roles write receipt.<kind>.<number>.json into the log folder (executor/observe/receipt.h).
 """
 
+from __future__ import annotations
+
 import json
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from penstock._src.launch.plan import Role
+
 
 _COLUMNS = (
     "role",
@@ -21,11 +31,11 @@ _COLUMNS = (
 )
 
 
-def path_of(log_dir, role):
+def path_of(log_dir: str, role: Role) -> str:
     return os.path.join(log_dir, f"receipt.{role.kind}.{role.index}.json")
 
 
-def read_receipts(log_dir, roles):
+def read_receipts(log_dir: str, roles: tuple[Role, ...]) -> Iterator[dict[str, Any]]:
     """Returns the receipts by role; missing and unreadable receipts are skipped."""
     for role in roles:
         try:
@@ -37,7 +47,7 @@ def read_receipts(log_dir, roles):
         yield receipt
 
 
-def table(receipts, pservers):
+def table(receipts: Iterable[dict[str, Any]], pservers: Sequence[str]) -> list[str]:
     """Returns the lines of the table, a row per receipt; no lines without receipts. `pservers`: addresses, in order."""
     names = {f"pserver {address}": f"pserver {i}" for i, address in enumerate(pservers)}
     rows = [_row(receipt, names) for receipt in receipts]
@@ -47,7 +57,7 @@ def table(receipts, pservers):
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (_COLUMNS, *rows)]
 
 
-def _row(receipt, names):
+def _row(receipt: dict[str, Any], names: dict[str, str]) -> tuple[str, ...]:
     most = max(receipt["peers"], key=lambda peer: peer["waited_s"], default=None)
     waited = "-"
     if most is not None and most["waits"] > 0:
@@ -67,19 +77,19 @@ def _row(receipt, names):
     )
 
 
-def _compressed(receipt):
+def _compressed(receipt: dict[str, Any]) -> str:
     """Returns "1.2 MB for 4.8 MB": the size of compressed gradients, and their size as float32."""
     whole = receipt["compressed_from_bytes"]
     return f"{_size(receipt['compressed_bytes'])} for {_size(whole)}" if whole > 0 else "-"
 
 
-def _staleness(counts):
+def _staleness(counts: list[int]) -> str:
     """Returns "0: 12, 1: 3": {number of updates between pull and application: number of gradients}."""
     last = len(counts) - 1
     return ", ".join(f"{b}{'+' if b == last else ''}: {n}" for b, n in enumerate(counts) if n > 0) or "-"
 
 
-def _size(count):
+def _size(count: int) -> str:
     value, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 1000:

@@ -1,9 +1,12 @@
 """One role's process: how it is started, and how it ended."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
 import time
+from typing import TYPE_CHECKING
 
 from penstock._src.launch.flight import Flight
 from penstock._src.launch.guard import die_with_parent
@@ -11,9 +14,16 @@ from penstock._src.launch.logs import open_log, remove
 from penstock._src.launch.outcome import Notes
 from penstock._src.launch.receipts import path_of
 
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from penstock._src.launch.plan import Job, Role
+
 
 class Process:
-    def __init__(self, role, log_path, log_begin, popen, notes, flight):
+    def __init__(
+        self, role: Role, log_path: str, log_begin: int, popen: Popen[bytes], notes: Notes, flight: Flight
+    ) -> None:
         self.role = role
         self.log_path = log_path
         self.log_begin = log_begin  # the position in the log at which the output of this attempt begins
@@ -22,12 +32,12 @@ class Process:
         self.notes = notes
         self.flight = flight
         self.started = time.monotonic()
-        self.outcome = None  # describes how the process ended
+        self.outcome: str | None = None  # describes how the process ended
         self.failed = False
-        self.stopped_at = None  # when it was last seen stopped by a signal
+        self.stopped_at: float | None = None  # when it was last seen stopped by a signal
         self.handle = os.pidfd_open(self.pid)
 
-    def poll(self):
+    def poll(self) -> int | None:
         """Returns subprocess's return code, or None. Does not wait for the child, so its number stays reserved."""
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         if ended is None:
@@ -35,13 +45,13 @@ class Process:
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
-def _child_environment(role):
+def _child_environment(role: Role) -> dict[str, str]:
     environment = {k: v for k, v in os.environ.items() if k.lower() not in {"http_proxy", "https_proxy"}}
     environment.update(role.environment)
     return environment
 
 
-def start(role, job, registry):
+def start(role: Role, job: Job, registry: int) -> Process:
     """Starts a role of the job; writes the number of its process group to the descriptor `registry`. Raises JobError or
     OSError."""
     log_path = os.path.join(job.log_dir, role.log_name)
@@ -50,7 +60,7 @@ def start(role, job, registry):
     for path in (path_of(job.log_dir, role), flight_path(job, role), metrics_path(job, role)):
         remove(path)  # the file of an earlier job
 
-    def before_exec():
+    def before_exec() -> None:
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
@@ -79,15 +89,15 @@ def start(role, job, registry):
         raise
 
 
-def flight_path(job, role):
+def flight_path(job: Job, role: Role) -> str:
     return os.path.join(job.log_dir, f"flight.{role.kind}.{role.index}.jsonl")
 
 
-def metrics_path(job, role):
+def metrics_path(job: Job, role: Role) -> str:
     return os.path.join(job.log_dir, f"metrics.{role.kind}.{role.index}")
 
 
-def is_stopped(pid):
+def is_stopped(pid: int) -> bool:
     """Returns whether a signal has stopped the process (state T of proc(5))."""
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -96,7 +106,7 @@ def is_stopped(pid):
         return False
 
 
-def describe_end(code):
+def describe_end(code: int) -> tuple[str, bool]:
     """Returns (words, failed) for a return code of subprocess."""
     if code == 0:
         return "ended well", False
@@ -108,5 +118,5 @@ def describe_end(code):
     return f"exited with code {code}", True
 
 
-def name_of(process):
+def name_of(process: Process) -> str:
     return f"{process.role.name} (pid {process.pid})"

@@ -1,6 +1,13 @@
 """Options for security, transport and the folder in which pservers write. They become environment variables."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
 
 # option -> (variable, whether it names a file or folder)
 _VARIABLES = {
@@ -13,7 +20,7 @@ _VARIABLES = {
 }
 
 
-def add_safety_options(parser):
+def add_safety_options(parser: ArgumentParser) -> None:
     """Adds the options to an argparse.ArgumentParser."""
     group = parser.add_argument_group(
         "safety", "each option can also be set by the environment variable in parentheses"
@@ -50,7 +57,7 @@ def add_safety_options(parser):
     )
 
 
-def safety_environment(options):
+def safety_environment(options: Namespace) -> dict[str, str]:
     """Returns {variable: value} of the given options for the roles' environment, with absolute paths."""
     given = {}
     for option, (variable, is_path) in _VARIABLES.items():

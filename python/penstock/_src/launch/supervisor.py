@@ -6,11 +6,14 @@ period, in which the others report what they noticed; then they are ended. The l
 of each end and of each failure (cluster.py), and do the same.
 """
 
+from __future__ import annotations
+
 import os
 import selectors
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING, cast
 
 from penstock._src.launch.blame import find_cause
 from penstock._src.launch.cause import explain_failure, explain_hang
@@ -22,6 +25,17 @@ from penstock._src.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
 from penstock._src.launch.receipts import read_receipts, table
 from penstock._src.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
 from penstock._src.launch.traces import merge
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from types import FrameType
+    from typing import Any
+
+    from penstock._src.launch.blame import Cause
+    from penstock._src.launch.flight import Recording
+    from penstock._src.launch.plan import Job, Role
+    from penstock._src.launch.role_process import Process
+
 
 EXIT_ROLE_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -37,7 +51,7 @@ STOPPED = "is stopped by a signal"
 
 
 class _Supervisor:
-    def __init__(self, job, stop, cluster, registry, options):
+    def __init__(self, job: Job, stop: Stop, cluster: None, registry: int, options: Namespace) -> None:
         self._job = job
         self._stop = stop
         self._cluster = cluster  # None: a job on this machine only
@@ -46,19 +60,19 @@ class _Supervisor:
         self._hang_timeout = options.hang_timeout
         self._quiet = options.quiet
         self._trace = options.trace
-        self._recordings = None  # recordings of all roles of this machine at the first failure
+        self._recordings: list[Recording] | None = None  # recordings of all roles of this machine at the first failure
         self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
-        self._echoes = []
-        self._processes = []
-        self._failures = []  # failures of all machines, in the same order on each
+        self._echoes: list[Echo] = []
+        self._processes: list[Process] = []
+        self._failures: list[Failure] = []  # failures of all machines, in the same order on each
         self._trainers_elsewhere = job.trainers_elsewhere
-        self._deadline = None  # deadline for the end of the other roles
-        self._selector = None
+        self._deadline: float | None = None  # deadline for the end of the other roles
+        self._selector: selectors.BaseSelector | None = None
         self._look_at = 0.0  # when to look next whether roles are stopped
-        self._not_started = None  # the exit code, if a role could not be started, and why
+        self._not_started: tuple[int, str] | None = None  # the exit code, if a role could not be started, and why
 
-    def run(self):
+    def run(self) -> int:
         try:
             self._start_all()
             if self._cluster is not None:
@@ -72,7 +86,7 @@ class _Supervisor:
         self._merge_traces()
         return self._report()
 
-    def _start_all(self):
+    def _start_all(self) -> None:
         """Starts the roles. If one cannot be started, the job ends."""
         role = None
         try:
@@ -88,24 +102,24 @@ class _Supervisor:
             self._tell({"event": "stop", "why": what})
             self._deadline = time.monotonic()
 
-    def _start(self, role):
+    def _start(self, role: Role) -> None:
         process = start(role, self._job, self._registry)
         self._processes.append(process)
-        self._selector.register(process.handle, selectors.EVENT_READ, process)
+        self._ended().register(process.handle, selectors.EVENT_READ, process)
         if self._echoed == "all":
             self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
         elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
             self._echoes.append(Echo(process.log_path, process.log_begin))
 
-    def _alive(self):
+    def _alive(self) -> list[Process]:
         return [process for process in self._processes if process.outcome is None]
 
-    def _watch(self):
+    def _watch(self) -> None:
         while self._alive() and self._stop.signal is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 return
-            for key, _ in self._selector.select(POLL_S):
-                self._selector.unregister(key.fileobj)
+            for key, _ in self._ended().select(POLL_S):
+                self._ended().unregister(key.fileobj)
                 self._note_end(key.data)
             self._hear()
             for echo in self._echoes:
@@ -113,7 +127,7 @@ class _Supervisor:
             self._look_for_stopped()
             self._end_if_hung()
 
-    def _look_for_stopped(self):
+    def _look_for_stopped(self) -> None:
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -122,7 +136,7 @@ class _Supervisor:
             if is_stopped(process.pid):
                 process.stopped_at = now
 
-    def _end_if_hung(self):
+    def _end_if_hung(self) -> None:
         progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
         now = time.monotonic()
         if self._hang_timeout <= 0 or not progress or self._deadline is not None:
@@ -133,17 +147,17 @@ class _Supervisor:
         self._tell({"event": "hang", "why": f"has made no progress for {now - max(progress):.0f} s"})
         self._deadline = now  # no role can end by itself
 
-    def _record(self):
+    def _record(self) -> list[Recording]:
         """Returns the recordings of all roles of this machine, as they were at the first call."""
         if self._recordings is None:
             self._recordings = [self._recording(process) for process in self._processes]
         return self._recordings
 
-    def _recording(self, process):
+    def _recording(self, process: Process) -> Recording:
         state = process.outcome or (STOPPED if is_stopped(process.pid) else "")
         return process.flight.read(process.role.name, process.role.address, state)
 
-    def _write_recordings(self):
+    def _write_recordings(self) -> bool:
         """Writes the recordings if any role has recorded something."""
         recordings = [
             (process, recording) for process, recording in zip(self._processes, self._record()) if recording.events
@@ -156,7 +170,7 @@ class _Supervisor:
                 say(f"launch: {error}")
         return bool(recordings)
 
-    def _hasten(self, met=True):
+    def _hasten(self, met: bool = True) -> None:
         """Starts the grace period of the other roles at the first call; `met`: whether they can notice the failure."""
         if self._deadline is not None:
             return
@@ -164,8 +178,8 @@ class _Supervisor:
         usual = GRACE_S if met else GRACE_ALONE_S
         self._deadline = time.monotonic() + (usual if self._grace_s is None else self._grace_s)
 
-    def _note_end(self, process, by_launcher=False):
-        words, failed = describe_end(process.poll())
+    def _note_end(self, process: Process, by_launcher: bool = False) -> None:
+        words, failed = describe_end(cast(int, process.poll()))
         after = time.monotonic() - process.started
         told = process.notes.read()
         process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
@@ -174,7 +188,7 @@ class _Supervisor:
             self._record()
         kind = REACTED if told.reacted else ENDED if by_launcher else OWN
         met = told.met or told.reacted or process.flight.met()
-        event = {"event": "end", "kind": process.role.kind, "failure": None}
+        event: dict[str, Any] = {"event": "end", "kind": process.role.kind, "failure": None}
         if process.failed:
             event["failure"] = {
                 "who": name_of(process),
@@ -193,29 +207,34 @@ class _Supervisor:
             self._hasten(met)
         self._end_servers_in_time()
 
-    def _was_stopped(self, process):
+    def _was_stopped(self, process: Process) -> bool:
         """Returns whether a signal had stopped the role shortly before the first failure."""
         state = next((one.state for one in self._record() if one.role == process.role.name), "")
         return state == STOPPED or (
             process.stopped_at is not None and time.monotonic() - process.stopped_at < STOPPED_FOR_S
         )
 
-    def _end_servers_in_time(self):
+    def _end_servers_in_time(self) -> None:
         """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
         if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in self._alive()):
             self._hasten()
 
-    def _tell(self, event):
+    def _tell(self, event: dict[str, Any]) -> None:
         if self._cluster is None:
             self._on_event({**event, "node": self._job.rank})
         else:
             self._cluster.tell(event)
 
-    def _hear(self):
-        for event in self._cluster.pump() if self._cluster is not None else ():
-            self._on_event(event)
+    def _ended(self) -> selectors.BaseSelector:
+        """The selector of the ends of processes, from the start of the first role on."""
+        return cast(selectors.BaseSelector, self._selector)
 
-    def _on_event(self, event):
+    def _hear(self) -> None:
+        if self._cluster is not None:
+            for event in self._cluster.pump():
+                self._on_event(event)
+
+    def _on_event(self, event: dict[str, Any]) -> None:
         node = event["node"]
         if event["event"] == "end":
             failure = event["failure"]
@@ -235,7 +254,7 @@ class _Supervisor:
             self._failures.append(Failure(node, "", words, OWN))
             self._hasten()
 
-    def _end_all(self):
+    def _end_all(self) -> None:
         """Ends the remaining processes of all groups, including helpers of roles that have ended, then frees the
         groups' numbers."""
         if self._stop.signal is not None:
@@ -245,8 +264,8 @@ class _Supervisor:
                 signal_group(process.pid, number)
             deadline = time.monotonic() + patience
             while self._selector is not None and self._alive() and time.monotonic() < deadline:
-                for key, _ in self._selector.select(POLL_S):
-                    self._selector.unregister(key.fileobj)
+                for key, _ in self._ended().select(POLL_S):
+                    self._ended().unregister(key.fileobj)
                     self._note_end(key.data, by_launcher=True)
                 self._hear()
         for process in self._processes:
@@ -256,7 +275,7 @@ class _Supervisor:
             else:
                 process.popen.wait()
 
-    def _finish(self):
+    def _finish(self) -> None:
         """With several machines, waits until the others have ended too, so that all launchers know the same facts."""
         if self._cluster is None:
             return
@@ -270,7 +289,7 @@ class _Supervisor:
         self._hear()
         self._cluster.leave()
 
-    def _merge_traces(self):
+    def _merge_traces(self) -> None:
         """With --trace: merges the roles' traces, however the job ended. Never fails the launcher."""
         if self._trace is None or self._not_started is not None:
             return
@@ -280,10 +299,10 @@ class _Supervisor:
         for line in lines if not self._quiet else ():
             say(line, sys.stdout)
 
-    def _where(self, node):
+    def _where(self, node: int) -> str:
         return f" on node {node} ({self._job.nodes[node]})" if len(self._job.nodes) > 1 else ""
 
-    def _report(self):
+    def _report(self) -> int:
         if self._stop.signal is not None:
             say(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended")
             return self._stop.exit_code()
@@ -317,7 +336,7 @@ class _Supervisor:
         self._explain(cause)
         return EXIT_ROLE_FAILED
 
-    def _explain(self, cause):
+    def _explain(self, cause: Cause) -> None:
         """Prints the cause as the last line, with what the recordings of this machine's roles add to it."""
         if self._write_recordings():
             say(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}")
@@ -334,22 +353,22 @@ class _Supervisor:
 class Stop:
     """The first signal that requested the launcher's end."""
 
-    def __init__(self):
-        self.signal = None
+    def __init__(self) -> None:
+        self.signal: int | None = None
 
-    def install(self):
+    def install(self) -> None:
         for number in FORWARDED:
             signal.signal(number, self._on_signal)
 
-    def exit_code(self):
+    def exit_code(self) -> int:
         """Returns the exit code: 130 after Ctrl-C, as in a shell."""
-        return 128 + self.signal
+        return 128 + cast(int, self.signal)
 
-    def _on_signal(self, number, _frame):
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.signal = self.signal or number
 
 
-def run_job(job, stop, cluster, registry, options):
+def run_job(job: Job, stop: Stop, cluster: None, registry: int, options: Namespace) -> int:
     """Starts this machine's roles of `job` and waits for the end of all. Returns the launcher's exit code.
 
     stop      a Stop whose handlers are installed

@@ -1,8 +1,18 @@
 """Auc: the area under the curve of a classifier."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.metrics.metric_base import MetricBase, ratio
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["Auc"]
 
@@ -24,7 +34,7 @@ class Auc(MetricBase):
         assert auc.eval() == 1.0
     """
 
-    def __init__(self, name, curve="ROC", num_thresholds=4095):
+    def __init__(self, name: str | None, curve: str = "ROC", num_thresholds: int = 4095) -> None:
         super().__init__(name)
         if curve not in ("ROC", "PR"):
             raise ValueError(f"Auc: curve {curve!r} must be 'ROC' or 'PR'")
@@ -33,11 +43,7 @@ class Auc(MetricBase):
         self.stat_pos = numpy.zeros(num_thresholds + 1, "int64")
         self.stat_neg = numpy.zeros(num_thresholds + 1, "int64")
 
-    # Fluid's names and types.
-    _stat_pos = property(lambda self: self.stat_pos.tolist())
-    _stat_neg = property(lambda self: self.stat_neg.tolist())
-
-    def update(self, preds, labels):
+    def update(self, preds: Array, labels: Array) -> None:
         """Adds a batch.
 
         Args:
@@ -61,16 +67,16 @@ class Auc(MetricBase):
         numpy.add.at(self.stat_neg, bins[~positive], 1)
 
     @property
-    def _stat_pos(self):
+    def _stat_pos(self) -> list[Any]:
         """Returns the counts as a list, under Fluid's name."""
         return list(self.stat_pos)
 
     @property
-    def _stat_neg(self):
+    def _stat_neg(self) -> list[Any]:
         return list(self.stat_neg)
 
     @staticmethod
-    def trapezoid_area(x1, x2, y1, y2):
+    def trapezoid_area(x1: Any, x2: Any, y1: Any, y2: Any) -> Any:
         """Returns the area between two points of a curve.
 
         Args:
@@ -84,7 +90,7 @@ class Auc(MetricBase):
         """
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
-    def eval(self):
+    def eval(self) -> float:
         """Returns the area over all batches.
 
         Returns:

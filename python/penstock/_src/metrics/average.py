@@ -1,8 +1,17 @@
 """WeightedAverage: a mean over batches."""
 
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["WeightedAverage"]
 
@@ -17,15 +26,15 @@ class WeightedAverage:
         assert average.eval() == 3.5
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Discards all values."""
-        self.numerator = None
-        self.denominator = None
+        self.numerator: Any = None  # a number or an array
+        self.denominator: Any = None
 
-    def add(self, value, weight):
+    def add(self, value: Array | float, weight: float) -> None:
         """Adds a value.
 
         Args:
@@ -45,7 +54,7 @@ class WeightedAverage:
             self.numerator = self.numerator + value * weight
             self.denominator = self.denominator + weight
 
-    def eval(self):
+    def eval(self) -> Any:  # as what was added
         """Returns the mean.
 
         Returns:

@@ -1,5 +1,9 @@
 """fluid.metrics.DetectionMAP: the mean average precision of a detector, computed in the program."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import program_guard
@@ -7,6 +11,12 @@ from penstock._src.ir.program import Program
 from penstock._src.layers.detection_metrics import detection_map
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.variable import Variable
 
 
 class DetectionMAP:
@@ -42,16 +52,16 @@ class DetectionMAP:
 
     def __init__(
         self,
-        input,
-        gt_label,
-        gt_box,
-        gt_difficult=None,
-        class_num=None,
-        background_label=0,
-        overlap_threshold=0.5,
-        evaluate_difficult=True,
-        ap_version="integral",
-    ):
+        input: Variable,
+        gt_label: Variable,
+        gt_box: Variable,
+        gt_difficult: Variable | None = None,
+        class_num: int | None = None,
+        background_label: int = 0,
+        overlap_threshold: float = 0.5,
+        evaluate_difficult: bool = True,
+        ap_version: str = "integral",
+    ) -> None:
         self.helper = LayerHelper("map_eval")
         marks = [layers.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:
@@ -84,11 +94,11 @@ class DetectionMAP:
         )
         layers.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
 
-    def _create_state(self, suffix, dtype, shape):
+    def _create_state(self, suffix: str, dtype: str, shape: list[int | None]) -> Any:
         name = "_".join([unique_name.generate(self.helper.name), suffix])
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
-    def get_map_var(self):
+    def get_map_var(self) -> tuple[Variable, Variable]:
         """Returns the mean average precision of the batch and of all batches since the last reset.
 
         Returns:
@@ -97,7 +107,7 @@ class DetectionMAP:
         """
         return self.cur_map, self.accum_map
 
-    def reset(self, executor, reset_program=None):
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Discards all batches, by running a program that resets the state.
 
         Args:

@@ -1,7 +1,10 @@
 """Metrics that a program accumulates in its own variables. fluid.metrics, which accumulates in Python, replaces
 them."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -11,6 +14,15 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import Program
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["ChunkEvaluator", "EditDistance"]
 
@@ -27,17 +39,18 @@ class Evaluator:
         metrics (list): the Variables that hold the metric of one batch, for fetching.
     """
 
-    def __init__(self, name, **kwargs):
+    def __init__(self, name: str, **kwargs: Any) -> None:
         kind = type(self).__name__
         warnings.warn(
             f"fluid.evaluator.{kind} is deprecated; fluid.metrics.{kind} does the same", stacklevel=stack_level()
         )
-        self.states, self.metrics = [], []
+        self.states: list[Variable] = []
+        self.metrics: list[Variable] = []
         self.helper = LayerHelper(name, **kwargs)
         if self.helper.main_program.current_block().idx != 0:
             raise ValueError(f"{kind}: create an evaluator in the first block, not in a branch or a loop")
 
-    def reset(self, executor, reset_program=None):
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Sets the sums to 0.
 
         Args:
@@ -50,7 +63,7 @@ class Evaluator:
                 layers.fill_constant(state.shape, state.dtype, 0.0, out=_declared_in(program, state))
         executor.run(program)
 
-    def eval(self, executor, eval_program=None):
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> Any:  # differs by metric
         """Computes the metric over all batches since reset().
 
         Args:
@@ -62,23 +75,23 @@ class Evaluator:
         """
         raise NotImplementedError(f"{type(self).__name__} has no eval")
 
-    def _create_state(self, suffix, dtype, shape):
+    def _create_state(self, suffix: str, dtype: str, shape: list[int]) -> Variable:
         """Creates a sum. As in Fluid, only reset initializes it."""
         name = f"{unique_name.generate(self.helper.name)}_{suffix}"
         self.states.append(self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape))
         return self.states[-1]
 
-    def _add(self, state, value):
+    def _add(self, state: Variable, value: Variable) -> None:
         layers.sums([state, value], out=state)
 
-    def _sums(self, executor, eval_program):
+    def _sums(self, executor: Executor, eval_program: Program | None) -> list[float]:
         """Returns the numbers in the states."""
         program = eval_program or Program()
         fetches = [_declared_in(program, state) for state in self.states]
         return [value[0] for value in executor.run(program, fetch_list=fetches)]
 
 
-def _declared_in(program, var):
+def _declared_in(program: Program, var: Variable) -> Variable:
     return program.global_block().create_var(
         name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, lod_level=var.lod_level, persistable=True
     )
@@ -109,7 +122,14 @@ class ChunkEvaluator(Evaluator):
         assert precision[0] == recall[0] == f1[0] == 1.0
     """
 
-    def __init__(self, input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None):
+    def __init__(
+        self,
+        input: Variable,
+        label: Variable,
+        chunk_scheme: str,
+        num_chunk_types: int,
+        excluded_chunk_types: Sequence[Any] | None = None,
+    ) -> None:
         super().__init__("chunk_eval")
         self.num_infer_chunks, self.num_label_chunks, self.num_correct_chunks = (
             self._create_state(suffix, "int64", [1])
@@ -122,7 +142,7 @@ class ChunkEvaluator(Evaluator):
             self._add(state, count)
         self.metrics += [precision, recall, f1_score]
 
-    def eval(self, executor, eval_program=None):
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple[Any, ...]:
         """Computes precision, recall and F1 over the batches since reset().
 
         Args:
@@ -163,7 +183,9 @@ class EditDistance(Evaluator):
         assert distance[0] == wrong[0] == 0.0
     """
 
-    def __init__(self, input, label, ignored_tokens=None, **kwargs):
+    def __init__(
+        self, input: Variable, label: Variable, ignored_tokens: Sequence[int] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__("edit_distance", **kwargs)
         self.total_distance = self._create_state("total_distance", "float32", [1])
         self.seq_num = self._create_state("seq_num", "int64", [1])
@@ -176,7 +198,7 @@ class EditDistance(Evaluator):
             self._add(state, value)
         self.metrics += [total, errors]
 
-    def eval(self, executor, eval_program=None):
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple[Array, Array]:
         """Computes the mean distance and the share of incorrect sequences over the batches since reset().
 
         Args:

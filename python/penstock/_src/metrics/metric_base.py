@@ -1,25 +1,34 @@
 """MetricBase: the base class of metrics, and what they compute with."""
 
+from __future__ import annotations
+
 import copy
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["MetricBase"]
 
 
-def require_number(value, what):
+def require_number(value: Any, what: str) -> None:
     if not isinstance(value, (numbers.Number, numpy.ndarray)):
         raise ValueError(f"{what} must be a number or an array, not {type(value).__name__}")
 
 
-def count_of(value, what):
+def count_of(value: Any, what: str) -> int:
     """Returns a fetched integer."""
     require_number(value, what)
     return int(numpy.sum(value))
 
 
-def ratio(part, whole):
+def ratio(part: Any, whole: Any) -> float:
     return float(part) / float(whole) if whole else 0.0
 
 
@@ -46,16 +55,16 @@ class MetricBase:
         assert metric.eval() == 3
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str | None) -> None:
         self._name = type(self).__name__ if name is None else str(name)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self._name
 
-    def _states(self):
+    def _states(self) -> dict[str, Array | float]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def reset(self):
+    def reset(self) -> None:
         """Sets numbers and arrays of the state to zero, and other values to None."""
         for name, value in self._states().items():
             if isinstance(value, (int, float)):
@@ -66,7 +75,7 @@ class MetricBase:
                 value = None
             setattr(self, name, value)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, dict[str, Array | float] | str]:
         """Returns name and state.
 
         Returns:
@@ -74,7 +83,7 @@ class MetricBase:
         """
         return {"name": self._name, "states": copy.deepcopy(self._states())}
 
-    def update(self, preds, labels):
+    def update(self, preds: Any, labels: Any) -> None:
         """Adds a batch.
 
         Args:
@@ -86,7 +95,7 @@ class MetricBase:
         """
         raise NotImplementedError(f"{type(self).__name__} has no update(preds, labels)")
 
-    def eval(self):
+    def eval(self) -> Any:
         """Returns the metric over all batches so far.
 
         Returns:

@@ -7,10 +7,20 @@ for batch in batches:
 accuracy.eval()
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.metrics.metric_base import MetricBase, ratio, require_number
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["CompositeMetric", "Precision", "Recall", "Accuracy"]
 
@@ -29,11 +39,11 @@ class CompositeMetric(MetricBase):
         assert both.eval() == [1.0, 0.5]
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self._metrics = []
+        self._metrics: list[MetricBase] = []
 
-    def add_metric(self, metric):
+    def add_metric(self, metric: MetricBase) -> None:
         """Adds a metric.
 
         Args:
@@ -46,12 +56,12 @@ class CompositeMetric(MetricBase):
             raise ValueError(f"add_metric takes a metric, not {type(metric).__name__}")
         self._metrics.append(metric)
 
-    def reset(self):
+    def reset(self) -> None:
         """Resets each metric."""
         for metric in self._metrics:
             metric.reset()
 
-    def update(self, preds, labels):
+    def update(self, preds: Array, labels: Array) -> None:
         """Adds a batch to each metric.
 
         Args:
@@ -61,7 +71,7 @@ class CompositeMetric(MetricBase):
         for metric in self._metrics:
             metric.update(preds, labels)
 
-    def eval(self):
+    def eval(self) -> list[float]:
         """Returns the value of each metric.
 
         Returns:
@@ -70,7 +80,7 @@ class CompositeMetric(MetricBase):
         return [metric.eval() for metric in self._metrics]
 
 
-def _decisions(preds, labels):
+def _decisions(preds: Array, labels: Array) -> tuple[Array, Array]:
     """Returns whether each rounded prediction and each label is 1, as flat arrays."""
     for value, what in ((preds, "preds"), (labels, "labels")):
         if not isinstance(value, numpy.ndarray):
@@ -106,18 +116,18 @@ class Precision(MetricBase):
         assert precision.eval() == 0.5
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.tp = self.fp = 0
 
     @with_texts(_BATCH)
-    def update(self, preds, labels):
+    def update(self, preds: Array, labels: Array) -> None:
         """{decisions}"""
         preds, labels = _decisions(preds, labels)
         self.tp += numpy.count_nonzero(preds & labels)
         self.fp += numpy.count_nonzero(preds & ~labels)
 
-    def eval(self):
+    def eval(self) -> float:
         """Returns the precision over all batches.
 
         Returns:
@@ -138,18 +148,18 @@ class Recall(MetricBase):
         assert recall.eval() == 0.5
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.tp = self.fn = 0
 
     @with_texts(_BATCH)
-    def update(self, preds, labels):
+    def update(self, preds: Array, labels: Array) -> None:
         """{decisions}"""
         preds, labels = _decisions(preds, labels)
         self.tp += numpy.count_nonzero(labels & preds)
         self.fn += numpy.count_nonzero(labels & ~preds)
 
-    def eval(self):
+    def eval(self) -> float:
         """Returns the recall over all batches.
 
         Returns:
@@ -171,12 +181,12 @@ class Accuracy(MetricBase):
         assert accuracy.eval() == 0.875
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self.value = 0.0
-        self.weight = 0.0
+        self.value: Any = 0.0  # numbers, or arrays of one
+        self.weight: Any = 0.0
 
-    def update(self, value, weight):
+    def update(self, value: Array | float, weight: Array | float) -> None:
         """Adds a batch.
 
         Args:
@@ -193,7 +203,7 @@ class Accuracy(MetricBase):
         self.value += value * weight
         self.weight += weight
 
-    def eval(self):
+    def eval(self) -> float:
         """Returns the mean over all batches.
 
         Returns:
@@ -204,4 +214,4 @@ class Accuracy(MetricBase):
         """
         if numpy.all(self.weight == 0):
             raise ValueError("Accuracy: no batch has been added; pass the result of layers.accuracy to update()")
-        return self.value / self.weight
+        return cast(float, self.value / self.weight)

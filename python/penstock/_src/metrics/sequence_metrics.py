@@ -1,8 +1,18 @@
 """Metrics of sequences: ChunkEvaluator and EditDistance."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.metrics.metric_base import MetricBase, count_of, ratio
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
 
 __all__ = ["ChunkEvaluator", "EditDistance"]
 
@@ -19,13 +29,15 @@ class ChunkEvaluator(MetricBase):
         assert chunks.eval()[:2] == (0.5, 1.0)
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.num_infer_chunks = 0
         self.num_label_chunks = 0
         self.num_correct_chunks = 0
 
-    def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks):
+    def update(  # type: ignore[override]  # as in Fluid
+        self, num_infer_chunks: Array | int, num_label_chunks: Array | int, num_correct_chunks: Array | int
+    ) -> None:
         """Adds a batch.
 
         Args:
@@ -37,7 +49,7 @@ class ChunkEvaluator(MetricBase):
         self.num_label_chunks += count_of(num_label_chunks, "num_label_chunks")
         self.num_correct_chunks += count_of(num_correct_chunks, "num_correct_chunks")
 
-    def eval(self):
+    def eval(self) -> tuple[Any, ...]:
         """Returns the metrics over all batches.
 
         Returns:
@@ -60,13 +72,13 @@ class EditDistance(MetricBase):
         assert distance.eval() == (1.5, 0.5)
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str | None) -> None:
         super().__init__(name)
         self.total_distance = 0.0
         self.seq_num = 0
         self.instance_error = 0
 
-    def update(self, distances, seq_num):
+    def update(self, distances: Array, seq_num: Array | int) -> None:
         """Adds a batch.
 
         Args:
@@ -83,7 +95,7 @@ class EditDistance(MetricBase):
         self.instance_error += count - int(numpy.sum(distances == 0))
         self.total_distance += float(numpy.sum(distances))
 
-    def eval(self):
+    def eval(self) -> tuple[float, float]:
         """Returns the metrics over all batches.
 
         Returns:

@@ -1,5 +1,9 @@
 """Training in mixed precision: OptimizerWithMixedPrecision and decorate."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
@@ -7,6 +11,16 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program, default_startup_program
 from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_loss_scaling, update_role_var_grad
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+    from penstock._src.optimizer.base import Optimizer
+
 
 __all__ = ["decorate"]
 
@@ -44,19 +58,19 @@ class OptimizerWithMixedPrecision:
 
     def __init__(
         self,
-        optimizer,
-        amp_lists,
-        init_loss_scaling,
-        use_dynamic_loss_scaling,
-        incr_every_n_steps,
-        decr_every_n_nan_or_inf,
-        incr_ratio,
-        decr_ratio,
-    ):
+        optimizer: Optimizer,
+        amp_lists: AutoMixedPrecisionLists,
+        init_loss_scaling: float,
+        use_dynamic_loss_scaling: bool,
+        incr_every_n_steps: int,
+        decr_every_n_nan_or_inf: int,
+        incr_ratio: float,
+        decr_ratio: float,
+    ) -> None:
         self._optimizer, self._amp_lists = optimizer, amp_lists
-        self._params_grads = None
+        self._params_grads: list[tuple[Variable, Variable]] | None = None
         self._train_program, self._startup_prog = default_main_program(), default_startup_program()
-        self._scaled_loss = None
+        self._scaled_loss: Variable | None = None
         self._loss_scaling = _persistent("loss_scaling", init_loss_scaling, "float32")
         self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
         if use_dynamic_loss_scaling:
@@ -69,10 +83,10 @@ class OptimizerWithMixedPrecision:
             self._num_bad_steps = _persistent("num_bad_steps", 0, "int32")
         if isinstance(getattr(optimizer, "_learning_rate", None), float):  # in float32, whatever the type of the loss
             optimizer._learning_rate_map[self._train_program] = _persistent(
-                "learning_rate", optimizer._learning_rate, "float32"
+                "learning_rate", cast(float, optimizer._learning_rate), "float32"
             )
 
-    def get_loss_scaling(self):
+    def get_loss_scaling(self) -> Variable:
         """Returns the variable that holds the factor of the loss.
 
         Returns:
@@ -80,7 +94,7 @@ class OptimizerWithMixedPrecision:
         """
         return self._loss_scaling
 
-    def get_scaled_loss(self):
+    def get_scaled_loss(self) -> Variable | None:
         """Returns the loss multiplied by the factor.
 
         Returns:
@@ -89,7 +103,14 @@ class OptimizerWithMixedPrecision:
         return self._scaled_loss
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[list[Variable]]:
         """Rewrites the program to mixed precision and adds the backward pass of the scaled loss.
 
         Args:
@@ -114,7 +135,7 @@ class OptimizerWithMixedPrecision:
         return divided
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, scaled_params_grads):
+    def apply_gradients(self, scaled_params_grads: Sequence[Sequence[Variable]]) -> list[Operator]:
         """Adds the updates of the parameters, and of the factor if it is dynamic.
 
         A step whose gradients are not all finite updates the parameters with zeros.
@@ -126,10 +147,10 @@ class OptimizerWithMixedPrecision:
         """
         if self._use_dynamic_loss_scaling:
             self._adapt_scaling(scaled_params_grads)
-            self._train_program._scales_loss_dynamically = True  # DistributeTranspiler asks
+            vars(self._train_program)["_scales_loss_dynamically"] = True  # DistributeTranspiler asks
         return self._optimizer.apply_gradients(scaled_params_grads)
 
-    def _adapt_scaling(self, scaled_params_grads):
+    def _adapt_scaling(self, scaled_params_grads: Sequence[Sequence[Variable]]) -> None:
         total = layers.reduce_sum(layers.concat([layers.reduce_sum(grad) for _, grad in scaled_params_grads]))
         finite = layers.isfinite(total)
         update_loss_scaling(
@@ -150,7 +171,13 @@ class OptimizerWithMixedPrecision:
                     layers.assign(layers.zeros_like(grad), grad)
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[list[Operator], list[list[Variable]]]:
         """Adds the backward pass and the updates.
 
         Args:
@@ -168,23 +195,24 @@ class OptimizerWithMixedPrecision:
         return self.apply_gradients(divided), divided
 
 
-def _persistent(name, value, dtype):
-    return layers.create_global_var(
+def _persistent(name: str, value: float, dtype: str) -> Variable:
+    var: Variable = layers.create_global_var(
         name=unique_name.generate(name), shape=[1], value=value, dtype=dtype, persistable=True
     )
+    return var
 
 
 @with_texts(_SCALING)
 def decorate(
-    optimizer,
-    amp_lists=None,
-    init_loss_scaling=2**15,
-    incr_every_n_steps=1000,
-    decr_every_n_nan_or_inf=2,
-    incr_ratio=2.0,
-    decr_ratio=0.8,
-    use_dynamic_loss_scaling=True,
-):
+    optimizer: Optimizer,
+    amp_lists: AutoMixedPrecisionLists | None = None,
+    init_loss_scaling: float = 2**15,
+    incr_every_n_steps: int = 1000,
+    decr_every_n_nan_or_inf: int = 2,
+    incr_ratio: float = 2.0,
+    decr_ratio: float = 0.8,
+    use_dynamic_loss_scaling: bool = True,
+) -> OptimizerWithMixedPrecision:
     """Returns an optimizer that trains in mixed precision: see OptimizerWithMixedPrecision.
 
     On CPUs this saves no time: ops of float16 compute in float32. It gives the numbers of such a training.

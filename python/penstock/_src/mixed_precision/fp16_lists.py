@@ -1,5 +1,7 @@
 """AutoMixedPrecisionLists: which ops a program in mixed precision computes in float16."""
 
+from __future__ import annotations
+
 import copy
 
 __all__ = ["AutoMixedPrecisionLists"]
@@ -82,14 +84,19 @@ class AutoMixedPrecisionLists:
         optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), amp_lists=lists)
     """
 
-    def __init__(self, custom_white_list=None, custom_black_list=None, custom_black_varnames=None):
+    def __init__(
+        self,
+        custom_white_list: set[str] | None = None,
+        custom_black_list: set[str] | None = None,
+        custom_black_varnames: set[str] | None = None,
+    ) -> None:
         self._custom_white_list = custom_white_list
         self._custom_black_list = custom_black_list
         self.white_list, self.black_list, self.gray_list = map(copy.copy, (white_list, black_list, gray_list))
         self.black_varnames = copy.copy(custom_black_varnames)
         self._update_list()
 
-    def _update_list(self):
+    def _update_list(self) -> None:
         white, black = set(self._custom_white_list or ()), set(self._custom_black_list or ())
         if white & black:
             raise ValueError(

@@ -3,17 +3,33 @@
 Names, order and attributes of the added ops are those of Fluid 1.8.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.base.errors import program_error
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarDesc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.variable import Variable
+    from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
+
 
 _FP16, _FP32 = VarDesc.VarType.FP16, VarDesc.VarType.FP32
 _KINDS = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS, VarDesc.VarType.LOD_TENSOR_ARRAY)
 _SUFFIX = {_FP16: ".cast_fp16", _FP32: ".cast_fp32"}
 
 
-def _cast_inputs(block, op, position, source, target):
+def _cast_inputs(block: Block, op: Operator, position: int, source: VarType, target: VarType) -> int:
     """Inserts casts of the op's inputs from one type to the other; returns how many."""
     casts = 0
     for slot in sorted(op.input_names):  # the order of the casts, as in Fluid
@@ -43,7 +59,7 @@ def _cast_inputs(block, op, position, source, target):
     return casts
 
 
-def _halve_outputs(block, op):
+def _halve_outputs(block: Block, op: Operator) -> None:
     """Declares the float32 outputs of an op as float16."""
     for slot in op.output_names:
         if op.type == "batch_norm" and slot != "Y":
@@ -59,16 +75,17 @@ def _halve_outputs(block, op):
 class _Choice:
     """Divides the ops of a block into those computed in float16, in float32, and as they are."""
 
-    def __init__(self, ops, lists):
+    def __init__(self, ops: list[Operator], lists: AutoMixedPrecisionLists) -> None:
         self._lists = lists
-        self._writers = {}  # name -> positions of the ops that write it
+        self._writers: dict[str, list[int]] = {}  # name -> positions of the ops that write it
         self._ops = ops
         for position, op in enumerate(ops):
             for name in op.output_arg_names:
                 self._writers.setdefault(name, []).append(position)
-        self.black, self.white = set(), set()  # positions
+        self.black: set[int] = set()  # positions
+        self.white: set[int] = set()
 
-    def choose(self):
+    def choose(self) -> _Choice:
         lists, named = self._lists, set(self._lists.black_varnames or ())
         for position, op in enumerate(self._ops):
             if named and not named.isdisjoint(op.input_arg_names + op.output_arg_names):
@@ -83,16 +100,16 @@ class _Choice:
                 self.black.add(position)
         return self
 
-    def _choose_as_before(self, position, op):
-        before = [self._before(position, name) for name in op.input_arg_names]
-        before = [other for other in before if other is not None]
+    def _choose_as_before(self, position: int, op: Operator) -> None:
+        found = [self._before(position, name) for name in op.input_arg_names]
+        before = [other for other in found if other is not None]
         lists = self._lists
         if any(other in self.black or self._ops[other].type in lists.black_list for other in before):
             self.black.add(position)
         elif any(other in self.white or self._ops[other].type in lists.white_list for other in before):
             self.white.add(position)
 
-    def _before(self, position, name):
+    def _before(self, position: int, name: str) -> int | None:
         """Returns the op that decides about a reader of a variable: its last writer, or the one before this op."""
         writers = self._writers.get(name)
         if not writers:
@@ -102,7 +119,7 @@ class _Choice:
         return writers[-2] if len(writers) > 1 else None
 
 
-def rewrite_program(main_prog, amp_lists):
+def rewrite_program(main_prog: Program, amp_lists: AutoMixedPrecisionLists) -> None:
     """Inserts casts into the global block, so that the ops of the white list compute in float16 and those of the black
     list in float32.
 
@@ -127,7 +144,7 @@ def rewrite_program(main_prog, amp_lists):
             _halve_outputs(block, op)
 
 
-def update_role_var_grad(main_prog, params_grads):
+def update_role_var_grad(main_prog: Program, params_grads: Sequence[Sequence[Variable]]) -> None:
     """Moves the casts of parameters' gradients from float16 behind the backward pass, and marks the gradients in
     float16 as those of the parameters, so that ranks exchange half the bytes.
 
@@ -149,7 +166,8 @@ def update_role_var_grad(main_prog, params_grads):
         if position is None or grad.dtype != _FP32 or ops[position].type != "cast":
             continue
         cast = ops[position]
-        if not int(cast.attr("op_role")) & OpRole.Backward or not cast.has_attr("op_role_var"):
+        role: Any = cast.attr("op_role")
+        if not int(role) & OpRole.Backward or not cast.has_attr("op_role_var"):
             raise program_error(
                 "E-program-half",
                 f"mixed precision: the cast of {grad.name}, a gradient, is not an op of the backward pass",
@@ -162,10 +180,8 @@ def update_role_var_grad(main_prog, params_grads):
             )
         cast._remove_attr("op_role_var")
         writer = writers[0]
-        writer._set_attr(
-            "op_role_var",
-            [param.name, half] + (list(writer.attr("op_role_var")) if writer.has_attr("op_role_var") else []),
-        )
+        pair: Any = writer.attr("op_role_var") if writer.has_attr("op_role_var") else []
+        writer._set_attr("op_role_var", [param.name, half, *pair])
         cast._set_attr("op_role", OpRole.Optimize)
         if position == len(ops) - 1:
             continue
@@ -179,15 +195,15 @@ def update_role_var_grad(main_prog, params_grads):
 
 
 def update_loss_scaling(
-    is_overall_finite,
-    prev_loss_scaling,
-    num_good_steps,
-    num_bad_steps,
-    incr_every_n_steps,
-    decr_every_n_nan_or_inf,
-    incr_ratio,
-    decr_ratio,
-):
+    is_overall_finite: Variable,
+    prev_loss_scaling: Variable,
+    num_good_steps: Variable,
+    num_bad_steps: Variable,
+    incr_every_n_steps: Variable,
+    decr_every_n_nan_or_inf: Variable,
+    incr_ratio: float,
+    decr_ratio: float,
+) -> None:
     """Adds ops that adapt the scaling of the loss to whether all gradients of a step are finite.
 
     After `incr_every_n_steps` steps in a row with finite gradients the scaling is multiplied by `incr_ratio`, unless
@@ -214,7 +230,7 @@ def update_loss_scaling(
     """
     zero = layers.fill_constant(shape=[1], dtype="int32", value=0)
 
-    def reset():
+    def reset() -> None:
         layers.assign(zero, num_good_steps)
         layers.assign(zero, num_bad_steps)
 

@@ -7,22 +7,33 @@
 A name of several public modules belongs to one of them; for the others it is `elsewhere`.
 """
 
+from __future__ import annotations
+
 import importlib
 import sys
 import types
+from typing import TYPE_CHECKING
 
 from penstock._src.base.bad_arguments import guard_modules
 from penstock._src.names.not_built import getattr_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
+
+
 _IMPLEMENTATION = "penstock._src."
-_roots = {}  # root package -> [(module, names elsewhere)] that wait for its import to end, or None: it has ended
-_guarded = set()  # modules of the implementation whose functions name a wrong argument
+_roots: dict[
+    str, list[tuple[ModuleType, Sequence[str]]] | None
+] = {}  # root package -> [(module, names elsewhere)] that wait for its import to end, or None: it has ended
+_guarded: set[str] = set()  # modules of the implementation whose functions name a wrong argument
 
 
 class _Facade(types.ModuleType):
     """A public module. What a script sets in it is set in the implementation too, as Fluid's modules are one."""
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         old = vars(self).get(name)
         if old is not None and not isinstance(value, types.ModuleType) and not name.startswith("__"):
             for module in _implementation():
@@ -31,7 +42,7 @@ class _Facade(types.ModuleType):
         super().__setattr__(name, value)
 
 
-def make(name, elsewhere=()):
+def make(name: str, elsewhere: Sequence[str] = ()) -> None:
     """Makes the imported module `name` a public one.
 
     Args:
@@ -51,7 +62,7 @@ def make(name, elsewhere=()):
     _publish(waiting or [(module, elsewhere)])
 
 
-def load(source, name, public):
+def load(source: str, name: str, public: str) -> Any:
     """Imports a module of the implementation, and returns its `name` as a name of the public module `public`."""
     module = importlib.import_module(source)
     guard_new_modules()
@@ -60,18 +71,18 @@ def load(source, name, public):
     return value
 
 
-def guard_new_modules():
+def guard_new_modules() -> None:
     """Gives the functions of modules that have been imported since the last call their errors about arguments."""
     new = [module for module in _implementation() if module.__name__ not in _guarded]
     _guarded.update(module.__name__ for module in new)
     guard_modules(new)
 
 
-def _implementation():
+def _implementation() -> list[ModuleType]:
     return [module for name, module in list(sys.modules.items()) if name.startswith(_IMPLEMENTATION) and module]
 
 
-def _publish(modules):
+def _publish(modules: list[tuple[ModuleType, Sequence[str]]]) -> None:
     guard_new_modules()
     for module, elsewhere in modules:
         for name, value in vars(module).items():
@@ -79,7 +90,7 @@ def _publish(modules):
                 _set_module(value, module.__name__)
 
 
-def _set_module(value, name):
+def _set_module(value: Any, name: str) -> None:
     """Sets the path of a function, or of a class and its methods, as users see it."""
     if not value.__module__.startswith(_IMPLEMENTATION):
         return

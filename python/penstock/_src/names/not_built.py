@@ -4,31 +4,39 @@ exact.
     module.__getattr__ = getattr_of(module.__name__)    # of a public module
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 LAYERS = "penstock.fluid.layers"
 
 
-def list_of(module):
+def list_of(module: str) -> str:
     """Returns the key in NAMES for a module such as 'penstock.fluid.layers.io'."""
     name = module.partition(".")[2]
     return "fluid.layers" if name.startswith("fluid.layers.") else name
 
 
-def getattr_of(module):
+def getattr_of(module: str) -> Callable[[str], Any]:
     """Returns the __getattr__ of a public module, which Python calls for missing attributes.
 
     Fluid's scripts reach a layer through other modules than the one that defines it, because those import it, so every
     module of layers answers with every layer.
     """
 
-    def missing(name):
+    def missing(name: str) -> Any:
         if not name.startswith("__"):
             if module == "penstock.fluid.contrib.layers":
                 return getattr(sys.modules[LAYERS], name)
-            layers = vars(sys.modules[LAYERS]) if module.startswith(LAYERS + ".") else ()
+            layers = vars(sys.modules[LAYERS]) if module.startswith(LAYERS + ".") else {}
             if name in layers:
                 return layers[name]
         message = f"{module} has no {name}"
@@ -44,7 +52,7 @@ def getattr_of(module):
     return missing
 
 
-def _names(lists):
+def _names(lists: dict[str, str]) -> dict[str, frozenset[Any]]:
     return {module: frozenset(text.split()) for module, text in lists.items()}
 
 

@@ -1,10 +1,25 @@
 """Optimizers that adapt the size of the step to each element, by the history of its gradients."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.argument_texts import OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import require_decays, require_finite
 from penstock._src.ir.variable import Variable
 from penstock._src.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from penstock._penstock import MinimizeResult
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.optimizer.clip import GradientClipBase
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
 
 __all__ = [
     "Adadelta",
@@ -52,16 +67,16 @@ class AdamOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-        lazy_mode=False,
-    ):
+        learning_rate: Variable | float = 0.001,
+        beta1: Variable | float = 0.9,
+        beta2: Variable | float = 0.999,
+        epsilon: float = 1e-8,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+        lazy_mode: bool = False,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         betas = {"beta1": beta1, "beta2": beta2}
         numbers = {name: beta for name, beta in betas.items() if not isinstance(beta, Variable)}
@@ -93,14 +108,14 @@ class AdagradOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-        initial_accumulator_value=0.0,
-    ):
+        learning_rate: Variable | float,
+        epsilon: float = 1e-6,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+        initial_accumulator_value: float = 0.0,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Adagrad", epsilon=epsilon)
         self._attrs = {"epsilon": epsilon}
@@ -125,14 +140,14 @@ class DecayedAdagradOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        decay=0.95,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        decay: float = 0.95,
+        epsilon: float = 1e-6,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("DecayedAdagrad", epsilon=epsilon)
         require_decays("DecayedAdagrad", decay=decay)
@@ -163,15 +178,15 @@ class AdamaxOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Adamax", epsilon=epsilon)
         require_decays("Adamax", beta1=beta1, beta2=beta2)
@@ -200,8 +215,15 @@ class AdadeltaOptimizer(Optimizer):
     _avg_squared_update_acc_str = "_avg_squared_update"
 
     def __init__(
-        self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None, name=None
-    ):
+        self,
+        learning_rate: Variable | float,
+        epsilon: float = 1e-6,
+        rho: float = 0.95,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Adadelta", epsilon=epsilon)
         require_decays("Adadelta", rho=rho)
@@ -230,16 +252,16 @@ class RMSPropOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        rho=0.95,
-        epsilon=1e-6,
-        momentum=0.0,
-        centered=False,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        rho: float = 0.95,
+        epsilon: float = 1e-6,
+        momentum: float = 0.0,
+        centered: bool = False,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("RMSProp", epsilon=epsilon, momentum=momentum)
         require_decays("RMSProp", rho=rho)
@@ -271,15 +293,15 @@ class FtrlOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        l1=0.0,
-        l2=0.0,
-        lr_power=-0.5,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lr_power: float = -0.5,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Ftrl", l1=l1, l2=l2, lr_power=lr_power)
         self._attrs = {"l1": l1, "l2": l2, "lr_power": lr_power}
@@ -319,17 +341,17 @@ class LambOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        lamb_weight_decay=0.01,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-6,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        exclude_from_weight_decay_fn=None,
-        name=None,
-    ):
+        learning_rate: Variable | float = 0.001,
+        lamb_weight_decay: float = 0.01,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        exclude_from_weight_decay_fn: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Lamb", lamb_weight_decay=lamb_weight_decay, epsilon=epsilon)
         require_decays("Lamb", beta1=beta1, beta2=beta2)
@@ -341,7 +363,7 @@ class LambOptimizer(Optimizer):
         self._excludes = exclude_from_weight_decay_fn
         self._attrs = {"weight_decay": lamb_weight_decay, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
-    def _record(self, program, made):
+    def _record(self, program: Program, made: MinimizeResult) -> list[Operator]:
         ops = super()._record(program, made)
         for op in ops:
             if self._excludes is not None and op.type == self.type:

@@ -9,7 +9,10 @@ trainer averages the parameters that it receives.
         ...                            # test, with the averages as parameters
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -23,10 +26,20 @@ from penstock._src.ir.program import Program
 from penstock._src.ir.types import require_decays
 from penstock._src.optimizer.base import Optimizer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from penstock._src.executor.executor import Executor
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
+
 __all__ = ["ExponentialMovingAverage", "ModelAverage"]
 
 
-def _averaged_parameters(keeper):
+def _averaged_parameters(keeper: Callable[..., Any]) -> list[tuple[Parameter, Variable]]:
     """Returns (parameter, variable that keeps its value while the average replaces it) for the default main program."""
     pairs = []
     for param in framework.default_main_program().global_block().all_parameters():
@@ -38,7 +51,7 @@ def _averaged_parameters(keeper):
     return pairs
 
 
-def _in(block, var, shape=None):
+def _in(block: Block, var: Variable, shape: tuple[int, int] | None = None) -> Variable:
     """Declares `var` in another program, so that both use the same variable of the scope."""
     return block.create_var(
         name=var.name,
@@ -49,7 +62,7 @@ def _in(block, var, shape=None):
     )
 
 
-def _restore_program(pairs):
+def _restore_program(pairs: list[tuple[Parameter, Variable]]) -> Program:
     program = Program()
     block = program.global_block()
     with program_guard(program):
@@ -61,11 +74,11 @@ def _restore_program(pairs):
 class _Average:
     """Base class of both: programs that replace parameters by their averages and restore them."""
 
-    def _kept(self, param):
+    def _kept(self, param: Parameter) -> Any:
         """Returns the variable from which the average of a parameter is computed."""
         raise NotImplementedError
 
-    def _require_averages(self):
+    def _require_averages(self) -> None:
         for param, _ in self._pairs:
             average = global_scope().find_var(self._kept(param).name)
             if average is None or not average.is_initialized():
@@ -77,7 +90,7 @@ class _Average:
                 )
 
     @contextlib.contextmanager
-    def _applied(self, executor, need_restore):
+    def _applied(self, executor: Executor, need_restore: bool) -> Iterator[None]:
         self._require_averages()
         executor.run(self.apply_program)
         try:
@@ -136,7 +149,7 @@ class ExponentialMovingAverage(_Average):
             pass    # test here, with the averages as parameters
     """
 
-    def __init__(self, decay=0.999, thres_steps=None, name=None):
+    def __init__(self, decay: float = 0.999, thres_steps: Variable | None = None, name: str | None = None) -> None:
         require_decays("ExponentialMovingAverage", decay=decay)
         self._decay = decay
         self._thres_steps = thres_steps
@@ -148,7 +161,7 @@ class ExponentialMovingAverage(_Average):
         self.apply_program = self._make_apply_program()
         self.restore_program = _restore_program(self._pairs)
 
-    def _make_decay(self):
+    def _make_decay(self) -> Variable:
         with framework.default_main_program()._lr_schedule_guard():
             decay = layers.create_global_var(
                 [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
@@ -164,11 +177,11 @@ class ExponentialMovingAverage(_Average):
         return decay
 
     @contextlib.contextmanager
-    def _ops_of(self, param, kept):
+    def _ops_of(self, param: Parameter, kept: Variable) -> Iterator[None]:
         with param.block.program._optimized_guard([param, kept]), name_scope("moving_average"):
             yield
 
-    def _make_average(self, param, kept):
+    def _make_average(self, param: Parameter, kept: Variable) -> Variable:
         with self._ops_of(param, kept):
             average = layers.create_global_var(
                 param.shape,
@@ -179,7 +192,7 @@ class ExponentialMovingAverage(_Average):
             )
         return average
 
-    def _make_apply_program(self):
+    def _make_apply_program(self) -> Program:
         program = Program()
         block = program.global_block()
         with program_guard(program):
@@ -196,10 +209,10 @@ class ExponentialMovingAverage(_Average):
                         layers.assign(average, value)
         return program
 
-    def _kept(self, param):
+    def _kept(self, param: Parameter) -> Variable:
         return self._averages[param.name]
 
-    def update(self):
+    def update(self) -> None:
         """Adds the ops of one step of the average. Call it after minimize."""
         layers.autoincreased_step_counter(counter_name=self._step_counter_name)
         for param, kept in self._pairs:
@@ -208,12 +221,12 @@ class ExponentialMovingAverage(_Average):
                 layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
 
     @with_texts(_EXCHANGE)
-    def apply(self, executor, need_restore=True):
+    def apply(self, executor: Executor, need_restore: bool = True) -> object:
         """{apply}"""
         return self._applied(executor, need_restore)
 
     @with_texts(_EXCHANGE)
-    def restore(self, executor):
+    def restore(self, executor: Executor) -> None:
         """{restore}"""
         executor.run(self.restore_program)
 
@@ -246,8 +259,13 @@ class ModelAverage(Optimizer, _Average):
     _COUNTS = ("num_accumulates", "old_num_accumulates", "num_updates")
 
     def __init__(
-        self, average_window_rate, min_average_window=10000, max_average_window=10000, regularization=None, name=None
-    ):
+        self,
+        average_window_rate: float,
+        min_average_window: int = 10000,
+        max_average_window: int = 10000,
+        regularization: WeightDecayRegularizer | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(0.0, regularization=regularization, name=name)
         self._attrs = {
             "average_window": average_window_rate,
@@ -261,17 +279,17 @@ class ModelAverage(Optimizer, _Average):
         self.apply_program = self._make_apply_program()
         self.restore_program = _restore_program(self._pairs)
 
-    def _kept(self, param):
+    def _kept(self, param: Parameter) -> Variable:
         return self._get_accumulator(self._SUMS[0], param)
 
-    def _append_accumulation(self, param):
+    def _append_accumulation(self, param: Parameter) -> None:
         states = {name: self._add_accumulator(name, param) for name in self._SUMS}
         states.update((name, self._add_accumulator(name, param, dtype="int64", shape=[1])) for name in self._COUNTS)
         inputs = {"in_" + name: state for name, state in states.items()}
         outputs = {"out_" + name: state for name, state in states.items()}
         param.block.append_op("average_accumulates", dict(inputs, param=param), outputs, self._attrs)
 
-    def _make_apply_program(self):
+    def _make_apply_program(self) -> Program:
         program = Program()
         block = program.global_block()
         with program_guard(program):
@@ -286,11 +304,11 @@ class ModelAverage(Optimizer, _Average):
         return program
 
     @with_texts(_EXCHANGE)
-    def apply(self, executor, need_restore=True):
+    def apply(self, executor: Executor, need_restore: bool = True) -> object:
         """{apply}"""
         return self._applied(executor, need_restore)
 
     @with_texts(_EXCHANGE)
-    def restore(self, executor):
+    def restore(self, executor: Executor) -> None:
         """{restore}"""
         executor.run(self.restore_program)

@@ -1,10 +1,22 @@
 """Gradients of a loss. C++ adds the ops; this module converts between names and handles."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, suggestion
 from penstock._src.ir import unique_name
 from penstock._src.ir.variable import GRAD_SUFFIX, Variable, grad_var_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["append_backward", "gradients"]
 
@@ -12,12 +24,12 @@ __all__ = ["append_backward", "gradients"]
 _append_grad_suffix_ = grad_var_name  # Fluid's name
 
 
-def _as_list(x):
+def _as_list(x: Variable | list[Variable | str | None] | None) -> list[Variable | str | None]:
     """Returns x as a list; [] for None."""
     return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def names_of(variables):
+def names_of(variables: list[Variable | int | str] | str | None) -> list[str]:
     """Returns the names of a list or set of Variables or names."""
     if variables is None:
         return []
@@ -30,7 +42,7 @@ def names_of(variables):
     return names
 
 
-def stopped_names(no_grad_set, program):
+def stopped_names(no_grad_set: list[Variable] | str | None, program: Program) -> list[str]:
     """Returns the names of a no_grad_set. Each must be a variable of the program or the gradient of one."""
     names = names_of(no_grad_set)
     for name in names:
@@ -42,13 +54,13 @@ def stopped_names(no_grad_set, program):
     return names
 
 
-def _strip_grad_suffix_(name):
+def _strip_grad_suffix_(name: str) -> str:
     """Returns the name of the variable that a gradient belongs to, by Fluid's rule: the part before the first
     '@GRAD'."""
     return name.split(GRAD_SUFFIX, 1)[0]
 
 
-def _get_stop_gradients_(program):
+def _get_stop_gradients_(program: Program) -> dict[Any, Any]:
     """Returns {block number: names of the gradients of its variables with stop_gradient}."""
     return {
         block.idx: {_append_grad_suffix_(var.name) for var in block.vars.values() if var.stop_gradient}
@@ -56,16 +68,18 @@ def _get_stop_gradients_(program):
     }
 
 
-def require_loss(caller, loss):
+def require_loss(caller: str, loss: Variable | str | None) -> None:
     if not isinstance(loss, Variable):
         raise TypeError(f"{caller}: the loss must be a Variable, not {loss!r}")
 
 
-def _variables_with(op_names, names):
+def _variables_with(op_names: Any, names: list[str]) -> bool:
     return any(name in names for name in op_names)
 
 
-def _find_op_path_(block, outputs, inputs, no_grad_set):
+def _find_op_path_(
+    block: Block, outputs: Variable, inputs: Variable | list[Variable], no_grad_set: set[Any]
+) -> list[Any]:
     """Returns the ops of a block through which gradients flow from `outputs` to `inputs`, or to any variable without
     `inputs`.
 
@@ -96,7 +110,9 @@ def _find_op_path_(block, outputs, inputs, no_grad_set):
     return path
 
 
-def _find_no_grad_vars(block, op_path, targets, no_grad_set):
+def _find_no_grad_vars(
+    block: Block, op_path: Any, targets: Variable | list[Variable], no_grad_set: set[Any]
+) -> set[Any]:
     """Returns the names of variables that the ops of a path write but `targets` do not depend on; skips ops that run
     blocks."""
     needed = {variable.name for variable in targets}
@@ -112,7 +128,7 @@ def _find_no_grad_vars(block, op_path, targets, no_grad_set):
     return beside
 
 
-def require_callbacks(caller, callbacks):
+def require_callbacks(caller: str, callbacks: list[Callable[..., Any]] | None) -> None:
     if callbacks is not None and not isinstance(callbacks, (list, tuple)):
         raise TypeError(f"{caller}: callbacks must be a list of functions, not {callbacks!r}")
     for callback in callbacks or ():
@@ -120,12 +136,12 @@ def require_callbacks(caller, callbacks):
             raise TypeError(f"{caller}: a callback must be a function of block and context, not {callback!r}")
 
 
-def pairs_of(block, names):
+def pairs_of(block: Block, names: list[tuple[str, str]]) -> list[tuple[Variable, Variable]]:
     """Returns (Parameter, Variable) for each pair of names."""
     return [(block._var_recursive(param), block._var_recursive(grad)) for param, grad in names]
 
 
-def call_back(block, begin, callbacks, forward_of):
+def call_back(block: Block, begin: int, callbacks: list[Callable[..., Any]], forward_of: dict[str, str]) -> None:
     """Calls each callback after each gradient op, as if the ops from `begin` on were being appended one by one. No
     callback is called after the first of them, the gradient of the loss itself."""
     desc = block.program.desc
@@ -143,7 +159,7 @@ def call_back(block, begin, callbacks, forward_of):
             pass
 
 
-def add_backward(function, loss, parameters, no_grad_set, checkpoints):
+def add_backward(function: Any, loss: Any, parameters: Any, no_grad_set: Any, checkpoints: Any) -> Any:
     """Adds the backward pass by a function of C++; returns the block, its number of ops before, and what C++ made."""
     block = loss.block.program.current_block()
     begin = len(block.ops)
@@ -159,7 +175,13 @@ def add_backward(function, loss, parameters, no_grad_set, checkpoints):
     return block, begin, made
 
 
-def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
+def append_backward(
+    loss: Variable,
+    parameter_list: Sequence[int | str] | None = None,
+    no_grad_set: set[Any] | None = None,
+    callbacks: Sequence[Callable[..., Any]] | None = None,
+    checkpoints: Sequence[Any] | None = None,
+) -> list[tuple[Variable, Variable]]:
     """Adds the gradient ops of a loss to the current block.
 
     With checkpoints, the values between them are not kept for the gradients but recomputed: the ops between two
@@ -208,7 +230,12 @@ Example:
 
 
 @with_texts(_GRADIENTS)
-def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+def calc_gradient(
+    targets: Sequence[Variable] | Variable,
+    inputs: Sequence[Variable] | Variable,
+    target_gradients: Sequence[Variable | None] | Variable | None = None,
+    no_grad_set: Sequence[Variable] | set[Any] | None = None,
+) -> Variable | list[Variable | None] | None:
     """Adds the ops that compute the gradient of the sum of targets; returns a single gradient for a single input.
 
     Args:
@@ -246,7 +273,12 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
 
 
 @with_texts(_GRADIENTS)
-def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
+def gradients(
+    targets: Sequence[Variable] | Variable,
+    inputs: Sequence[Variable] | Variable,
+    target_gradients: Sequence[Variable | None] | Variable | None = None,
+    no_grad_set: Sequence[Variable] | set[Any] | None = None,
+) -> list[Variable | None] | None:
     """Adds the ops that compute the gradient of the sum of targets.
 
     Args:

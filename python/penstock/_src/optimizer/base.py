@@ -4,6 +4,10 @@ For the optimizers of Penstock, minimize() is one C++ call. For a subclass that 
 appends op by op, as Fluid does, which is slower.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
@@ -26,6 +30,17 @@ from penstock._src.optimizer.backward import (
 )
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from penstock._penstock import MinimizeResult, OptimizerSpec
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Parameter
+    from penstock._src.optimizer.clip import GradientClipBase
 
 
 @with_texts(OPTIMIZER)
@@ -53,7 +68,14 @@ class Optimizer:
         ops, pairs = Sign(0.01).minimize(loss)
     """
 
-    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate: Variable | float,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError(f"learning_rate must be a number or a Variable, not {type(learning_rate).__name__}")
         if not isinstance(learning_rate, Variable):
@@ -81,7 +103,13 @@ class Optimizer:
 
     # Public methods.
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[str] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds the backward pass and an update of each parameter.
 
         Args:
@@ -106,7 +134,14 @@ class Optimizer:
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[str] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[tuple[Variable, Variable]]:
         """Adds the backward pass: the first half of minimize().
 
         Args:
@@ -121,7 +156,14 @@ class Optimizer:
         """
         return self._backward(loss, parameter_list, no_grad_set, callbacks)
 
-    def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
+    def _backward(
+        self,
+        loss: Variable | None,
+        parameter_list: list[str] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: list[Callable[..., Any]] | None = None,
+        checkpoints: tuple[Any, ...] = (),
+    ) -> list[tuple[Variable, Variable]]:
         """Does the work of backward(); recomputes values between checkpoints, which are names."""
         require_loss("backward", loss)
         require_callbacks("backward", callbacks)
@@ -135,7 +177,7 @@ class Optimizer:
         return pairs_of(block, made.params_grads)
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[Sequence[Variable | None]]) -> list[Operator]:
         """Adds clipping, regularization and updates to the default programs: the second half of minimize().
 
         Args:
@@ -154,7 +196,9 @@ class Optimizer:
         return self._record(main, made)
 
     @with_texts(MINIMIZE)
-    def apply_optimize(self, loss, startup_program, params_grads):
+    def apply_optimize(
+        self, loss: Variable, startup_program: Program | None, params_grads: Sequence[Sequence[Variable]]
+    ) -> list[Operator]:
         """Adds the updates, as apply_gradients() does, to the programs of a loss.
 
         Args:
@@ -167,7 +211,7 @@ class Optimizer:
         with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
             return self.apply_gradients(params_grads)
 
-    def get_opti_var_name_list(self):
+    def get_opti_var_name_list(self) -> list[str]:
         """Lists the variables of the optimizer's state.
 
         Returns:
@@ -175,11 +219,11 @@ class Optimizer:
         """
         return list(self._opti_name_list)
 
-    def _global_learning_rate(self, program=None):
+    def _global_learning_rate(self, program: Program | None = None) -> Variable:
         return self._learning_rate_map.get(program or framework.default_main_program())
 
     # Clipping is built from layers.
-    def _clips(self, program):
+    def _clips(self, program: Program) -> bool:
         """Returns whether gradients are clipped, between the backward pass and the updates or within the former."""
         return (
             self._grad_clip is not None
@@ -187,16 +231,16 @@ class Optimizer:
             or any(var.error_clip is not None for var in program.global_block()._var_handles.values())
         )
 
-    def _clipped(self, params_grads):
+    def _clipped(self, params_grads: list[Sequence[Variable]]) -> list[list[Variable] | tuple[Variable, Variable]]:
         if self._grad_clip is not None:
             return self._grad_clip(params_grads)
         return clip.append_gradient_clip_ops(params_grads)
 
     # Updates by C++.
-    def _is_custom(self):
+    def _is_custom(self) -> bool:
         return type(self)._append_optimize_op is not Optimizer._append_optimize_op
 
-    def _spec(self, program):
+    def _spec(self, program: Program) -> OptimizerSpec:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
         return _penstock.OptimizerSpec(
@@ -211,12 +255,12 @@ class Optimizer:
             {slot: var.name for slot, var in self._inputs.items()},
         )
 
-    def _place_of_updates(self, main, startup):
+    def _place_of_updates(self, main: Any, startup: Any) -> Any:
         """Returns what tells C++ where updates are added, and which."""
         block = (main.desc, main.current_block_idx, startup.desc)
         return *block, unique_name.generator, framework.name_scopes(), self._spec(main)
 
-    def _record(self, program, made):
+    def _record(self, program: Program, made: MinimizeResult) -> list[Operator]:
         """Records the results of C++; returns the optimizer ops."""
         block = program.current_block()
         self._learning_rate_map[program] = block._var_recursive(made.learning_rate)
@@ -233,17 +277,25 @@ class Optimizer:
         return ops
 
     # Updates by Python, for subclasses.
-    def _append_optimize_op(self, block, param_and_grad):
+    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Parameter, Variable]) -> Any:
         """Appends the update of one parameter and returns the op; subclasses override it."""
         raise NotImplementedError
 
-    def _create_accumulators(self, block, parameters):
+    def _create_accumulators(self, block: Block, parameters: list[tuple[str, str, bool]]) -> None:
         """Creates the state with _add_accumulator; subclasses override it."""
 
-    def _finish_update(self, block, parameters_and_grads):
+    def _finish_update(self, block: Block, parameters_and_grads: list[tuple[Parameter, Variable]]) -> None:
         """Appends ops after all updates; subclasses override it."""
 
-    def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
+    def _add_accumulator(
+        self,
+        name: str,
+        param: Parameter,
+        dtype: str | None = None,
+        fill_value: float = 0.0,
+        shape: list[int] | None = None,
+        type: str | None = None,
+    ) -> Variable:
         """Creates a state variable for a parameter, with the parameter's shape unless a shape is given."""
         name = self._prefixed(name)
         helper = LayerHelper("accumulator", name="accumulator")
@@ -258,13 +310,13 @@ class Optimizer:
         self._opti_name_list.append(variable.name)
         return variable
 
-    def _get_accumulator(self, name, param):
+    def _get_accumulator(self, name: str, param: Parameter) -> Variable:
         return self._accumulators[self._prefixed(name)][param.name]
 
-    def _prefixed(self, name):
+    def _prefixed(self, name: str) -> str:
         return name if self._name is None else f"{self._name}_{name}"
 
-    def _create_global_learning_rate(self):
+    def _create_global_learning_rate(self) -> None:
         program = framework.default_main_program()
         if program in self._learning_rate_map:
             return
@@ -279,7 +331,7 @@ class Optimizer:
             persistable=True,
         )
 
-    def _create_param_lr(self, param_and_grad):
+    def _create_param_lr(self, param_and_grad: tuple[Parameter, Variable]) -> Variable:
         """Returns the learning rate of one parameter: the parameter's own, or the common one scaled by its factor."""
         multiplier = param_and_grad[0].optimize_attr["learning_rate"]
         if isinstance(multiplier, Variable):
@@ -291,10 +343,12 @@ class Optimizer:
         with program._lr_schedule_guard(is_with_opt=True), framework.name_scope("scale_with_param_lr"):
             return rate * multiplier
 
-    def _apply_pairs_in_python(self, program, startup, params_grads):
+    def _apply_pairs_in_python(self, program: Program, startup: Program, params_grads: Any) -> list[Operator]:
         return self._append_updates(program, startup, append_regularization_ops(params_grads, self.regularization))
 
-    def _append_updates(self, program, startup, params_grads):
+    def _append_updates(
+        self, program: Program, startup: Program, params_grads: list[tuple[Parameter, Variable]]
+    ) -> list[Operator]:
         block = program.current_block()
         pairs = [pair for pair in params_grads if pair[0].trainable]
         begin = len(block.ops)
@@ -313,7 +367,7 @@ class Optimizer:
         return block.ops[begin:]
 
     @staticmethod
-    def _sharded_tables_in(block):
+    def _sharded_tables_in(block: Block) -> set[Any]:
         """Returns the tables that are sharded by id over pservers; as in Fluid, they are updated first."""
         names = set()
         for op in block.ops:

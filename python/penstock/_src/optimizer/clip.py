@@ -5,7 +5,10 @@
 set_gradient_clip() is the older interface: it marks parameters, whose gradients an optimizer without a grad_clip clips.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import program_error
@@ -14,6 +17,17 @@ from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_numbers
 from penstock._src.ir.variable import Parameter
 from penstock._src.layers import arithmetic, nn, tensor, unary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.descs import OpDesc
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = [
     "ErrorClipByValue",
@@ -27,7 +41,7 @@ __all__ = [
 class BaseErrorClipAttr:
     """Base class of the values of Variable.error_clip."""
 
-    def _insert_op(self, block, position, grad_name):
+    def _insert_op(self, block: Block, position: int, grad_name: str) -> Any:
         raise NotImplementedError
 
 
@@ -46,18 +60,18 @@ class ErrorClipByValue(BaseErrorClipAttr):
         h.error_clip = fluid.clip.ErrorClipByValue(max=1.0)
     """
 
-    def __init__(self, max, min=None):
+    def __init__(self, max: float, min: float | None = None) -> None:
         self.max, self.min = _bounds(max, min)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"ByValue, min={self.min:f}, max={self.max:f}"
 
-    def _insert_op(self, block, position, grad_name):
+    def _insert_op(self, block: Block, position: int, grad_name: str) -> None:
         with block.program._role_guard(OpRole.Backward):
             block._insert_op(position, "clip", {"X": grad_name}, {"Out": grad_name}, {"min": self.min, "max": self.max})
 
 
-def clip_errors(block, begin):
+def clip_errors(block: Block, begin: int) -> None:
     """Clips gradients of variables with an error_clip, after each op from position `begin` on that writes one."""
     clips = {var.grad_name: _error_clip_of(var) for var in block._var_handles.values() if var.error_clip is not None}
     if not clips:
@@ -68,7 +82,7 @@ def clip_errors(block, begin):
                 clips[name]._insert_op(block, op.idx + 1, name)
 
 
-def _error_clip_of(var):
+def _error_clip_of(var: Variable) -> ErrorClipByValue:
     if var.error_clip is not None and not isinstance(var.error_clip, BaseErrorClipAttr):
         raise TypeError(
             f"error_clip of {var.name} must be an instance of BaseErrorClipAttr, not {type(var.error_clip).__name__}"
@@ -76,7 +90,7 @@ def _error_clip_of(var):
     return var.error_clip
 
 
-def error_clip_callback(block, context):
+def error_clip_callback(block: Block, context: Mapping[str, OpDesc | str]) -> None:
     """Clips the gradients that the last op of a block writes, if their variables have an error_clip. An optimizer does
     so by itself; append_backward does so with this function among its callbacks.
 
@@ -102,7 +116,7 @@ def error_clip_callback(block, context):
                 clip._insert_op(block, last.idx + 1, name)
 
 
-def _bounds(max, min):
+def _bounds(max: float, min: float | None) -> tuple[float, float]:
     require_numbers("clip", max=max, min=max if min is None else min)
     if min is None:
         if not max > 0:
@@ -113,7 +127,7 @@ def _bounds(max, min):
     return float(max), float(min)
 
 
-def _norm(kind, clip_norm):
+def _norm(kind: str, clip_norm: float | None) -> float:
     require_numbers(kind, clip_norm=clip_norm)
     norm = float(clip_norm)
     if not norm >= 0:
@@ -134,12 +148,12 @@ class GradientClipBase:
         TypeError: `need_clip` is not callable.
     """
 
-    def __init__(self, need_clip=None):
+    def __init__(self, need_clip: Callable[..., Any] | None = None) -> None:
         if need_clip is not None and not callable(need_clip):
             raise TypeError(f"need_clip must be a function of a parameter, not {type(need_clip).__name__}")
         self._need_clip_func = need_clip
 
-    def __call__(self, params_grads):
+    def __call__(self, params_grads: list[tuple[Variable, Variable | None]]) -> list[tuple[Variable, Variable]]:
         params_grads = _with_gradient(params_grads)
         chosen = [pair for pair in params_grads if self._need_clip_func is None or self._need_clip_func(pair[0])]
         if not chosen:
@@ -151,15 +165,15 @@ class GradientClipBase:
         _name_clipped(block.ops[begin:], clipped)
         return _replaced(params_grads, clipped)
 
-    def _clip(self, pairs):
+    def _clip(self, pairs: list[tuple[Variable, Variable]]) -> list[Variable]:
         """Appends the ops and returns the new gradients, one per pair. Each op has the role_var of its pair."""
         return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
 
     # For set_gradient_clip, which visits the marked parameters twice and keeps `groups` in between.
-    def _measure(self, param, grad, groups):
+    def _measure(self, param: Parameter, grad: Variable, groups: dict[Any, Any]) -> None:
         pass
 
-    def _clip_one(self, param, grad, groups):
+    def _clip_one(self, param: Parameter, grad: Variable, groups: dict[Any, Any]) -> Any:
         """Returns the new gradient."""
         raise NotImplementedError
 
@@ -178,14 +192,14 @@ class GradientClipByValue(GradientClipBase):
         fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByValue(max=1.0)).minimize(loss)
     """
 
-    def __init__(self, max, min=None, need_clip=None):
+    def __init__(self, max: float, min: float | None = None, need_clip: Callable[..., Any] | None = None) -> None:
         super().__init__(need_clip)
         self.max, self.min = _bounds(max, min)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"GradientClipByValue(max={self.max:g}, min={self.min:g})"
 
-    def _clip_one(self, param, grad, groups):
+    def _clip_one(self, param: Variable, grad: Variable, groups: dict[Any, Any]) -> Variable:
         return arithmetic.clip(x=grad, min=self.min, max=self.max)
 
 
@@ -202,14 +216,14 @@ class GradientClipByNorm(GradientClipBase):
         fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByNorm(1.0)).minimize(loss)
     """
 
-    def __init__(self, clip_norm, need_clip=None):
+    def __init__(self, clip_norm: float, need_clip: Callable[..., Any] | None = None) -> None:
         super().__init__(need_clip)
         self.clip_norm = _norm("GradientClipByNorm", clip_norm)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"GradientClipByNorm({self.clip_norm:g})"
 
-    def _clip_one(self, param, grad, groups):
+    def _clip_one(self, param: Variable, grad: Variable, groups: dict[Any, Any]) -> Variable:
         return arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm)
 
 
@@ -230,15 +244,17 @@ class GradientClipByGlobalNorm(GradientClipBase):
         Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
     """
 
-    def __init__(self, clip_norm, group_name="default_group", need_clip=None):
+    def __init__(
+        self, clip_norm: float, group_name: str = "default_group", need_clip: Callable[..., Any] | None = None
+    ) -> None:
         super().__init__(need_clip)
         self.clip_norm = _norm("GradientClipByGlobalNorm", clip_norm)
         self.group_name = group_name
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"GradientClipByGlobalNorm({self.clip_norm:g})"
 
-    def _clip(self, pairs):
+    def _clip(self, pairs: list[tuple[Variable, Variable]]) -> list[Variable]:
         squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
         with pairs[-1][0].block.program._optimized_guard(pairs[-1]):
             norm = unary.sqrt(tensor.sums(squares))
@@ -248,10 +264,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
             _of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None) for pair in pairs
         ]
 
-    def _most(self, like):
+    def _most(self, like: Variable) -> Variable:
         return tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
 
-    def _measure(self, param, grad, groups):
+    def _measure(self, param: Parameter, grad: Variable, groups: dict[str, _Group]) -> None:
         if self.group_name not in groups:
             groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
         group = groups[self.group_name]
@@ -263,20 +279,20 @@ class GradientClipByGlobalNorm(GradientClipBase):
             )
         group.squares.append(_sum_of_squares(grad))
 
-    def _clip_one(self, param, grad, groups):
+    def _clip_one(self, param: Parameter, grad: Variable, groups: dict[str, _Group]) -> Variable:
         return arithmetic.elementwise_mul(x=grad, y=groups[self.group_name].factor())
 
 
 class _Group:
     """Parameters that share one norm in set_gradient_clip."""
 
-    def __init__(self, clip_norm, most):
+    def __init__(self, clip_norm: float, most: Variable) -> None:
         self.clip_norm = clip_norm
         self.squares = []
         self._most = most
         self._factor = None
 
-    def factor(self):
+    def factor(self) -> Variable:
         """Returns the factor, whose ops are appended at the first use."""
         if self._factor is None:
             norm = unary.sqrt(tensor.sums(self.squares))
@@ -284,34 +300,38 @@ class _Group:
         return self._factor
 
 
-def _with_gradient(params_grads):
+def _with_gradient(params_grads: list[Sequence[Variable | None]]) -> list[list[Variable] | tuple[Variable, Variable]]:
     return [pair for pair in params_grads if pair[1] is not None]
 
 
-def _of_pair(pair, append, groups):
+def _of_pair(pair: tuple[Variable, Variable], append: Callable[..., Any], groups: dict[str, _Group] | None) -> Variable:
     """Returns append(param, grad, groups), and marks its ops with the role_var of this pair."""
     with pair[0].block.program._optimized_guard(list(pair)):
         return append(*pair, groups)
 
 
-def _sum_of_squares(grad):
+def _sum_of_squares(grad: Variable) -> Variable:
     if grad.type == VarType.SELECTED_ROWS:
         grad = nn.get_tensor_from_selected_rows(nn.merge_selected_rows(grad))
     return arithmetic.reduce_sum(unary.square(grad))
 
 
-def _name_clipped(made, clipped):
+def _name_clipped(made: list[Operator], clipped: dict[str, Variable]) -> None:
     """Sets the role_var of the ops to (parameter, clipped gradient), whose name is now known."""
     for op in made:
         param_name = op.attr("op_role_var")[0]
         op._set_attr("op_role_var", [param_name, clipped[param_name].name])
 
 
-def _replaced(params_grads, clipped):
+def _replaced(
+    params_grads: list[tuple[Variable, Variable]], clipped: dict[str, Variable]
+) -> list[tuple[Variable, Variable]]:
     return [(param, clipped.get(param.name, grad)) for param, grad in params_grads]
 
 
-def set_gradient_clip(clip, param_list=None, program=None):
+def set_gradient_clip(
+    clip: GradientClipBase, param_list: Sequence[Parameter | str] | None = None, program: Program | None = None
+) -> None:
     """Marks parameters whose gradients a later minimize() clips.
 
     If only some parameters are marked, only their gradients are clipped; Fluid 1.8.5 then clips none.
@@ -347,11 +367,13 @@ def set_gradient_clip(clip, param_list=None, program=None):
         param.gradient_clip_attr = clip
 
 
-def append_gradient_clip_ops(param_grads):
+def append_gradient_clip_ops(
+    param_grads: list[Sequence[Variable | None]],
+) -> list[list[Variable] | tuple[Parameter, Variable]]:
     """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Both Fluid's transpiler and this one
     recognise these ops by their name scopes, so the second scope keeps Fluid's misspelling."""
 
-    def clip_of(param):
+    def clip_of(param: Parameter) -> GradientClipByGlobalNorm | GradientClipByNorm | GradientClipByValue | None:
         return getattr(param, "gradient_clip_attr", None)  # in a loaded program, parameters are Variables
 
     param_grads = _with_gradient(param_grads)

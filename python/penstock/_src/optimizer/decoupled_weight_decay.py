@@ -1,9 +1,22 @@
 """Decoupled weight decay (Loshchilov and Hutter, Decoupled Weight Decay Regularization)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.ir import framework
 from penstock._src.ir.variable import Variable
 from penstock._src.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Parameter
+
 
 __all__ = ["extend_with_decoupled_weight_decay"]
 
@@ -17,7 +30,9 @@ class DecoupledWeightDecay:
         **kwargs: arguments of the optimizer.
     """
 
-    def __init__(self, coeff=0.0, apply_decay_param_fun=None, **kwargs):
+    def __init__(
+        self, coeff: Variable | float = 0.0, apply_decay_param_fun: Callable[..., Any] | None = None, **kwargs: Any
+    ) -> None:
         if not isinstance(coeff, (float, Variable)):
             raise TypeError(f"weight decay: coeff must be a float or a Variable, not {coeff!r}")
         self._coeff = coeff
@@ -25,7 +40,13 @@ class DecoupledWeightDecay:
         self._params_name = set()
         super().__init__(**kwargs)
 
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: list[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[list[Operator], list[tuple[Parameter, Variable]]]:
         """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
         params_grads = self.backward(
             loss=loss, startup_program=startup_program, parameter_list=parameter_list, no_grad_set=no_grad_set
@@ -37,7 +58,7 @@ class DecoupledWeightDecay:
         ops = self.apply_optimize(loss, startup_program, params_grads)
         return ops, params_grads
 
-    def _decays(self, params_grads):
+    def _decays(self, params_grads: list[tuple[Parameter, Variable]]) -> list[tuple[Parameter, Variable, Variable]]:
         """Returns [(parameter, gradient, decay)], where each decay is computed before any parameter changes."""
         if isinstance(self._coeff, float) and self._coeff == 0.0:
             return []
@@ -50,11 +71,11 @@ class DecoupledWeightDecay:
             self._params_name.add(param.name)
         return decays
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Weight Decay, params: " + ",".join(sorted(self._params_name))
 
 
-def extend_with_decoupled_weight_decay(base_optimizer):
+def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """Returns a subclass of `base_optimizer` with decoupled weight decay.
 
     Args:
@@ -80,7 +101,9 @@ def extend_with_decoupled_weight_decay(base_optimizer):
         raise TypeError(f"extend_with_decoupled_weight_decay takes a subclass of Optimizer, not {base_optimizer!r}")
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):
-        def __init__(self, weight_decay, apply_decay_param_fun=None, **kwargs):
+        def __init__(
+            self, weight_decay: float | str, apply_decay_param_fun: Callable[..., Any] | None = None, **kwargs: Any
+        ) -> None:
             super().__init__(weight_decay, apply_decay_param_fun, **kwargs)
 
     return OptimizerWithDecoupledWeightDecay

@@ -4,6 +4,10 @@ From step rampup_begin_step on, an op `dgc` after each large gradient sends its 
 later steps. The update is then plain gradient descent, because the op applies the momentum itself.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
@@ -14,6 +18,18 @@ from penstock._src.ir.types import VarType, require_finite
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.base import Optimizer
 from penstock._src.parameters.regularizer import append_regularization_ops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.optimizer.clip import GradientClipByNorm, GradientClipByValue
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
 
 __all__ = ["DGCMomentumOptimizer"]
 
@@ -58,18 +74,18 @@ class DGCMomentumOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        momentum,
-        rampup_begin_step,
-        rampup_step=1,
-        sparsity=[0.999],
-        parameter_list=None,
-        use_nesterov=False,
-        num_trainers=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        momentum: float,
+        rampup_begin_step: int,
+        rampup_step: int = 1,
+        sparsity: Sequence[float] = [0.999],
+        parameter_list: Sequence[Any] | None = None,
+        use_nesterov: bool = False,
+        num_trainers: int | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipByNorm | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if rampup_begin_step < 0:
             raise ValueError(f"rampup_begin_step must be at least 0, not {rampup_begin_step!r}")
@@ -81,7 +97,14 @@ class DGCMomentumOptimizer(Optimizer):
         self._clip_norm = None if grad_clip is None else _share_of_norm(grad_clip, num_trainers)
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[tuple[Parameter, Variable]]:
         """Adds the gradients, each large one followed by a `dgc` op.
 
         Args:
@@ -101,7 +124,7 @@ class DGCMomentumOptimizer(Optimizer):
         return pairs
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[Sequence[Variable]]) -> list[Operator]:
         """Adds clipping, regularization and updates to the default programs; `dgc` clips and regularizes large
         gradients itself.
 
@@ -115,7 +138,7 @@ class DGCMomentumOptimizer(Optimizer):
         pairs = sorted(large + small, key=lambda pair: pair[0].name)
         return self._append_updates(main, startup, pairs)
 
-    def _append_dgc(self, block, param, grad, step):
+    def _append_dgc(self, block: Block, param: Parameter, grad: Variable, step: Variable) -> None:
         kept = self._add_accumulator("__dgc_u__", param)
         waiting = self._add_accumulator("__dgc_v__", param)
         count, encoded, gathered = (
@@ -140,7 +163,7 @@ class DGCMomentumOptimizer(Optimizer):
                 self._dgc_attrs(param),
             )
 
-    def _dgc_attrs(self, param):
+    def _dgc_attrs(self, param: Parameter) -> dict[str, float | list[float]]:
         regularizer = param.regularizer or self.regularization
         return {
             "m": self._momentum,
@@ -152,7 +175,7 @@ class DGCMomentumOptimizer(Optimizer):
             "regular_type": 0 if regularizer is None else _REGULARIZERS[regularizer.kind],
         }
 
-    def _append_clip(self, block, grad, step):
+    def _append_clip(self, block: Block, grad: Variable, step: Variable) -> Variable:
         clipped = block._create_temporary(unique_name.generate(grad.name), grad.dtype, False)
         block.append_op(
             "dgc_clip_by_norm",
@@ -162,14 +185,14 @@ class DGCMomentumOptimizer(Optimizer):
         )
         return clipped
 
-    def _create_accumulators(self, block, parameters):
+    def _create_accumulators(self, block: Block, parameters: list[Parameter]) -> None:
         for param in parameters:
             self._add_accumulator("velocity", param)
         self._step = _lasting("__g_dgc_update_counter__", -1.0)
         with block.program._lr_schedule_guard():
             block.append_op("increment", {"X": [self._step]}, {"Out": [self._step]}, {"step": 1.0})
 
-    def _append_optimize_op(self, block, param_and_grad):
+    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Parameter, Variable]) -> Operator:
         param, grad = param_and_grad
         velocity = self._get_accumulator("velocity", param)
         inputs = {
@@ -188,7 +211,7 @@ class DGCMomentumOptimizer(Optimizer):
         )
 
 
-def _is_large(param, grad):
+def _is_large(param: Parameter, grad: Variable) -> bool:
     elements = 1
     for extent in param.shape:
         elements *= abs(extent)
@@ -196,7 +219,7 @@ def _is_large(param, grad):
     return elements >= _LEAST_ELEMENTS and dense and param.dtype == VarType.FP32
 
 
-def _share_of_norm(grad_clip, num_trainers):
+def _share_of_norm(grad_clip: GradientClipByNorm | GradientClipByValue, num_trainers: int | None) -> float:
     """Returns the share of one trainer in the norm limit of all trainers."""
     if not isinstance(grad_clip, clip.GradientClipByNorm):
         raise TypeError(f"DGCMomentumOptimizer clips by GradientClipByNorm only, not by {type(grad_clip).__name__}")
@@ -205,7 +228,7 @@ def _share_of_norm(grad_clip, num_trainers):
     return grad_clip.clip_norm * num_trainers**-0.5
 
 
-def _lasting(name, value, dtype="float32"):
+def _lasting(name: str, value: float, dtype: str = "float32") -> Variable:
     """Returns the variable of this name in the default programs, which is created once."""
     block = framework.default_main_program().global_block()
     if block.has_var(name):
@@ -213,12 +236,12 @@ def _lasting(name, value, dtype="float32"):
     return layers.create_global_var([1], value, dtype, persistable=True, force_cpu=True, name=name)
 
 
-def _ranks():
+def _ranks() -> Variable:
     # The number of gradients that are summed into the one that the update reads; the exchange takes the mean.
     return _lasting("__g_nranks__", 1.0)
 
 
-def _leave_to_next(block, param, grad):
+def _leave_to_next(block: Block, param: Parameter, grad: Variable) -> None:
     """Removes the role_var mark of the op that writes the gradient, because the following op receives it."""
     for op in block.ops:
         names = op.attr("op_role_var") if op.has_attr("op_role_var") else []

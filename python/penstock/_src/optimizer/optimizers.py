@@ -1,9 +1,22 @@
 """The optimizers. Each class declares its op and its hyperparameters."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.argument_texts import OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import require_finite
 from penstock._src.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.optimizer.clip import GradientClipBase
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
 
 __all__ = [
     "Dpsgd",
@@ -30,7 +43,14 @@ class SGDOptimizer(Optimizer):
 
     type = "sgd"
 
-    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
+    def __init__(
+        self,
+        learning_rate: Variable | float,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
 
 
@@ -57,14 +77,14 @@ class MomentumOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        momentum,
-        parameter_list=None,
-        use_nesterov=False,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        momentum: float,
+        parameter_list: Sequence[Any] | None = None,
+        use_nesterov: bool = False,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("Momentum", momentum=momentum)
         self._momentum = momentum
@@ -94,15 +114,15 @@ class LarsMomentumOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate,
-        momentum,
-        lars_coeff=0.001,
-        lars_weight_decay=0.0005,
-        parameter_list=None,
-        regularization=None,
-        grad_clip=None,
-        name=None,
-    ):
+        learning_rate: Variable | float,
+        momentum: float,
+        lars_coeff: float = 0.001,
+        lars_weight_decay: float = 0.0005,
+        parameter_list: Sequence[Any] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         require_finite("LarsMomentum", momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
         self._attrs = {"mu": momentum, "lars_coeff": lars_coeff, "lars_weight_decay": lars_weight_decay}
@@ -127,7 +147,14 @@ class DpsgdOptimizer(Optimizer):
 
     type = "dpsgd"
 
-    def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
+    def __init__(
+        self,
+        learning_rate: Variable | float = 0.001,
+        clip: float = 0.9,
+        batch_size: float = 0.999,
+        sigma: float = 1e-8,
+        parameter_list: Sequence[Any] | None = None,
+    ) -> None:
         super().__init__(learning_rate, parameter_list)
         require_finite("Dpsgd", clip=clip, batch_size=batch_size, sigma=sigma)
         self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma}

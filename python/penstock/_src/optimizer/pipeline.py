@@ -1,5 +1,9 @@
 """PipelineOptimizer: a training program that is split into sections."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
@@ -7,6 +11,16 @@ from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import CPUPlace, device_of
 from penstock._src.ir.variable import grad_var_name
 from penstock._src.optimizer.backward import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+    from penstock._src.optimizer.base import Optimizer
 
 
 class PipelineOptimizer:
@@ -41,14 +55,14 @@ class PipelineOptimizer:
 
     def __init__(
         self,
-        optimizer,
-        cut_list=None,
-        place_list=None,
-        concurrency_list=None,
-        queue_size=30,
-        sync_steps=1,
-        start_cpu_core_id=0,
-    ):
+        optimizer: Optimizer,
+        cut_list: Sequence[Any] | None = None,
+        place_list: Sequence[Any] | None = None,
+        concurrency_list: Sequence[Any] | None = None,
+        queue_size: int = 30,
+        sync_steps: int = 1,
+        start_cpu_core_id: int = 0,
+    ) -> None:
         self._optimizer = optimizer
         self._cut_list = [names_of(names) for names in cut_list or []]
         sections = max(2 * len(self._cut_list) - 1, 1)
@@ -66,7 +80,13 @@ class PipelineOptimizer:
         }
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[Any, ...]:
         """Adds gradients and updates, and splits the program.
 
         Args:
@@ -97,11 +117,11 @@ class PipelineOptimizer:
         return made
 
 
-def _is_update(op):
+def _is_update(op: Any) -> Any:
     return op.has_attr("op_role") and bool(op.attr("op_role") & (OpRole.Optimize | OpRole.LRSched))
 
 
-def _cut(block, cuts):
+def _cut(block: Block, cuts: list[Sequence[Variable | int]]) -> list[Any]:
     """Returns the positions of the ops of each section."""
     ops = block.ops
     ends = cuts[:-1] + [[grad_var_name(name) for name in names] for names in reversed(cuts[:-1])]
@@ -130,7 +150,7 @@ def _cut(block, cuts):
     return [sorted(positions) for positions in sections]
 
 
-def _made_of(ops, positions, names):
+def _made_of(ops: list[Operator], positions: Any, names: list[str]) -> list[Any]:
     """Returns those of the positions whose ops write the names, directly or indirectly."""
     wanted, taken = set(names), []
     for position in reversed(positions):
@@ -140,7 +160,7 @@ def _made_of(ops, positions, names):
     return taken
 
 
-def _section_of_update(op, section_of, count):
+def _section_of_update(op: Any, section_of: Any, count: int) -> Any:
     """Returns the section that computes the gradients of the parameter: as far from the end as its forward ops are from
     the beginning. Ops without a parameter, such as a learning-rate schedule, run in the first section."""
     params = op.attr("op_role_var") if op.has_attr("op_role_var") else []
@@ -148,7 +168,7 @@ def _section_of_update(op, section_of, count):
     return 0 if first is None else max(count - 1 - first, first)
 
 
-def _section_of(program, positions):
+def _section_of(program: Program, positions: Any) -> dict[Any, Any]:
     ops = program.global_block().ops
     kept = set(positions)
     section = program.clone() if len(kept) < len(ops) else program

@@ -1,5 +1,9 @@
 """Optimizers that change how another one trains: RecomputeOptimizer and LookaheadOptimizer."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
@@ -9,6 +13,14 @@ from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
 from penstock._src.optimizer.backward import names_of, require_loss
 from penstock._src.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Parameter, Variable
 
 
 class RecomputeOptimizer(Optimizer):
@@ -30,19 +42,19 @@ class RecomputeOptimizer(Optimizer):
         optimizer.minimize(loss)
     """
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Optimizer) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"RecomputeOptimizer takes an Optimizer, not {optimizer!r}")
         self._optimizer = optimizer
-        self._checkpoints = None
+        self._checkpoints: list[str] | None = None
         self._learning_rate = optimizer._learning_rate
         self._learning_rate_map = optimizer._learning_rate_map
 
-    def _set_checkpoints(self, checkpoints):
+    def _set_checkpoints(self, checkpoints: list[Any]) -> None:
         """Sets the checkpoints: the Variables, or their names, whose values are kept."""
         self._checkpoints = names_of(checkpoints)
 
-    def load(self, stat_dict):
+    def load(self, stat_dict: Mapping[Any, Any]) -> None:
         """Raises an error, as in Fluid: the state belongs to the inner optimizer.
 
         Args:
@@ -54,7 +66,14 @@ class RecomputeOptimizer(Optimizer):
         raise not_built("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
 
     @with_texts(MINIMIZE)
-    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> list[Any]:
         """Adds the gradients, computed from values that are recomputed between checkpoints.
 
         Args:
@@ -75,7 +94,7 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
         """Adds the inner optimizer's updates.
 
         {from_pairs}
@@ -83,7 +102,9 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer.apply_gradients(params_grads)
 
     @with_texts(MINIMIZE)
-    def apply_optimize(self, loss, startup_program, params_grads):
+    def apply_optimize(
+        self, loss: Variable, startup_program: Program | None, params_grads: Sequence[Any]
+    ) -> list[Operator]:
         """Adds the inner optimizer's updates to the programs of a loss.
 
         Args:
@@ -96,7 +117,13 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Any] | None = None,
+        no_grad_set: set[Any] | None = None,
+    ) -> tuple[Any, ...]:
         """Adds gradients and updates.
 
         Args:
@@ -135,7 +162,7 @@ class LookaheadOptimizer:
 
     type = "lookahead"
 
-    def __init__(self, inner_optimizer, alpha=0.5, k=5):
+    def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:
         if inner_optimizer is None:
             raise ValueError("LookaheadOptimizer: inner_optimizer is None")
         if not 0.0 <= alpha <= 1.0:
@@ -145,7 +172,7 @@ class LookaheadOptimizer:
         self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss, startup_program=None):
+    def minimize(self, loss: Variable, startup_program: Program | None = None) -> tuple[Any, ...]:
         """Adds gradients, updates, and the moves of the slow weights.
 
         Args:
@@ -163,15 +190,15 @@ class LookaheadOptimizer:
         return made
 
     @staticmethod
-    def _slow(main, startup, param):
+    def _slow(main: Program, startup: Program, param: Parameter) -> Variable:
         """Creates the slow weights of a parameter, with the same initial value."""
         name = param.name + "@SLOW"
         kept = startup.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
         startup.global_block().append_op("assign", {"X": startup.global_block().var(param.name)}, {"Out": kept})
         return main.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
 
-    def _move(self, main, slow):
-        def constant(name, value, dtype):
+    def _move(self, main: Program, slow: Any) -> None:
+        def constant(name: str, value: float, dtype: str) -> Any:
             return layers.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
 
         period, step = constant("k", self.k, "int32"), constant("step", 0, "int32")

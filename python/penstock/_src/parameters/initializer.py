@@ -1,8 +1,11 @@
 """Initializers: each adds the op that sets a variable's initial value to a startup program."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -10,6 +13,16 @@ from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.types import VarType, nearest_float32, require_equal_in, require_finite, require_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = [
     "Constant",
@@ -33,7 +46,7 @@ __all__ = [
 _FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
 
 
-def _stand_in(var, block, label):
+def _stand_in(var: Variable, block: Block, label: str) -> Variable:
     """Returns the variable to fill: for a float16 variable, a float32 variable from which it is cast; otherwise the
     variable itself."""
     if var.dtype != VarType.FP16:
@@ -47,7 +60,7 @@ def _stand_in(var, block, label):
     )
 
 
-def _cast_from(out, var, block):
+def _cast_from(out: Variable, var: Variable, block: Block) -> None:
     if out is not var:
         attrs = {"in_dtype": int(out.dtype), "out_dtype": int(var.dtype)}
         block.append_op("cast", {"X": out}, {"Out": var}, attrs)
@@ -56,12 +69,13 @@ def _cast_from(out, var, block):
 class Initializer:
     """Base class of the initializers: each adds the op that sets a variable's initial value to a startup program."""
 
-    def __call__(self, param, block):
+    def __call__(self, param: Variable, block: Block) -> Operator:
         raise NotImplementedError
 
-    _label = None  # prefix of the name of the float32 variable; by default the op type
+    _seed = 0
+    _label: str | None = None  # prefix of the name of the float32 variable; by default the op type
 
-    def _prepend(self, var, block, op, attrs):
+    def _prepend(self, var: Variable, block: Block, op: str, attrs: dict[str, Any]) -> Operator:
         if op != "fill_constant" and var.dtype not in _FLOATS:
             raise TypeError(f"{type(self).__name__} fills variables of floats; {var.name} is {var.dtype.name}")
         out = _stand_in(var, block, self._label or op)
@@ -72,12 +86,12 @@ class Initializer:
         _cast_from(out, var, block)
         return made
 
-    def _seed_in(self, block):
+    def _seed_in(self, block: Block) -> int:
         """Returns the seed, or the program's seed if the initializer has none."""
         return self._seed or block.program.random_seed
 
     @staticmethod
-    def _fans(var):
+    def _fans(var: Variable) -> tuple[int, int]:
         """Returns the numbers of inputs and outputs of a unit of this weight."""
         shape = var.shape
         if len(shape) == 0:
@@ -85,7 +99,7 @@ class Initializer:
         if len(shape) == 1:
             return shape[0], shape[0]
         if len(shape) == 2:
-            return shape
+            return shape[0], shape[1]
         receptive = math.prod(shape[2:])
         return shape[1] * receptive, shape[0] * receptive
 
@@ -103,15 +117,15 @@ class ConstantInitializer(Initializer):
 
     _label = "constant_init"
 
-    def __init__(self, value=0.0, force_cpu=False):
+    def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
         require_numbers("Constant", value=value)
         self._value = value
         self._force_cpu = force_cpu
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         require_equal_in(var.dtype, self._value, f"Constant for {var.name}")
         nearest, is_int = nearest_float32(self._value), isinstance(self._value, numbers.Integral)
-        attrs = {"value": nearest, "force_cpu": self._force_cpu}
+        attrs: dict[str, Any] = {"value": nearest, "force_cpu": self._force_cpu}
         if nearest != self._value if is_int else math.isinf(nearest) != math.isinf(self._value):
             attrs["str_value"] = str((int if is_int else float)(self._value))  # which replaces `value`
         return self._prepend(var, block, "fill_constant", attrs)
@@ -135,7 +149,15 @@ class UniformInitializer(Initializer):
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Uniform(-0.1, 0.1))
     """
 
-    def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
+    def __init__(
+        self,
+        low: float = -1.0,
+        high: float = 1.0,
+        seed: int = 0,
+        diag_num: int = 0,
+        diag_step: int = 0,
+        diag_val: float = 1.0,
+    ) -> None:
         require_finite("Uniform", low=low, high=high, seed=seed)
         if low > high:
             raise ValueError(f"Uniform: low ({low}) must not be above high ({high})")
@@ -144,7 +166,7 @@ class UniformInitializer(Initializer):
         self._seed = seed
         self._diag = (diag_num, diag_step, diag_val)
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         number, step, value = self._diag
         return self._prepend(
             var,
@@ -166,13 +188,13 @@ class _NormalBase(Initializer):
 
     _op = ""
 
-    def __init__(self, loc, scale, seed):
+    def __init__(self, loc: Any, scale: Variable | float, seed: int) -> None:
         require_finite(type(self).__name__.removesuffix("Initializer"), loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Any:
         return self._prepend(var, block, self._op, {"mean": self._mean, "std": self._std, "seed": self._seed_in(block)})
 
 
@@ -196,7 +218,7 @@ class NormalInitializer(_NormalBase):
 
     _op = "gaussian_random"
 
-    def __init__(self, loc=0.0, scale=1.0, seed=0):
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
         super().__init__(loc, scale, seed)
 
 
@@ -209,7 +231,7 @@ class TruncatedNormalInitializer(_NormalBase):
 
     _op = "truncated_gaussian_random"
 
-    def __init__(self, loc=0.0, scale=1.0, seed=0):
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
         super().__init__(loc, scale, seed)
 
 
@@ -231,14 +253,16 @@ class XavierInitializer(Initializer):
 
     _label = "xavier_init"
 
-    def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
+    def __init__(
+        self, uniform: bool = True, fan_in: int | None = None, fan_out: int | None = None, seed: int = 0
+    ) -> None:
         require_numbers("Xavier", seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._fan_out = fan_out
         self._seed = seed
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         fan_in, fan_out = self._fans(var)
         fan_in = fan_in if self._fan_in is None else self._fan_in
         fan_out = fan_out if self._fan_out is None else self._fan_out
@@ -268,13 +292,13 @@ class MSRAInitializer(Initializer):
 
     _label = "masra_init"  # as in Fluid
 
-    def __init__(self, uniform=True, fan_in=None, seed=0):
+    def __init__(self, uniform: bool = True, fan_in: int | None = None, seed: int = 0) -> None:
         require_numbers("MSRA", seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._seed = seed
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         fan_in = self._fans(var)[0] if self._fan_in is None else self._fan_in
         seed = self._seed_in(block)
         if self._uniform:
@@ -289,7 +313,7 @@ VALUES_MAX = 1024 * 1024  # maximum number of elements in an op's attribute
 _VALUE_SLOTS = {VarType.FP32: ("fp32_values", "float32"), VarType.INT32: ("int32_values", "int32")}
 
 
-def _prepend_values(kind, label, array, var, block):
+def _prepend_values(kind: str, label: str, array: Array, var: Variable, block: Block) -> Operator:
     """Adds the op that contains the array, which becomes part of the program."""
     if array.size > VALUES_MAX:
         raise ValueError(
@@ -317,7 +341,7 @@ class BilinearInitializer(Initializer):
                                           param_attr=fluid.initializer.Bilinear(), bias_attr=False)
     """
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         shape = var.shape
         if len(shape) != 4 or shape[2] != shape[3]:
             raise ValueError(f"BilinearInitializer fills [., ., n, n]; {var.name} is {list(shape)}")
@@ -342,12 +366,12 @@ class NumpyArrayInitializer(Initializer):
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=w)
     """
 
-    def __init__(self, value):
+    def __init__(self, value: Array) -> None:
         if not isinstance(value, numpy.ndarray):
             raise TypeError(f"NumpyArrayInitializer takes a numpy array, not {type(value).__name__}")
         self._value = value
 
-    def __call__(self, var, block):
+    def __call__(self, var: Variable, block: Block) -> Operator:
         return _prepend_values("NumpyArrayInitializer", "numpy_array_init", self._value, var, block)
 
 
@@ -361,7 +385,7 @@ Bilinear = BilinearInitializer
 
 
 @contextlib.contextmanager
-def init_on_cpu():
+def init_on_cpu() -> Iterator[None]:
     """In older scripts, initializers created inside keep their values in host memory, as all initializers do in
     Penstock.
 

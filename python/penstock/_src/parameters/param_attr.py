@@ -1,9 +1,20 @@
 """ParamAttr, which describes how a layer's parameter is named, initialised and trained."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import require_finite
 from penstock._src.parameters.initializer import Constant, Initializer, Xavier
 from penstock._src.parameters.regularizer import WeightDecayRegularizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar
+
+    from penstock._src.parameters.initializer import ConstantInitializer, NormalInitializer, NumpyArrayInitializer
+
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
@@ -34,8 +45,14 @@ class ParamAttr:
     """
 
     def __init__(
-        self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True, do_model_average=True
-    ):
+        self,
+        name: str | None = None,
+        initializer: Initializer | None = None,
+        learning_rate: float = 1.0,
+        regularizer: WeightDecayRegularizer | None = None,
+        trainable: bool = True,
+        do_model_average: bool = True,
+    ) -> None:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"ParamAttr: the name must be a str, not {name!r}")
         require_finite("ParamAttr", learning_rate=learning_rate)
@@ -54,7 +71,7 @@ class ParamAttr:
         self.do_model_average = do_model_average
 
     @staticmethod
-    def _to_attr(arg):
+    def _to_attr(arg: Any) -> Any:
         """Converts any value that a layer accepts as param_attr to a ParamAttr or a list of ParamAttrs; returns False
         for no parameter."""
         if arg is None:
@@ -73,7 +90,12 @@ class ParamAttr:
             return ParamAttr() if arg else False
         raise TypeError(f"{type(arg).__name__} cannot describe a parameter")
 
-    def _completed(self, name, initializer, is_bias):
+    def _completed(
+        self,
+        name: Callable[[], str],
+        initializer: ConstantInitializer | NormalInitializer | NumpyArrayInitializer | None,
+        is_bias: bool,
+    ) -> ParamAttr | WeightNormParamAttr:
         """Returns a copy in which name and initializer are set."""
         attr = type(self).__new__(type(self))  # copy.copy costs ten times as much
         attr.__dict__.update(self.__dict__)
@@ -83,8 +105,8 @@ class ParamAttr:
             attr.initializer = initializer or (Constant(0.0) if is_bias else Xavier())
         return attr
 
-    def _to_kwargs(self, with_initializer=False):
-        kwargs = {
+    def _to_kwargs(self, with_initializer: bool = False) -> dict[str, Any]:
+        kwargs: dict[str, Any] = {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
             "regularizer": self.regularizer,
@@ -114,17 +136,19 @@ class WeightNormParamAttr(ParamAttr):
         Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
-    params_with_weight_norm = []  # all parameters of this kind, in the order of their creation
+    params_with_weight_norm: ClassVar[
+        list[WeightNormParamAttr]
+    ] = []  # all parameters of this kind, in the order of their creation
 
     def __init__(
         self,
-        dim=None,
-        name=None,
-        initializer=None,
-        learning_rate=1.0,
-        regularizer=None,
-        trainable=True,
-        do_model_average=False,
-    ):
+        dim: int | None = None,
+        name: str | None = None,
+        initializer: Initializer | None = None,
+        learning_rate: float = 1.0,
+        regularizer: WeightDecayRegularizer | None = None,
+        trainable: bool = True,
+        do_model_average: bool = False,
+    ) -> None:
         super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
         self.dim = dim

@@ -1,9 +1,18 @@
 """Weight decay: a term that is added to the gradient of each parameter before its optimizer op."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.types import require_finite
+
+if TYPE_CHECKING:
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Parameter, Variable
+
 
 __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
 
@@ -11,18 +20,18 @@ __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
 class WeightDecayRegularizer:
     """Base class of the regularizers. C++ adds the ops according to `kind` and `coefficient`."""
 
-    kind = None
+    kind = ""
 
-    def __init__(self, regularization_coeff=0.0):
+    def __init__(self, regularization_coeff: float = 0.0) -> None:
         require_finite(type(self).__name__, regularization_coeff=regularization_coeff)
         self._regularization_coeff = regularization_coeff
 
     @property
-    def coefficient(self):
+    def coefficient(self) -> float:
         """The coefficient, a float."""
         return float(self._regularization_coeff)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.kind.upper()}Decay, regularization_coeff={self.coefficient:f}"
 
 
@@ -59,7 +68,7 @@ L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
 
 
-def regularizers_in(program):
+def regularizers_in(program: Program) -> dict[str, L1DecayRegularizer | L2DecayRegularizer]:
     """Returns {parameter name: regularizer} for the parameters that have a regularizer."""
     return {
         name: attrs["regularizer"]
@@ -68,7 +77,9 @@ def regularizers_in(program):
     }
 
 
-def append_regularization_ops(parameters_and_grads, regularization=None):
+def append_regularization_ops(
+    parameters_and_grads: list[tuple[Parameter, Variable | None]], regularization: WeightDecayRegularizer | None = None
+) -> list[tuple[Parameter, Variable | None]]:
     """Appends the ops that add weight decay to gradients; minimize() does so between clipping and updates.
 
     Args:

@@ -1,11 +1,23 @@
 """A parameter as direction and length: w = g * v / |v|, in which g and v are trained (WeightNormParamAttr)."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.framework import program_guard
 
+if TYPE_CHECKING:
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.typing import Attrs
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.layers.helper import LayerHelper
+    from penstock._src.parameters.param_attr import WeightNormParamAttr
 
-def create_weight_normalized(helper, attr, shape, dtype):
+
+def create_weight_normalized(
+    helper: LayerHelper, attr: WeightNormParamAttr, shape: list[int], dtype: VarType
+) -> Variable:
     """Declares g and v in place of the parameter w, and adds the ops that compute w from them.
 
     The initial value of v is that of w, and the initial value of g is the length of v, so w has the same initial value.
@@ -32,20 +44,22 @@ def create_weight_normalized(helper, attr, shape, dtype):
     return _op(helper, "elementwise_mul", {"X": v, "Y": flat}, {"axis": -1 if attr.dim is None else attr.dim})
 
 
-def _named(attr, suffix):
+def _named(attr: WeightNormParamAttr, suffix: str) -> WeightNormParamAttr:
     part = copy.copy(attr)
-    part.name = attr.name + suffix
+    part.name = f"{attr.name}{suffix}"
     return part
 
 
-def _op(helper, op_type, inputs, attrs, out=None):
+def _op(
+    helper: LayerHelper, op_type: str, inputs: dict[str, Variable], attrs: Attrs, out: Parameter | None = None
+) -> Variable:
     if out is None:
         out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)
     helper.append_op(op_type, inputs, {"Out": out}, attrs)
     return out
 
 
-def _length(helper, x, axes):
+def _length(helper: LayerHelper, x: Parameter, axes: list[int]) -> Variable:
     """Returns the Euclidean length over the axes, which are kept with extent 1."""
     squares = _op(helper, "square", {"X": x}, {})
     total = (

@@ -1,16 +1,23 @@
 """Addresses of the processes of a job, as scripts give them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base import environment
 from penstock._src.base.errors import program_error
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def endpoints_if_counted(trainers):
+
+def endpoints_if_counted(trainers: Any) -> Any:
     """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
     listed = environment.listed("PADDLE_TRAINER_ENDPOINTS")
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
 
 
-def addresses_of(given, field="pservers"):
+def addresses_of(given: object, field: str = "pservers") -> list[str]:
     """Returns a comma-separated text, or a list, as a list."""
     listed = given.split(",") if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):

@@ -1,16 +1,23 @@
 """wait_server_ready, for scripts that wait for servers themselves. Programs of trainers wait without it."""
 
+from __future__ import annotations
+
 import socket
 import threading
+from typing import TYPE_CHECKING
 
 from penstock._src.base import log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 __all__ = ["wait_server_ready"]
 
 _PAUSE_S, _CONNECT_S = 3, 2
 
 
-def wait_server_ready(endpoints):
+def wait_server_ready(endpoints: Sequence[str]) -> None:
     """Waits until every server accepts connections. Writes a line to the log in each round that finds one that does
     not.
 
@@ -37,18 +44,18 @@ def wait_server_ready(endpoints):
         waiting = [address for address in addresses if not _accepts(address)]
 
 
-def _pause(seconds):
+def _pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def _address(endpoint):
+def _address(endpoint: str) -> tuple[str, int]:
     host, _, port = endpoint.rpartition(":")
     if not host or not port.isdigit():
         raise ValueError(f"wait_server_ready: an address is 'host:port', not {endpoint!r}")
     return host, int(port)
 
 
-def _accepts(address):
+def _accepts(address: tuple[str, int]) -> bool:
     try:
         socket.create_connection(address, _CONNECT_S).close()
     except OSError:

@@ -6,9 +6,20 @@
 DistributeTranspiler with config.mode = 'collective' is the same.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir import framework
 from penstock._src.transpile.config import DistributeTranspilerConfig, check_count, check_flag
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["GradAllReduce", "LocalSGD", "SingleProcessMultiThread"]
 
@@ -18,12 +29,20 @@ class Collective:
 
     collective_mode = None
 
-    def __init__(self, nrings):
+    def __init__(self, nrings: int) -> None:
         self.nrings = check_count("nrings", nrings, 1)
         self.endpoints = self.current_endpoint = self.nranks = self.rank = None
         self.startup_program = self.main_program = None
 
-    def transpile(self, startup_program, main_program, rank, endpoints, current_endpoint, wait_port):
+    def transpile(
+        self,
+        startup_program: Program | None,
+        main_program: Program | None,
+        rank: int,
+        endpoints: Sequence[str] | str,
+        current_endpoint: str,
+        wait_port: bool,
+    ) -> None:
         """Makes both programs those of a rank.
 
         Args:
@@ -47,7 +66,7 @@ class Collective:
         self.endpoints, self.current_endpoint = transpiler.trainer_endpoints, current_endpoint
         self.nranks, self.rank, self.wait_port = len(self.endpoints), rank, wait_port
 
-    def _config(self):
+    def _config(self) -> DistributeTranspilerConfig:
         config = DistributeTranspilerConfig()
         config.mode = "collective"
         config.collective_mode = self.collective_mode
@@ -72,7 +91,7 @@ class GradAllReduce(Collective):
 
     collective_mode = "grad_allreduce"
 
-    def __init__(self, nrings=2):
+    def __init__(self, nrings: int = 2) -> None:
         super().__init__(nrings)
 
 
@@ -98,12 +117,12 @@ class LocalSGD(Collective):
     collective_mode = "local_sgd"
     snapshot_key = "@SNAPSHOT"
 
-    def __init__(self, nrings=2, k_steps=1, adaptive=False):
+    def __init__(self, nrings: int = 2, k_steps: int = 1, adaptive: bool = False) -> None:
         super().__init__(nrings)
         self.k_steps = check_count("k_steps", k_steps, 1)
         self.adaptive = check_flag("adaptive", adaptive)
 
-    def snapshot_name(self, param_name):
+    def snapshot_name(self, param_name: str) -> str:
         """Returns the name of the variable that keeps the last average of a parameter.
 
         Args:
@@ -114,7 +133,7 @@ class LocalSGD(Collective):
         """
         return param_name + self.snapshot_key
 
-    def _config(self):
+    def _config(self) -> Any:
         config = super()._config()
         config.local_sgd_k_steps, config.local_sgd_adaptive = self.k_steps, self.adaptive
         return config
@@ -129,5 +148,5 @@ class SingleProcessMultiThread(GradAllReduce):
 
     collective_mode = "single_process_multi_thread"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(1)

@@ -1,8 +1,17 @@
 """Communicator: sends and receives for trainer programs of runtime_split_send_recv and geo-SGD."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.ir.program import Program
 from penstock._src.transpile.config import DistributedMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
 
 __all__ = ["Communicator"]
 
@@ -70,7 +79,13 @@ class Communicator:
         assert not communicator.is_running()
     """
 
-    def __init__(self, program, mode, kwargs=None, envs=None):
+    def __init__(
+        self,
+        program: Program,
+        mode: int,
+        kwargs: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]] | Sequence[str] | int] | None = None,
+        envs: Mapping[str, str] | None = None,
+    ) -> None:
         if not isinstance(program, Program):
             raise TypeError(f"Communicator takes the Program of a trainer, not {type(program).__name__}")
         if mode not in _MODES:
@@ -89,7 +104,7 @@ class Communicator:
             _penstock.check_communicator(program.desc, self._mode)
             _check_agrees(program, said)
 
-    def start(self):
+    def start(self) -> None:
         """Starts the communicator; from then on the program's steps send and receive through it."""
         settings = self._settings
         if self._geo is not None:
@@ -107,13 +122,13 @@ class Communicator:
         )
         self._started = True
 
-    def stop(self):
+    def stop(self) -> None:
         """Sends waiting gradients and stops; has no effect if the communicator does not run."""
         if self.is_running():
             self._started = False
             _penstock.stop_communicator()
 
-    def is_running(self):
+    def is_running(self) -> bool:
         """Returns whether the communicator was started and has not stopped.
 
         Returns:
@@ -122,7 +137,7 @@ class Communicator:
         return self._started and _penstock.communicator_runs()
 
 
-def _take_geo(envs):
+def _take_geo(envs: dict[str, str]) -> dict[Any, Any]:
     """Removes the settings of geo-SGD from `envs` and returns them as kwargs."""
     said = {}
     for key, name in (("trainers", _GEO_TRAINERS), ("push_nums", _GEO_STEPS)):
@@ -141,7 +156,9 @@ def _take_geo(envs):
     return said
 
 
-def _geo_settings(program, said):
+def _geo_settings(
+    program: Program, said: dict[str, dict[str, dict[str, list[Any]]] | int]
+) -> tuple[list[tuple[str, bool, list[Any]]], int, int]:
     """Returns (variables, trainers, steps between two exchanges) for _penstock, from `said` or the plan."""
     plan = _penstock.geo_plan(program.desc)
     if plan is None and not {"push_vars", "trainers", "push_nums"} <= said.keys():
@@ -170,7 +187,7 @@ def _geo_settings(program, said):
     return variables, numbers["trainers"], numbers["push_nums"]
 
 
-def _geo_variable(param, info):
+def _geo_variable(param: str, info: dict[str, list[str]]) -> tuple[str, bool, list[tuple[str, str, int]]]:
     try:
         names, rows, addresses = info["var_names"], [int(each) for each in info["sections"]], info["epmap"]
         sparse = str(info["is_sparse"][0]) == "True"
@@ -186,7 +203,7 @@ def _geo_variable(param, info):
     return param, sparse, list(zip(names, addresses, rows))
 
 
-def _numbers(envs):
+def _numbers(envs: dict[str, str]) -> dict[str, int]:
     """Returns the settings as integers; raises for settings that Fluid's communicators do not have."""
     numbers = {}
     for name, value in envs.items():
@@ -205,7 +222,7 @@ def _numbers(envs):
     return numbers
 
 
-def _check_agrees(program, kwargs):
+def _check_agrees(program: Program, kwargs: dict[str, int | list[str]]) -> None:
     """Raises if kwargs contradict the program."""
     attrs = {"pserver_endpoints": "endpoints", "trainer_id": "trainer_id"}
     for op in program.global_block().ops:

@@ -1,11 +1,21 @@
 """DistributeTranspilerConfig: the settings of the transpiler, and checks of their values."""
 
+from __future__ import annotations
+
 import numbers
 import operator
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base.errors import program_error, suggestion
 from penstock._src.transpile import ps_dispatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from penstock._penstock import ProgramError, TranspileConfig
+
 
 __all__ = ["DistributeTranspilerConfig", "DistributedMode"]
 
@@ -166,30 +176,30 @@ class DistributeTranspilerConfig:
     _runtime_split_send_recv = False
 
     @property
-    def sync_mode(self):
+    def sync_mode(self) -> bool | None:
         """Whether pservers wait for all trainers."""
         return True if self._sync_mode is None else self._sync_mode
 
     @sync_mode.setter
-    def sync_mode(self, value):
+    def sync_mode(self, value: bool | None) -> None:
         value = check_flag("sync_mode", value)
         if value and self._runtime_split_send_recv:
             raise _both()
         self._sync_mode = value
 
     @property
-    def runtime_split_send_recv(self):
+    def runtime_split_send_recv(self) -> bool:
         """Whether a communicator splits, merges and sends gradients."""
         return self._runtime_split_send_recv
 
     @runtime_split_send_recv.setter
-    def runtime_split_send_recv(self, value):
+    def runtime_split_send_recv(self, value: bool) -> None:
         value = check_flag("runtime_split_send_recv", value)
         if value and self._sync_mode:
             raise _both()
         self._runtime_split_send_recv = value
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: float | str | None) -> None:
         if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):  # a subclass may have others
             fields = [one for one in dir(type(self)) if not one.startswith("_")]
             raise program_error(
@@ -197,7 +207,7 @@ class DistributeTranspilerConfig:
             )
         object.__setattr__(self, name, value)
 
-    def is_set(self, field):
+    def is_set(self, field: str) -> bool:
         """Returns whether a field was given a value.
 
         Args:
@@ -208,7 +218,7 @@ class DistributeTranspilerConfig:
         """
         return field in vars(self) or getattr(type(self), field) is not getattr(DistributeTranspilerConfig, field)
 
-    def validate(self):
+    def validate(self) -> None:
         """Raises if the value of a field is wrong.
 
         Raises:
@@ -234,7 +244,7 @@ class DistributeTranspilerConfig:
         ps_dispatcher.check(self.split_method)
 
 
-def set_policies(staleness, backup_trainers, compression, config):
+def set_policies(staleness: int | None, backup_trainers: int, compression: str, config: TranspileConfig) -> None:
     """Sets the fields of a native configuration that Fluid does not have."""
     config.staleness = None if staleness is None else check_count("staleness", staleness, 0)
     config.backup_trainers = check_count("backup_trainers", backup_trainers, 0)
@@ -245,7 +255,7 @@ def set_policies(staleness, backup_trainers, compression, config):
     config.compression = compression
 
 
-def dense_exchange(exchange):
+def dense_exchange(exchange: Any) -> str:
     """Returns how dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
     if exchange is None or (isinstance(exchange, str) and exchange == "auto"):
         return exchange or "pserver"
@@ -261,14 +271,14 @@ def dense_exchange(exchange):
     return exchange.get("dense", "pserver")
 
 
-def check_flag(field, value):
+def check_flag(field: str, value: object) -> bool:
     """Returns the value as a bool."""
     if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
         return bool(value)
     raise program_error("E-plan-config", f"plan: {field} must be True or False, not {value!r}")
 
 
-def check_count(field, value, least=None, most=2**31 - 1):
+def check_count(field: str, value: Any, least: int | None = None, most: int = 2**31 - 1) -> int:
     """Returns the value as an int, from `least` to `most`."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
@@ -283,13 +293,13 @@ def check_count(field, value, least=None, most=2**31 - 1):
     return number
 
 
-def ids_of_trainers(trainers, ids):
+def ids_of_trainers(trainers: int, ids: Iterable[object] | None) -> list[int]:
     """Returns the ids of the trainers whose programs are made: all if `ids` is None. C++ rejects ids out of range."""
-    ids = range(min(trainers, MOST_TRAINERS)) if ids is None else ids
-    return [check_count("trainer_id", trainer_id) for trainer_id in ids]
+    numbers: Iterable[object] = range(min(trainers, MOST_TRAINERS)) if ids is None else ids
+    return [check_count("trainer_id", trainer_id) for trainer_id in numbers]
 
 
-def check_number(field, value):
+def check_number(field: str, value: float) -> float:
     """Returns the value as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise program_error("E-plan-config", f"plan: {field} must be a number, not {value!r}")
@@ -299,7 +309,7 @@ def check_number(field, value):
         raise program_error("E-plan-config", f"plan: {field} is larger than any float") from None
 
 
-def check_choice(field, value, choices, id):
+def check_choice(field: str, value: str, choices: tuple[str, ...], id: str) -> str:
     """Returns the value, which must be one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise program_error(
@@ -311,5 +321,5 @@ def check_choice(field, value, choices, id):
     return value
 
 
-def _both():
+def _both() -> ProgramError:
     return program_error("E-plan-sync-mode", "plan: runtime_split_send_recv=True needs sync_mode=False; it is True")

@@ -8,6 +8,10 @@ of times. A second transpile() of a program that was not changed since the first
 Several main programs with one startup program train in one job (job_programs.py).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.errors import program_error
 from penstock._src.executor.remote_tables import note_tables
@@ -25,6 +29,14 @@ from penstock._src.transpile.config import (
 )
 from penstock._src.transpile.role_set import native_roles
 from penstock._src.transpile.server_config import ServerRuntimeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
+    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
+
 
 __all__ = ["DistributeTranspiler"]
 
@@ -59,7 +71,7 @@ class DistributeTranspiler:
 
     _together = ()  # the transpilers of all programs of the job, itself included
 
-    def __init__(self, config=None):
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = DistributeTranspilerConfig() if config is None else config
         if not isinstance(self.config, DistributeTranspilerConfig):
             raise TypeError(f"config must be a DistributeTranspilerConfig, not {type(config).__name__}")
@@ -72,17 +84,17 @@ class DistributeTranspiler:
 
     def transpile(
         self,
-        trainer_id,
-        program=None,
-        pservers="127.0.0.1:6174",
-        trainers=1,
-        sync_mode=None,
-        startup_program=None,
-        current_endpoint="127.0.0.1:6174",
-        slice_var_up=None,
-        split_method=None,
-        beside=None,
-    ):
+        trainer_id: int,
+        program: Program | None = None,
+        pservers: Sequence[str] | str = "127.0.0.1:6174",
+        trainers: Sequence[str] | int | str = 1,
+        sync_mode: bool | None = None,
+        startup_program: Program | None = None,
+        current_endpoint: str = "127.0.0.1:6174",
+        slice_var_up: bool | None = None,
+        split_method: type[Any] | None = None,
+        beside: DistributeTranspiler | Sequence[DistributeTranspiler] | None = None,
+    ) -> None:
         """Makes the programs of all roles, and replaces the contents of the startup program by the trainer's.
 
         Args:
@@ -152,7 +164,12 @@ class DistributeTranspiler:
             one._served = served
             one._leave_marks(one._current_endpoint)
 
-    def _take(self, sources, roles, members):
+    def _take(
+        self,
+        sources: tuple[ProgramDesc, ProgramDesc, TranspileConfig],
+        roles: _RoleSet,
+        members: list[DistributeTranspiler | GeoSgdTranspiler],
+    ) -> None:
         """Keeps the roles that were made from (main, startup, settings), and the transpilers of all programs of the
         job."""
         self._sources, self._roles, self._together = sources, roles, members
@@ -160,7 +177,7 @@ class DistributeTranspiler:
         self._pservers = {address: (main, start) for address, main, start in roles.pservers}
         _, self._trainer_main, self._trainer_startup = roles.trainers[0]
 
-    def _check_loss_scaling(self, program):
+    def _check_loss_scaling(self, program: Program) -> None:
         if self._kind == "pserver" and getattr(program, "_scales_loss_dynamically", False):
             raise program_error(
                 "E-plan-loss-scaling",
@@ -169,7 +186,7 @@ class DistributeTranspiler:
                 "decorate the optimizer with use_dynamic_loss_scaling=False, or train on ranks",
             )
 
-    def _leave_marks(self, current_endpoint):
+    def _leave_marks(self, current_endpoint: str) -> None:
         """Sets the attributes that Fluid's users and runtime expect on the programs."""
         program, given = self.origin_program, self.config
         if self._kind == "nccl2":
@@ -189,32 +206,32 @@ class DistributeTranspiler:
             program._distributed_lookup_tables = list(self._roles.tables)  # Fluid has only one
             program._parameters_on_pservers = self.vars_overview
 
-    def _set_server_config(self, server_config=None):
+    def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
         """Accepts the setting that fleets pass; it has no effect."""
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
             raise TypeError(f"server_config must be a ServerRuntimeConfig, not {server_config!r}")
 
     @property
-    def _kind(self):
+    def _kind(self) -> str:
         """Returns the config's mode, or 'geo'."""
         return self.config.mode
 
     @property
-    def plan(self):
+    def plan(self) -> str:
         """The placement plan as text."""
         return self._made().plan
 
     @property
-    def has_distributed_lookup_table(self):
+    def has_distributed_lookup_table(self) -> bool:
         """Whether a table is sharded over the pservers."""
         return self.table_name is not None
 
     @property
-    def table_name(self):
+    def table_name(self) -> None:
         """The first table that is sharded over the pservers, or None."""
         return next(iter(self._roles.tables), None) if self._roles else None
 
-    def get_trainer_program(self, wait_port=True):
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
         """Replaces the contents of the main program by the trainer's. Running it waits for the servers.
 
         Args:
@@ -237,7 +254,7 @@ class DistributeTranspiler:
         )
         return self.origin_program
 
-    def get_pserver_program(self, endpoint):
+    def get_pserver_program(self, endpoint: str) -> Program:
         """Returns the main program of a pserver.
 
         Args:
@@ -255,7 +272,7 @@ class DistributeTranspiler:
         program._serves = self._served, self, endpoint
         return program
 
-    def get_pserver_programs(self, endpoint):
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
         """Returns both programs of a pserver.
 
         Args:
@@ -270,18 +287,20 @@ class DistributeTranspiler:
         """
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
-    def _others_on(self, endpoint):
+    def _others_on(self, endpoint: str) -> list[Any]:
         """Returns the transpilers of the job's other programs that have parameters on this pserver."""
         return [one for one in self._together if one is not self and endpoint in one._pservers]
 
-    def _pserver_main(self, endpoint):
+    def _pserver_main(self, endpoint: str) -> Program:
         program = Program._of(self._pserver(endpoint)[0].copy())
         program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint  # as in Fluid
         program._pservers, program._sharded_tables = list(self.pserver_endpoints), list(self._roles.tables)
         program._source_main = self.source_main
         return program
 
-    def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
+    def get_startup_program(
+        self, endpoint: str, pserver_program: Program | None = None, startup_program: Program | None = None
+    ) -> Program:
         """Returns the startup program of a pserver.
 
         Args:
@@ -300,12 +319,12 @@ class DistributeTranspiler:
         program._then = [Program._of(one._pserver(endpoint)[1].copy()) for one in self._others_on(endpoint)]
         return program
 
-    def _made(self):
+    def _made(self) -> _RoleSet:
         if self._roles is None:
             raise _penstock.StateError("transpile() has not been called yet")
         return self._roles
 
-    def _pserver(self, endpoint):
+    def _pserver(self, endpoint: str) -> tuple[ProgramDesc, ProgramDesc]:
         self._made()
         if endpoint not in self._pservers:
             raise program_error(
@@ -314,7 +333,15 @@ class DistributeTranspiler:
             )
         return self._pservers[endpoint]
 
-    def _native_config(self, trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method):
+    def _native_config(
+        self,
+        trainer_id: int,
+        pservers: str,
+        trainers: int | str,
+        sync_mode: bool | None,
+        slice_var_up: bool | None,
+        split_method: type[Any] | None,
+    ) -> TranspileConfig:
         given = self.config
         given.validate()
         if sync_mode is not None:
@@ -356,7 +383,7 @@ class DistributeTranspiler:
         config.bn_sync = given.bn_sync
         return config
 
-    def _describe_ranks(self, trainers, config):
+    def _describe_ranks(self, trainers: str, config: TranspileConfig) -> None:
         given = self.config
         if isinstance(trainers, (str, list, tuple)):
             config.trainer_addresses = addresses_of(trainers, "trainers")
@@ -377,7 +404,7 @@ class DistributeTranspiler:
         config.local_sgd_k_steps = given.local_sgd_k_steps
         config.local_sgd_adaptive = bool(given.local_sgd_adaptive)
 
-    def _merged(self, field, argument):
+    def _merged(self, field: str, argument: None) -> bool:
         """Returns the argument if it was given, otherwise the config's value; they must not contradict each other."""
         value = getattr(self.config, field)
         if argument is None:

@@ -6,7 +6,17 @@
 transpile() replaces the contents of both programs by the trainer's.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.program import Program
+
 
 __all__ = ["GeoSgdTranspiler"]
 
@@ -31,14 +41,14 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
     def transpile(
         self,
-        trainer_id,
-        program=None,
-        pservers="127.0.0.1:6174",
-        trainers=1,
-        sync_mode=False,
-        startup_program=None,
-        current_endpoint="127.0.0.1:6174",
-    ):
+        trainer_id: int,
+        program: Program | None = None,
+        pservers: Sequence[str] | str = "127.0.0.1:6174",
+        trainers: int = 1,
+        sync_mode: bool = False,
+        startup_program: Program | None = None,
+        current_endpoint: str = "127.0.0.1:6174",
+    ) -> None:
         """Makes the programs of all roles.
 
         Args:
@@ -57,13 +67,13 @@ class GeoSgdTranspiler(DistributeTranspiler):
         self.trainer_startup_program = self.startup_program
         self.vars_info = {param: _info_of(sparse, pieces) for param, _, _, _, sparse, _, pieces in self._roles.params}
 
-    def _get_vars_info(self):
+    def _get_vars_info(self) -> dict[str, dict[str, list[str]]]:
         """Returns the facts of each parameter that a communicator needs: its pieces, their rows and servers."""
         self._made()
         return self.vars_info
 
 
-def _info_of(sparse, pieces):
+def _info_of(sparse: bool, pieces: list[tuple[str, int, int, str]]) -> dict[str, list[str]]:
     return {
         "var_names": [name for name, _, _, _ in pieces],
         "sections": [str(end - begin) for _, begin, end, _ in pieces],

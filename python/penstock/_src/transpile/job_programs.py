@@ -5,18 +5,38 @@ of its own. The role programs of all are made again whenever one joins, because 
 they update: neither does it initialize their parameters, nor does it share them among the trainers.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.errors import program_error
 from penstock._src.ir.program import Program
 from penstock._src.transpile.role_set import warn_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def updated_by(roles):
+    from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
+
+
+def updated_by(roles: _RoleSet) -> set[str]:
     """Returns the names of the parameters, tables included, that the pservers of a plan update."""
     return {param[0] for param in roles.params}.union(roles.tables)
 
 
-def others_of(transpiler, program, startup, source_startup, roles, config, beside):
+def others_of(
+    transpiler: DistributeTranspiler,
+    program: Program,
+    startup: Program,
+    source_startup: ProgramDesc,
+    roles: _RoleSet,
+    config: TranspileConfig,
+    beside: DistributeTranspiler | Sequence[Any] | None,
+) -> list[Any]:
     """Returns the transpilers of the other programs of the job, in the order of their calls of transpile().
 
     Args:
@@ -59,7 +79,9 @@ def others_of(transpiler, program, startup, source_startup, roles, config, besid
     return found
 
 
-def _works_with(one, transpiler, roles, config):
+def _works_with(
+    one: DistributeTranspiler, transpiler: DistributeTranspiler, roles: _RoleSet, config: TranspileConfig
+) -> bool:
     """Whether two programs with one startup program are meant for one job, not for alternatives of one job."""
     return (
         bool(config.pservers)
@@ -70,7 +92,7 @@ def _works_with(one, transpiler, roles, config):
     )
 
 
-def made_together(members):
+def made_together(members: list[DistributeTranspiler | GeoSgdTranspiler]) -> list[_RoleSet]:
     """Returns the roles of each member, a (main, startup, config) of programs before they were transpiled."""
     mains, startups, configs = zip(*members)
     sets = _penstock.transpile_together(list(mains), list(startups), list(configs))
@@ -79,14 +101,14 @@ def made_together(members):
     return sets
 
 
-def make_mean(program, desc, source):
+def make_mean(program: Program, desc: ProgramDesc, source: ProgramDesc) -> None:
     """Replaces the contents of the program by `desc`, and keeps `source`, the original."""
     if program.desc.content_id != desc.content_id:
         program._rebind(desc)
     program._transpile_source = (source, program.desc.content_id)
 
 
-def source_of(program):
+def source_of(program: Program) -> ProgramDesc:
     """Returns the program from which a transpile starts: the original if an earlier transpile made the program and it
     was not changed since; with what was added to a startup program since, such as the initial values of another
     program of the job."""
@@ -100,7 +122,7 @@ def source_of(program):
     return added or program.desc.copy()
 
 
-def share_startups(members):
+def share_startups(members: Sequence[DistributeTranspiler]) -> None:
     """Replaces the contents of the members' startup programs by the trainer's. A startup program of several members
     starts with the first of them; Executor.run runs what the others receive after it.
 

@@ -4,17 +4,24 @@ A script that builds addresses from hosts and one port (PADDLE_PSERVERS and PADD
 has several pservers. Its trainers would then wait for a pserver that nothing starts.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import environment, log
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
-def _started():
+
+def _started() -> list[str]:
     return environment.listed("PADDLE_PSERVER_ENDPOINTS")
 
 
-def _note(pservers):
+def _note(pservers: list[str]) -> str:
     """Returns a note with the launcher's pservers; '' if the script names only such, or there is no launcher."""
     started = _started()
     if not started or set(pservers) <= set(started):
@@ -23,7 +30,7 @@ def _note(pservers):
 
 
 @contextlib.contextmanager
-def compared(pservers):
+def compared(pservers: list[str]) -> Iterator[None]:
     """Within it, an error about pservers' addresses gets a note with the launcher's pservers. At its end, a warning
     names the addresses at which the launcher has started no pserver."""
     note = _note(pservers)
@@ -39,7 +46,7 @@ def compared(pservers):
         log.warning(f"transpile: no pserver was started at {', '.join(missing)}: {note}")
 
 
-def _with(error, line):
+def _with(error: Any, line: str) -> Any:
     noted = type(error)(f"{error}\n  {line}")
     noted.id, noted.details = error.id, [*error.details, line]
     return noted

@@ -1,7 +1,19 @@
 """Finds the table of a program that is_distributed=True of layers.embedding puts on the parameter servers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import error_with_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = [
     "find_distributed_lookup_table",
@@ -12,7 +24,7 @@ __all__ = [
 _LOOKUPS = ("lookup_table", "lookup_table_v2")
 
 
-def find_distributed_lookup_table(program):
+def find_distributed_lookup_table(program: Program) -> str:
     """Finds the distributed table of a program, before the transpiler rewrites it.
 
     Args:
@@ -57,7 +69,7 @@ Returns:
 
 
 @with_texts(_LOOKUPS_OF)
-def find_distributed_lookup_table_inputs(program, table_name):
+def find_distributed_lookup_table_inputs(program: Program, table_name: str) -> list[Variable]:
     """Finds the variables with the ids that are looked up in a table.
 
     {finds}
@@ -72,7 +84,7 @@ def find_distributed_lookup_table_inputs(program, table_name):
 
 
 @with_texts(_LOOKUPS_OF)
-def find_distributed_lookup_table_outputs(program, table_name):
+def find_distributed_lookup_table_outputs(program: Program, table_name: str) -> list[Variable]:
     """Finds the variables that receive the rows of a table.
 
     {finds}
@@ -86,7 +98,7 @@ def find_distributed_lookup_table_outputs(program, table_name):
     return _variables(program, table_name, lambda op: op.output("Out"))
 
 
-def _variables(program, table, names_of):
+def _variables(program: Program, table: str, names_of: Callable[..., Any]) -> list[Variable]:
     block = program.global_block()
     return [
         block.var(name)

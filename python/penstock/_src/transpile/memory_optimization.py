@@ -8,13 +8,31 @@ skip_opt_set must contain fetched variables, because a variable that takes anoth
 that are fed, kept between steps, sent or received are not changed, so the functions work before and after transpile.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.ir.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import ProgramDesc, RuntimeVariable
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["memory_optimize", "release_memory"]
 
 
-def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
+def memory_optimize(
+    input_program: Program,
+    skip_opt_set: Sequence[Variable | str] | None = None,
+    print_log: bool = False,
+    level: int = 0,
+    skip_grads: bool = True,
+) -> None:
     """Rewrites a program so that temporaries share buffers.
 
     Variables that are fed, kept between runs, sent or received are not changed, so it works before and after
@@ -43,7 +61,7 @@ def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, 
     _rewrite(input_program, less, report if print_log else "")
 
 
-def release_memory(input_program, skip_opt_set=None):
+def release_memory(input_program: Program, skip_opt_set: Sequence[Variable | str] | None = None) -> None:
     """Rewrites a program so that each temporary is freed after its last use.
 
     Args:
@@ -62,13 +80,13 @@ def release_memory(input_program, skip_opt_set=None):
     _rewrite(input_program, less, "")
 
 
-def _desc(program):
+def _desc(program: Program) -> ProgramDesc:
     if not isinstance(program, Program):
         raise TypeError(f"a Program is needed, not {type(program).__name__}")
     return program.desc
 
 
-def _names(variables):
+def _names(variables: list[tuple[str, RuntimeVariable]] | None) -> list[Any]:
     if variables is None:
         return []
     if isinstance(variables, str):
@@ -76,7 +94,7 @@ def _names(variables):
     return [variable if isinstance(variable, str) else variable.name for variable in variables]
 
 
-def _rewrite(program, less, report):
+def _rewrite(program: Program, less: Any, report: Any) -> None:
     if report:
         print(report, end="")
     if less.content_id != program.desc.content_id:

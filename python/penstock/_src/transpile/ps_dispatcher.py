@@ -11,11 +11,23 @@ dispatch once with the slices of all parameters. The last results are the placem
 plan computes the placement itself; a direct call returns the same.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.ir.types import dtype_size
 from penstock._src.transpile.vars_distributed import VarStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import TranspileConfig
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["HashName", "PSDispatcher", "RoundRobin", "SizeBalanced"]
 
@@ -40,22 +52,22 @@ class PSDispatcher:
         config.split_method = ByRank
     """
 
-    def __init__(self, pserver_endpoints):
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
         self._eps = list(pserver_endpoints)
         if not self._eps:
             raise program_error("E-plan-no-pserver", "plan: the list of pservers is empty")
         self._step = 0
 
     @property
-    def eps(self):
+    def eps(self) -> list[str]:
         """Addresses of the pservers."""
         return self._eps
 
-    def reset(self):
+    def reset(self) -> None:
         """Makes the next dispatch start from the first pserver again."""
         self._step = 0
 
-    def dispatch(self, varlist):
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """Chooses a pserver for each variable.
 
         Args:
@@ -96,7 +108,7 @@ class RoundRobin(PSDispatcher):
     """
 
     @with_texts(_DISPATCH)
-    def dispatch(self, varlist):
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """{chooses}"""
         chosen = [self._eps[(self._step + i) % len(self._eps)] for i in range(len(varlist))]
         self._step += len(varlist)
@@ -111,7 +123,7 @@ class HashName(PSDispatcher):
     """
 
     @with_texts(_DISPATCH)
-    def dispatch(self, varlist):
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """{chooses}"""
         return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
 
@@ -124,13 +136,13 @@ class SizeBalanced(PSDispatcher):
     """
 
     @with_texts(_DISPATCH)
-    def dispatch(self, varlist):
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """{chooses}"""
         sizes = [_bytes_of(var) for var in varlist]
         return [self._eps[i] for i in _penstock.balance_sizes(sizes, len(self._eps))]
 
 
-def _bytes_of(var):
+def _bytes_of(var: Variable) -> int:
     size = dtype_size(var.dtype)
     for extent in var.shape:
         size *= extent
@@ -140,7 +152,7 @@ def _bytes_of(var):
 _BUILT = (RoundRobin, HashName, SizeBalanced)
 
 
-def choose(split_method, config):
+def choose(split_method: str | type | None, config: TranspileConfig) -> None:
     """Sets the native config's placement, or its dispatcher, from a class or the name of a class of this module."""
     if split_method is None:
         return
@@ -154,7 +166,7 @@ def choose(split_method, config):
         config.dispatcher = lambda endpoints: _Asked(split_method, endpoints)
 
 
-def check(split_method):
+def check(split_method: type[Any] | None) -> None:
     """Raises unless `split_method` is None or a direct or indirect subclass of PSDispatcher."""
     if split_method is None:
         return
@@ -172,11 +184,11 @@ def check(split_method):
 class _Asked:
     """Wraps the user's dispatcher for the transpiler: takes pieces, returns checked addresses."""
 
-    def __init__(self, split_method, endpoints):
+    def __init__(self, split_method: type[Any], endpoints: Any) -> None:
         self._name = split_method.__name__
         self._dispatcher = split_method(endpoints)
 
-    def dispatch(self, pieces):
+    def dispatch(self, pieces: list[tuple[str, Sequence[int], str, bool]]) -> list[Any]:
         answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
         if not isinstance(answer, (list, tuple)):
             raise program_error(
@@ -190,5 +202,5 @@ class _Asked:
                 )
         return list(answer)
 
-    def reset(self):
+    def reset(self) -> None:
         self._dispatcher.reset()

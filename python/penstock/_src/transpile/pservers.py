@@ -1,5 +1,9 @@
 """penstock.transpile: makes the programs of all roles from one program. Changes none of its arguments."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.transpile import ps_dispatcher
 from penstock._src.transpile.addresses import addresses_of
@@ -18,37 +22,43 @@ from penstock._src.transpile.config import (
 )
 from penstock._src.transpile.role_set import role_set, role_sets
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from penstock._src.ir.program import Program
+
 
 def transpile(
-    main,
-    startup,
-    pservers,
-    trainers=1,
-    trainer_ids=None,
-    sync=True,
-    slice_params=True,
-    min_block_size=8192,
-    placement="RoundRobin",
-    slicing="fluid",
-    big_array_bound=1000000,
-    compat=None,
-    runtime_split_send_recv=False,
-    half_async=False,
-    completely_not_async=False,
-    dc_asgd=False,
-    dc_asgd_lambda=1.0,
-    staleness=None,
-    backup_trainers=0,
-    compression="none",
-    exchange=None,
-    rings=1,
-    exchange_gbit=10.0,
-    exchange_message_us=20.0,
-    on_uneven="",
-    clip="local",
-    bn_sync="none",
-    chunk_bytes=1 << 20,
-):
+    main: Program | Sequence[Program],
+    startup: Program | Sequence[Program],
+    pservers: Sequence[str] | str,
+    trainers: Sequence[str] | int | str = 1,
+    trainer_ids: Sequence[int] | None = None,
+    sync: bool = True,
+    slice_params: bool = True,
+    min_block_size: int = 8192,
+    placement: str | type[Any] = "RoundRobin",
+    slicing: str = "fluid",
+    big_array_bound: int = 1000000,
+    compat: str | None = None,
+    runtime_split_send_recv: bool = False,
+    half_async: bool = False,
+    completely_not_async: bool = False,
+    dc_asgd: bool = False,
+    dc_asgd_lambda: float = 1.0,
+    staleness: int | None = None,
+    backup_trainers: int = 0,
+    compression: str = "none",
+    exchange: Mapping[str, str] | str | None = None,
+    rings: int = 1,
+    exchange_gbit: float = 10.0,
+    exchange_message_us: float = 20.0,
+    on_uneven: str = "",
+    clip: str = "local",
+    bn_sync: str = "none",
+    chunk_bytes: int = 1 << 20,
+) -> Any:  # a RoleSet, or a list of them if `main` is a list
     """Rewrites the programs of one machine into those of trainers and parameter servers, without changing the
     originals.
 

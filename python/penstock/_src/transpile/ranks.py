@@ -1,24 +1,34 @@
 """penstock.transpile_ranks: makes the programs of a job without pservers. Changes none of its arguments."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.transpile.addresses import addresses_of
 from penstock._src.transpile.config import ON_UNEVEN, check_choice, check_count, check_flag, ids_of_trainers
 from penstock._src.transpile.role_set import role_set
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.program import Program
+    from penstock._src.transpile.role_set import RoleSet
+
 
 def transpile_ranks(
-    main,
-    startup,
-    trainers,
-    exchange="grad_allreduce",
-    rings=1,
-    node_ranks=0,
-    k_steps=1,
-    trainer_ids=None,
-    compat=None,
-    adaptive=False,
-    on_uneven="",
-):
+    main: Program,
+    startup: Program,
+    trainers: Sequence[str] | str,
+    exchange: str = "grad_allreduce",
+    rings: int = 1,
+    node_ranks: int = 0,
+    k_steps: int = 1,
+    trainer_ids: Sequence[int] | None = None,
+    compat: str | None = None,
+    adaptive: bool = False,
+    on_uneven: str = "",
+) -> RoleSet:
     """Rewrites the programs of one machine into those of ranks without pservers, without changing the originals.
 
     Args:

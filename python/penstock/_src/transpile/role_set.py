@@ -1,11 +1,20 @@
 """Role programs from C++, which have passed the check. Findings that are not errors become Python warnings."""
 
+from __future__ import annotations
+
 import collections
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
+
 
 Role = collections.namedtuple("Role", "main startup")
 Role.__doc__ = """The two Programs of one process.
@@ -42,25 +51,25 @@ class ProgramWarning(UserWarning):
     """
 
 
-def native_roles(main, startup, config):
+def native_roles(main: ProgramDesc, startup: ProgramDesc, config: TranspileConfig) -> _RoleSet:
     """Returns the roles that C++ makes from two programs, after a warning for each finding."""
     roles = _penstock.transpile(main, startup, config)
     warn_of(roles)
     return roles
 
 
-def warn_of(roles):
+def warn_of(roles: _RoleSet) -> None:
     """Warns of each finding that is not an error."""
     for finding in roles.warnings:
         warnings.warn(finding, ProgramWarning, stacklevel=stack_level())
 
 
-def role_set(main, startup, config):
+def role_set(main: Program, startup: Program, config: TranspileConfig) -> RoleSet:
     """Returns the RoleSet of two Programs, which are not changed."""
     return _role_set_of(native_roles(main.desc, startup.desc, config))
 
 
-def role_sets(mains, startups, config):
+def role_sets(mains: Sequence[Program], startups: Sequence[Program], config: TranspileConfig) -> list[RoleSet]:
     """Returns a RoleSet for each program of one job, in the order of the programs, which are not changed."""
     made = _penstock.transpile_together(
         [main.desc for main in mains], [startup.desc for startup in startups], [config] * len(mains)
@@ -70,8 +79,8 @@ def role_sets(mains, startups, config):
     return [_role_set_of(roles) for roles in made]
 
 
-def _role_set_of(roles):
-    def role(made):
+def _role_set_of(roles: _RoleSet) -> RoleSet:
+    def role(made: list[ProgramDesc]) -> Role:
         return Role(*(Program._of(desc) for desc in made))
 
     return RoleSet(

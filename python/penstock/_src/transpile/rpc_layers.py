@@ -1,12 +1,26 @@
 """The ops of a pserver and its trainers, added by hand: ListenAndServ, Send and Recv. DistributeTranspiler adds them to
 programs that are to be trained."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.errors import program_error
 from penstock._src.ir.types import op_proto_and_checker_maker
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.control_flow_blocks import BlockGuard
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.transpile.config import DistributedMode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from penstock._penstock import RuntimeVariable
+    from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
+
 
 __all__ = ["BlockGuardServ", "ListenAndServ", "Recv", "Send"]
 
@@ -28,13 +42,15 @@ class BlockGuardServ(BlockGuard):
         assert isinstance(ListenAndServ('127.0.0.1:6174', ['x']).do(), BlockGuardServ)
     """
 
-    def __init__(self, server):
+    def __init__(self, server: ListenAndServ) -> None:
         if not isinstance(server, ListenAndServ):
             raise TypeError(f"BlockGuardServ takes a ListenAndServ, not {type(server).__name__}")
         super().__init__(server.helper.main_program)
         self.server = server
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> Any:
         if exc_type is None:
             self.server.complete_op()
         return super().__exit__(exc_type, exc_val, exc_tb)
@@ -64,12 +80,14 @@ class ListenAndServ:
         assert op.type == 'listen_and_serv' and op.attr('Fanin') == 1
     """
 
-    def __init__(self, endpoint, inputs, fan_in=1, optimizer_mode=True):
+    def __init__(
+        self, endpoint: str, inputs: Sequence[Variable | str], fan_in: int = 1, optimizer_mode: bool = True
+    ) -> None:
         self.helper = LayerHelper("listen_and_serv")
         self.inputs, self.outputs = inputs, []
         self.endpoint, self.fan_in, self.optimizer_mode = endpoint, fan_in, optimizer_mode
 
-    def do(self):
+    def do(self) -> BlockGuardServ:
         """Returns a context manager; ops created inside go into the block that the server runs.
 
         Returns:
@@ -77,7 +95,7 @@ class ListenAndServ:
         """
         return BlockGuardServ(self)
 
-    def parent_block(self):
+    def parent_block(self) -> Block:
         """Returns the block around the current one.
 
         Returns:
@@ -95,7 +113,7 @@ class ListenAndServ:
             )
         return program.block(around)
 
-    def get_params_and_grads(self):
+    def get_params_and_grads(self) -> tuple[list[Any], list[Any]]:
         """Lists what the ops of the current block update, and by what.
 
         Returns:
@@ -112,7 +130,7 @@ class ListenAndServ:
         read = [around.var(name) for op in ops for name in op.input_arg_names]
         return read, list(read)
 
-    def complete_op(self):
+    def complete_op(self) -> None:
         """Adds the op to the outer block; `do` calls it.
 
         Raises:
@@ -134,7 +152,12 @@ class ListenAndServ:
         )
 
 
-def Send(endpoints, send_vars, dummy_output=None, sync=True):
+def Send(
+    endpoints: str,
+    send_vars: Sequence[Variable],
+    dummy_output: Sequence[Variable] | Variable | None = None,
+    sync: bool = True,
+) -> None:
     """Adds ops that send variables to servers.
 
     Args:
@@ -164,7 +187,12 @@ def Send(endpoints, send_vars, dummy_output=None, sync=True):
         helper.append_op("send_barrier", {"X": order}, {"Out": []}, {"endpoints": servers, _OP_ROLE: _RPC})
 
 
-def Recv(endpoints, get_vars, dummy_input=None, sync=True):
+def Recv(
+    endpoints: str,
+    get_vars: Sequence[Variable],
+    dummy_input: Sequence[Variable] | Variable | None = None,
+    sync: bool = True,
+) -> list[Variable]:
     """Adds ops that fetch variables from servers.
 
     Args:
@@ -200,15 +228,15 @@ def Recv(endpoints, get_vars, dummy_input=None, sync=True):
     return get_vars
 
 
-def _updates(ops):
+def _updates(ops: list[Operator]) -> list[Any]:
     return [op for op in ops if op.input("Param") and op.input("Grad")]
 
 
-def _listed(order):
+def _listed(order: bool) -> list[Any]:
     return [order] if isinstance(order, Variable) else list(order or [])
 
 
-def _addresses(endpoints, variables, what):
+def _addresses(endpoints: Any, variables: list[tuple[str, RuntimeVariable]], what: str) -> Any:
     if not isinstance(variables, list):
         raise TypeError(f"{what} must be a list of Variables, not {type(variables).__name__}")
     addresses = endpoints.split(",")

@@ -1,5 +1,7 @@
 """ServerRuntimeConfig: the numbers of threads of Fluid's servers."""
 
+from __future__ import annotations
+
 from penstock._src.base import environment
 
 __all__ = ["ServerRuntimeConfig"]
@@ -14,6 +16,6 @@ class ServerRuntimeConfig:
         assert ServerRuntimeConfig()._rpc_send_thread_num == 12
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
             setattr(self, "_" + name, environment.value("FLAGS_" + name, 12))

@@ -1,7 +1,16 @@
 """How variables are cut into slices, one or more per pserver."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock import _penstock
 from penstock._src.transpile.config import MOST_ELEMENTS, check_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.variable import Variable
 
 
 class VarBlock:
@@ -16,14 +25,14 @@ class VarBlock:
         assert str(fluid.transpiler.distribute_transpiler.VarBlock('w', 1, 5000)) == 'w:1:5000'
     """
 
-    def __init__(self, varname, offset, size):
+    def __init__(self, varname: str, offset: int, size: int) -> None:
         self.varname, self.offset, self.size = varname, offset, size
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.varname}:{self.offset}:{self.size}"
 
 
-def same_or_split_var(p_name, var_name):
+def same_or_split_var(p_name: str, var_name: str) -> bool:
     """Tells whether a name is that of a variable or of one of its slices, as the transpiler names them.
 
     Args:
@@ -40,7 +49,7 @@ def same_or_split_var(p_name, var_name):
     return p_name == var_name or p_name.startswith(var_name + ".block")
 
 
-def slice_variable(var_list, slice_count, min_block_size):
+def slice_variable(var_list: Sequence[Variable], slice_count: int, min_block_size: int) -> list[str]:
     """Computes how variables would be cut into slices.
 
     Args:

@@ -1,5 +1,14 @@
 """UnionFind: a partition of elements into sets that are merged."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
 __all__ = ["UnionFind"]
 
 
@@ -19,11 +28,11 @@ class UnionFind:
         Galler, Fischer: "An improved equivalence algorithm", Communications of the ACM 7, 1964.
     """
 
-    def __init__(self, elementes=None):
+    def __init__(self, elementes: Sequence[Any] | None = None) -> None:
         self._number = {element: number for number, element in enumerate(dict.fromkeys(elementes or ()))}
         self._above = list(range(len(self._number)))  # by number; that of a set itself at its root
 
-    def find(self, x):
+    def find(self, x: object) -> int:
         """Finds the set of an element.
 
         Args:
@@ -42,7 +51,7 @@ class UnionFind:
             number, self._above[number] = self._above[number], root
         return root
 
-    def union(self, x, y):
+    def union(self, x: object, y: object) -> None:
         """Merges the sets of two elements.
 
         Args:
@@ -57,7 +66,7 @@ class UnionFind:
                 raise ValueError(f"UnionFind: there is no element {element!r}")
         self._above[self.find(x)] = self.find(y)
 
-    def is_connected(self, x, y):
+    def is_connected(self, x: object, y: object) -> bool:
         """Tells whether two elements are in one set.
 
         Args:

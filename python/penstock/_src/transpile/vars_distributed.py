@@ -4,8 +4,20 @@ for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
     print(one.origin.name, one.slice.name, one.offset)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import VarDesc, to_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._penstock import _PlannedParam
+    from penstock._src.ir.types import VarType
+
 
 __all__ = ["VarDistributed", "VarStruct", "VarsDistributed"]
 
@@ -27,7 +39,9 @@ class VarStruct:
         assert piece.shape == (7, 4) and not piece.persistable
     """
 
-    def __init__(self, name, shape, dtype, type, lod_level, persistable):
+    def __init__(
+        self, name: str, shape: Sequence[int], dtype: VarType, type: VarType, lod_level: int, persistable: bool
+    ) -> None:
         self.name = name
         self.shape = tuple(shape)
         self.dtype = dtype
@@ -36,7 +50,7 @@ class VarStruct:
         self.persistable = persistable
 
     @classmethod
-    def of_piece(cls, name, shape, dtype, sparse):
+    def of_piece(cls, name: str, shape: Sequence[int], dtype: str, sparse: bool) -> VarStruct:
         """Describes a slice of the plan.
 
         Args:
@@ -51,7 +65,7 @@ class VarStruct:
         kind = VarDesc.VarType.SELECTED_ROWS if sparse else VarDesc.VarType.LOD_TENSOR
         return cls(name, shape, to_dtype(_DTYPES.get(dtype, dtype)), kind, 0, False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"VarStruct({self.name!r}, shape={list(self.shape)})"
 
 
@@ -100,7 +114,16 @@ class VarDistributed:
         assert one.slice.name == 'w.block0' and not VarDistributed.equal(whole, first)
     """
 
-    def __init__(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None):
+    def __init__(
+        self,
+        origin_var: VarStruct,
+        slice_var: VarStruct,
+        is_slice: bool | None = None,
+        block_id: int | None = None,
+        offset: int | None = None,
+        vtype: str | None = None,
+        endpoint: str | None = None,
+    ) -> None:
         self.origin = origin_var
         self.slice = slice_var
         self.is_slice = is_slice  # whether it is less than the whole
@@ -111,14 +134,14 @@ class VarDistributed:
 
     @staticmethod
     @with_texts(_TEXTS)
-    def equal(var1, var2):
+    def equal(var1: VarStruct, var2: VarStruct) -> bool:
         """{equal}"""
         return all(
             getattr(var1, field) == getattr(var2, field)
             for field in ("name", "type", "shape", "dtype", "lod_level", "persistable")
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         origin, piece = (f"{var.name} : {var.dtype.name}{list(var.shape)}" for var in (self.origin, self.slice))
         return (
             f"{origin} -> {piece}, is_slice={self.is_slice}, block_id={self.block_id}, offset={self.offset}, "
@@ -138,12 +161,19 @@ class VarsDistributed:
         assert [one.origin.name for one in found] == ['w']
     """
 
-    def __init__(self):
-        self.distributed_vars = []
+    def __init__(self) -> None:
+        self.distributed_vars: list[VarDistributed] = []
 
     def add_distributed_var(
-        self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None
-    ):
+        self,
+        origin_var: VarStruct,
+        slice_var: VarStruct,
+        is_slice: bool | None = None,
+        block_id: int | None = None,
+        offset: int | None = None,
+        vtype: str | None = None,
+        endpoint: str | None = None,
+    ) -> None:
         """Appends a slice.
 
         Args:
@@ -159,11 +189,11 @@ class VarsDistributed:
 
     @staticmethod
     @with_texts(_TEXTS)
-    def equal(var1, var2):
+    def equal(var1: VarStruct, var2: VarStruct) -> bool:
         """{equal}"""
         return VarDistributed.equal(var1, var2)
 
-    def get_distributed_var_by_slice(self, var_name):
+    def get_distributed_var_by_slice(self, var_name: str) -> VarDistributed | None:
         """Finds a slice by its name.
 
         Args:
@@ -174,7 +204,7 @@ class VarsDistributed:
         """
         return next((one for one in self.distributed_vars if one.slice.name == var_name), None)
 
-    def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
+    def get_distributed_var_by_origin_and_ep(self, origin_var_name: str, endpoint: str) -> VarDistributed | None:
         """Finds the first slice of a variable on a pserver.
 
         Args:
@@ -189,7 +219,9 @@ class VarsDistributed:
             None,
         )
 
-    def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
+    def get_distributed_vars_by_vtypes(
+        self, vtypes: Sequence[str], groupby: bool = False
+    ) -> dict[Any, Any] | list[Any]:
         """Finds the slices of some types.
 
         Args:
@@ -202,12 +234,12 @@ class VarsDistributed:
         found = [one for one in self.distributed_vars if one.vtype in vtypes]
         if not groupby:
             return found
-        groups = {}
+        groups: dict[str, list[VarDistributed]] = {}
         for one in found:
             groups.setdefault(one.origin.name, []).append(one)
         return groups
 
-    def get_distributed_vars_by_ep(self, endpoint, vtype=None):
+    def get_distributed_vars_by_ep(self, endpoint: str, vtype: str | None = None) -> list[VarDistributed]:
         """Finds the slices of a pserver.
 
         Args:
@@ -221,7 +253,7 @@ class VarsDistributed:
             one for one in self.distributed_vars if one.endpoint == endpoint and (vtype is None or one.vtype == vtype)
         ]
 
-    def overview(self):
+    def overview(self) -> str:
         """Describes all slices as text.
 
         Returns:
@@ -230,7 +262,7 @@ class VarsDistributed:
         return "\n".join(str(one) for one in self.distributed_vars)
 
 
-def overview_of(params):
+def overview_of(params: list[_PlannedParam]) -> VarsDistributed:
     """Returns the VarsDistributed of the plan's parameters, which _RoleSet.params contains."""
     overview = VarsDistributed()
     for name, _, dtype, shape, _, prefetched, slices in params:

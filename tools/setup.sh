@@ -30,8 +30,8 @@ DEBIAN_PACKAGES=(
 )
 # NumPy 2.4 no longer converts arrays of one element to numbers, which scripts of Fluid's time do everywhere.
 PYTHON_PACKAGES=(
-  furo mypy myst-parser 'numpy<2.4' pillow pytest pytest-xdist pybind11 ruff scikit-build-core scikit-learn six
-  sphinx sphinx-copybutton sphinx-design
+  furo mypy myst-parser 'numpy<2.4' pillow pybind11 pybind11-stubgen pytest pytest-xdist ruff scikit-build-core
+  scikit-learn six sphinx sphinx-copybutton sphinx-design
 )
 
 missing=()

@@ -21,6 +21,14 @@ __all__ = [
     "transpile_ranks",
 ]
 
+TYPE_CHECKING = False  # for type checkers; typing costs more than the rest of the import
+if TYPE_CHECKING:
+    from penstock._src.transpile.pservers import transpile as transpile
+    from penstock._src.transpile.ranks import transpile_ranks as transpile_ranks
+    from penstock._src.transpile.role_set import ProgramWarning as ProgramWarning
+    from penstock._src.transpile.role_set import Role as Role
+    from penstock._src.transpile.role_set import RoleSet as RoleSet
+
 # Names that are loaded when they are first used, because they load the whole package, and their modules.
 _LOADED_LATER = {
     "ProgramWarning": "penstock._src.transpile.role_set",
@@ -31,14 +39,19 @@ _LOADED_LATER = {
 }
 
 
-def __getattr__(name):
-    if name not in _LOADED_LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from penstock._src.names import facade
+if not TYPE_CHECKING:  # which would accept any name
 
-    globals()[name] = facade.load(_LOADED_LATER[name], name, __name__)
-    return globals()[name]
+    def __getattr__(name):
+        if name not in _LOADED_LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from penstock._src.names import facade
+
+        globals()[name] = facade.load(_LOADED_LATER[name], name, __name__)
+        return globals()[name]
 
 
-def __dir__():
+def __dir__() -> "list[str]":
     return sorted({*globals(), *_LOADED_LATER})
+
+
+del TYPE_CHECKING

@@ -43,8 +43,7 @@ def test_types_are_shipped():
     (package,) = ALL["tool"]["scikit-build"]["wheel"]["packages"]
     folder = conftest.ROOT / package
     assert "Typing :: Typed" in PROJECT["classifiers"] and (folder / "py.typed").is_file()
-    public = [path for path in (folder / "fluid").rglob("*.py") if not re.match("_(?!_init__)", path.name)]
-    assert len(public) > 100 and [str(path) for path in public if not path.with_suffix(".pyi").is_file()] == []
+    assert (folder / "_penstock.pyi").is_file()  # other modules: test_stubs.py
     assert "py.typed" in (conftest.ROOT / "python" / "CMakeLists.txt").read_text()
 
 

@@ -82,8 +82,12 @@ def text_of(module, rows, docstring):
     for row in rows:
         sources[row.source.partition(":")[0]].append(row)
     sources.setdefault("_src.names", []).append(Row(module, "facade", "_src.names", []))
-    imports = [_import(source, sources[source]) for source in sorted(sources)]
+    dynamic = [row for row in rows if row.name == "__getattr__"]  # a type checker would accept any name
+    for row in dynamic:
+        sources[row.source].remove(row)
+    imports = [_import(source, found) for source, found in sorted(sources.items()) if found]
     imports = [one.replace("facade as facade", "facade") for one in imports]
+    imports += ["\nif not facade.TYPE_CHECKING:\n    " + _import(row.source, [row]) for row in dynamic]
     listed = sorted(row.name for row in rows if "all" in row.words)
     elsewhere = sorted(row.name for row in rows if "elsewhere" in row.words)
     if elsewhere and elsewhere == listed:

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes type stubs for the public modules of penstock into python/penstock, one .pyi next to each .py.
+"""Writes type stubs into python/penstock: of the C++ module, and of public modules with functions that the source does
+not annotate, which are layers.
 
   .venv/bin/python tools/dev/gen_stubs.py            writes all stubs
   .venv/bin/python tools/dev/gen_stubs.py --check    exit code 1 if one is out of date
 
-Arguments come from the signatures, and their types from the docstrings, as in `size (int | list[int]): ...`. A type
-that cannot be parsed is Any.
+Arguments come from the signatures, and their types from the docstrings, as in `size (int | list[int]): ...`. A function
+without a section Returns returns None. A type that cannot be derived is an error.
 """
 
 import argparse
 import enum
+import functools
 import importlib
 import inspect
 import pathlib
@@ -17,13 +19,20 @@ import pkgutil
 import re
 import sys
 
+import native_stub
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "penstock"
 HEAD = """# Written by tools/dev/gen_stubs.py.
 # mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from numpy import dtype
+from numpy.typing import NDArray
 """
-# Words of docstrings -> types. Everything else is Any.
+# Words of docstrings -> types. Others are classes of this package.
 TYPES = {
     "int": "int",
     "float": "float",
@@ -37,22 +46,36 @@ TYPES = {
     "set": "set[Any]",
     "type": "type[Any]",
     "callable": "Callable[..., Any]",
-    "numpy.ndarray": "Any",
+    "function": "Callable[..., Any]",
+    "object": "Any",  # any object of the user's
+    "numpy.ndarray": "NDArray[Any]",
+    "numpy.dtype": "dtype[Any]",
+    "OutputWrapper": "tuple[Any, ...]",  # named tuples of the decoders
+    "StateWrapper": "tuple[Any, ...]",
     "Iterable": "Iterable[Any]",
     "Iterator": "Iterator[Any]",
 }
-OURS = {
-    "Variable": "penstock.fluid.framework",
-    "Parameter": "penstock.fluid.framework",
-    "Program": "penstock.fluid.framework",
-    "Block": "penstock.fluid.framework",
-    "Operator": "penstock.fluid.framework",
-    "Executor": "penstock.fluid.executor",
-    "ParamAttr": "penstock.fluid.param_attr",
-    "CompiledProgram": "penstock.fluid.compiler",
-}
+# An argument may be more than what a function returns.
+TAKEN = {"list": "Sequence", "dict": "Mapping", "tuple": "Sequence"}
+# Returns what functions of the user return.
+OF_THE_USER = ("case", "cond", "switch_case", "py_func")
 SPECIAL = ("__call__", "__iter__", "__len__", "__enter__", "__exit__", "__next__", "__getitem__", "__contains__")
-GENERIC = re.compile(r"(list|Iterator|Iterable|set)\[(.*)\]$")
+GENERIC = re.compile(r"(list|Iterator|Iterable|set|tuple|dict)\[(.*)\]$")
+
+
+def _is_annotated(thing):
+    """Whether the source says the types of a function or class; those of C++ are in _penstock.pyi."""
+    if inspect.isfunction(thing) and thing.__module__.startswith("penstock"):
+        return "return" in getattr(inspect.unwrap(thing), "__annotations__", {})
+    if inspect.isclass(thing) and thing.__module__.startswith("penstock.") and "_penstock" not in thing.__module__:
+        members = [getattr(one, "__func__", getattr(one, "fget", one)) for one in vars(thing).values()]
+        return all(_is_annotated(one) for one in members if inspect.isfunction(one))
+    return True
+
+
+def needs_stub(module):
+    """Whether a public module has a function or a class without annotations."""
+    return not all(_is_annotated(thing) for name, thing in vars(module).items() if not name.startswith("__"))
 
 
 def public_modules():
@@ -174,7 +197,6 @@ class Stub:
     def _function(self, name, function, indent, documentation=None, skip_self=True):
         text = inspect.cleandoc(function.__doc__ or "") if documentation is None else documentation
         types = dict(re.findall(r"(?m)^    (\w+) \(([^)]*)\):", text))
-        returned = re.search(r"(?m)^Returns:\n    ([^:\n]+): ", text)
         parts = []
         parameters = list(inspect.signature(function).parameters.values())
         for i, parameter in enumerate(parameters):
@@ -184,62 +206,100 @@ class Stub:
             kind = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
             if parameter.kind == parameter.KEYWORD_ONLY and "*" not in "".join(p for p in parts if p.startswith("*")):
                 parts.append("*")
-            declared = "Any" if kind else self._type(types.get(parameter.name))
+            declared = "Any" if kind else self._type(types.get(parameter.name, "object"), taken=True)
             optional = parameter.default is not parameter.empty
             if optional and parameter.default is None and declared != "Any" and "None" not in declared.split(" | "):
                 declared += " | None"
             parts.append(f"{kind}{parameter.name}: {declared}{' = ...' if optional else ''}")
-        result = "None" if name == "__init__" else self._type(returned[1] if returned else None)
+        result = "None" if name == "__init__" else self._result(name, text)
         return f"{indent}def {name}({', '.join(parts)}) -> {result}: ..."
 
-    def _type(self, text):
+    def _result(self, name, text):
+        found = re.search(r"(?m)^(Returns|Yields):\n    ([^:\n]*)(: )?", text)
+        if found is None:
+            return "None"
+        if found[1] == "Yields" or found[2].startswith("A context manager"):
+            return "AbstractContextManager[Any]"
+        return "Any" if name in OF_THE_USER else self._type(found[2])
+
+    def _type(self, text, taken=False):
         """A docstring's type as a type for mypy."""
-        if text is None:
-            return "Any"
         made = []
-        for word in self._alternatives(text):
+        for word in self._split(text.replace(" or ", "|").replace("list of ", "list|"), "|"):
             found = GENERIC.match(word)
             if found:
-                made.append(f"{found[1]}[{self._type(found[2])}]")
-            elif word in OURS:
-                if OURS[word] != self.name:
-                    self.imports.add((OURS[word], word, word))
-                made.append(word)
+                inner = [part if part == "..." else self._type(part, taken) for part in self._split(found[2], ",")]
+                kind = TAKEN.get(found[1], found[1]) if taken else found[1]
+                if kind == "Sequence":
+                    inner = [" | ".join(dict.fromkeys(part for part in inner if part != "..."))]
+                made.append(f"{kind}[{', '.join(inner)}]")
+            elif taken and word in TAKEN:
+                made.append(f"{TAKEN[word]}{'[Any, Any]' if word == 'dict' else '[Any]'}")
             elif word in TYPES:
                 made.append(TYPES[word])
             else:
-                return "Any"
+                made.append(self._our_class(word))
         return "Any" if "Any" in made else " | ".join(dict.fromkeys(made))
 
+    def _our_class(self, word):
+        """The name of a class of a public module, and imports it."""
+        home = classes().get(word)
+        if word not in vars(self.module) and home is None:
+            UNKNOWN.append(f"{self.name}: {word}")
+            return "Any"
+        if word not in vars(self.module):
+            self.imports.add((home, word, word))
+        return word
+
     @staticmethod
-    def _alternatives(text):
+    def _split(text, sign):
         """The parts of 'int | list[int | None]' outside of brackets."""
         parts, depth = [""], 0
         for character in text:
             depth += (character == "[") - (character == "]")
-            if character == "|" and depth == 0:
+            if depth == 0 and character in (sign, ","):
                 parts.append("")
             else:
                 parts[-1] += character
-        return [part.strip() for part in parts]
+        return [part.strip() for part in parts if part.strip()]
+
+
+UNKNOWN = []  # types that cannot be derived
+
+
+@functools.lru_cache
+def classes():
+    """{class: the public module that has it}."""
+    found = {"Place": "penstock._src.ir.typing", "VarType": "penstock._src.ir.types"}
+    for name, module in public_modules():
+        for word, thing in vars(module).items():
+            if inspect.isclass(thing) and thing.__module__ == name:
+                found.setdefault(word, name)
+    for word in ("LoDTensor", "LoDTensorArray", "ProgramDesc", "Scope", "SelectedRows"):
+        found[word] = "penstock._penstock"
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a stub is out of date")
     check = parser.parse_args().check
-    stale, wanted = [], set()
+    stubs = {PACKAGE / "_penstock.pyi": native_stub.text()}
     for name, module in public_modules():
         source = pathlib.Path(module.__file__)
         path = PACKAGE.joinpath(*name.split(".")[1:])
         path = path / "__init__.pyi" if source.name == "__init__.py" else path.with_suffix(".pyi")
-        wanted.add(path)
-        text = Stub(name, module).text()
+        if needs_stub(module):
+            stubs[path] = Stub(name, module).text()
+    if UNKNOWN:
+        raise SystemExit("gen_stubs: types that cannot be derived: " + "; ".join(UNKNOWN))
+    stale = []
+    for path, text in stubs.items():
         if not path.exists() or path.read_text() != text:
             stale.append(path)
             if not check:
                 path.write_text(text)
-    for path in set(PACKAGE.rglob("*.pyi")) - wanted:
+    for path in set(PACKAGE.rglob("*.pyi")) - set(stubs):
         stale.append(path)
         if not check:
             path.unlink()

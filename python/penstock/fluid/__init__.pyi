@@ -1,6 +1,11 @@
 # Written by tools/dev/gen_stubs.py.
 # mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from numpy import dtype
+from numpy.typing import NDArray
 
 from penstock.fluid import annotations as annotations
 from penstock.fluid import average as average

@@ -32,7 +32,6 @@ ranks.
 
 # Written by tools/dev/gen_names.py.
 from penstock._penstock import PeerError as HorovodInternalError
-from penstock._src.hvd.absent import __getattr__ as __getattr__
 from penstock._src.hvd.alltoall import (
     alltoall as alltoall, alltoall_async as alltoall_async, reducescatter as reducescatter,
     reducescatter_async as reducescatter_async,
@@ -79,6 +78,9 @@ from penstock._src.hvd.programs import (
 from penstock._src.hvd.timeline import start_timeline as start_timeline, stop_timeline as stop_timeline
 from penstock._src.names import facade
 from penstock.hvd import elastic as elastic
+
+if not facade.TYPE_CHECKING:
+    from penstock._src.hvd.absent import __getattr__ as __getattr__
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',

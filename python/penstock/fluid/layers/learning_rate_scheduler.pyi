@@ -1,6 +1,11 @@
 # Written by tools/dev/gen_stubs.py.
 # mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from numpy import dtype
+from numpy.typing import NDArray
 
 from penstock.fluid.framework import Variable as Variable
 
@@ -10,6 +15,6 @@ def inverse_time_decay(learning_rate: float | Variable, decay_steps: int, decay_
 def linear_lr_warmup(learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float) -> Variable: ...
 def natural_exp_decay(learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = ...) -> Variable: ...
 def noam_decay(d_model: int | Variable, warmup_steps: int | Variable, learning_rate: float | Variable = ...) -> Variable: ...
-def piecewise_decay(boundaries: list[int], values: list[float]) -> Variable: ...
+def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Variable: ...
 def polynomial_decay(learning_rate: float | Variable, decay_steps: int, end_learning_rate: float = ..., power: float = ..., cycle: bool = ...) -> Variable: ...
 __all__: list[str]

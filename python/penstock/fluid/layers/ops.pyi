@@ -1,6 +1,11 @@
 # Written by tools/dev/gen_stubs.py.
 # mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from numpy import dtype
+from numpy.typing import NDArray
 
 from penstock.fluid.framework import Variable as Variable
 from penstock.fluid.layers.layer_function_generator import generate_layer_fn as generate_layer_fn

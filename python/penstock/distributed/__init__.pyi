@@ -1,7 +1,0 @@
-# Written by tools/dev/gen_stubs.py.
-# mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
-
-from penstock.distributed import launch as launch
-
-

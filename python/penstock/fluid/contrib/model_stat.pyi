@@ -1,8 +1,0 @@
-# Written by tools/dev/gen_stubs.py.
-# mypy: disable-error-code="override"
-from typing import Any, Callable, Iterable, Iterator
-
-from penstock.fluid.framework import Program as Program
-
-def summary(main_prog: Program) -> Any: ...
-__all__: list[str]

@@ -6,7 +6,7 @@ the methods on the objects. They are written here and not in python/src because 
 objects of Python:
 
     ProgramDesc      block, append_block return BlockDesc, a class of descs.py; _version is 0 for a program without one
-    LoDTensor        numpy makes parts, copies and DLPack capsules, and reshapes and allocates elements (tensors.py)
+    LoDTensor        numpy makes parts, copies and DLPack capsules, and allocates (tensors.py); _place is a Place
     Scope            _remove_from_pool remembers, for the life of the object, that the scope was removed
     RuntimeVariable  get_fetch_list is another name of get_lod_tensor_array
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock._penstock import LoDTensor, LoDTensorArray, ProgramDesc, RuntimeVariable, Scope, SelectedRows
-from penstock._src.ir import tensors, value_docs
+from penstock._src.ir import registry, tensors, value_docs
 from penstock._src.ir.descs import BlockDesc
 
 
@@ -74,6 +74,7 @@ _METHODS: dict[type, dict[str, Any]] = {
         "_alloc_int": tensors.alloc("int32"),
         "_copy": tensors.copy,
         "_mutable_data": tensors.mutable_data,
+        "_place": registry.place_of,
         "__getitem__": tensors.part,
     },
     Scope: {"_remove_from_pool": tensors.remove_from_pool},

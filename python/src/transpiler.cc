@@ -6,9 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "framework/runtime/core_threads.h"
@@ -19,6 +17,7 @@
 #include "python/src/errors.h"
 #include "python/src/gil.h"
 #include "python/src/program_box.h"
+#include "python/src/settings.h"
 #include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/data_parallel.h"
 #include "transpiler/pipeline/transpile.h"
@@ -232,8 +231,6 @@ void BindConfig(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
                     Writes(&plan::TranspileConfig::trainer_addresses))
       .def_property("current_addresses", Reads(&plan::TranspileConfig::current_addresses),
                     Writes(&plan::TranspileConfig::current_addresses))
-      .def_property("hierarchical", Reads(&plan::TranspileConfig::hierarchical),
-                    Writes(&plan::TranspileConfig::hierarchical))
       .def_property("dialect", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.dialect = DialectOfText(text); })
       .def_property("trainers", Reads(&plan::TranspileConfig::trainers),
@@ -247,56 +244,24 @@ void BindConfig(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
       });
 }
 
-// None for a setting without a value.
-plan::SettingValue ValueOfSetting(const plan::Setting& setting, const py::object& value) {
-  if (setting.is_optional && value.is_none()) return {};
-  try {
-    switch (setting.type) {
-      case plan::SettingType::kFlag:
-        return py::cast<bool>(value);
-      case plan::SettingType::kInteger:
-        return setting.bits == 64 ? py::cast<std::int64_t>(value)
-                                  : std::int64_t{py::cast<std::int32_t>(value)};
-      case plan::SettingType::kNumber:
-        return py::cast<double>(value);
-      default:
-        return py::cast<std::string>(value);
-    }
-  } catch (const py::cast_error&) {
-    throw StatusError(InvalidArgument("E-plan-config", "plan: ", setting.name, " must be ",
-                                      setting.TypeText(), ", not ", std::string(py::repr(value))));
-  }
-}
-
-void SetSetting(const plan::Setting& setting, const py::object& value, plan::TranspileConfig& config) {
-  const plan::SettingValue typed = ValueOfSetting(setting, value);
-  if (setting.type == plan::SettingType::kWord && !setting.HasWord(std::get<std::string>(typed))) {
-    throw StatusError(InvalidArgument(std::string(setting.rule), "plan: ", setting.name, " is ",
-                                      Quote(std::get<std::string>(typed)), "; it must be one of ",
-                                      Join(setting.words, ", ")));
-  }
-  Check(setting.set(config, typed));
-}
-
 // One property for each row of the table of settings.
 void BindSettings(py::class_<ConfigBox, std::shared_ptr<ConfigBox>>& config) {
   for (const plan::Setting& row : plan::Settings()) {
     const plan::Setting* setting = &row;
     config.def_property(
         std::string(row.name).c_str(),
-        [setting](const ConfigBox& box) {
-          return std::visit(
-              [](const auto& value) -> py::object {
-                if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-                  return py::none();
-                } else {
-                  return py::cast(value);
-                }
-              },
-              setting->get(box.config));
-        },
-        [setting](ConfigBox& box, const py::object& value) { SetSetting(*setting, value, box.config); });
+        [setting](const ConfigBox& box) { return ObjectOf(setting->get(box.config)); },
+        [setting](ConfigBox& box, const py::object& value) {
+          SetSetting(*setting, setting->name, value, false, box.config);
+        });
   }
+  // Sets the setting `name`, which the user calls `called`. Unless `bounded`, transpile() checks the bound.
+  config.def("give", [](ConfigBox& box, const std::string& name, const std::string& called,
+                        const py::object& value, bool bounded) {
+    const plan::Setting* setting = plan::FindSetting(name);
+    PENSTOCK_CHECK(setting != nullptr, StrCat(name, " is no setting"));
+    SetSetting(*setting, called, value, bounded, box.config);
+  });
 }
 
 }  // namespace
@@ -305,6 +270,7 @@ void BindTranspiler(py::module_& m) {
   py::class_<ConfigBox, std::shared_ptr<ConfigBox>> config(m, "TranspileConfig");
   BindConfig(config);
   BindSettings(config);
+  BindTableOfSettings(m);
   py::class_<ProvenRoles>(m, "_RoleSet")
       .def_readonly("warnings", &ProvenRoles::warnings)
       .def_property_readonly("plan",

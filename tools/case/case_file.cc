@@ -56,6 +56,7 @@ void ReadKind(JsonReader& in, plan::TranspileConfig& config) {
 // Reads the key of a setting, if it is there.
 void ReadSetting(const plan::Setting& setting, JsonReader& in, plan::TranspileConfig& config) {
   const std::string key(setting.key);
+  if (setting.key.empty()) return;
   const Json* json = in.Find(setting.key);
   if (json == nullptr) return;
   const std::optional<plan::SettingValue> value = ValueOf(setting, *json);

@@ -19,7 +19,7 @@ def main():
         print("check_format: clang-format is not installed (tools/setup.sh installs it)")
         return 1
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu"],
+        ["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu", "*.def"],
         cwd=ROOT,
         capture_output=True,
         text=True,

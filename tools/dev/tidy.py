@@ -27,7 +27,7 @@ AT_ROOT = {
     "CONTRIBUTING.md",
     "ARCHITECTURE.md",
 }
-CODE = {".h", ".cc", ".cu", ".py", ".sh", ".proto", ".cmake"}
+CODE = {".h", ".cc", ".cu", ".def", ".py", ".sh", ".proto", ".cmake"}
 
 WARN_LINES, MAX_LINES, MAX_FUNCTION_LINES, MAX_COLUMNS = 400, 800, 70, 110
 REGISTRATION = re.compile(r"  Register\w+\(\w+\);")
@@ -76,7 +76,7 @@ def check_code(path, text):
     elif len(lines) > WARN_LINES:
         yield "warning", f"{path}: {len(lines)} lines; look whether it is two ideas"
     for number, line in enumerate(lines, 1):
-        limit = MAX_COLUMNS if path.suffix in {".h", ".cc", ".cu"} else 120
+        limit = MAX_COLUMNS if path.suffix in {".h", ".cc", ".cu", ".def"} else 120
         if len(line) > limit and "http" not in line:
             yield "error", f"{path}:{number}: {len(line)} columns, at most {limit}"
         for word, instead in BANNED.items():

@@ -1,6 +1,5 @@
 #include "transpiler/plan/config.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -98,8 +97,7 @@ Status ValidateTrainers(const TranspileConfig& config) {
 namespace {
 
 Status ValidateSizes(const TranspileConfig& config) {
-  constexpr std::array<std::string_view, 3> kSizes = {"min_block_size", "big_array_bound", "chunk_bytes"};
-  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kSizes));
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, SettingGroup::kPlacement));
   if (!config.allow_small_blocks && config.min_block_size < kFluidMinBlockSize) {
     return InvalidArgument("E-plan-min-block-size", "plan: min_block_size must be at least ",
                            kFluidMinBlockSize, ", not ", config.min_block_size)
@@ -188,8 +186,7 @@ Status ValidateConfig(const TranspileConfig& config) {
   if (mode == Mode::kHybrid) PENSTOCK_RETURN_IF_ERROR(ValidateHybridRanks(config));
   if (config.on_uneven != OnUneven::kNone) PENSTOCK_RETURN_IF_ERROR(ValidateUneven(config, mode));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
-  constexpr std::array<std::string_view, 1> kGeo = {"geo_push_every"};
-  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kGeo));
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, SettingGroup::kMode));
   PENSTOCK_RETURN_IF_ERROR(ValidateBnSync(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateSizes(config));
   return ValidatePlacement(config);

@@ -50,71 +50,27 @@ std::optional<Clip> ClipFromName(std::string_view name);
 
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
-  // For Kind::kCollective: grad_allreduce, local_sgd or single_process_multi_thread.
-  std::string collective_mode;
   Dialect dialect = Dialect::kDefault;
   int trainers = 1;
   std::vector<int> trainer_ids = {0};  // the trainers whose programs are made
   std::vector<std::string> pservers;   // addresses, in order
-
-  bool slice_params = true;  // false: each parameter is placed whole on one pserver
-  Slicing slicing = Slicing::kFluid;
-  std::int64_t min_block_size = kFluidMinBlockSize;    // elements; the minimum size of a slice
-  bool allow_small_blocks = false;                     // min_block_size may be under kFluidMinBlockSize
-  std::int64_t big_array_bound = kMxnetBigArrayBound;  // elements; for Slicing::kMxnet
-  std::int64_t chunk_bytes = kChunkBytes;              // the maximum of a chunk, which has at least one row
-  Placement placement = Placement::kRoundRobin;
-  DispatcherFactory dispatcher;  // the user's own rule, instead of `placement`
-
-  // The argument of transpile() and the field of its configuration; nullopt if the user gave none.
-  std::optional<bool> sync_mode_argument;
-  std::optional<bool> sync_mode_field;
-  bool runtime_split_send_recv = false;
-  bool half_async = false;
-  bool completely_not_async = false;
-  bool dc_asgd = false;
-  float dc_asgd_lambda = 1.0f;  // how strongly a gradient is corrected for its age; Fluid supports only 1
-
-  int geo_push_every = 100;  // geo: a trainer sends its differences after this many steps
-
-  DenseExchange dense = DenseExchange::kPserver;
-  // For kAuto: the bandwidth of a link in each direction, and the cost of a message in addition to its bytes.
-  double exchange_gbit = 10;
-  double exchange_message_us = 20;
-  // The choices of kAuto, one per trained parameter; `dense` is then no longer kAuto. Otherwise empty.
-  std::vector<ExchangeChoice> exchanges;
-
   // For jobs with rings of trainers (nccl2, collective, hybrid, sync with on_uneven). `trainers` is then the
   // number of addresses.
   std::vector<std::string> trainer_addresses;  // one per rank, in order
   std::vector<std::string> current_addresses;  // of trainer_ids, if the user gave them (current_endpoint)
-  int rings = 1;                               // communicators that are used in turn (nccl_comm_num)
-  bool hierarchical = false;                   // nccl2: the ranks of one machine reduce first
-  int node_ranks = 0;                          // hierarchical: ranks per machine
-  int local_sgd_k_steps = 1;                   // local_sgd: steps between two averages of the parameters
-  // local_sgd: the number of steps starts with local_sgd_k_steps and then depends on the loss and the
-  // learning rate (passes/ranks/average_adaptively.cc).
-  bool local_sgd_adaptive = false;
+  DispatcherFactory dispatcher;                // the user's own rule, instead of `placement`
 
-  BnSync bn_sync = BnSync::kNone;
-  Clip clip = Clip::kLocal;
+  // The user's settings, which settings.def documents: `std::int64_t min_block_size = 8192;` for each row.
+#define PENSTOCK_SETTING(type, member, initial, ...) type member = initial;
+#include "transpiler/plan/settings.def"
+#undef PENSTOCK_SETTING
 
-  // Settings that Fluid does not have. Role programs store them as policies; framework/text/policies.h
-  // documents what each promises, policies.h in this folder with which modes each is allowed.
-  std::optional<int> staleness;  // async: steps that a trainer may be ahead of the slowest; at least 0
-  int backup_trainers = 0;       // sync: trainers for which a step does not wait; less than `trainers`
-  // Allows batches of different sizes and numbers: nccl2, grad_allreduce, local_sgd, sync, hybrid. Then
-  // trainer_addresses must be set, even with pservers.
-  OnUneven on_uneven = OnUneven::kNone;
-  CompressionRules compression;  // of dense gradients of f32, by the parameter's name and size in elements
-
+  // The choices of DenseExchange::kAuto, one per trained parameter; `dense` is then no longer kAuto.
+  // Otherwise empty.
+  std::vector<ExchangeChoice> exchanges;
   // Variables that other programs of the same job update or start (pipeline/transpile_together.h); ascending.
   // They are no start values of this program.
   std::vector<std::string> others;
-
-  // Compat: imitates one transpiler object that makes the pservers' programs, in order, and then the
-  // trainers'. Fluid's getters change the user's startup program, so the trainers' programs differ.
-  bool shared_transpiler = false;
 };
 
 // The same text for addresses of one process: host names have no case, "localhost" is 127.0.0.1, and ports

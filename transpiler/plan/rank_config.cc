@@ -1,7 +1,6 @@
 #include "transpiler/plan/rank_config.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 
@@ -93,8 +92,7 @@ Status ValidateRings(int rings) {
 }
 
 Status ValidateCollective(const TranspileConfig& config, Mode mode) {
-  constexpr std::array<std::string_view, 1> kSteps = {"local_sgd_k_steps"};
-  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, kSteps));
+  PENSTOCK_RETURN_IF_ERROR(CheckBounds(config, SettingGroup::kRanks));
   const bool local =
       mode == Mode::kLocalSgd || mode == Mode::kLocalSgdSteps || mode == Mode::kLocalSgdAdaptive;
   if (config.local_sgd_adaptive && !local) {

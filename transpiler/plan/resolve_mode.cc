@@ -1,6 +1,7 @@
 // Finds the mode that the flags of a configuration mean, and the mode that Fluid tells its pservers.
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/exchange_config.h"
+#include "transpiler/plan/settings.h"
 
 namespace penstock::plan {
 namespace {
@@ -16,9 +17,9 @@ Result<Mode> ResolveCollective(const TranspileConfig& config) {
     return steps ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
   }
   if (asked == "single_process_multi_thread") return Mode::kSingleProcessMultiThread;
-  return InvalidArgument("E-plan-collective-mode",
-                         "plan: collective_mode must be one of grad_allreduce, local_sgd, ",
-                         "single_process_multi_thread, not ", asked.empty() ? "empty" : Quote(asked));
+  return InvalidArgument("E-plan-collective-mode", "plan: collective_mode must be one of ",
+                         Join(FindSetting("collective_mode")->words, ", "), ", not ",
+                         asked.empty() ? "empty" : Quote(asked));
 }
 
 // Fluid's programs follow the argument alone, and its default is true.

@@ -60,212 +60,103 @@ Status Set(Config& config, const SettingValue& value) {
   return OkStatus();
 }
 
-template <auto kMember, auto kNameOf>
-SettingValue GetWord(const Config& config) {
-  return std::string(kNameOf(config.*kMember));
+// The words of an enumeration.
+template <typename E>
+struct Words;
+template <>
+struct Words<Slicing> {
+  static constexpr auto kNameOf = SlicingName;
+  static constexpr auto kFromName = SlicingFromName;
+};
+template <>
+struct Words<Placement> {
+  static constexpr auto kNameOf = PlacementName;
+  static constexpr auto kFromName = PlacementFromName;
+};
+template <>
+struct Words<Clip> {
+  static constexpr auto kNameOf = ClipName;
+  static constexpr auto kFromName = ClipFromName;
+};
+template <>
+struct Words<BnSync> {
+  static constexpr auto kNameOf = BnSyncName;
+  static constexpr auto kFromName = BnSyncFromName;
+};
+template <>
+struct Words<OnUneven> {
+  static constexpr auto kNameOf = OnUnevenName;
+  static constexpr auto kFromName = OnUnevenFromName;
+};
+template <>
+struct Words<DenseExchange> {
+  static constexpr auto kNameOf = DenseExchangeName;
+  static constexpr auto kFromName = DenseExchangeFromName;
+};
+
+// Those of the values from 0 on, up to the first number that is no value.
+template <typename E>
+std::vector<std::string_view> AllWords() {
+  std::vector<std::string_view> words;
+  for (int number = 0;; ++number) {
+    const std::string_view word = Words<E>::kNameOf(static_cast<E>(number));
+    if (Words<E>::kFromName(word) != static_cast<E>(number)) return words;
+    words.push_back(word);
+  }
 }
 
-template <auto kMember, auto kFromName>
+template <auto kMember>
+SettingValue GetWord(const Config& config) {
+  return std::string(Words<TypeOfMember<kMember>>::kNameOf(config.*kMember));
+}
+
+template <auto kMember>
 Status SetWord(Config& config, const SettingValue& value) {
-  const auto known = kFromName(std::get<std::string>(value));
+  const auto known = Words<TypeOfMember<kMember>>::kFromName(std::get<std::string>(value));
   PENSTOCK_CHECK(known.has_value(), "a word that its setting does not list");
   config.*kMember = *known;
   return OkStatus();
 }
 
+SettingValue GetCompression(const Config& config) { return config.compression.ToString(); }
+
+Status SetCompression(Config& config, const SettingValue& value) {
+  PENSTOCK_ASSIGN_OR_RETURN(config.compression, ParseCompression(std::get<std::string>(value)));
+  return OkStatus();
+}
+
+template <typename Type>
+constexpr SettingType TypeOf() {
+  if constexpr (std::is_enum_v<Type>) return SettingType::kWord;
+  if constexpr (std::is_same_v<Type, bool>) return SettingType::kFlag;
+  if constexpr (std::is_integral_v<Type>) return SettingType::kInteger;
+  if constexpr (std::is_floating_point_v<Type>) return SettingType::kNumber;
+  return SettingType::kText;
+}
+
+// Completes a row by what its member tells.
 template <auto kMember>
 Setting Of(Setting row) {
   using Member = Plain<TypeOfMember<kMember>>;
   using Type = typename Member::Type;
-  row.type = std::is_same_v<Type, bool>       ? SettingType::kFlag
-             : std::is_integral_v<Type>       ? SettingType::kInteger
-             : std::is_floating_point_v<Type> ? SettingType::kNumber
-                                              : SettingType::kText;
+  for (std::string_view* name : {&row.key, &row.field, &row.argument}) {
+    if (*name == kNameOfMember) *name = row.name;
+  }
+  row.type = TypeOf<Type>();
   row.is_optional = Member::kOptional;
-  if constexpr (std::is_integral_v<Type>) row.bits = 8 * static_cast<int>(sizeof(Type));
-  row.get = &Get<kMember>;
-  row.set = &Set<kMember>;
+  if constexpr (std::is_enum_v<Type>) {
+    row.words = AllWords<Type>();
+    row.get = &GetWord<kMember>;
+    row.set = &SetWord<kMember>;
+  } else if constexpr (std::is_same_v<Type, CompressionRules>) {
+    row.get = &GetCompression;
+    row.set = &SetCompression;
+  } else {
+    if constexpr (std::is_integral_v<Type>) row.bits = 8 * static_cast<int>(sizeof(Type));
+    row.get = &Get<kMember>;
+    row.set = &Set<kMember>;
+  }
   return row;
-}
-
-template <auto kMember, auto kNameOf, auto kFromName>
-Setting WordOf(Setting row) {
-  row.type = SettingType::kWord;
-  row.get = &GetWord<kMember, kNameOf>;
-  row.set = &SetWord<kMember, kFromName>;
-  return row;
-}
-
-Setting CompressionRow(Setting row) {
-  row.type = SettingType::kText;
-  row.get = [](const Config& config) -> SettingValue { return config.compression.ToString(); };
-  row.set = [](Config& config, const SettingValue& value) -> Status {
-    PENSTOCK_ASSIGN_OR_RETURN(config.compression, ParseCompression(std::get<std::string>(value)));
-    return OkStatus();
-  };
-  return row;
-}
-
-// How parameters are cut and placed.
-std::vector<Setting> PlacementRows() {
-  return {
-      Of<&Config::slice_params>(
-          {.name = "slice_params", .key = "slice_var_up", .doc = "cut large parameters into slices"}),
-      Of<&Config::min_block_size>({.name = "min_block_size",
-                                   .key = "min_block_size",
-                                   .least = 1,
-                                   .rule = "E-plan-min-block-size",
-                                   .doc = "the minimum number of elements of a slice"}),
-      Of<&Config::allow_small_blocks>({.name = "allow_small_blocks",
-                                       .key = "min_block_size_after_ctor",
-                                       .doc = "min_block_size may be below Fluid's minimum"}),
-      WordOf<&Config::slicing, SlicingName, SlicingFromName>(
-          {.name = "slicing",
-           .key = "slicing",
-           .flag = "slicing",
-           .rule = "E-plan-slicing",
-           .words = {"fluid", "even", "mxnet"},
-           .doc = "how parameters are sliced: fluid, even or mxnet"}),
-      Of<&Config::big_array_bound>({.name = "big_array_bound",
-                                    .key = "big_array_bound",
-                                    .least = 1,
-                                    .rule = "E-plan-big-array-bound",
-                                    .doc = "slicing mxnet: elements from which on a parameter is cut"}),
-      WordOf<&Config::placement, PlacementName, PlacementFromName>(
-          {.name = "placement",
-           .key = "split_method",
-           .flag = "split_method",
-           .rule = "E-plan-dispatcher",
-           .words = {"RoundRobin", "HashName", "SizeBalanced"},
-           .doc = "assigns slices to pservers: RoundRobin, HashName or SizeBalanced",
-           .note = "a dispatcher of your own is code: give it to transpile() in Python or C++"}),
-      Of<&Config::chunk_bytes>({.name = "chunk_bytes",
-                                .key = "chunk_bytes",
-                                .least = 1,
-                                .rule = "E-plan-chunk-bytes",
-                                .doc = "the maximum size of a chunk, the unit of merge and update"}),
-  };
-}
-
-// When pservers update.
-std::vector<Setting> ModeRows() {
-  return {
-      Of<&Config::sync_mode_argument>({.name = "sync_mode_argument",
-                                       .key = "sync_mode",
-                                       .doc = "pservers wait for all trainers' gradients of a step: "
-                                              "the argument of transpile()"}),
-      Of<&Config::sync_mode_field>({.name = "sync_mode_field",
-                                    .key = "config_sync_mode",
-                                    .doc = "the same, as a field of the configuration"}),
-      Of<&Config::runtime_split_send_recv>(
-          {.name = "runtime_split_send_recv",
-           .key = "runtime_split_send_recv",
-           .doc = "async: a communicator splits, merges and sends gradients"}),
-      Of<&Config::half_async>({.name = "half_async",
-                               .key = "half_async",
-                               .doc = "with runtime_split_send_recv: a trainer waits for its own gradients"}),
-      Of<&Config::completely_not_async>(
-          {.name = "completely_not_async",
-           .key = "completely_not_async",
-           .doc = "with runtime_split_send_recv: sync; pservers wait for all trainers"}),
-      Of<&Config::dc_asgd>({.name = "dc_asgd",
-                            .key = "enable_dc_asgd",
-                            .doc = "async: correct gradients for their staleness (DC-ASGD)"}),
-      Of<&Config::dc_asgd_lambda>(
-          {.name = "dc_asgd_lambda", .key = "dc_asgd_lambda", .doc = "factor of that correction"}),
-      Of<&Config::geo_push_every>({.name = "geo_push_every",
-                                   .key = "geo_sgd_need_push_nums",
-                                   .least = 1,
-                                   .rule = "E-plan-geo-push",
-                                   .doc = "geo-SGD: steps between two exchanges"}),
-  };
-}
-
-// What Fluid does not have.
-std::vector<Setting> PolicyRows() {
-  return {
-      WordOf<&Config::clip, ClipName, ClipFromName>(
-          {.name = "clip",
-           .key = "clip",
-           .flag = "clip",
-           .rule = "E-plan-clip",
-           .words = {"local", "global"},
-           .doc = "which gradients are clipped: local (each trainer's) or global (their mean)"}),
-      WordOf<&Config::bn_sync, BnSyncName, BnSyncFromName>(
-          {.name = "bn_sync",
-           .key = "bn_sync",
-           .rule = "E-plan-bn-sync",
-           .words = {"none", "average"},
-           .doc = "running statistics of batch_norm: each trainer's own, or averaged over trainers"}),
-      Of<&Config::staleness>(
-          {.name = "staleness",
-           .key = "staleness",
-           .flag = "staleness",
-           .doc = "async: steps that a trainer may be ahead of the slowest; -1: unbounded"}),
-      Of<&Config::backup_trainers>({.name = "backup_trainers",
-                                    .key = "backup_trainers",
-                                    .flag = "backup_trainers",
-                                    .doc = "sync: number of trainers for which a step does not wait"}),
-      WordOf<&Config::on_uneven, OnUnevenName, OnUnevenFromName>(
-          {.name = "on_uneven",
-           .key = "on_uneven",
-           .flag = "on_uneven",
-           .rule = "E-plan-on-uneven",
-           .words = {"", "join", "pad", "error"},
-           .doc = "if trainers' batches differ in size or number: join, pad or error"}),
-      CompressionRow(
-          {.name = "compression",
-           .key = "compression",
-           .flag = "compression",
-           .doc = "compression of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, "
-                  "two_bit THRESHOLD or top_k RATIO, by minimum number of elements and by parameter"}),
-      WordOf<&Config::dense, DenseExchangeName, DenseExchangeFromName>(
-          {.name = "dense",
-           .key = "dense_exchange",
-           .flag = "exchange",
-           .rule = "E-plan-exchange",
-           .words = {"pserver", "allreduce", "auto"},
-           .doc = "sync: how dense gradients are summed: pserver, allreduce (among the trainers, whose "
-                  "addresses are in --config) or auto (for each parameter, the faster by the cost model)"}),
-      Of<&Config::exchange_gbit>(
-          {.name = "exchange_gbit",
-           .key = "exchange_gbit",
-           .flag = "exchange_gbit",
-           .doc = "--exchange auto: bandwidth of a link in each direction, in Gbit/s"}),
-      Of<&Config::exchange_message_us>(
-          {.name = "exchange_message_us",
-           .key = "exchange_message_us",
-           .flag = "exchange_message_us",
-           .doc = "--exchange auto: cost of a message besides its bytes, in microseconds"}),
-  };
-}
-
-// Trainers that exchange among themselves.
-std::vector<Setting> RankRows() {
-  return {
-      Of<&Config::rings>({.name = "rings",
-                          .key = "nccl_comm_num",
-                          .doc = "ranks: the number of rings, which are used in turn"}),
-      Of<&Config::node_ranks>({.name = "node_ranks",
-                               .key = "hierarchical_inter_nranks",
-                               .doc = "nccl2: ranks of one machine, which reduce first"}),
-      Of<&Config::collective_mode>(
-          {.name = "collective_mode",
-           .key = "collective_mode",
-           .doc = "collective: grad_allreduce, local_sgd or single_process_multi_thread"}),
-      Of<&Config::local_sgd_k_steps>({.name = "local_sgd_k_steps",
-                                      .key = "local_sgd_k_steps",
-                                      .least = 1,
-                                      .rule = "E-plan-local-sgd-steps",
-                                      .doc = "local_sgd: steps between two averages"}),
-      Of<&Config::local_sgd_adaptive>(
-          {.name = "local_sgd_adaptive",
-           .key = "local_sgd_adaptive",
-           .doc = "local_sgd: the number of steps follows the loss and the learning rate"}),
-      Of<&Config::shared_transpiler>({.name = "shared_transpiler",
-                                      .key = "shared_transpiler",
-                                      .doc = "compat: one transpiler object makes all roles"}),
-  };
 }
 
 }  // namespace
@@ -292,14 +183,17 @@ std::string Setting::OtherWordText() const {
   return StrCat("none of ", Join(named, ", "));
 }
 
+std::string_view SettingGroupName(SettingGroup group) {
+  constexpr std::array<std::string_view, 4> kNames = {"placement", "mode", "policies", "ranks"};
+  return kNames.at(static_cast<std::size_t>(group));
+}
+
 std::span<const Setting> Settings() {
-  static const std::vector<Setting>& all = []() -> const std::vector<Setting>& {
-    auto& rows = *new std::vector<Setting>();
-    for (std::vector<Setting> (*part)() : {PlacementRows, ModeRows, PolicyRows, RankRows}) {
-      for (Setting& row : part()) rows.push_back(std::move(row));
-    }
-    return rows;
-  }();
+  static const auto& all = *new std::vector<Setting>{
+#define PENSTOCK_SETTING(type, member, initial, ...) Of<&Config::member>({.name = #member, __VA_ARGS__}),
+#include "transpiler/plan/settings.def"
+#undef PENSTOCK_SETTING
+  };
   return all;
 }
 
@@ -309,14 +203,19 @@ const Setting* FindSetting(std::string_view name) {
   return row == rows.end() ? nullptr : &*row;
 }
 
-Status CheckBounds(const TranspileConfig& config, std::span<const std::string_view> names) {
-  for (const std::string_view name : names) {
-    const Setting* row = FindSetting(name);
-    PENSTOCK_CHECK(row != nullptr && row->least, StrCat("a setting without bound: ", name));
-    const std::int64_t value = std::get<std::int64_t>(row->get(config));
-    if (value >= *row->least) continue;
-    return InvalidArgument(std::string(row->rule), "plan: ", row->key, " must be at least ", *row->least,
-                           ", not ", value);
+Status CheckBound(const Setting& setting, std::string_view called, std::int64_t value,
+                  std::string_view rule) {
+  if (!setting.least || value >= *setting.least) return OkStatus();
+  return InvalidArgument(std::string(rule), "plan: ", called, " must be at least ", *setting.least, ", not ",
+                         value);
+}
+
+Status CheckBounds(const TranspileConfig& config, SettingGroup group) {
+  for (const Setting& setting : Settings()) {
+    if (setting.group != group || setting.type != SettingType::kInteger) continue;
+    const SettingValue value = setting.get(config);
+    const std::int64_t* number = std::get_if<std::int64_t>(&value);
+    if (number != nullptr) PENSTOCK_RETURN_IF_ERROR(CheckBound(setting, setting.key, *number, setting.rule));
   }
   return OkStatus();
 }

@@ -19,14 +19,7 @@ from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.transpile import job_programs, launched, ps_dispatcher, vars_distributed
 from penstock._src.transpile.addresses import addresses_of, endpoints_if_counted
-from penstock._src.transpile.config import (
-    MOST_ELEMENTS,
-    DistributeTranspilerConfig,
-    check_count,
-    check_flag,
-    dense_exchange,
-    set_policies,
-)
+from penstock._src.transpile.config import MOST_ELEMENTS, DistributeTranspilerConfig, check_count, check_flag, give
 from penstock._src.transpile.role_set import native_roles
 from penstock._src.transpile.server_config import ServerRuntimeConfig
 
@@ -352,39 +345,24 @@ class DistributeTranspiler:
         config = _penstock.TranspileConfig()
         config.kind = self._kind
         config.trainer_ids = [check_count("trainer_id", trainer_id)]
-        config.clip = given.clip
-        config.on_uneven = given.on_uneven
-        set_policies(given.staleness, given.backup_trainers, given.compression, config)
-        config.dense = dense_exchange(given.exchange)
-        config.exchange_gbit, config.exchange_message_us = given.exchange_gbit, given.exchange_message_us
+        give(given, config, "policies")
         if self._kind in ("nccl2", "collective"):
             self._describe_ranks(trainers, config)
+            config.bn_sync = "none"  # which has an effect with pservers only
             return config
-        if config.dense != "pserver" or given.on_uneven:
+        if config.dense != "pserver" or config.on_uneven:
             self._describe_ranks(endpoints_if_counted(trainers), config)
         else:
             config.trainers = check_count("trainers", trainers)
         config.pservers = addresses_of(pservers)
-        config.geo_push_every = given.geo_sgd_need_push_nums
+        give(given, config, "placement", "mode")
         config.slice_params = bool(self._merged("slice_var_up", slice_var_up))
-        config.slicing = given.slicing
-        config.min_block_size = given.min_block_size
         config.allow_small_blocks = True
-        config.big_array_bound = given.big_array_bound
-        config.chunk_bytes = given.chunk_bytes
         ps_dispatcher.choose(self._merged("split_method", split_method), config)
         config.sync_mode_argument = sync_mode
-        config.sync_mode_field = given._sync_mode
-        config.runtime_split_send_recv = given.runtime_split_send_recv
-        config.half_async = given.half_async
-        config.completely_not_async = given.completely_not_async
-        config.dc_asgd = given.enable_dc_asgd
-        config.dc_asgd_lambda = given.dc_asgd_lambda
-        config.bn_sync = given.bn_sync
         return config
 
     def _describe_ranks(self, trainers: str, config: TranspileConfig) -> None:
-        given = self.config
         if isinstance(trainers, (str, list, tuple)):
             config.trainer_addresses = addresses_of(trainers, "trainers")
             config.trainers = len(config.trainer_addresses)
@@ -396,13 +374,7 @@ class DistributeTranspiler:
                 f"plan: mode {self._kind} needs the address of each trainer, comma-separated or in a list, not "
                 f"{trainers!r}; give trainers='10.0.0.1:6170,10.0.0.2:6170', say",
             )
-        if given.collective_mode is not None:
-            config.collective_mode = given.collective_mode
-        config.rings = given.nccl_comm_num
-        config.hierarchical = given.use_hierarchical_allreduce
-        config.node_ranks = given.hierarchical_allreduce_inter_nranks
-        config.local_sgd_k_steps = given.local_sgd_k_steps
-        config.local_sgd_adaptive = bool(given.local_sgd_adaptive)
+        give(self.config, config, "ranks")
 
     def _merged(self, field: str, argument: None) -> bool:
         """Returns the argument if it was given, otherwise the config's value; they must not contradict each other."""

@@ -14,16 +14,19 @@ import command_pages
 import error_pages
 import operator_pages
 import pictures
+import setting_pages
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
 def write_case_keys(path):
-    """The tables of the keys of case.json, of tools/case/README.md."""
+    """The tables of the keys of case.json: those of tools/case/README.md, and the settings."""
     text = (ROOT / "tools" / "case" / "README.md").read_text()
     section = text.split("## case.json", 1)[1].split("\n## ", 1)[0]
-    path.write_text("\n" + section.split("```\n", 1)[1].split("```", 1)[-1].strip() + "\n")
+    path.write_text(
+        "\n" + section.split("```\n", 1)[1].split("```", 1)[-1].strip() + "\n\n" + setting_pages.key_table()
+    )
 
 
 def build(out):
@@ -38,6 +41,7 @@ def build(out):
     operator_pages.write_operators(reference / "operators")
     error_pages.write_errors(reference / "errors")
     write_case_keys(source / "case_keys.txt")
+    setting_pages.write_settings(source)
     pictures.write_pictures(source / "pictures")
     command = [
         sys.executable,

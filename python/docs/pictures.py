@@ -97,7 +97,7 @@ def slices():
             for row in range(begin, end, step):
                 right = min(row + step, end)
                 drawing.box(20 + 660 * row / rows, y + 34, 660 * (right - row) / rows, 12, f"server{server} chunk")
-    return drawing, "Top: slices. Bottom: the chunks of each slice, of at most 1 MiB (`chunk_bytes`)."
+    return drawing, "Top: slices. Bottom: the chunks of each slice, of at most 1 MiB."
 
 
 def _sync(speeds, steps):

@@ -11,6 +11,7 @@ import urllib.parse
 
 import pytest
 from penstock import _penstock
+from penstock._src.transpile import settings
 from penstock._src.transpile.config import DistributeTranspilerConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,6 +20,7 @@ sys.path.insert(0, str(DOCS))  # the scripts that make pages import each other
 
 import error_pages  # noqa: E402
 import operator_pages  # noqa: E402
+import setting_pages  # noqa: E402
 import tasks  # noqa: E402
 
 MODES = DOCS / "pages" / "reference" / "modes.md"
@@ -194,9 +196,24 @@ def test_the_page_of_settings_lists_variables_that_exist():
 
 
 def test_the_modes_page_lists_each_setting():
-    page = MODES.read_text()
+    page = MODES.read_text() + setting_pages.brief_table()
+    assert "{include} ../settings_brief.txt" in page
     for field in SETTINGS_OF_MODES:
         assert hasattr(DistributeTranspilerConfig, field) and field in page, field
+
+
+def test_each_setting_is_in_a_table():
+    page = (DOCS / "pages" / "reference" / "settings.md").read_text()
+    for group in settings.GROUPS:
+        assert f"{{include}} ../settings_{group}.txt" in page, group
+    tables = "".join(map(setting_pages.group_table, settings.GROUPS))
+    keys = setting_pages.key_table()
+    assert len(settings.ROWS) > 30 and {row.group for row in settings.ROWS} == set(settings.GROUPS)
+    for row in settings.ROWS:
+        for name in (row.field, row.argument, row.rank_argument):
+            assert not name or f"`{name}`" in tables, name
+        assert not row.key or f"| `{row.key}` |" in keys, row.key
+        assert not row.flag or f"`--{row.flag.replace('_', '-')}`" in tables, row.flag
 
 
 def test_each_mode_documents_its_guarantee_and_use():
@@ -235,7 +252,7 @@ def sources():
     return [
         (ROOT / name).read_text()
         for name in listed.stdout.split()
-        if name.endswith((".cc", ".h", ".cu", ".py")) and not name.startswith("tools/dev/")
+        if name.endswith((".cc", ".h", ".cu", ".def", ".py")) and not name.startswith("tools/dev/")
     ]
 
 

@@ -3,8 +3,8 @@
 // independent of each other.
 //
 //   Link link(environment, "10.0.0.2:6174", 0, contract, job_facts);    // connects, and sends a hello
-//   const std::optional<Slot> grad = link.FindPush("w@GRAD");
-//   link.Push(*grad, gradient);  link.EndStep();  link.Pull(*param, w, Landing::kWithOthers);
+//   const std::optional<Slot> grad = link.FindPush("w@GRAD"), param = link.FindPull("w");
+//   link.Push(*grad, gradient);  link.EndStep();  link.Pull(*param, w, Landing::kWithOthers, 1);
 //
 // A variable has a slot, a number that stays the same when the contract grows; on the wire it is a position
 // in the contract, which may then change. All state of a variable is in a vector by slot, and of a chunk in a

@@ -1,7 +1,7 @@
 // Decides when a communicator sends its gradients and when it requests parameters.
 //
 //   std::unique_ptr<Mode> mode = MakeStepMode(rpc);
-//   mode->Send(gradient, value);  mode->EndStep(peers);  mode->Land(param, w);  mode->Stop();
+//   mode->Send(gradient, value, residual);  mode->EndStep(peers);  mode->Land(param, w);  mode->Stop();
 //
 // In geo-SGD, where trainers optimize locally:
 //

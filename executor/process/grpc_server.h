@@ -1,7 +1,7 @@
 // A parameter server over gRPC, for listen_and_serv.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<ServerLoop> server,
-//                             MakeGrpcServer(ops, executor, GrpcServerOptions::FromEnvironment()));
+//   PENSTOCK_ASSIGN_OR_RETURN(GrpcServerOptions options, GrpcServerOptions::FromEnvironment());
+//   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<ServerLoop> server, MakeGrpcServer(ops, executor, options));
 //   executor.set_server(server.get());
 #pragma once
 

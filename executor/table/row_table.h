@@ -3,8 +3,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make({2001, 32}, {{"t", t}, {"t_moment", moment}}));
 //   table.Read(ids, padding, bytes);            // stored rows, or initial values
 //   table.Require(grad.rows);                   // creates these rows if needed
-//   table.PositionOf(grad.rows[0])              // their position in each column
-//   table.column(1)                             // f32[table.capacity(), 32]
+//   table.PositionOf(grad.rows[0]);             // their position in each column
+//   table.column(1);                            // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
 //   RowCopy copy = table.BeginCopy();           // of the table and its states, in portions
 //   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change

@@ -1,8 +1,8 @@
 // The records of a local connection (local_link.h): a kind, then its fields. Numbers are in the machine's
 // byte order, because both ends are on one machine.
 //
-//   std::string record = NewRecord(RecordKind::kShared);
-//   PutValue(record, SharedHead{offset, head_size, body_size});
+//   std::string record = NewRecord(RecordKind::kLent);
+//   PutValue(record, SharedHead{loan, offset, head_size, body_size});
 //   ...
 //   const std::optional<SharedHead> sizes = TakeValue<SharedHead>(rest);  // nullopt: too short
 #pragma once

@@ -2,7 +2,7 @@
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen("127.0.0.1:6174", handler));    // a server
 //   std::shared_ptr<Connection> server = transport.Connect("127.0.0.1:6174", handler);        // a client
-//   server->Send({.head = head, .body = Payload::Of(gradient)});
+//   server->Send({.head = head, .body = Payload::Of(gradient, 0, gradient.bytes())});
 //
 // A connection may lose, repeat or reorder messages (the simulated one does). The only guarantee is that a
 // message arrives whole or not at all.

@@ -2,9 +2,9 @@
 // request.
 //
 //   ChangedRows changed(table_rows, trainers);
-//   changed.Note({3, 1});        // updated, by any trainer
+//   changed.Note(rows);          // {3, 1}, updated by any trainer
 //   changed.Take(0, 1);          // {1, 3}: trainer 0's request of version 1
-//   changed.Note({2});
+//   changed.Note(more_rows);     // {2}
 //   changed.Take(0, 1);          // {1, 2, 3}: repeated; the trainer may use either answer
 //   changed.Take(0, 2);          // {2}
 //

@@ -99,7 +99,7 @@ class ClientConnection : public PeerConnection {
       if (stopped_) break;
       if (why.code() != StatusCode::kUnavailable) return EndWithout(why);
       // A server that has not started yet refuses connections; other errors may need a person's help.
-      refused_ = why.id() == "E-rpc-refused";
+      refused_ = why.id() == "E-rpc-not-listening";
       if (!refused_ && why.id() != "E-rpc-connect" && why.message() != told) {
         told = why.message();
         options_.report(StrCat(options_.peer, " ", address_, ": ", told, "; trying again"));

@@ -50,7 +50,7 @@ class Line {
 
  private:
   static Status Failed(int error) {
-    if (error == ECONNREFUSED) return Unavailable("E-rpc-refused", std::strerror(error));
+    if (error == ECONNREFUSED) return Unavailable("E-rpc-not-listening", std::strerror(error));
     const bool route = error == EHOSTUNREACH || error == ENETUNREACH || error == EACCES || error == EPERM;
     return Unavailable(route ? "E-rpc-route" : "E-rpc-connect", std::strerror(error));
   }

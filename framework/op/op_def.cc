@@ -160,8 +160,8 @@ Status SetByDeclaration(InferContext& c, const SlotDef& slot, int i) {
   return OkStatus();
 }
 
-// Gives each gradient the shape of its forward value if the op reads that value; otherwise it keeps the declared
-// shape.
+// Gives each gradient the shape of its forward value if the op reads that value; otherwise it keeps the
+// declared shape.
 std::function<Status(InferContext&)> LikeInputs(const std::vector<std::string>& yields) {
   return [yields](InferContext& c) -> Status {
     for (const std::string& name : yields) {

@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "executor/collective/group/backend.h"
 

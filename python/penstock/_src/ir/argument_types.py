@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.ir.types import VAR_TYPES, VarDesc, VarType, dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _TYPED = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS)
 
@@ -15,7 +19,7 @@ class ArgumentError(ValueError, TypeError, AssertionError):
     """A wrong argument. Fluid raises different exceptions for different arguments, and scripts catch any of them."""
 
 
-def require_types(layer: str, name: str, given: object, types: frozenset[VarType]) -> None:
+def require_types(layer: str, name: str, given: Any, types: frozenset[VarType]) -> None:
     """Raises TypeError if a Variable, or one in a list of Variables, has an element type that is not in `types`.
 
     The argument `dtype` is an element type itself.

@@ -51,7 +51,7 @@ def _named(attr: WeightNormParamAttr, suffix: str) -> WeightNormParamAttr:
 
 
 def _op(
-    helper: LayerHelper, op_type: str, inputs: dict[str, Variable], attrs: Attrs, out: Parameter | None = None
+    helper: LayerHelper, op_type: str, inputs: dict[str, Variable], attrs: Attrs, out: Variable | None = None
 ) -> Variable:
     if out is None:
         out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)

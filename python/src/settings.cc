@@ -85,8 +85,8 @@ std::string TextOf(const plan::Setting& setting, std::string_view called, const 
     return py::cast<std::string>(value);
   }
   if (is_text && setting.HasWord(py::cast<std::string>(value))) return py::cast<std::string>(value);
-  std::vector<std::string_view> words = setting.words;
-  for (std::string_view& word : words) word = word.empty() ? "''" : word;
+  std::vector<std::string> words;
+  for (const std::string_view word : setting.words) words.emplace_back(word.empty() ? "''" : word);
   throw StatusError(InvalidArgument(std::string(setting.rule), "plan: ", called, " is ", Shown(value),
                                     "; it must be one of ", Join(words, ", ")));
 }

@@ -87,7 +87,7 @@ def in_signature(face: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             return function(*args, **{**defaults, **given})
 
         signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *keywords])
-        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__signature__ = signature
         call.__doc__ = documented(function.__doc__)
         return call
 

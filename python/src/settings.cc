@@ -88,7 +88,7 @@ std::string TextOf(const plan::Setting& setting, std::string_view called, const 
   std::vector<std::string> words;
   for (const std::string_view word : setting.words) words.emplace_back(word.empty() ? "''" : word);
   throw StatusError(InvalidArgument(std::string(setting.rule), "plan: ", called, " is ", Shown(value),
-                                    "; it must be one of ", Join(words, ", ")));
+                                    "; it must be one of ", penstock::Join(words, ", ")));
 }
 
 plan::SettingValue ValueOf(const plan::Setting& setting, std::string_view called, const py::object& value,

@@ -79,6 +79,7 @@ RETURNS = {
     "remote_params": "tuple[dict[str, _Pieces], int, bool] | None",
     "reuse_buffers": "tuple[ProgramDesc, str]",
     "setting_names": "list[str]",
+    "settings": "list[dict[str, typing.Any]]",  # a row as its fields
 }
 _NAMES = "collections.abc.Mapping[str, typing.Any]"  # slot: a name, a variable or a list of them
 ARGUMENTS = {
@@ -99,8 +100,11 @@ ARGUMENTS = {
     "ProgramDesc.append_op.inputs": f"{_NAMES} | None",
     "ProgramDesc.append_op.outputs": f"{_NAMES} | None",
     "ProgramDesc.set_op_attr.arg3": "object",
+    "TranspileConfig.give.arg2": "object",
     "add_host_function.arg0": "collections.abc.Callable[[list[LoDTensor | None]], list[_Array | LoDTensor | None]]",
     "arrays_adasum.arg0": "_Array",
+    "checked_flag.arg1": "object",
+    "checked_integer.value": "object",
     "convert_array.array": "_Array",
     "require_unmasked.array": "object",
 }
@@ -137,7 +141,6 @@ ADDED = {
         kind: str
     """,
 }
-_SETTING_TYPES = {"true or false": "bool", "an integer": "int", "a number": "float", "a text": "str"}
 
 
 def _module():
@@ -217,17 +220,11 @@ class _Mend(ast.NodeTransformer):
 
 
 def _setting_type(name):
-    """The type of a row of the table of settings: what its error for a wrong value names."""
-    config = _module().TranspileConfig()
-    value = getattr(config, name)
-    try:
-        setattr(config, name, object())
-    except ValueError as error:
-        for words, kind in _SETTING_TYPES.items():
-            if f"{name} must be {words}" in str(error):
-                return kind if value is not None else f"{kind} | None"
-        raise SystemExit(f"native_stub: {error}") from error
-    raise SystemExit(f"native_stub: TranspileConfig.{name} has no type")
+    """The type of a row of the table of settings."""
+    for row in _module().settings():
+        if row["name"] == name:
+            return f"{row['type']} | None" if row["optional"] else row["type"]
+    raise SystemExit(f"native_stub: TranspileConfig.{name} has no row in the table of settings")
 
 
 def _exceptions():

@@ -62,6 +62,11 @@ struct Parts {
   Envelope envelope;
   Payload body;
 };
+// Of a message that has come. Copying a body costs an allocation.
+struct ReceivedParts {
+  const Envelope& envelope;
+  const Payload& body;
+};
 
 template <typename M, typename T, typename Place>
 void Put(const M& message, const HeadField<M, T, Place>& at, Parts& parts) {
@@ -88,23 +93,23 @@ void Put(const M& message, const ErrorField<M>& at, Parts& parts) {
 }
 
 template <typename M, typename T, typename Place>
-Status Take(const Parts& parts, const HeadField<M, T, Place>& at, M& message) {
+Status Take(const ReceivedParts& parts, const HeadField<M, T, Place>& at, M& message) {
   message.*at.field = static_cast<T>(parts.envelope.*at.place);
   return OkStatus();
 }
 template <typename M, typename T>
-Status Take(const Parts& parts, const ChunkField<M, T>& at, M& message) {
+Status Take(const ReceivedParts& parts, const ChunkField<M, T>& at, M& message) {
   const ChunkRef chunk{.variable = parts.envelope.variable, .chunk = parts.envelope.chunk};
   const bool is_absent = !std::is_same_v<T, ChunkRef> && chunk.variable == kNoVariable;
   if (!is_absent) message.*at.field = chunk;
   return OkStatus();
 }
 template <typename M, typename T>
-Status Take(const Parts& parts, const BodyField<M, T>& at, M& message) {
+Status Take(const ReceivedParts& parts, const BodyField<M, T>& at, M& message) {
   return ReadBody(parts.body, message.*at.field);
 }
 template <typename M>
-Status Take(const Parts& parts, const ErrorField<M>& at, M& message) {
+Status Take(const ReceivedParts& parts, const ErrorField<M>& at, M& message) {
   message.*at.field = ReadStatus(parts.body.ToText());
   return OkStatus();
 }
@@ -119,7 +124,7 @@ Parts PartsOf(const M& message) {
 }
 
 template <typename M>
-Status TakeAll(const Parts& parts, M& message) {
+Status TakeAll(const ReceivedParts& parts, M& message) {
   Status status;
   const auto take = [&](const auto& at) {
     status = Take(parts, at, message);
@@ -131,7 +136,7 @@ Status TakeAll(const Parts& parts, M& message) {
 
 // Returns false if the parts are not those of an M.
 template <typename M, typename OneOf>
-bool Read(const Parts& parts, OneOf& to, Status& status) {
+bool Read(const ReceivedParts& parts, OneOf& to, Status& status) {
   if (parts.envelope.kind != kWire<M>.kind) return false;
   status = TakeAll(parts, to.template emplace<M>());
   return true;
@@ -139,7 +144,7 @@ bool Read(const Parts& parts, OneOf& to, Status& status) {
 
 // Returns false if no message of this direction has this kind.
 template <typename... Ms>
-bool ReadOneOf(const Parts& parts, std::variant<Ms...>& to, Status& status) {
+bool ReadOneOf(const ReceivedParts& parts, std::variant<Ms...>& to, Status& status) {
   return (Read<Ms>(parts, to, status) || ...);
 }
 
@@ -198,7 +203,8 @@ std::optional<Decoded<Pulled>> DecodePulledHead(std::string_view head) {
   const std::optional<Envelope> envelope = ReadHead(head);
   if (!envelope || envelope->kind != kWire<Pulled>.kind) return std::nullopt;
   Decoded<Pulled> read{SenderOf(*envelope), {}};
-  if (!TakeAll({*envelope, {}}, read.message).ok()) return std::nullopt;
+  const Payload none;
+  if (!TakeAll({*envelope, none}, read.message).ok()) return std::nullopt;
   return read;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
@@ -59,6 +60,7 @@ TEST(DistFailure, ATrainerStartedAfterAFailureGetsTheCause) {
 }
 
 TEST(DistFailure, AStoppedTrainerIsLostButASlowOneIsNot) {
+  ASSERT_EQ(setenv("PENSTOCK_RECONNECT_S", "0.5", 1), 0);  // for the roles: a stopped process does not end
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);
   Process& pserver1 = job->StartPserver(1);
@@ -72,6 +74,7 @@ TEST(DistFailure, AStoppedTrainerIsLostButASlowOneIsNot) {
               seconds(20));
   ExpectError(pserver0, {"trainer 1"});
   ExpectError(pserver1, {"trainer 1"});
+  unsetenv("PENSTOCK_RECONNECT_S");
 }
 
 TEST(DistFailure, TrainersNameAKilledPserver) {

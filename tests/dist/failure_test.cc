@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
 
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
@@ -60,10 +59,10 @@ TEST(DistFailure, ATrainerStartedAfterAFailureGetsTheCause) {
 }
 
 TEST(DistFailure, AStoppedTrainerIsLostButASlowOneIsNot) {
-  ASSERT_EQ(setenv("PENSTOCK_RECONNECT_S", "0.5", 1), 0);  // for the roles: a stopped process does not end
+  constexpr char kReconnectSoon[] = "--reconnect_ms=500";  // a stopped process does not end
   const auto job = LinearJob(1000);
-  Process& pserver0 = job->StartPserver(0);
-  Process& pserver1 = job->StartPserver(1);
+  Process& pserver0 = job->StartPserver(0, {kReconnectSoon});
+  Process& pserver1 = job->StartPserver(1, {kReconnectSoon});
   Process& trainer0 = job->StartTrainer(0, {"--delay_seed=5"});
   Process& trainer1 = job->StartTrainer(1);
   EXPECT_FALSE(
@@ -74,7 +73,6 @@ TEST(DistFailure, AStoppedTrainerIsLostButASlowOneIsNot) {
               seconds(20));
   ExpectError(pserver0, {"trainer 1"});
   ExpectError(pserver1, {"trainer 1"});
-  unsetenv("PENSTOCK_RECONNECT_S");
 }
 
 TEST(DistFailure, TrainersNameAKilledPserver) {

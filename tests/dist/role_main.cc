@@ -57,6 +57,7 @@ DEFINE_int32(headroom_mb, -1, "address space that a server may take from its sta
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
 DEFINE_int32(step_delay_ms, 0, "a trainer waits so long before each step");
 DEFINE_uint64(early_bytes, 0, "of a pserver, as PserverOptions says; 0: as many as it takes by itself");
+DEFINE_int32(reconnect_ms, 60000, "how long a peer whose connection has broken is waited for");
 DEFINE_string(transport, gflags::StringFromEnv("PENSTOCK_TRANSPORT", ""), "auto or tcp");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
@@ -249,12 +250,15 @@ struct Wires {
 
 Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
   Wires wires;
-  PENSTOCK_ASSIGN_OR_RETURN(wires.client, process::MakeGrpcClient({.job = FLAGS_job,
-                                                                   .token = FLAGS_token,
-                                                                   .trainers = FLAGS_trainers,
-                                                                   .carrier = FLAGS_transport,
-                                                                   .wire = FLAGS_wire,
-                                                                   .report = {}}));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      wires.client,
+      process::MakeGrpcClient({.job = FLAGS_job,
+                               .token = FLAGS_token,
+                               .trainers = FLAGS_trainers,
+                               .reconnect_deadline = std::chrono::milliseconds(FLAGS_reconnect_ms),
+                               .carrier = FLAGS_transport,
+                               .wire = FLAGS_wire,
+                               .report = {}}));
   PENSTOCK_ASSIGN_OR_RETURN(
       wires.server,
       process::MakeGrpcServer(
@@ -265,6 +269,7 @@ Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
            .early_bytes = FLAGS_early_bytes == 0 ? std::nullopt : std::optional(FLAGS_early_bytes),
            .carrier = FLAGS_transport,
            .wire = FLAGS_wire,
+           .reconnect_deadline = std::chrono::milliseconds(FLAGS_reconnect_ms),
            .report = Report}));
   return wires;
 }

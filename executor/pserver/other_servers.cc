@@ -71,8 +71,9 @@ Status OtherServers::Check(const std::shared_ptr<Caller>& from, const protocol::
         .With("Transpile all roles from one program and configuration");
   }
   const std::optional<int> before = Find(from.get());
-  // With a deadline for reconnecting, a new call replaces one whose end was not noticed yet.
-  const bool replaces = options_.reconnect_deadline > Nanoseconds(0);
+  // With a deadline for reconnecting, a new call replaces one whose end was not noticed yet, unless anyone
+  // could have made it.
+  const bool replaces = options_.proven && options_.reconnect_deadline > Nanoseconds(0);
   if (before == server || (!before && (At(server).caller == nullptr || replaces))) return OkStatus();
   return FailedPrecondition("E-rpc-second", NameOf(server), " is connected to ", here,
                             " already; this is its second connection");
@@ -131,19 +132,21 @@ void OtherServers::SayHello(int server) {
                   .body = {.job = job_, .trainers = 0, .contract = text_, .job_facts = job_facts_}});
 }
 
-void OtherServers::Welcomed(int server) {
+std::optional<OtherServers::Outage> OtherServers::Welcomed(int server) {
   Other& other = At(server);
-  if (std::exchange(other.welcome, true)) return;
+  if (std::exchange(other.welcome, true)) return std::nullopt;
+  std::optional<Outage> ended;
   if (other.lost) {
-    other.returned = {
-        .server = server, .lasted = options_.clock->Now() - other.lost->at, .how = other.lost->how};
-    other.lost.reset();
+    ended = Outage{.server = server,
+                   .lasted = options_.clock->Now() - other.lost->at,
+                   .how = std::exchange(other.lost, std::nullopt)->how};
   }
   for (auto& [step, told] : other.told) {
     told.at = options_.clock->Now();
     Say(server, protocol::Sums{.step = step, .bytes = told.sums});
   }
   if (completing_) SayComplete(server);
+  return ended;
 }
 
 void OtherServers::Tell(std::uint64_t step, const Payload& sums) {
@@ -181,10 +184,6 @@ std::optional<OtherServers::Outage> OtherServers::TakeGone() {
                   .late = late};
   }
   return std::nullopt;
-}
-
-std::optional<OtherServers::Outage> OtherServers::TakeReturned(int server) {
-  return std::exchange(At(server).returned, std::nullopt);
 }
 
 Status OtherServers::Tick() {

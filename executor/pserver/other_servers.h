@@ -31,6 +31,7 @@ struct OtherServersOptions {
   Nanoseconds redial_after = std::chrono::milliseconds(500);
   Nanoseconds connect_deadline = std::chrono::minutes(15);  // for a server to come up
   Nanoseconds reconnect_deadline{0};                        // as in PserverOptions
+  bool proven = true;                                       // as in PserverOptions
 };
 
 class OtherServers {
@@ -70,8 +71,14 @@ class OtherServers {
 
   void Dial(Dialer& dialer, ReplyHandler& handler);
   std::optional<int> Find(const Callee* callee) const;
-  // The server accepts this server's sums.
-  void Welcomed(int server);
+  struct Outage {
+    int server = -1;
+    Nanoseconds lasted{0};
+    std::string how;  // the connection was lost
+    bool late = false;
+  };
+  // The server accepts this server's sums. Returns the outage that this has ended, if any.
+  std::optional<Outage> Welcomed(int server);
   bool was_welcome(int server) const { return At(server).welcome || At(server).lost.has_value(); }
   void Tell(std::uint64_t step, const Payload& sums);
   void Taken(int server, std::uint64_t step) { At(server).told.erase(step); }
@@ -79,17 +86,9 @@ class OtherServers {
   bool CalleeClosed(int server, const Status& why, const std::string& how);
   // Resends what was not acknowledged, and reconnects. kDeadlineExceeded E-peer-connect.
   Status Tick();
-  struct Outage {
-    int server = -1;
-    Nanoseconds lasted{0};
-    std::string how;  // the connection was lost
-    bool late = false;
-  };
   // The first server whose call has broken and that does not come back: nothing listens at its address any
   // more, or the deadline has passed. Told once.
   std::optional<Outage> TakeGone();
-  // The outage that the welcome of this server has ended, once.
-  std::optional<Outage> TakeReturned(int server);
 
   // --- The end.
 
@@ -118,8 +117,7 @@ class OtherServers {
       Nanoseconds at{0};
       std::string how;
     };
-    std::optional<Lost> lost;        // the call to it has broken since its last welcome
-    std::optional<Outage> returned;  // not told yet
+    std::optional<Lost> lost;  // the call to it has broken since its last welcome
     bool released = false;
     bool completed = false;
     Nanoseconds said{0};  // when the hello or the final message was sent

@@ -68,8 +68,7 @@ void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions)
 void Pserver::Replied(int server, const protocol::Reply& reply, Actions& actions) {
   others_.Hear(server, 0);
   if (std::holds_alternative<protocol::ServerWelcome>(reply)) {
-    others_.Welcomed(server);
-    if (const std::optional<OtherServers::Outage> outage = others_.TakeReturned(server))
+    if (const std::optional<OtherServers::Outage> outage = others_.Welcomed(server))
       options_.report(StrCat("pserver ", facts_.address, ": ", others_.NameOf(server),
                              " is connected again after ", protocol::OutageText(outage->lasted), ": ",
                              outage->how));

@@ -63,7 +63,6 @@ struct TranspileConfig {
   // The user's settings, which settings.def documents: `std::int64_t min_block_size = 8192;` for each row.
 #define PENSTOCK_SETTING(type, member, initial, ...) type member = initial;
 #include "transpiler/plan/settings.def"
-#undef PENSTOCK_SETTING
 
   // The choices of DenseExchange::kAuto, one per trained parameter; `dense` is then no longer kAuto.
   // Otherwise empty.

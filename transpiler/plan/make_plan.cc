@@ -7,6 +7,7 @@
 
 #include "framework/tensor/chunk.h"
 #include "transpiler/plan/deal.h"
+#include "transpiler/plan/plan_settings.h"
 #include "transpiler/plan/policies.h"
 #include "transpiler/plan/send_order.h"
 #include "transpiler/plan/slicing.h"
@@ -123,12 +124,8 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   PlacementPlan plan;
   PENSTOCK_ASSIGN_OR_RETURN(plan.mode, ResolveMode(config));
   plan.server_mode = ResolveServerMode(config, plan.mode);
-  plan.dc_asgd_lambda = config.dc_asgd_lambda;
+  CarrySettings(config, plan);
   plan.dialect = config.dialect;
-  plan.clip = config.clip;
-  plan.staleness = config.staleness;
-  plan.backup_trainers = config.backup_trainers;
-  plan.on_uneven = config.on_uneven;
   if (plan.on_uneven != OnUneven::kNone) plan.ranks.addresses = config.trainer_addresses;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;

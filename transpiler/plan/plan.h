@@ -12,9 +12,7 @@
 //            unwritten_parts="removed"    from the user's program (unwritten_parts.h)
 //            send_order=[...]             gradients were not placed in the order of the parameters
 //            server_mode="sync"           pservers are told another mode than the plan's
-//            dc_asgd_lambda=0.5           if not 1
-//            clip="global"                pservers clip
-//            staleness=3, backup_trainers=1, on_uneven="join"
+//            staleness=3, clip="global"   settings that the plan carries (settings.def), if not the default
 //            push_every=100               geo
 //   param    sparse                       its gradient is selected rows
 //            prefetched                   trainers request single rows instead of the whole
@@ -116,13 +114,12 @@ struct PlacementPlan {
   ServerMode server_mode = ServerMode::kSync;
   Dialect dialect = Dialect::kDefault;
   bool lacks_unwritten_parts = false;  // such parts of the user's program were removed
-  Clip clip = Clip::kLocal;
+  // The settings that the plan carries, as in TranspileConfig: `std::optional<int> staleness = std::nullopt;`.
+#define PENSTOCK_SETTING(...)
+#define PENSTOCK_PLAN_SETTING(type, member, initial, ...) type member = initial;
+#include "transpiler/plan/settings.def"
   int trainers = 1;
-  float dc_asgd_lambda = 1.0f;
-  std::optional<int> staleness;          // as in TranspileConfig
-  int backup_trainers = 0;               // likewise
-  OnUneven on_uneven = OnUneven::kNone;  // likewise
-  int push_every = 0;                    // geo: steps between two sends of one trainer
+  int push_every = 0;  // geo: steps between two sends of one trainer
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
   // Positions in params: the order in which gradients were placed on pservers.

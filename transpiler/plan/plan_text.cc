@@ -6,6 +6,7 @@
 
 #include "transpiler/plan/plan.h"
 #include "transpiler/plan/plan_line.h"
+#include "transpiler/plan/plan_settings.h"
 
 namespace penstock::plan {
 namespace {
@@ -50,11 +51,7 @@ std::string PrintHeader(const PlacementPlan& plan) {
   if (plan.server_mode != ServerModeOf(plan.mode)) {
     out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));
   }
-  if (plan.dc_asgd_lambda != 1.0f) out += StrCat(", dc_asgd_lambda=", plan.dc_asgd_lambda);
-  if (plan.staleness) out += StrCat(", staleness=", *plan.staleness);
-  if (plan.backup_trainers != 0) out += StrCat(", backup_trainers=", plan.backup_trainers);
-  if (plan.on_uneven != OnUneven::kNone) out += StrCat(", on_uneven=", Quote(OnUnevenName(plan.on_uneven)));
-  if (plan.clip != Clip::kLocal) out += StrCat(", clip=", Quote(ClipName(plan.clip)));
+  out += PrintSettings(plan);
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (plan.lacks_unwritten_parts) out += StrCat(", unwritten_parts=", Quote(kRemoved));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
@@ -118,14 +115,12 @@ bool ParseMode(Line& line, PlacementPlan& plan) {
   return true;
 }
 
-// A quoted name of a value.
-template <typename Value>
-bool ParseWord(Line& line, std::optional<Value> (*from_name)(std::string_view), Value& value) {
+bool ParseServerMode(Line& line, PlacementPlan& plan) {
   std::string name;
   if (!line.Text(name)) return false;
-  const std::optional<Value> known = from_name(name);
-  if (known) value = *known;
-  return known.has_value();
+  const std::optional<ServerMode> mode = ServerModeFromName(name);
+  if (mode) plan.server_mode = *mode;
+  return mode.has_value();
 }
 
 bool ParseDialect(Line& line, PlacementPlan& plan) {
@@ -141,16 +136,14 @@ bool ParseUnwrittenParts(Line& line, PlacementPlan& plan) {
   return line.Text(what) && what == kRemoved;
 }
 
-// A key of the header, and the function that parses its value.
+// A key of the header that is no setting's, and the function that parses its value.
 struct HeaderKey {
   std::string_view key;
   bool (*parse)(Line& line, PlacementPlan& plan);
 };
 constexpr HeaderKey kHeaderKeys[] = {
     {"mode=", ParseMode},
-    {"server_mode=",
-     [](Line& line, PlacementPlan& plan) { return ParseWord(line, ServerModeFromName, plan.server_mode); }},
-    {"dc_asgd_lambda=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.dc_asgd_lambda); }},
+    {"server_mode=", ParseServerMode},
     {"trainers=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.trainers); }},
     {"pservers=", [](Line& line, PlacementPlan& plan) { return line.List(plan.pservers, &Line::Text); }},
     {"ranks=", [](Line& line, PlacementPlan& plan) { return line.List(plan.ranks.addresses, &Line::Text); }},
@@ -158,11 +151,6 @@ constexpr HeaderKey kHeaderKeys[] = {
     {"node_ranks=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.node_ranks); }},
     {"average_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.average_every); }},
     {"push_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.push_every); }},
-    {"staleness=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.staleness.emplace()); }},
-    {"backup_trainers=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.backup_trainers); }},
-    {"on_uneven=",
-     [](Line& line, PlacementPlan& plan) { return ParseWord(line, OnUnevenFromName, plan.on_uneven); }},
-    {"clip=", [](Line& line, PlacementPlan& plan) { return ParseWord(line, ClipFromName, plan.clip); }},
     {"dialect=", ParseDialect},
     {"unwritten_parts=", ParseUnwrittenParts},
     {"send_order=",
@@ -174,7 +162,7 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
   do {
     const auto* const known = std::find_if(std::begin(kHeaderKeys), std::end(kHeaderKeys),
                                            [&](const HeaderKey& one) { return line.Is(one.key); });
-    if (known == std::end(kHeaderKeys) || !known->parse(line, plan)) return false;
+    if (!(known == std::end(kHeaderKeys) ? ParseSetting(line, plan) : known->parse(line, plan))) return false;
   } while (line.Is(","));
   return line.Is("}") && line.AtEnd();
 }

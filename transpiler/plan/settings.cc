@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/strings.h"
+#include "transpiler/plan/setting_words.h"
 
 namespace penstock::plan {
 namespace {
@@ -60,41 +61,7 @@ Status Set(Config& config, const SettingValue& value) {
   return OkStatus();
 }
 
-// The words of an enumeration.
-template <typename E>
-struct Words;
-template <>
-struct Words<Slicing> {
-  static constexpr auto kNameOf = SlicingName;
-  static constexpr auto kFromName = SlicingFromName;
-};
-template <>
-struct Words<Placement> {
-  static constexpr auto kNameOf = PlacementName;
-  static constexpr auto kFromName = PlacementFromName;
-};
-template <>
-struct Words<Clip> {
-  static constexpr auto kNameOf = ClipName;
-  static constexpr auto kFromName = ClipFromName;
-};
-template <>
-struct Words<BnSync> {
-  static constexpr auto kNameOf = BnSyncName;
-  static constexpr auto kFromName = BnSyncFromName;
-};
-template <>
-struct Words<OnUneven> {
-  static constexpr auto kNameOf = OnUnevenName;
-  static constexpr auto kFromName = OnUnevenFromName;
-};
-template <>
-struct Words<DenseExchange> {
-  static constexpr auto kNameOf = DenseExchangeName;
-  static constexpr auto kFromName = DenseExchangeFromName;
-};
-
-// Those of the values from 0 on, up to the first number that is no value.
+// The words of the values from 0 on, up to the first number that is no value.
 template <typename E>
 std::vector<std::string_view> AllWords() {
   std::vector<std::string_view> words;
@@ -192,7 +159,6 @@ std::span<const Setting> Settings() {
   static const auto& all = *new std::vector<Setting>{
 #define PENSTOCK_SETTING(type, member, initial, ...) Of<&Config::member>({.name = #member, __VA_ARGS__}),
 #include "transpiler/plan/settings.def"
-#undef PENSTOCK_SETTING
   };
   return all;
 }

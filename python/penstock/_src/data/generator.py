@@ -1,12 +1,6 @@
 """Generators of MultiSlot text, the output of a data set's pipe command.
 
-class Words(MultiSlotDataGenerator):
-    def generate_sample(self, line):
-        def samples():
-            yield [('words', [int(word) for word in line.split()]), ('label', [1])]
-        return samples
-
-Words().run_from_stdin()      # for each line of standard input, lines of "count number number ..." for each slot
+Users import penstock.fluid.incubate.data_generator, whose docstring has an example.
 """
 
 from __future__ import annotations

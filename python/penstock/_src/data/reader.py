@@ -1,18 +1,6 @@
 """DataLoader and PyReader: batches of a user's generator for the executor, prefetched by a thread.
 
-loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16)
-loader.set_sample_list_generator(reader, places=fluid.cpu_places())
-for data in loader():                                            # iterable: the caller feeds
-    exe.run(feed=data, fetch_list=[loss])
-
-loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16, iterable=False)
-loader.set_batch_generator(reader)
-loader.start()                                                   # not iterable: the program reads
-try:
-    while True:
-        exe.run(fetch_list=[loss])
-except fluid.core.EOFException:
-    loader.reset()
+Users import penstock.fluid.reader, whose docstring has an example.
 """
 
 from __future__ import annotations

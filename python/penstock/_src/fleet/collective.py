@@ -1,14 +1,6 @@
 """The fleet for jobs of equal ranks, based on the transpiler's collective modes.
 
-from penstock.fluid.incubate.fleet.base import role_maker
-from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
-
-fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
-optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
-optimizer.minimize(loss)
-exe.run(fleet.startup_program)
-for batch in my_batches():
-    exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+Users import penstock.fluid.incubate.fleet.collective, whose docstring has an example.
 """
 
 from __future__ import annotations

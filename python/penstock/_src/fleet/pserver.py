@@ -1,20 +1,6 @@
 """The fleet for jobs with pservers, based on DistributeTranspiler.
 
-from penstock.fluid.incubate.fleet.base import role_maker
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
-
-fleet.init(role_maker.PaddleCloudRoleMaker())
-optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), StrategyFactory.create_async_strategy())
-optimizer.minimize(loss)
-if fleet.is_server():
-    fleet.init_server()
-    fleet.run_server()                    # returns when every trainer has stopped
-else:
-    fleet.init_worker()
-    exe.run(fleet.startup_program)
-    for batch in batches():
-        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
-    fleet.stop_worker()
+Users import penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler, whose docstring has an example.
 """
 
 from __future__ import annotations

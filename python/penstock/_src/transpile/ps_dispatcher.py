@@ -1,14 +1,6 @@
 """Assigns slices to pservers: classes for DistributeTranspilerConfig.split_method.
 
-    class ByShape(PSDispatcher):                      # a rule of one's own
-        def dispatch(self, varlist):
-            return [self.eps[len(var.shape) % len(self.eps)] for var in varlist]
-
-    config.split_method = ByShape
-
-transpile() creates one object from the endpoints, calls dispatch with the slices of each gradient, then reset, and then
-dispatch once with the slices of all parameters. The last results are the placement. For the classes in this module the
-plan computes the placement itself; a direct call returns the same.
+Users import penstock.fluid.transpiler.ps_dispatcher, whose docstring has an example.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ FOLDERS = {
     "transpile": "base ir layers executor",
     "data": "base ir layers dataset executor",
     "io": "base ir layers executor",
-    "mixed_precision": "base ir layers",
+    "mixed_precision": "base ir layers optimizer",
     "fleet": "base ir debug executor optimizer transpile data io mixed_precision",
     "contrib": "base ir parameters layers executor optimizer data io fleet",
     "hvd": "base ir layers executor optimizer mixed_precision",

@@ -32,9 +32,16 @@ MINIMIZE = {
         "    ValueError: settings of the strategy contradict each other.\n"
         "    NotImplementedError: a setting of the strategy is not built."
     ),
+    "of_backward": (
+        "Args:\n    {loss}\n    {ignored_startup}\n    {parameters_and_callbacks}\n\n"
+        "Returns:\n    list: (parameter, gradient) pairs."
+    ),
     "to_minimize": "{loss}\n{startup_program}\n{parameter_list}\n{no_grad_set}",
     "updates_and_pairs": "Returns:\n    tuple: (update ops, [(parameter, gradient)]).",
     "pairs": "Returns:\n    list: (parameter, gradient) pairs.",
+    "of_a_loss": (
+        "Args:\n    loss (Variable): its program is changed.\n    {startup_program}\n    {params_grads}\n\n{updates}"
+    ),
     "params_grads": "params_grads (list): (parameter, gradient) pairs.",
     "updates": "Returns:\n    list[Operator]: the update ops.",
 }

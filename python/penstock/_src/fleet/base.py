@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor import executor
 from penstock._src.fleet.mode import Mode
 from penstock._src.fleet.role_maker import PaddleCloudRoleMaker
@@ -291,14 +292,8 @@ class DistributedOptimizer(abc.ABC):
         self._strategy = strategy
 
     @with_texts(MINIMIZE)
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
-    ) -> list[Any]:
+    @arguments_of(Optimizer.backward)
+    def backward(self, *args: Any, **named: Any) -> list[Any]:
         """Adds the backward pass, like Optimizer.backward.
 
         Args:
@@ -308,7 +303,8 @@ class DistributedOptimizer(abc.ABC):
 
         {pairs}
         """
-        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+        pairs: list[Any] = self._optimizer.backward(*args, **named)
+        return pairs
 
     @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error, state_error
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.executor import Executor
 from penstock._src.executor.parallel_executor import ParallelExecutor
@@ -23,6 +24,7 @@ from penstock._src.io import inference_model, model_files
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.mixed_precision import decorator
+from penstock._src.optimizer.base import Optimizer
 from penstock._src.optimizer.wrappers import RecomputeOptimizer
 from penstock._src.transpile.config import DistributeTranspilerConfig
 from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.variable import Parameter, Variable
     from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
-    from penstock._src.optimizer.base import Optimizer
     from penstock._src.optimizer.optimizers import MomentumOptimizer, SGDOptimizer
 
 
@@ -215,12 +216,9 @@ class CollectiveOptimizer(DistributedOptimizer):
         self.print_config = False
 
     @with_texts(MINIMIZE)
+    @arguments_of(Optimizer.minimize)
     def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
     ) -> tuple[list[Operator], list[list[Variable] | tuple[Parameter, Variable]]]:
         """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
 
@@ -235,21 +233,13 @@ class CollectiveOptimizer(DistributedOptimizer):
         {of_settings}
         """
         with self._acting_on(loss, startup_program) as (acting, startup):
-            made = acting.minimize(
-                loss, startup_program=startup, parameter_list=parameter_list, no_grad_set=no_grad_set
-            )
+            made = acting.minimize(loss, startup, *rest, **named)
         self._distribute(loss.block.program, startup, loss.name)
         return made
 
     @with_texts(MINIMIZE)
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
-    ) -> list[Any]:
+    @arguments_of(Optimizer.backward)
+    def backward(self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any) -> list[Any]:
         """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
 
         A program may change them before apply_gradients(), or compute its own update from them. Local SGD averages
@@ -265,7 +255,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         {of_settings}
         """
         with self._acting_on(loss, startup_program) as (acting, startup):
-            pairs = acting.backward(loss, startup, parameter_list, no_grad_set, callbacks)
+            pairs = acting.backward(loss, startup, *rest, **named)
         self._begun = acting, startup, loss.name
         if self._averages_parameters():
             loss.block.program._before_run = _require_update

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, cast
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program, default_startup_program
 from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_loss_scaling, update_role_var_grad
+from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
     from penstock._src.ir.operator import Operator
-    from penstock._src.ir.program import Program
     from penstock._src.ir.variable import Variable
-    from penstock._src.optimizer.base import Optimizer
 
 
 __all__ = ["decorate"]
@@ -103,14 +103,8 @@ class OptimizerWithMixedPrecision:
         return self._scaled_loss
 
     @with_texts(MINIMIZE)
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
-    ) -> list[list[Variable]]:
+    @arguments_of(Optimizer.backward)
+    def backward(self, loss: Variable, *rest: Any, **named: Any) -> list[list[Variable]]:
         """Rewrites the program to mixed precision and adds the backward pass of the scaled loss.
 
         Args:
@@ -124,9 +118,7 @@ class OptimizerWithMixedPrecision:
         program = self._train_program
         rewrite_program(program, self._amp_lists)
         self._scaled_loss = loss * self._loss_scaling
-        self._params_grads = self._optimizer.backward(
-            self._scaled_loss, startup_program, parameter_list, no_grad_set, callbacks
-        )
+        self._params_grads = self._optimizer.backward(self._scaled_loss, *rest, **named)
         update_role_var_grad(program, self._params_grads)
         divided = []
         for param, grad in self._params_grads:
@@ -171,13 +163,8 @@ class OptimizerWithMixedPrecision:
                     layers.assign(layers.zeros_like(grad), grad)
 
     @with_texts(MINIMIZE)
-    def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-    ) -> tuple[list[Operator], list[list[Variable]]]:
+    @arguments_of(Optimizer.minimize)
+    def minimize(self, loss: Variable, *rest: Any, **named: Any) -> tuple[list[Operator], list[list[Variable]]]:
         """Adds the backward pass and the updates.
 
         Args:
@@ -189,9 +176,7 @@ class OptimizerWithMixedPrecision:
         Returns:
             tuple: (update ops, [[parameter, gradient divided by the factor]]).
         """
-        divided = self.backward(
-            loss, startup_program=startup_program, parameter_list=parameter_list, no_grad_set=no_grad_set
-        )
+        divided = self.backward(loss, *rest, **named)
         return self.apply_gradients(divided), divided
 
 

@@ -107,7 +107,7 @@ class Optimizer:
         self,
         loss: Variable,
         startup_program: Program | None = None,
-        parameter_list: Sequence[str] | None = None,
+        parameter_list: Sequence[Any] | None = None,
         no_grad_set: set[Any] | None = None,
     ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds the backward pass and an update of each parameter.
@@ -138,18 +138,13 @@ class Optimizer:
         self,
         loss: Variable,
         startup_program: Program | None = None,
-        parameter_list: Sequence[str] | None = None,
+        parameter_list: Sequence[Any] | None = None,
         no_grad_set: set[Any] | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> list[tuple[Variable, Variable]]:
         """Adds the backward pass: the first half of minimize().
 
-        Args:
-            {loss}
-            {ignored_startup}
-            {parameters_and_callbacks}
-
-        {pairs}
+        {of_backward}
 
         Raises:
             TypeError: `loss` is not a Variable.
@@ -201,12 +196,7 @@ class Optimizer:
     ) -> list[Operator]:
         """Adds the updates, as apply_gradients() does, to the programs of a loss.
 
-        Args:
-            loss (Variable): its program is changed.
-            {startup_program}
-            {params_grads}
-
-        {updates}
+        {of_a_loss}
         """
         with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
             return self.apply_gradients(params_grads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock._src import layers
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import framework
 from penstock._src.ir.variable import Variable
 from penstock._src.optimizer.base import Optimizer
@@ -40,17 +41,12 @@ class DecoupledWeightDecay:
         self._params_name = set()
         super().__init__(**kwargs)
 
+    @arguments_of(Optimizer.minimize)
     def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: list[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
     ) -> tuple[list[Operator], list[tuple[Parameter, Variable]]]:
         """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
-        params_grads = self.backward(
-            loss=loss, startup_program=startup_program, parameter_list=parameter_list, no_grad_set=no_grad_set
-        )
+        params_grads = self.backward(loss, startup_program, *rest, **named)
         with framework.program_guard(loss.block.program, startup_program):
             for param, grad, decay in self._decays(params_grads):
                 with param.block.program._optimized_guard([param, grad]), framework.name_scope("weight decay"):

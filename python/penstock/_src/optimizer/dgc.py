@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
@@ -97,13 +98,9 @@ class DGCMomentumOptimizer(Optimizer):
         self._clip_norm = None if grad_clip is None else _share_of_norm(grad_clip, num_trainers)
 
     @with_texts(MINIMIZE)
+    @arguments_of(Optimizer.backward)
     def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
     ) -> list[tuple[Parameter, Variable]]:
         """Adds the gradients, each large one followed by a `dgc` op.
 
@@ -113,7 +110,7 @@ class DGCMomentumOptimizer(Optimizer):
 
         {pairs}
         """
-        pairs = super().backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+        pairs = super().backward(loss, startup_program, *rest, **named)
         main = loss.block.program
         with program_guard(main, startup_program or framework.default_startup_program()):
             step = _lasting("__g_dgc_counter__", -1.0)

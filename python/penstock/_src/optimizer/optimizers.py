@@ -43,16 +43,6 @@ class SGDOptimizer(Optimizer):
 
     type = "sgd"
 
-    def __init__(
-        self,
-        learning_rate: Variable | float,
-        parameter_list: Sequence[Any] | None = None,
-        regularization: WeightDecayRegularizer | None = None,
-        grad_clip: GradientClipBase | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-
 
 @with_texts(OPTIMIZER, call="Momentum(0.01, momentum=0.9)")
 class MomentumOptimizer(Optimizer):

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import CPUPlace, device_of
 from penstock._src.ir.variable import grad_var_name
 from penstock._src.optimizer.backward import names_of
+from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
     from penstock._src.ir.variable import Variable
-    from penstock._src.optimizer.base import Optimizer
 
 
 class PipelineOptimizer:
@@ -80,13 +81,8 @@ class PipelineOptimizer:
         }
 
     @with_texts(MINIMIZE)
-    def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-    ) -> tuple[Any, ...]:
+    @arguments_of(Optimizer.minimize)
+    def minimize(self, loss: Variable, *rest: Any, **named: Any) -> tuple[Any, ...]:
         """Adds gradients and updates, and splits the program.
 
         Args:
@@ -100,7 +96,7 @@ class PipelineOptimizer:
         Raises:
             ValueError: a section would be empty, because no op writes the variables that end it.
         """
-        made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        made = self._optimizer.minimize(loss, *rest, **named)
         program = loss.block.program
         sections = [_section_of(program, ids) for ids in _cut(program.global_block(), self._cut_list)]
         for number, section in enumerate(sections):

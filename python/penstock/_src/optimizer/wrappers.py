@@ -8,6 +8,7 @@ from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, state_error
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import framework
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
@@ -66,22 +67,11 @@ class RecomputeOptimizer(Optimizer):
         raise not_built("RecomputeOptimizer: load the state of the inner optimizer by fluid.load")
 
     @with_texts(MINIMIZE)
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
-    ) -> list[Any]:
+    @arguments_of(Optimizer.backward)
+    def backward(self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any) -> list[Any]:
         """Adds the gradients, computed from values that are recomputed between checkpoints.
 
-        Args:
-            {loss}
-            {ignored_startup}
-            {parameters_and_callbacks}
-
-        {pairs}
+        {of_backward}
 
         Raises:
             penstock.StateError: before _set_checkpoints.
@@ -91,7 +81,7 @@ class RecomputeOptimizer(Optimizer):
             raise state_error(
                 "E-recompute-checkpoints", "RecomputeOptimizer: no checkpoints are set", "call _set_checkpoints first"
             )
-        return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
+        return self._optimizer._backward(loss, *rest, **named, checkpoints=self._checkpoints)
 
     @with_texts(MINIMIZE)
     def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
@@ -107,22 +97,14 @@ class RecomputeOptimizer(Optimizer):
     ) -> list[Operator]:
         """Adds the inner optimizer's updates to the programs of a loss.
 
-        Args:
-            loss (Variable): its program is changed.
-            {startup_program}
-            {params_grads}
-
-        {updates}
+        {of_a_loss}
         """
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
     @with_texts(MINIMIZE)
+    @arguments_of(Optimizer.minimize)
     def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
     ) -> tuple[Any, ...]:
         """Adds gradients and updates.
 
@@ -135,7 +117,7 @@ class RecomputeOptimizer(Optimizer):
             penstock.StateError: before _set_checkpoints.
         """
         require_loss("minimize", loss)
-        pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        pairs = self.backward(loss, startup_program, *rest, **named)
         return self.apply_optimize(loss, startup_program, pairs), pairs
 
 

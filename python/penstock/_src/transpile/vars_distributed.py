@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock._src.base.doc_texts import with_texts
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir.types import VarDesc, to_dtype
 
 if TYPE_CHECKING:
@@ -90,21 +91,23 @@ Args:
     var2 (VarStruct): the other.
 
 Returns:
-    bool: True if all fields are equal."""
+    bool: True if all fields are equal.""",
+    "of_a_slice": """origin_var (VarStruct): the whole variable.
+slice_var (VarStruct): the slice.
+is_slice (bool | None): whether the slice is less than the whole.
+block_id (int | None): the number of the slice.
+offset (int | None): elements of the whole before the slice.
+vtype (str | None): 'Param', 'RemotePrefetch' or 'Optimizer'.
+endpoint (str | None): the address of the pserver.""",
 }
 
 
+@with_texts(_TEXTS)
 class VarDistributed:
     """One slice of one variable, and the pserver that holds it.
 
     Args:
-        origin_var (VarStruct): the whole variable.
-        slice_var (VarStruct): the slice.
-        is_slice (bool | None): whether the slice is less than the whole.
-        block_id (int | None): the number of the slice.
-        offset (int | None): elements of the whole before the slice.
-        vtype (str | None): 'Param', 'RemotePrefetch' or 'Optimizer'.
-        endpoint (str | None): the address of the pserver.
+        {of_a_slice}
 
     Example:
         from penstock.fluid.transpiler.details import VarDistributed, VarStruct
@@ -164,28 +167,15 @@ class VarsDistributed:
     def __init__(self) -> None:
         self.distributed_vars: list[VarDistributed] = []
 
-    def add_distributed_var(
-        self,
-        origin_var: VarStruct,
-        slice_var: VarStruct,
-        is_slice: bool | None = None,
-        block_id: int | None = None,
-        offset: int | None = None,
-        vtype: str | None = None,
-        endpoint: str | None = None,
-    ) -> None:
+    @with_texts(_TEXTS)
+    @arguments_of(VarDistributed.__init__)
+    def add_distributed_var(self, *args: Any, **named: Any) -> None:
         """Appends a slice.
 
         Args:
-            origin_var (VarStruct): the whole variable.
-            slice_var (VarStruct): the slice.
-            is_slice (bool | None): whether the slice is less than the whole.
-            block_id (int | None): the number of the slice.
-            offset (int | None): elements of the whole before the slice.
-            vtype (str | None): 'Param', 'RemotePrefetch' or 'Optimizer'.
-            endpoint (str | None): the address of the pserver.
+            {of_a_slice}
         """
-        self.distributed_vars.append(VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint))
+        self.distributed_vars.append(VarDistributed(*args, **named))
 
     @staticmethod
     @with_texts(_TEXTS)

@@ -112,6 +112,19 @@ def test_a_name_belongs_to_one_public_module():
 
 
 @pytest.mark.parametrize(
+    "method, path",
+    [
+        ("optimizer.ModelAverage.apply", "penstock.fluid.optimizer"),
+        ("core.OpDesc.input", "penstock.fluid.core"),
+        ("framework.Block._insert_op", "penstock.fluid.framework"),
+        ("dataset.QueueDataset.set_batch_size", "penstock.fluid.dataset"),
+    ],
+)
+def test_a_method_of_a_base_class_that_users_do_not_see_has_the_public_path(fluid, method, path):
+    assert eval(f"fluid.{method}").__module__ == path
+
+
+@pytest.mark.parametrize(
     "value",
     [
         "fluid.layers.conv2d",

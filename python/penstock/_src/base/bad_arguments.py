@@ -223,7 +223,16 @@ _PACKAGES = tuple(os.path.join(_LIBRARY[1], name) + os.sep for name in ("site-pa
 # Modules whose functions are called often, and by other modules only.
 _NOT_GUARDED = frozenset(
     "penstock._src." + name
-    for name in ("base.call_site", "base.flags", "ir.descs", "ir.operator", "ir.types", "ir.unique_name", "ir.var_desc")
+    for name in (
+        "base.call_site",
+        "base.flags",
+        "ir.descs",
+        "ir.op_slots",
+        "ir.operator",
+        "ir.types",
+        "ir.unique_name",
+        "ir.var_desc",
+    )
 )
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from typing import TYPE_CHECKING
 
-from penstock._src.base.call_site import call_site, stack_level
-from penstock._src.base.errors import suggestion
 from penstock._src.ir import unique_name
-from penstock._src.ir.block_vars import BlockVars, require_same_declaration
+from penstock._src.ir.block_handles import BlockHandles
+from penstock._src.ir.block_vars import BlockVars
+from penstock._src.ir.declarations import checked_parameter_shape, require_same_declaration, warn_of_unknown_keywords
 from penstock._src.ir.descs import BlockDesc
-from penstock._src.ir.op_device import device_of_op
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import VarType, checked_shape, require_name, to_dtype
 from penstock._src.ir.variable import Parameter, Variable
@@ -20,17 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from penstock._src.ir.program import Program
     from penstock._src.ir.typing import Attrs, Dtype, SlotArgs
     from penstock._src.optimizer.clip import BaseErrorClipAttr
     from penstock._src.parameters.initializer import Initializer
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 
-_LOD_TENSOR = int(VarType.LOD_TENSOR)
-
-
-class Block:
+class Block(BlockHandles):
     """A block of a program: variables and ops. `Program.block` returns it.
 
     Args:
@@ -42,13 +35,6 @@ class Block:
         x = block.create_var(name='x', shape=[2], dtype='float32')
         block.append_op('fill_constant', outputs={'Out': x}, attrs={'shape': [2], 'dtype': int(x.dtype), 'value': 1.0})
     """
-
-    def __init__(self, program: Program, idx: int) -> None:
-        self.program = program
-        self.idx = idx
-        self._desc = program.desc
-        self._op_handles: dict[int, Operator] = {}
-        self._var_handles: dict[str, Variable] = {}
 
     @property
     def desc(self) -> BlockDesc:
@@ -72,12 +58,6 @@ class Block:
     def ops(self) -> list[Operator]:
         """Handles of its ops, in order, as they are now."""
         return [self._op_handle(op_id) for op_id in self._desc.ops(self.idx)]
-
-    def _op_handle(self, op_id: int) -> Operator:
-        handle = self._op_handles.get(op_id)
-        if handle is None:
-            handle = self._op_handles[op_id] = Operator(self, op_id)
-        return handle
 
     @property
     def vars(self) -> BlockVars:
@@ -113,23 +93,6 @@ class Block:
             bool: whether this block declares it.
         """
         return self._desc.has_var(self.idx, name)
-
-    def _find_var_recursive(self, name: str) -> Variable | None:
-        owner = self._desc.block_of_var(self.idx, name)
-        return None if owner < 0 else self.program.block(owner)._var_handle(name)
-
-    def _var_recursive(self, name: str) -> Variable:
-        var = self._find_var_recursive(name)
-        if var is None:
-            raise ValueError(f"Var {name} is not found recursively")
-        return var
-
-    def _var_handle(self, name: str) -> Variable:
-        handle = self._var_handles.get(name)
-        if handle is None:
-            kind = Parameter if self._desc.var_facts(self.idx, name).is_parameter else Variable
-            handle = self._var_handles[name] = kind(self, name)
-        return handle
 
     def all_parameters(self) -> list[Parameter]:
         """Returns the parameters of this block.
@@ -188,12 +151,7 @@ class Block:
         Raises:
             ValueError: a variable of this name contradicts the arguments.
         """
-        for keyword in unknown:
-            known = inspect.signature(self.create_var).parameters
-            warnings.warn(
-                f"create_var has no argument {keyword}, which is ignored{suggestion(keyword, known)}",
-                stacklevel=stack_level(),
-            )
+        warn_of_unknown_keywords(self.create_var, unknown)
         desc = self._desc
         if name is None:
             name = unique_name.generator("_generated_var")
@@ -242,12 +200,6 @@ class Block:
             need_check_feed=var.need_check_feed,
         )
 
-    def _create_temporary(self, name: str, dtype: int, stop_gradient: bool) -> Variable:
-        """Does the work of create_var without its checks, for a newly generated name."""
-        self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
-        var = self._var_handles[name] = Variable(self, name)
-        return var
-
     def create_parameter(
         self,
         shape: Sequence[int],
@@ -294,9 +246,7 @@ class Block:
         if name is None:
             name = unique_name.generator("_generated_var")
         require_name(name)
-        shape = checked_shape(name, shape)
-        if not shape or min(shape) <= 0:
-            raise ValueError(f"extents of parameter {name} must be above 0, but its shape is {tuple(shape)}")
+        shape = checked_parameter_shape(name, shape)
         top = self.program.global_block()
         desc = self._desc
         number = int(to_dtype(dtype))
@@ -355,58 +305,7 @@ class Block:
         Raises:
             penstock.ProgramError: the op is unknown, or its arguments do not match its declaration.
         """
-        return self._insert(-1, type, inputs, outputs, attrs)
-
-    def _prepend_op(
-        self,
-        type: str | None = None,
-        inputs: SlotArgs | None = None,
-        outputs: SlotArgs | None = None,
-        attrs: Attrs | None = None,
-    ) -> Operator:
-        return self._insert(0, type, inputs, outputs, attrs)
-
-    def _insert_op(
-        self,
-        index: int,
-        type: str | None = None,
-        inputs: SlotArgs | None = None,
-        outputs: SlotArgs | None = None,
-        attrs: Attrs | None = None,
-    ) -> Operator:
-        return self._insert(index, type, inputs, outputs, attrs)
-
-    def _insert(
-        self, position: int, type: str | None, inputs: SlotArgs | None, outputs: SlotArgs | None, attrs: Attrs | None
-    ) -> Operator:
-        if type is None:
-            raise ValueError("append_op: type must be the name of an op, not None")
-        context = self.program._op_context
-        context.location = call_site()
-        device = context.device
-        if device:
-            context.device = device_of_op(device, type, attrs or {})
-        try:
-            op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
-        finally:
-            context.device = device
-        handle = self._op_handles[op_id] = Operator(self, op_id)
-        return handle
-
-    def _remove_op(self, index: int) -> None:
-        op_id = self._desc.ops(self.idx)[index]
-        self._desc.remove_op(self.idx, op_id)
-        self._op_handles.pop(op_id, None)
-
-    def _remove_var(self, name: str) -> None:
-        self._desc.remove_var(self.idx, name)
-        self._var_handles.pop(name, None)
-
-    def _rename_var(self, name: str, new_name: str) -> Variable:
-        if not self._desc.rename_var(self.idx, name, new_name):
-            raise ValueError(f"var {name} is not in this block")
-        self._var_handles.pop(name, None)
-        return self._var_handle(new_name)
+        return self._insert_op(-1, type, inputs, outputs, attrs)
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         """Prints variables and ops as text.

@@ -1,14 +1,13 @@
-"""The variables of a block as a mapping, and the check of a second declaration."""
+"""The variables of a block as a mapping."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from penstock._src.ir.block import Block
-    from penstock._src.ir.types import VarType
     from penstock._src.ir.variable import Variable
 
 
@@ -46,25 +45,3 @@ class BlockVars:
 
     def get(self, name: str, default: Variable | None = None) -> Variable | None:
         return self[name] if name in self else default
-
-
-def require_same_declaration(
-    var: Variable,
-    kind: VarType,
-    shape: Sequence[int] | None,
-    dtype: int | None,
-    lod_level: int | None,
-    persistable: bool | None,
-) -> None:
-    """Raises if a second declaration contradicts the first."""
-    for what, asked, there in (
-        ("type", kind, var.type),
-        ("shape", shape, list(var.shape)),
-        ("data type", dtype, int(var.dtype)),
-        ("lod_level", lod_level, var.lod_level),
-        ("persistable", persistable, var.persistable),
-    ):
-        if asked is not None and asked != there:
-            raise ValueError(
-                f"variable {var.name} already exists with the {what} {there}; it cannot also have the {what} {asked}"
-            )

@@ -88,6 +88,12 @@ def _publish(modules: list[tuple[ModuleType, Sequence[str]]]) -> None:
         for name, value in vars(module).items():
             if name not in elsewhere and isinstance(value, (types.FunctionType, type)):
                 _set_module(value, module.__name__)
+    for module, _ in modules:
+        for value in vars(module).values():
+            if isinstance(value, type) and not value.__module__.startswith(_IMPLEMENTATION):
+                for base in value.__mro__[1:]:
+                    if base.__module__.startswith(_IMPLEMENTATION):  # a base class that users do not see
+                        _set_module_of_members(base, value.__module__)
 
 
 def _set_module(value: Any, name: str) -> None:
@@ -95,7 +101,12 @@ def _set_module(value: Any, name: str) -> None:
     if not value.__module__.startswith(_IMPLEMENTATION):
         return
     value.__module__ = name
-    for member in list(vars(value).values()):  # a class's methods, and what a decorated function wraps
+    _set_module_of_members(value, name)
+
+
+def _set_module_of_members(value: Any, name: str) -> None:
+    """Sets the path of a class's methods, and of what a decorated function wraps."""
+    for member in list(vars(value).values()):
         function = getattr(member, "__func__", member)
         if isinstance(function, types.FunctionType):
             _set_module(function, name)

@@ -71,7 +71,7 @@ def _restore_program(pairs: list[tuple[Parameter, Variable]]) -> Program:
     return program
 
 
-class _Average:
+class ParameterAverage:
     """Base class of both: programs that replace parameters by their averages and restore them."""
 
     def _kept(self, param: Parameter) -> Any:
@@ -90,18 +90,8 @@ class _Average:
                 )
 
     @contextlib.contextmanager
-    def _applied(self, executor: Executor, need_restore: bool) -> Iterator[None]:
-        self._require_averages()
-        executor.run(self.apply_program)
-        try:
-            yield
-        finally:
-            if need_restore:
-                executor.run(self.restore_program)
-
-
-_EXCHANGE = {
-    "apply": """Returns a context manager; inside it, the parameters hold their averages.
+    def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
+        """Returns a context manager; inside it, the parameters hold their averages.
 
         Args:
             executor (Executor): runs the exchange.
@@ -112,13 +102,22 @@ _EXCHANGE = {
 
         Raises:
             penstock.StateError: this process has no averages (E-average-missing).
-        """,
-    "restore": """Restores the parameters after apply(need_restore=False).
+        """
+        self._require_averages()
+        executor.run(self.apply_program)
+        try:
+            yield
+        finally:
+            if need_restore:
+                executor.run(self.restore_program)
+
+    def restore(self, executor: Executor) -> None:
+        """Restores the parameters after apply(need_restore=False).
 
         Args:
             executor (Executor): runs the exchange.
-        """,
-}
+        """
+        executor.run(self.restore_program)
 
 
 _TRAINING = {
@@ -130,7 +129,7 @@ with average.apply(exe):"""
 
 
 @with_texts(_TRAINING)
-class ExponentialMovingAverage(_Average):
+class ExponentialMovingAverage(ParameterAverage):
     """Keeps a moving average of each parameter: average = decay * average + (1 - decay) * parameter, in each run.
     apply() corrects the bias of its initial value 0.
 
@@ -220,19 +219,9 @@ class ExponentialMovingAverage(_Average):
                 average = self._averages[param.name]
                 layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
 
-    @with_texts(_EXCHANGE)
-    def apply(self, executor: Executor, need_restore: bool = True) -> object:
-        """{apply}"""
-        return self._applied(executor, need_restore)
-
-    @with_texts(_EXCHANGE)
-    def restore(self, executor: Executor) -> None:
-        """{restore}"""
-        executor.run(self.restore_program)
-
 
 @with_texts(_TRAINING)
-class ModelAverage(Optimizer, _Average):
+class ModelAverage(Optimizer, ParameterAverage):
     """Keeps the mean of each parameter over the last steps.
 
     The window is `average_window_rate` times the number of steps so far, limited by its minimum and maximum.
@@ -302,13 +291,3 @@ class ModelAverage(Optimizer, _Average):
                 steps, total = layers.cast(steps, param.dtype), layers.cast(total, param.dtype)
                 block.append_op("elementwise_div", {"X": total, "Y": steps}, {"Out": value})
         return program
-
-    @with_texts(_EXCHANGE)
-    def apply(self, executor: Executor, need_restore: bool = True) -> object:
-        """{apply}"""
-        return self._applied(executor, need_restore)
-
-    @with_texts(_EXCHANGE)
-    def restore(self, executor: Executor) -> None:
-        """{restore}"""
-        executor.run(self.restore_program)

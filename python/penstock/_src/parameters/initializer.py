@@ -183,12 +183,12 @@ class UniformInitializer(Initializer):
         )
 
 
-class _NormalBase(Initializer):
+class NormalBase(Initializer):
     """Adds an op that draws from a normal distribution."""
 
     _op = ""
 
-    def __init__(self, loc: Any, scale: Variable | float, seed: int) -> None:
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
         require_finite(type(self).__name__.removesuffix("Initializer"), loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
@@ -210,7 +210,7 @@ Example:
 
 
 @with_texts(_NORMAL, kind="Normal")
-class NormalInitializer(_NormalBase):
+class NormalInitializer(NormalBase):
     """Draws initial values from a normal distribution.
 
     {arguments}
@@ -218,21 +218,15 @@ class NormalInitializer(_NormalBase):
 
     _op = "gaussian_random"
 
-    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
-        super().__init__(loc, scale, seed)
-
 
 @with_texts(_NORMAL, kind="TruncatedNormal")
-class TruncatedNormalInitializer(_NormalBase):
+class TruncatedNormalInitializer(NormalBase):
     """Draws initial values from a normal distribution, truncated at two standard deviations.
 
     {arguments}
     """
 
     _op = "truncated_gaussian_random"
-
-    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
-        super().__init__(loc, scale, seed)
 
 
 class XavierInitializer(Initializer):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._src.base import log
 from penstock._src.base.errors import not_built, program_error
-from penstock._src.dataset.prefetch import raise_from_reader
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor import (
     data_parallel,
     joined_trainers,
@@ -17,6 +16,7 @@ from penstock._src.executor import (
     remote_tables,
     uneven_batches,
 )
+from penstock._src.executor.causes import causes_in_python
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.dataset_training import run_from_dataset
 from penstock._src.executor.feeds import dict_of, feeds_of, parts_of, set_persistables, uncast
@@ -50,17 +50,6 @@ log.name_process()
 def _start_seconds(start_s: float | None) -> float:
     """Returns the number for C++, where 0 means that none is given."""
     return 0.0 if start_s is None else float(start_s) or -1.0
-
-
-@contextlib.contextmanager
-def _causes_in_python() -> Iterator[None]:
-    """Raises the exception of a user's reader or function in place of the error of the run that it ended."""
-    try:
-        yield
-    except _penstock.StateError as error:
-        raise_from_reader(error)
-        raise_from_function(error)
-        raise
 
 
 class Executor:
@@ -186,7 +175,7 @@ class Executor:
         if use_prune or updates:
             program = self._pruned.of(program, [name for name, _ in feeds], fetches, updates, use_prune)
         process_end.this_thread.ran = True
-        with _causes_in_python():
+        with causes_in_python():
             try:
                 values = self._executor.run(program.desc, in_scope, feeds, fetches)
             except _penstock.ProgramError as error:
@@ -210,7 +199,7 @@ class Executor:
                     f"Executor.run takes a list of the Programs of a pserver, not of {type(program).__name__}"
                 )
         process_end.this_thread.ran = True
-        with _causes_in_python():
+        with causes_in_python():
             self._executor.serve([program.desc for program in programs], scope)
         return []
 
@@ -234,7 +223,7 @@ class Executor:
         names, _ = split_fetches(fetch_list)
         feeds = parts_of(placed, whole, listed)
         process_end.this_thread.ran = True
-        with _causes_in_python():
+        with causes_in_python():
             try:
                 by_place = placed.run(scope, feeds, names)
             except _penstock.ProgramError as error:
@@ -315,7 +304,7 @@ class Executor:
         scope: Scope | None = None,
         thread: int = 0,
         debug: bool = False,
-        fetch_list: Sequence[Variable] | None = None,
+        fetch_list: Sequence[Variable | str] | None = None,
         fetch_info: Sequence[str] | None = None,
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
@@ -377,18 +366,8 @@ class Executor:
             raise_from_function(error)
             raise
 
-    def infer_from_dataset(
-        self,
-        program: CompiledProgram | Program | None = None,
-        dataset: DatasetBase | None = None,
-        scope: Scope | None = None,
-        thread: int = 0,
-        debug: bool = False,
-        fetch_list: Sequence[Any] | None = None,
-        fetch_info: Sequence[str] | None = None,
-        print_period: int = 100,
-        fetch_handler: FetchHandler | None = None,
-    ) -> None:
+    @arguments_of(train_from_dataset)
+    def infer_from_dataset(self, *args: Any, **named: Any) -> None:
         """Runs a program without updates, such as main.clone(for_test=True), on each batch of a dataset, as
         train_from_dataset() does.
 
@@ -403,9 +382,7 @@ class Executor:
             print_period (int): batches between two lines.
             fetch_handler (FetchHandler | None): receives values periodically.
         """
-        self.train_from_dataset(
-            program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
-        )
+        self.train_from_dataset(*args, **named)
 
     def close(self) -> None:
         """Reports to the pservers that this trainer has completed; later runs raise an error.

@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from fleet_jobs import launch, launch_well
+from penstock._src.io import pserver_held as _pserver_held
 from penstock._src.io import pserver_values as _pserver_values
 
 # argv: what to do ('alone', 'job', 'fleet'), the first step, the step after the last.
@@ -382,7 +383,7 @@ def test_a_table_is_loaded_with_the_requested_state(fluid, tmp_path, kinds, what
     if kinds is None:
         fluid.io.load_params(exe, str(tmp_path), program)
     else:
-        _pserver_values.load_folder(program, str(tmp_path), getattr(_pserver_values, kinds), strictly=False)
+        _pserver_values.load_folder(program, str(tmp_path), getattr(_pserver_held, kinds), strictly=False)
 
     def held(name):
         return scope.find_var(name).get_selected_rows()

@@ -6,6 +6,7 @@ import textwrap
 import numpy as np
 import penstock
 import pytest
+from penstock._src.io import pserver_held as _pserver_held
 from penstock._src.io import pserver_values as _pserver_values
 from test_jobs import Job
 
@@ -318,9 +319,9 @@ def test_a_program_of_tables_alone_is_loaded_with_the_other(fluid, tmp_path):
     folder = tmp_path / "__lookup_table__"
     folder.mkdir()
     assert len(main._served_with) == 1
-    assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main]
+    assert _pserver_held.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main]
     (folder / "table_0").write_bytes(b"")
-    assert _pserver_values.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main, *main._served_with]
+    assert _pserver_held.programs_in(main, _pserver_values.is_in_folder(str(tmp_path))) == [main, *main._served_with]
 
 
 def test_a_program_may_be_built_after_the_other_was_transpiled(fluid, net):

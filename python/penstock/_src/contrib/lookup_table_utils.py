@@ -17,7 +17,8 @@ from penstock._src.executor.remote_tables import look_up_at_hand
 from penstock._src.executor.scopes import global_scope
 from penstock._src.io import var_files, var_records
 from penstock._src.io.inference_model import append_fetch_ops, prepend_feed_ops
-from penstock._src.io.pserver_values import MODEL_KINDS, load_folder, load_shard
+from penstock._src.io.pserver_held import MODEL_KINDS
+from penstock._src.io.pserver_values import load_folder, load_shard
 from penstock._src.io.table_files import TABLES_FOLDER, read_rows
 from penstock._src.ir import unique_name
 from penstock._src.ir.program import Program

@@ -26,7 +26,7 @@ from penstock._src.fleet.strategies import (
     StrategyFactory,
     SyncStrategy,
 )
-from penstock._src.io import inference_model, model_files, pserver_values, var_files, var_records
+from penstock._src.io import inference_model, model_files, pserver_held, pserver_values, var_files, var_records
 from penstock._src.ir.framework import default_main_program, default_startup_program
 from penstock._src.ir.program import Program
 from penstock._src.optimizer.base import Optimizer
@@ -128,8 +128,8 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.startup_program)
         if model_dir:
-            for one in pserver_values.programs_in(self.main_program, pserver_values.is_in_folder(model_dir)):
-                pserver_values.load_folder(one, model_dir, pserver_values.MODEL_KINDS, strictly=False)
+            for one in pserver_held.programs_in(self.main_program, pserver_values.is_in_folder(model_dir)):
+                pserver_values.load_folder(one, model_dir, pserver_held.MODEL_KINDS, strictly=False)
 
     def run_server(self) -> None:
         """Serves until every trainer has stopped.

@@ -11,7 +11,7 @@ from penstock._penstock import process_wire, rpc_is_open
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
-from penstock._src.io import pserver_state, pserver_values
+from penstock._src.io import pserver_held, pserver_state
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved, new_files
 from penstock._src.io.var_files import load_vars, program_or_default, save_vars, save_with, tables_of
 from penstock._src.io.var_records import is_parameter, is_persistable
@@ -196,7 +196,7 @@ def load_persistables(
         fluid.io.load_persistables(exe, 'checkpoint', filename='all')
     """
     program = program_or_default(main_program)
-    if pserver_values.is_pserver(program):
+    if pserver_held.is_pserver(program):
         load_vars(executor, dirname, program, None, is_persistable, filename)
         return
     load_vars(executor, dirname, program, None, _but(tables_of(program)), filename)

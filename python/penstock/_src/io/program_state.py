@@ -16,7 +16,7 @@ from penstock._src.executor.executor import Executor
 from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
 from penstock._src.executor.scopes import global_scope
-from penstock._src.io import pickles, pserver_values
+from penstock._src.io import pickles, pserver_held, pserver_values
 from penstock._src.io.model_files import state_of_pservers
 from penstock._src.io.pserver_state import state_on_pservers, warn_of_what_pservers_load
 from penstock._src.io.table_files import TABLES_FOLDER, is_saved
@@ -214,9 +214,9 @@ def load(
     if not os.path.exists(prefix + ".pdparams"):
         _load_vars_of(program, model_path, executor, var_list)
         return
-    if pserver_values.is_pserver(program):
+    if pserver_held.is_pserver(program):
         arrays = load_program_state(model_path)
-        for one in pserver_values.programs_in(program, arrays.__contains__):
+        for one in pserver_held.programs_in(program, arrays.__contains__):
             pserver_values.set_from(one, pserver_values.from_arrays(arrays, prefix + ".pdopt"))
             pserver_values.set_tables(one, arrays)
         return
@@ -230,8 +230,8 @@ def load(
 
 
 def _load_vars_of(program: Program, path: str, executor: Executor | None, var_list: list[Variable] | None) -> None:
-    if os.path.isdir(path) and pserver_values.is_pserver(program):
-        for one in pserver_values.programs_in(program, pserver_values.is_in_folder(path)):
+    if os.path.isdir(path) and pserver_held.is_pserver(program):
+        for one in pserver_held.programs_in(program, pserver_values.is_in_folder(path)):
             pserver_values.load_folder(one, path)
     elif os.path.isdir(path):
         tables = getattr(program, "_distributed_lookup_tables", ())
@@ -340,13 +340,13 @@ def _files_below(folder: str) -> list[str]:
 
 def _known_to(program: Program, arrays: dict[str, Array]) -> dict[str, Variable]:
     """Sets the variables of a program to whole arrays; returns the names of those that it has."""
-    if pserver_values.is_pserver(program):
+    if pserver_held.is_pserver(program):
         known = set()
         for one in (program, *program._served_with):
             pserver_values.set_from(
-                one, pserver_values.from_arrays(arrays, "state_dict"), may_lack=pserver_values.ALL_KINDS
+                one, pserver_values.from_arrays(arrays, "state_dict"), may_lack=pserver_held.ALL_KINDS
             )
-            known.update(held.whole for held in pserver_values.held_by(one))
+            known.update(held.whole for held in pserver_held.held_by(one))
             known.update(pserver_values.set_tables(one, arrays))
         return known
     known = {var.name: var for var in get_program_persistable_vars(program)}

@@ -16,7 +16,8 @@ from penstock._penstock import Scope
 from penstock._src.base import environment
 from penstock._src.base.call_site import stack_level
 from penstock._src.io import var_records
-from penstock._src.io.pserver_values import STATE_FOLDER, step_of
+from penstock._src.io.pserver_held import step_of
+from penstock._src.io.pserver_values import STATE_FOLDER
 from penstock._src.io.table_files import read_named
 from penstock._src.ir.program import Program
 

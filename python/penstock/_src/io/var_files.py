@@ -15,7 +15,7 @@ from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.remote_params import current_values
 from penstock._src.executor.remote_tables import remote_lookups, whole_table
 from penstock._src.executor.scopes import global_scope
-from penstock._src.io import pserver_values
+from penstock._src.io import pserver_held, pserver_values
 from penstock._src.io.table_files import shards_with
 from penstock._src.io.var_records import (
     NEVER_SAVED,
@@ -198,10 +198,10 @@ def load_vars(
         fluid.io.load_vars(exe, None, vars=[w], filename=fluid.io.save_vars(exe, None, vars=[w]))
     """
     program = program_or_default(main_program)
-    if pserver_values.is_pserver(program):
+    if pserver_held.is_pserver(program):
         _load_on_pserver(program, dirname, vars, predicate, filename)
         if vars is None and dirname is not None and filename is None:
-            for one in pserver_values.programs_in(program, pserver_values.is_in_folder(dirname))[1:]:
+            for one in pserver_held.programs_in(program, pserver_values.is_in_folder(dirname))[1:]:
                 _load_on_pserver(one, dirname, vars, predicate, filename)
         return
     chosen = _chosen(program, vars, predicate)
@@ -280,14 +280,14 @@ def _load_on_pserver(
     """load_vars for a pserver's program, whose slices come from whole variables."""
     if vars is None and predicate is None:
         raise ValueError("vars and predicate are both None; give one of them")
-    kinds = ("parameter",) if predicate is is_parameter else pserver_values.ALL_KINDS
+    kinds = ("parameter",) if predicate is is_parameter else pserver_held.ALL_KINDS
     whole = vars is None and predicate in (is_parameter, is_persistable)
     if whole:
         names, chosen, may_lack = None, predicate, ("constant", "table state")
     else:
         block = program.global_block()
         given = {var if isinstance(var, str) else var.name for var in vars or filter(predicate, block.vars.values())}
-        names = {held.whole for held in pserver_values.held_by(program) if given & {held.name, held.whole}}
+        names = {held.whole for held in pserver_held.held_by(program) if given & {held.name, held.whole}}
         tables = given.intersection(program._sharded_tables)
         chosen, may_lack = lambda var: var.name in names or var.name in tables, ()
     if dirname is not None and filename is None:
@@ -295,7 +295,7 @@ def _load_on_pserver(
             pserver_values.load_folder(program, dirname, kinds)
         else:
             pserver_values.set_from(program, pserver_values.from_folder(dirname), kinds, names, may_lack)
-            pserver_values.load_tables(program, dirname, pserver_values.MODEL_KINDS, tables)
+            pserver_values.load_tables(program, dirname, pserver_held.MODEL_KINDS, tables)
         return
     if dirname is None and not isinstance(filename, bytes):
         raise TypeError(f"without dirname, filename must be the bytes of one file for all variables, not {filename!r}")

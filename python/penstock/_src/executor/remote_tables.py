@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy
 
@@ -32,6 +32,17 @@ _known = {}  # {table: Slices or Shards}, from the trainer programs of this proc
 _asking = weakref.WeakKeyDictionary()  # {program: (content id, tables, the program that requests rows)}
 
 
+class Lookup(NamedTuple):
+    """Rows to request: those of the variable `table` with the numbers `ids`, which come into `out`."""
+
+    block: Block
+    index: int  # where the ops are inserted
+    kind: str  # the op that the program has, or would have, for a table at hand
+    table: Variable
+    ids: Variable | list[str]
+    out: Variable | list[str]
+
+
 class Slices:
     """The places of a table that pservers hold in slices of consecutive rows."""
 
@@ -40,23 +51,15 @@ class Slices:
         self._names, self._heights = request.attr("table_names"), request.attr("height_sections")
         self._endpoints, self._trainer_id = request.attr(places), request.attr("trainer_id")
 
-    def look_up(
-        self,
-        block: Block,
-        index: int,
-        kind: str,
-        table: Variable,
-        ids: Variable | list[str],
-        out: Variable | list[str],
-        padding: int,
-    ) -> None:
-        """Inserts ops that request the rows `ids` of the variable `table` into `out`."""
-        block._insert_op(
-            index,
+    def look_up(self, lookup: Lookup, padding: int) -> None:
+        """Inserts the op that requests the rows."""
+        attrs = dict(dtype=int(lookup.table.dtype), lookup_table_version=lookup.kind, padding_idx=padding)
+        lookup.block._insert_op(
+            lookup.index,
             _LOOKUP,
-            {"Ids": ids, "W": table},
-            {"Outputs": out},
-            dict(self._where("endpoints"), dtype=int(table.dtype), lookup_table_version=kind, padding_idx=padding),
+            {"Ids": lookup.ids, "W": lookup.table},
+            {"Outputs": lookup.out},
+            {**self._where("endpoints"), **attrs},
         )
 
     def show(self, sampler: str) -> None:
@@ -93,16 +96,8 @@ class Shards:
         # [(the id whose row is all zeros, the name of the request on each pserver)]
         self._requests = [(ops[0].attr("padding_idx"), [op.input("Ids")[0] for op in ops]) for ops in zip(*answers)]
 
-    def look_up(
-        self,
-        block: Block,
-        index: int,
-        kind: Any,
-        table: Variable,
-        ids: Variable | list[str],
-        out: Variable | list[str],
-        padding: int,
-    ) -> None:
+    def look_up(self, lookup: Lookup, padding: int) -> None:
+        """Inserts the ops that request the rows."""
         names = next((names for zeros, names in self._requests if zeros == padding), None)
         if names is None:
             raise program_error(
@@ -110,40 +105,29 @@ class Shards:
                 f"table {self._table} is looked up with padding_idx {padding}, but the program that trains it looks "
                 f"it up with {', '.join(str(zeros) for zeros, _ in self._requests)}",
             )
-        self._request(block, index, names, kind, table, ids, out)
+        self._request(lookup, names)
 
-    def look_up_all(
-        self, block: Block, index: int, table: Variable, ids: Variable | list[str], out: Variable | list[str]
-    ) -> None:
+    def look_up_all(self, lookup: Lookup) -> None:
         """As look_up(), for ids of which none stands for padding. A row that the program takes for padding in all of
         its lookups is never trained, and comes as zeros."""
-        self._request(block, index, min(self._requests)[1], _LOCAL[1], table, ids, out)
+        self._request(lookup, min(self._requests)[1])
 
-    def _request(
-        self,
-        block: Block,
-        index: int,
-        names: list[str],
-        kind: Any,
-        table: Variable,
-        ids: Variable | list[str],
-        out: Variable | list[str],
-    ) -> None:
-        program = block.program
+    def _request(self, lookup: Lookup, names: list[str]) -> None:
+        program, table = lookup.block.program, lookup.table
         rows = [name + ".rows" for name in names]
         for name, answer in zip(names, rows):
             for each, width, dtype in ((name, 1, VarType.INT64), (answer, table.shape[-1], table.dtype)):
                 if not program.global_block().has_var(each):
                     program.global_block().create_var(name=each, shape=[-1, width], dtype=dtype)
-        merge = {} if kind == _LOCAL[0] else {"lookup_table_version": kind}
+        merge = {} if lookup.kind == _LOCAL[0] else {"lookup_table_version": lookup.kind}
         for step, (op, inputs, outputs, attrs) in enumerate(
             (
-                ("split_ids", {"Ids": ids}, {"Out": names}, {}),
+                ("split_ids", {"Ids": lookup.ids}, {"Out": names}, {}),
                 ("prefetch", {"X": names}, {"Out": rows}, {"epmap": self._endpoints, "trainer_id": self._trainer_id}),
-                ("merge_ids", {"Ids": ids, "Rows": names, "X": rows}, {"Out": out}, merge),
+                ("merge_ids", {"Ids": lookup.ids, "Rows": names, "X": rows}, {"Out": lookup.out}, merge),
             )
         ):
-            block._insert_op(index + step, op, inputs, outputs, attrs)
+            lookup.block._insert_op(lookup.index + step, op, inputs, outputs, attrs)
 
     def padding_of(self, asked: str) -> Any:
         """Returns the padding_idx of the request with that name on a pserver; None if there is no such request."""
@@ -254,7 +238,7 @@ def _ask(program: Program, tables: tuple[str]) -> Program:
                 continue
             kind, ids, out, padding = op.type, op.input("Ids"), op.output("Out"), op.attr("padding_idx")
             block._remove_op(index)
-            _known[table].look_up(block, index, kind, block._var_recursive(table), ids, out, padding)
+            _known[table].look_up(Lookup(block, index, kind, block._var_recursive(table), ids, out), padding)
     return asking
 
 
@@ -267,10 +251,11 @@ def whole_table(executor: Executor, var: Parameter, remote: Slices) -> RuntimeVa
     ids = block.create_var(name="ids", shape=[var.shape[0]], dtype="int64", is_data=True)
     rows = block.create_var(name="rows", shape=var.shape, dtype=var.dtype, persistable=True)
     block.append_op("fake_init", outputs={"Out": table}, attrs={"shape": list(var.shape), "dtype": int(var.dtype)})
+    lookup = Lookup(block, 1, _LOCAL[1], table, ids, rows)
     if isinstance(remote, Shards):
-        remote.look_up_all(block, 1, table, ids, rows)
+        remote.look_up_all(lookup)
     else:
-        remote.look_up(block, 1, _LOCAL[1], table, ids, rows, -1)
+        remote.look_up(lookup, -1)
     scope = Scope()
     executor.run(asking, feed={"ids": numpy.arange(var.shape[0], dtype="int64")}, scope=scope)
     return scope.find_var("rows")

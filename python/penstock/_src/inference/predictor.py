@@ -61,8 +61,7 @@ class PaddlePredictor:
     Predictors have their own variables. A clone shares them, and can run in another thread.
 
     Args:
-        config (AnalysisConfig | NativeConfig): names the model.
-        model (tuple | None): a loaded model, of a clone.
+        {model}
 
     {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))
@@ -225,8 +224,7 @@ class NativePaddlePredictor(PaddlePredictor):
     """The predictor of a NativeConfig; see PaddlePredictor.
 
     Args:
-        config (AnalysisConfig | NativeConfig): names the model.
-        model (tuple | None): a loaded model, of a clone.
+        {model}
 
     {saved_model}
         config = fluid.core.NativeConfig()
@@ -241,8 +239,7 @@ class AnalysisPredictor(PaddlePredictor):
     """The predictor of an AnalysisConfig; see PaddlePredictor.
 
     Args:
-        config (AnalysisConfig | NativeConfig): names the model.
-        model (tuple | None): a loaded model, of a clone.
+        {model}
 
     {saved_model}
         predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig('model'))

@@ -6,6 +6,8 @@ MODEL = {
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     fluid.io.save_inference_model('model', ['x'], [y], exe)""",
+    "model": """config (AnalysisConfig | NativeConfig): names the model.
+model (tuple | None): a loaded model, of a clone.""",
     "tensor": """Returns an {way}.
 
         Args:

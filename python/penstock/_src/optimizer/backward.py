@@ -219,13 +219,17 @@ def append_backward(
 
 
 _GRADIENTS = {
+    "of_gradients": """targets (Variable | list[Variable]): the variables whose sum is differentiated.
+inputs (Variable | list[Variable]): the variables with respect to which it is differentiated.
+target_gradients (Variable | list | None): the factor of each target, of its shape; None: ones.
+no_grad_set (set | list | None): variables, or names, through which no gradient flows.""",
     "no_targets": """Raises:
     TypeError: an argument is not a Variable.
     ValueError: `targets` is empty.
 
 Example:
     x = fluid.data('x', [None, 4])
-    x.stop_gradient = False"""
+    x.stop_gradient = False""",
 }
 
 
@@ -239,10 +243,7 @@ def calc_gradient(
     """Adds the ops that compute the gradient of the sum of targets; returns a single gradient for a single input.
 
     Args:
-        targets (Variable | list[Variable]): the variables whose sum is differentiated.
-        inputs (Variable | list[Variable]): the variables with respect to which it is differentiated.
-        target_gradients (Variable | list | None): the factor of each target; None: ones.
-        no_grad_set (set | list | None): variables, or names, through which no gradient flows.
+        {of_gradients}
 
     Returns:
         Variable | None | list: the gradient of a single input, or a list for several inputs; None if the targets do not
@@ -282,10 +283,7 @@ def gradients(
     """Adds the ops that compute the gradient of the sum of targets.
 
     Args:
-        targets (Variable | list[Variable]): the variables whose sum is differentiated.
-        inputs (Variable | list[Variable]): the variables with respect to which it is differentiated.
-        target_gradients (Variable | list | None): the factor of each target, of its shape; None: ones.
-        no_grad_set (set | list | None): variables, or names, through which no gradient flows.
+        {of_gradients}
 
     Returns:
         list[Variable | None]: the gradient of each input; None if the targets do not depend on it.

@@ -32,15 +32,20 @@ ranks.
 
 # Written by tools/dev/gen_names.py.
 from penstock._penstock import PeerError as HorovodInternalError
-from penstock._src.hvd.alltoall import (
-    alltoall as alltoall, alltoall_async as alltoall_async, reducescatter as reducescatter,
-    reducescatter_async as reducescatter_async,
+from penstock._src.hvd.allgather import (
+    allgather as allgather, allgather_async as allgather_async, grouped_allgather as grouped_allgather,
+    grouped_allgather_async as grouped_allgather_async,
 )
-from penstock._src.hvd.arrays import (
-    allgather as allgather, allgather_async as allgather_async, allreduce as allreduce, allreduce_ as allreduce_,
-    allreduce_async as allreduce_async, allreduce_async_ as allreduce_async_, barrier as barrier,
-    broadcast as broadcast, broadcast_ as broadcast_, broadcast_async as broadcast_async,
-    broadcast_async_ as broadcast_async_, poll as poll, synchronize as synchronize,
+from penstock._src.hvd.allreduce import (
+    allreduce as allreduce, allreduce_ as allreduce_, allreduce_async as allreduce_async,
+    allreduce_async_ as allreduce_async_, grouped_allreduce as grouped_allreduce,
+    grouped_allreduce_ as grouped_allreduce_, grouped_allreduce_async as grouped_allreduce_async,
+    grouped_allreduce_async_ as grouped_allreduce_async_,
+)
+from penstock._src.hvd.alltoall import alltoall as alltoall, alltoall_async as alltoall_async
+from penstock._src.hvd.broadcast import (
+    barrier as barrier, broadcast as broadcast, broadcast_ as broadcast_, broadcast_async as broadcast_async,
+    broadcast_async_ as broadcast_async_,
 )
 from penstock._src.hvd.built import (
     ccl_built as ccl_built, cuda_built as cuda_built, ddl_built as ddl_built, gloo_built as gloo_built,
@@ -48,12 +53,7 @@ from penstock._src.hvd.built import (
     mpi_threads_supported as mpi_threads_supported, nccl_built as nccl_built, rocm_built as rocm_built,
 )
 from penstock._src.hvd.compression import Compression as Compression
-from penstock._src.hvd.grouped import (
-    grouped_allgather as grouped_allgather, grouped_allgather_async as grouped_allgather_async,
-    grouped_allreduce as grouped_allreduce, grouped_allreduce_ as grouped_allreduce_,
-    grouped_allreduce_async as grouped_allreduce_async, grouped_allreduce_async_ as grouped_allreduce_async_,
-    grouped_reducescatter as grouped_reducescatter, grouped_reducescatter_async as grouped_reducescatter_async,
-)
+from penstock._src.hvd.handles import poll as poll, synchronize as synchronize
 from penstock._src.hvd.job import (
     cross_rank as cross_rank, cross_size as cross_size, is_homogeneous as is_homogeneous,
     is_initialized as is_initialized, local_rank as local_rank, local_size as local_size, rank as rank, size as size,
@@ -74,6 +74,10 @@ from penstock._src.hvd.process_sets import (
 from penstock._src.hvd.programs import (
     DistributedOptimizer as DistributedOptimizer, broadcast_optimizer_state as broadcast_optimizer_state,
     broadcast_parameters as broadcast_parameters,
+)
+from penstock._src.hvd.reducescatter import (
+    grouped_reducescatter as grouped_reducescatter, grouped_reducescatter_async as grouped_reducescatter_async,
+    reducescatter as reducescatter, reducescatter_async as reducescatter_async,
 )
 from penstock._src.hvd.timeline import start_timeline as start_timeline, stop_timeline as stop_timeline
 from penstock._src.names import facade

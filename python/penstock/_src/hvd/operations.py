@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock._penstock import ProgramError, _PendingArrays
-    from penstock._src.hvd.grouped import _Several
     from penstock._src.hvd.process_sets import ProcessSet
     from penstock._src.ir.typing import Array
 
@@ -153,12 +152,25 @@ class Operation:
         return self._finish()
 
 
+class Several:
+    """Operations of one call; their results are a list."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        self._operations = operations
+
+    def done(self) -> bool:
+        return all(one.done() for one in self._operations)
+
+    def wait(self) -> list[Array]:
+        return [one.wait() for one in self._operations]
+
+
 _lock = threading.Lock()
 _numbers = itertools.count(1)
-_operations: dict[int, Operation | _Several] = {}  # by handle
+_operations: dict[int, Operation | Several] = {}  # by handle
 
 
-def keep(operation: Operation | _Several) -> int:
+def keep(operation: Operation | Several) -> int:
     """Returns a handle for `synchronize`."""
     with _lock:
         handle = next(_numbers)
@@ -166,7 +178,7 @@ def keep(operation: Operation | _Several) -> int:
     return handle
 
 
-def kept(function: str, handle: int) -> Operation | _Several:
+def kept(function: str, handle: int) -> Operation | Several:
     """Returns the operation of a handle."""
     operation = _operations.get(handle) if isinstance(handle, int) else None
     if operation is None:
@@ -174,7 +186,7 @@ def kept(function: str, handle: int) -> Operation | _Several:
     return operation
 
 
-def take(function: str, handle: int) -> Operation | _Several:
+def take(function: str, handle: int) -> Operation | Several:
     """Returns the operation of a handle, which is then unknown."""
     with _lock:
         operation = _operations.pop(handle, None) if isinstance(handle, int) else None

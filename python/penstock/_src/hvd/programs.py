@@ -9,9 +9,11 @@ import numpy
 from penstock import _penstock
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, program_error, state_error
+from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor.scopes import global_scope
-from penstock._src.hvd.arrays import broadcast_async_, synchronize
+from penstock._src.hvd.broadcast import broadcast_async_
 from penstock._src.hvd.compression import Compression
+from penstock._src.hvd.handles import synchronize
 from penstock._src.hvd.job import the_job
 from penstock._src.hvd.operations import Adasum, Average, Sum
 from penstock._src.hvd.process_sets import global_process_set
@@ -129,28 +131,19 @@ class _DistributedOptimizer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
 
+    @arguments_of(Optimizer.minimize)
     def minimize(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: list[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
     ) -> Any:  # as the optimizer does
         """Minimizes as the optimizer does, then replaces the loss's program and the startup program by those of this
         rank."""
         startup = framework.default_startup_program() if startup_program is None else startup_program
-        made = self._optimizer.minimize(loss, startup, parameter_list, no_grad_set)
+        made = self._optimizer.minimize(loss, startup, *rest, **named)
         self._exchange(loss.block.program, startup)
         return made
 
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: list[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: list[Any] | None = None,
-    ) -> Any:
+    @arguments_of(Optimizer.backward)
+    def backward(self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any) -> Any:
         """Adds the backward pass, as the optimizer does, and the exchange of its gradients between ranks."""
         if self._runs > 1:
             raise program_error(
@@ -159,7 +152,7 @@ class _DistributedOptimizer:
                 "which backward() does not know; call minimize()",
             )
         startup = framework.default_startup_program() if startup_program is None else startup_program
-        pairs = self._optimizer.backward(loss, startup, parameter_list, no_grad_set, callbacks)
+        pairs = self._optimizer.backward(loss, startup, *rest, **named)
         self._exchange(loss.block.program, startup)
         return pairs
 

@@ -1,4 +1,4 @@
-"""Grouped operations: several arrays in one call. The reductions of arrays of one type are one operation."""
+"""allreduce: reduces arrays over all ranks, element by element; one array, or several in one call."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import numpy
 
 from penstock._src.base.doc_texts import with_texts
-from penstock._src.hvd.alltoall import scatter_reduced
-from penstock._src.hvd.arrays import gather
 from penstock._src.hvd.compression import Compression
-from penstock._src.hvd.operations import Adasum, Average, Call, Operation, check_mean, copied, keep, listed, own, scale
+from penstock._src.hvd.operations import Adasum, Call, Operation, check_mean, copied, keep, listed, own, scale
 from penstock._src.hvd.process_sets import global_process_set
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from penstock._src.hvd.compression import Method
     from penstock._src.hvd.operations import Reduction
@@ -23,17 +22,146 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-class _Several:
-    """Operations of one call; their results are a list."""
+def _reduce(
+    call: Call, array: Array, average: bool | None, op: Any, prescale_factor: float | str, postscale_factor: float
+) -> Operation:
+    """Starts the reduction of `array` in place."""
+    reduction, before, after = call.how_to_reduce(average, op, prescale_factor, postscale_factor)
+    check_mean(call.function, reduction, array)
+    scale(array, before)
+    pending = []
+    if reduction is Adasum:
+        call.adasum(array)
+    else:
+        pending.append(call.all_reduce(array, reduction))
+    return Operation(call, pending, lambda: scale(array, after))
 
-    def __init__(self, operations: list[Operation]) -> None:
-        self._operations = operations
 
-    def done(self) -> bool:
-        return all(one.done() for one in self._operations)
+@with_texts(ARRAYS)
+def allreduce_async(
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts an allreduce.
 
-    def wait(self) -> list[Array]:
-        return [one.wait() for one in self._operations]
+    Args:
+        tensor (numpy.ndarray): as for `allreduce`.
+        {average_or_sum}
+        {name}
+        op (object): as for `allreduce`; with Adasum the function returns after the operation has ended.
+        {factors}
+        {process_set}
+
+    {handle}
+
+    {example}
+        handle = hvd.allreduce_async(np.ones(2, 'float32'))
+        mean = hvd.synchronize(handle)
+    """
+    call = Call("allreduce_async", name, process_set)
+    return keep(_reduce(call, copied(tensor), average, op, prescale_factor, postscale_factor))
+
+
+@with_texts(ARRAYS)
+def allreduce_async_(
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts an allreduce in place. Do not use the array before `synchronize`.
+
+    Args:
+        {own_tensor}
+        {reduction}
+
+    {handle}
+
+    {example}
+        array = np.ones(2, 'float32')
+        hvd.synchronize(hvd.allreduce_async_(array))
+    """
+    call = Call("allreduce_async_", name, process_set)
+    return keep(_reduce(call, own("allreduce_async_", tensor), average, op, prescale_factor, postscale_factor))
+
+
+@with_texts(ARRAYS)
+def allreduce(
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    compression: Method = Compression.none,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Array:
+    """Reduces an array over all ranks, element by element.
+
+    Cost per rank, for S bytes and P ranks: 2 S (P - 1) / P bytes read and written on one host, or sent over TCP; S log2
+    P for Adasum.
+
+    Args:
+        tensor (numpy.ndarray): of the same shape and type on all ranks: float16, float32, float64, int8, int32, int64
+            or uint8.
+        {average_or_sum}
+        {name}
+        {compression}
+        op (object): Average (floats only; the default), Sum, Min, Max, Product, or Adasum, which needs 2, 4, 8, ...
+            ranks.
+        {factors}
+        {process_set}
+
+    Returns:
+        numpy.ndarray: a new array.
+
+    Raises:
+        penstock.ProgramError: the array or the reduction is not supported, or another rank runs another operation
+            (E-collective-mismatch).
+        penstock.PeerError: another rank is gone.
+
+    {example}
+        mean = hvd.allreduce(np.full(2, hvd.rank(), 'float32'))
+    """
+    call = Call("allreduce", name, process_set)
+    exchanged, context = compression.compress(numpy.asarray(tensor))
+    reduced = _reduce(call, copied(exchanged), average, op, prescale_factor, postscale_factor).wait()
+    return compression.decompress(reduced, context)
+
+
+@with_texts(ARRAYS)
+def allreduce_(
+    tensor: Array,
+    average: bool | None = None,
+    name: str | None = None,
+    op: Reduction | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Array:
+    """Reduces an array over all ranks in its own memory.
+
+    Args:
+        {own_tensor}
+        {reduction}
+
+    Returns:
+        numpy.ndarray: `tensor`.
+
+    {example}
+        array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
+    """
+    call = Call("allreduce_", name, process_set)
+    array: Array = _reduce(call, own("allreduce_", tensor), average, op, prescale_factor, postscale_factor).wait()
+    return array
 
 
 def _reduce_all(
@@ -192,116 +320,3 @@ def grouped_allreduce_(
     arrays = [own(call.function, tensor) for tensor in listed(call.function, tensors)]
     reduced: list[Array] = _reduce_all(call, arrays, average, op, prescale_factor, postscale_factor).wait()
     return reduced
-
-
-@with_texts(ARRAYS)
-def grouped_allgather_async(
-    tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
-) -> int:
-    """Starts an allgather of several arrays.
-
-    Args:
-        tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
-        {name_and_set}
-
-    {handle_of_list}
-
-    {example}
-        rows, more = hvd.synchronize(hvd.grouped_allgather_async([np.ones((1, 2)), np.ones((1, 3))]))
-    """
-    call = Call("grouped_allgather_async", name, process_set)
-    return keep(_Several([gather(call, tensor) for tensor in listed(call.function, tensors)]))
-
-
-@with_texts(ARRAYS)
-def grouped_allgather(
-    tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
-) -> list[Array]:
-    """Concatenates the rows of all ranks' arrays, for several arrays.
-
-    Args:
-        tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
-        {name_and_set}
-
-    Returns:
-        list[numpy.ndarray]: new arrays.
-
-    Raises:
-        penstock.ProgramError: as `allgather`.
-
-    {example}
-        rows, more = hvd.grouped_allgather([np.ones((1, 2)), np.ones((1, 3))])
-    """
-    call = Call("grouped_allgather", name, process_set)
-    return _Several([gather(call, tensor) for tensor in listed(call.function, tensors)]).wait()
-
-
-@with_texts(ARRAYS)
-def grouped_reducescatter_async(
-    tensors: Sequence[Array],
-    name: str | None = None,
-    op: Reduction = Average,
-    process_set: ProcessSet = global_process_set,
-    prescale_factor: float = 1.0,
-    postscale_factor: float = 1.0,
-) -> int:
-    """Starts a reducescatter of several arrays.
-
-    Args:
-        tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
-        {name}
-        {op_of_scatter}
-        {process_set}
-        {factors_of_all}
-
-    {handle_of_list}
-
-    {example}
-        rows, more = hvd.synchronize(hvd.grouped_reducescatter_async([np.ones((4, 2)), np.ones(8)]))
-    """
-    call = Call("grouped_reducescatter_async", name, process_set)
-    return keep(
-        _Several(
-            [
-                scatter_reduced(call, tensor, op, prescale_factor, postscale_factor)
-                for tensor in listed(call.function, tensors)
-            ]
-        )
-    )
-
-
-@with_texts(ARRAYS)
-def grouped_reducescatter(
-    tensors: Sequence[Array],
-    name: str | None = None,
-    compression: Method = Compression.none,
-    op: Reduction = Average,
-    process_set: ProcessSet = global_process_set,
-    prescale_factor: float = 1.0,
-    postscale_factor: float = 1.0,
-) -> list[Array]:
-    """Reduces several arrays over all ranks and returns this rank's part of the rows of each.
-
-    Args:
-        tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
-        {name}
-        {compression}
-        {op_of_scatter}
-        {process_set}
-        {factors_of_all}
-
-    Returns:
-        list[numpy.ndarray]: the reduced rows of this rank.
-
-    Raises:
-        penstock.ProgramError: as `reducescatter`.
-
-    {example}
-        rows, more = hvd.grouped_reducescatter([np.ones((4, 2)), np.ones(8)], op=hvd.Sum)
-    """
-    call = Call("grouped_reducescatter", name, process_set)
-    compressed = [compression.compress(numpy.asarray(tensor)) for tensor in listed(call.function, tensors)]
-    operations = _Several(
-        [scatter_reduced(call, array, op, prescale_factor, postscale_factor) for array, _ in compressed]
-    )
-    return [compression.decompress(rows, context) for rows, (_, context) in zip(operations.wait(), compressed)]

@@ -393,6 +393,8 @@ def test_native_transpile_accepts_several_programs(fluid, net):
     assert ops(alone.pservers["a:1"].main) != [] and alone.plan != g.plan, "the discriminator is no start value"
     with pytest.raises(ValueError, match="a startup program for all main programs, or one for each, not 3 for 2"):
         penstock.transpile(programs, [net["d_startup"]] * 3, "a:1,b:1")
+    with pytest.raises(TypeError, match="startup must be a Program, as main is, not list"):
+        penstock.transpile(programs[0], [net["d_startup"]], "a:1,b:1")
 
 
 def test_only_programs_of_one_pserver_are_served_together(fluid, net):

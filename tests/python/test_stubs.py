@@ -33,11 +33,11 @@ def test_stubs_are_up_to_date():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def check(tmp_path, script):
-    """Runs mypy on the script as for a user: without this project's settings, and without errors in the package."""
+def check(tmp_path, *scripts):
+    """Runs mypy on scripts as for a user: without this project's settings, and without errors in the package."""
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = True\n[mypy-penstock.*]\nignore_errors = True\n")
-    command = ["-m", "mypy", "--config-file", settings, "--cache-dir", tmp_path / "cache", script]
+    command = ["-m", "mypy", "--config-file", settings, "--cache-dir", tmp_path / "cache", *scripts]
     return run(*command, MYPYPATH=str(ROOT / "python"))
 
 
@@ -88,11 +88,29 @@ def test_a_strict_checker_accepts_a_script(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_checker_finds_a_wrong_argument(tmp_path):
-    wrong = tmp_path / "wrong.py"
-    wrong.write_text(SAMPLE.read_text().replace("size=width", "size='wide'"))
-    done = check(tmp_path, wrong)
-    assert done.returncode == 1 and 'Argument "size" to "fc" has incompatible type "str"' in done.stdout
+WRONG = [  # (what the sample says, what is wrong, the error)
+    ("size=width", "size='wide'", 'Argument "size" to "fc" has incompatible type "str"'),
+    ("chunk_bytes=1 << 16", "chunk_bytes='64k'", 'No overload variant of "transpile" matches argument types'),
+    ("sync=True", "synchronous=True", 'No overload variant of "transpile" matches argument types'),
+    ("rings=2", "rings='two'", 'Argument "rings" to "transpile_ranks" has incompatible type "str"'),
+    ("several[0].plan", "several.plan", '"list[RoleSet]" has no attribute "plan"'),
+    ("rings=2", "rings=2, ring=2", 'Unexpected keyword argument "ring" for "transpile_ranks"'),
+    ("config.slice_var_up = True", "config.slice_var_up = 3", "Incompatible types in assignment"),
+    ("config.slice_var_up = True", "config.slice_vars = True", 'has no attribute "slice_vars"'),
+    ("strategy.on_uneven = 2", "strategy.uneven = 2", 'has no attribute "uneven"'),
+]
+
+
+def test_the_checker_finds_wrong_arguments_and_fields(tmp_path):
+    text = SAMPLE.read_text()
+    for number, (right, wrong, _) in enumerate(WRONG):
+        assert right in text
+        (tmp_path / f"wrong_{number}.py").write_text(text.replace(right, wrong))
+    done = check(tmp_path, *sorted(tmp_path.glob("wrong_*.py")))
+    assert done.returncode == 1
+    for number, (_, wrong, error) in enumerate(WRONG):
+        found = [line for line in done.stdout.splitlines() if line.partition(":")[0].endswith(f"wrong_{number}.py")]
+        assert any(error in line for line in found), f"{wrong}: {found}"
 
 
 def test_the_script_runs():

@@ -35,6 +35,19 @@ def distribute(trainer_id: int, endpoints: str) -> fluid.Program:
     return t.get_trainer_program()
 
 
+def roles(startup: fluid.Program, main: fluid.Program) -> str:
+    made = penstock.transpile(main, startup, pservers="a:1,b:1", trainers=2, sync=True, chunk_bytes=1 << 16)
+    several = penstock.transpile([main], startup, pservers=["a:1"], exchange={"dense": "pserver"})
+    ranks = penstock.transpile_ranks(main, startup, "a:1,b:1", rings=2)
+    return made.plan + several[0].plan + ranks.trainers[0].main.plan
+
+
+def options() -> fluid.BuildStrategy:
+    strategy = fluid.BuildStrategy()
+    strategy.num_trainers, strategy.on_uneven = 2, "join"
+    return strategy
+
+
 def ranks() -> int:
     hvd.init()
     return hvd.size()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes type stubs into python/penstock: of the C++ module, and of public modules with functions that the source does
-not annotate, which are layers.
+"""Writes type stubs into python/penstock: of the C++ module, of the table of settings, and of public modules with
+functions that the source does not annotate, which are layers.
 
   .venv/bin/python tools/dev/gen_stubs.py            writes all stubs
   .venv/bin/python tools/dev/gen_stubs.py --check    exit code 1 if one is out of date
@@ -57,6 +57,13 @@ TYPES = {
 }
 # An argument may be more than what a function returns.
 TAKEN = {"list": "Sequence", "dict": "Mapping", "tuple": "Sequence"}
+# The types in the table of settings -> types.
+OF_SETTINGS = {"type": "type[PSDispatcher]", "dict": "dict[str, str]"}
+SETTINGS = (
+    ("field", "Fields", "", "The fields of DistributeTranspilerConfig."),
+    ("argument", "Arguments", "TypedDict, total=False", "The settings that penstock.transpile takes."),
+    ("rank_argument", "RankArguments", "TypedDict, total=False", "The settings that penstock.transpile_ranks takes."),
+)
 # Returns what functions of the user return.
 OF_THE_USER = ("case", "cond", "switch_case", "py_func")
 SPECIAL = ("__call__", "__iter__", "__len__", "__enter__", "__exit__", "__next__", "__getitem__", "__contains__")
@@ -280,11 +287,29 @@ def classes():
     return found
 
 
+def settings_text():
+    """The stub of a module for type checkers only: the names and types of all settings."""
+    from penstock._src.transpile import config, settings
+
+    lines = ["# Written by tools/dev/gen_stubs.py.", "from typing import TypedDict", ""]
+    lines += ["from penstock._src.transpile.ps_dispatcher import PSDispatcher"]
+    for face, name, bases, documentation in SETTINGS:
+        lines += ["", f"class {name}{bases and f'({bases})'}:", f'    """{documentation}"""', ""]
+        for setting, row in settings.rows_of(face).items():
+            if face != "field" or not isinstance(getattr(config.DistributeTranspilerConfig, setting), property):
+                named = settings.type_of(row, face)
+                lines.append(f"    {setting}: " + re.sub(r"\w+", lambda word: OF_SETTINGS.get(word[0], word[0]), named))
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a stub is out of date")
     check = parser.parse_args().check
-    stubs = {PACKAGE / "_penstock.pyi": native_stub.text()}
+    stubs = {
+        PACKAGE / "_penstock.pyi": native_stub.text(),
+        PACKAGE / "_src" / "transpile" / "setting_types.pyi": settings_text(),
+    }
     for name, module in public_modules():
         source = pathlib.Path(module.__file__)
         path = PACKAGE.joinpath(*name.split(".")[1:])

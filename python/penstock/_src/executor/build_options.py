@@ -17,20 +17,20 @@ __all__ = ["BuildStrategy", "ExecutionStrategy"]
 
 
 class _Options:
-    """Accepts the options in _DEFAULTS and checks their types. Most options concern several devices, or how Fluid
-    schedules ops, and have no effect."""
+    """Accepts the options that a subclass declares, and checks their types. Most options concern several devices, or
+    how Fluid schedules ops, and have no effect."""
 
-    _DEFAULTS = {}
+    _DEFAULTS: dict[str, object] = {}
+    _builder: PassBuilder | None = None
+
+    def __init_subclass__(cls) -> None:
+        cls._DEFAULTS = {**cls._DEFAULTS, **{name: vars(cls)[name] for name in vars(cls).get("__annotations__", ())}}
 
     def __init__(self) -> None:
         for name, value in self._DEFAULTS.items():
             object.__setattr__(self, name, copy.copy(value))
 
-    def __setattr__(
-        self,
-        name: str,
-        value: BuildStrategy.GradientScaleStrategy | BuildStrategy.ReduceStrategy | float | list[str] | str | None,
-    ) -> None:
+    def _set(self, name: str, value: object) -> None:
         kind = type(self).__name__
         if name not in self._DEFAULTS:
             raise AttributeError(f"{kind} has no option {name}{suggestion(name, self._DEFAULTS)}")
@@ -42,6 +42,11 @@ class _Options:
         if not fits:
             raise TypeError(f"{kind}.{name} is {default!r} by default, so it cannot be {value!r}")
         object.__setattr__(self, name, bool(value) if isinstance(default, bool) else value)
+
+    if not TYPE_CHECKING:  # with this method, checkers would accept names that are no options
+
+        def __setattr__(self, name: str, value: object) -> None:
+            self._set(name, value)
 
 
 class BuildStrategy(_Options):
@@ -72,35 +77,33 @@ class BuildStrategy(_Options):
         One = 1
         Customized = 2
 
-    _DEFAULTS = {
-        "async_mode": False,
-        "cache_runtime_context": False,
-        "debug_graphviz_path": "",
-        "enable_auto_fusion": False,
-        "enable_backward_optimizer_op_deps": True,
-        "enable_inplace": True,
-        "enable_sequential_execution": False,
-        "fuse_all_optimizer_ops": False,
-        "fuse_all_reduce_ops": True,
-        "fuse_bn_act_ops": False,
-        "fuse_broadcast_ops": True,
-        "fuse_elewise_add_act_ops": False,
-        "fuse_relu_depthwise_conv": False,
-        "gradient_scale_strategy": GradientScaleStrategy.CoeffNumDevice,
-        "hierarchical_allreduce_inter_nranks": 0,
-        "is_distribution": False,
-        "memory_optimize": None,
-        "mkldnn_enabled_op_types": set(),
-        "nccl_comm_num": 1,
-        "on_uneven": "",
-        "num_trainers": 1,
-        "reduce_strategy": ReduceStrategy.AllReduce,
-        "remove_unnecessary_lock": True,
-        "sync_batch_norm": False,
-        "trainer_id": 0,
-        "trainers_endpoints": [],
-        "use_hierarchical_allreduce": False,
-    }
+    async_mode: bool = False
+    cache_runtime_context: bool = False
+    debug_graphviz_path: str = ""
+    enable_auto_fusion: bool = False
+    enable_backward_optimizer_op_deps: bool = True
+    enable_inplace: bool = True
+    enable_sequential_execution: bool = False
+    fuse_all_optimizer_ops: bool = False
+    fuse_all_reduce_ops: bool = True
+    fuse_bn_act_ops: bool = False
+    fuse_broadcast_ops: bool = True
+    fuse_elewise_add_act_ops: bool = False
+    fuse_relu_depthwise_conv: bool = False
+    gradient_scale_strategy: GradientScaleStrategy = GradientScaleStrategy.CoeffNumDevice
+    hierarchical_allreduce_inter_nranks: int = 0
+    is_distribution: bool = False
+    memory_optimize: bool | None = None
+    mkldnn_enabled_op_types: set[str] = set()
+    nccl_comm_num: int = 1
+    on_uneven: str = ""
+    num_trainers: int = 1
+    reduce_strategy: ReduceStrategy = ReduceStrategy.AllReduce
+    remove_unnecessary_lock: bool = True
+    sync_batch_norm: bool = False
+    trainer_id: int = 0
+    trainers_endpoints: list[str] = []
+    use_hierarchical_allreduce: bool = False
 
     # Options that other passes would result from; Fluid does not let them change once the passes exist.
     _FIXED_WITH_PASSES = frozenset(
@@ -120,20 +123,12 @@ class BuildStrategy(_Options):
         ]
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        object.__setattr__(self, "_builder", None)
-
-    def __setattr__(
-        self,
-        name: str,
-        value: BuildStrategy.GradientScaleStrategy | BuildStrategy.ReduceStrategy | float | list[str] | str | None,
-    ) -> None:
+    def _set(self, name: str, value: object) -> None:
         if self._builder is not None and name in self._FIXED_WITH_PASSES:
             raise state_error(
                 "E-pass-finalized", f"BuildStrategy.{name} cannot change after _finalize_strategy_and_create_passes()"
             )
-        super().__setattr__(name, value)
+        super()._set(name, value)
 
     def _finalize_strategy_and_create_passes(self) -> PassBuilder:
         """Returns the passes that the options stand for, which the caller may change until the program first runs.
@@ -146,9 +141,9 @@ class BuildStrategy(_Options):
             builder = strategy._finalize_strategy_and_create_passes()
             builder.append_pass('multi_batch_merge_pass').set('num_repeats', 2)
         """
-        if self._builder is None:
-            object.__setattr__(self, "_builder", passes.builder_of(self))
-        return self._builder
+        builder = self._builder or passes.builder_of(self)
+        object.__setattr__(self, "_builder", builder)
+        return builder
 
     def _syncs_batch_norm(self) -> bool:
         return self.sync_batch_norm or (self._builder is not None and passes.syncs_batch_norm(self._builder))
@@ -162,13 +157,11 @@ class ExecutionStrategy(_Options):
         strategy.num_threads = 2
     """
 
-    _DEFAULTS = {
-        "allow_op_delay": False,
-        "num_iteration_per_drop_scope": 100,
-        "num_iteration_per_run": 1,
-        "num_threads": 0,
-        "use_cuda": False,
-        "use_experimental_executor": True,
-        "use_thread_barrier": False,
-        "_dry_run": False,  # runs do nothing
-    }
+    allow_op_delay: bool = False
+    num_iteration_per_drop_scope: int = 100
+    num_iteration_per_run: int = 1
+    num_threads: int = 0
+    use_cuda: bool = False
+    use_experimental_executor: bool = True
+    use_thread_barrier: bool = False
+    _dry_run: bool = False  # runs do nothing

@@ -16,7 +16,7 @@ from penstock._src.executor import batch_merge
 if TYPE_CHECKING:
     from typing import Any
 
-    from penstock._src.executor.compiler import BuildStrategy
+    from penstock._src.executor.build_options import BuildStrategy
     from penstock._src.ir.graph import Graph
     from penstock._src.ir.program import Program
 
@@ -49,7 +49,8 @@ class Pass:
     """
 
     def __init__(self, pass_type: str = "") -> None:
-        self._type, self._attrs = pass_type, {}
+        self._type = pass_type
+        self._attrs: dict[str, object] = {}
 
     def type(self) -> str:
         """Returns the name of the pass.
@@ -95,7 +96,7 @@ class Pass:
             "append it with BuildStrategy._finalize_strategy_and_create_passes()"
         )
 
-    def _get(self, name: str, default: bool | None = None) -> int | str:
+    def _get(self, name: str, default: object = None) -> Any:  # what the user has set
         return self._attrs.get(name, default)
 
 
@@ -109,7 +110,7 @@ class PassBuilder:
     """
 
     def __init__(self) -> None:
-        self._passes = []
+        self._passes: list[Pass] = []
 
     def append_pass(self, pass_type: str) -> Pass:
         """Appends a pass.

@@ -16,6 +16,7 @@ from penstock._src.ir.graph_order import program_of
 from penstock._src.ir.graph_view import GraphView
 from penstock._src.ir.op_scope import fill_context
 from penstock._src.ir.operator import Operator
+from penstock._src.ir.program_notes import ProgramNotes
 from penstock._src.ir.types import VarType, op_proto_and_checker_maker
 from penstock._src.ir.variable import Variable
 
@@ -35,7 +36,7 @@ __all__ = ["Program"]
 OpRole = op_proto_and_checker_maker.OpRole
 
 
-class Program:
+class Program(ProgramNotes):
     """A program: blocks of variables and ops. A new one has one empty block.
 
     `desc` is its C++ value, and Fluid's ProgramDesc (desc.block(i), desc.num_blocks()). An assignment to that value
@@ -47,11 +48,6 @@ class Program:
             y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
         assert [op.type for op in main.global_block().ops] == ['mul', 'elementwise_add']
     """
-
-    _before_run = None  # Executor.run calls it first
-    _then = ()  # programs that Executor.run runs after it: startup programs of other programs of a job
-    _served_with = ()  # a pserver's programs that Executor.run serves with it
-    _serves = None  # ({pserver: the transpiler whose program has served them all}, its transpiler, its pserver)
 
     def __init__(self) -> None:
         self._adopt(ProgramDesc())

@@ -69,15 +69,15 @@ class BlockGuard:
         assert one.block is main.block(1) and main.current_block() is main.block(0)
     """
 
-    def __init__(self, main_program):
+    def __init__(self, main_program: Program) -> None:
         if not isinstance(main_program, Program):
             raise TypeError(f"BlockGuard takes a Program, not {type(main_program).__name__}")
         self.main_program = main_program
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.main_program._create_block()
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.main_program._rollback()
 
 

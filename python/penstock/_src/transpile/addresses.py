@@ -8,10 +8,10 @@ from penstock._src.base import environment
 from penstock._src.base.errors import program_error
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
 
 
-def endpoints_if_counted(trainers: Any) -> Any:
+def endpoints_if_counted(trainers: Sequence[str] | int | str) -> Sequence[str] | int | str:
     """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
     listed = environment.listed("PADDLE_TRAINER_ENDPOINTS")
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers

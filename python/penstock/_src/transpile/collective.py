@@ -16,7 +16,6 @@ from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from penstock._src.ir.program import Program
 
@@ -27,12 +26,16 @@ __all__ = ["GradAllReduce", "LocalSGD", "SingleProcessMultiThread"]
 class Collective:
     """Base of the classes below. `nrings` rings are used in turn, so that exchanges overlap."""
 
-    collective_mode = None
+    collective_mode: str | None = None
 
     def __init__(self, nrings: int) -> None:
         self.nrings = check_count("nrings", nrings, 1)
-        self.endpoints = self.current_endpoint = self.nranks = self.rank = None
-        self.startup_program = self.main_program = None
+        self.endpoints: list[str] | None = None
+        self.current_endpoint: str | None = None
+        self.nranks: int | None = None
+        self.rank: int | None = None
+        self.startup_program: Program | None = None
+        self.main_program: Program | None = None
 
     def transpile(
         self,
@@ -64,7 +67,7 @@ class Collective:
         )
         self.startup_program, self.main_program = startup, main
         self.endpoints, self.current_endpoint = transpiler.trainer_endpoints, current_endpoint
-        self.nranks, self.rank, self.wait_port = len(self.endpoints), rank, wait_port
+        self.nranks, self.rank, self.wait_port = len(transpiler.trainer_endpoints), rank, wait_port
 
     def _config(self) -> DistributeTranspilerConfig:
         config = DistributeTranspilerConfig()
@@ -133,7 +136,7 @@ class LocalSGD(Collective):
         """
         return param_name + self.snapshot_key
 
-    def _config(self) -> Any:
+    def _config(self) -> DistributeTranspilerConfig:
         config = super()._config()
         config.local_sgd_k_steps, config.local_sgd_adaptive = self.k_steps, self.adaptive
         return config

@@ -9,8 +9,10 @@ from penstock._src.ir.program import Program
 from penstock._src.transpile.config import DistributedMode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
+
+    _GeoVariable = tuple[str, bool, list[tuple[str, str, int]]]  # parameter, is it sparse, its pieces
 
 
 __all__ = ["Communicator"]
@@ -83,8 +85,8 @@ class Communicator:
         self,
         program: Program,
         mode: int,
-        kwargs: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]] | Sequence[str] | int] | None = None,
-        envs: Mapping[str, str] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        envs: Mapping[str, str | int] | None = None,
     ) -> None:
         if not isinstance(program, Program):
             raise TypeError(f"Communicator takes the Program of a trainer, not {type(program).__name__}")
@@ -92,11 +94,11 @@ class Communicator:
             raise ValueError(f"the mode of a Communicator must be one of DistributedMode, not {mode!r}")
         self._program = program
         self._mode = _MODES[mode]
-        said, envs = dict(kwargs or {}), dict(envs or {})
-        geo = _take_geo(envs) if mode == DistributedMode.GEO else {}
-        self._settings = dict(_DEFAULTS, **_numbers(envs))
+        said, settings = dict(kwargs or {}), dict(envs or {})
+        geo = _take_geo(settings) if mode == DistributedMode.GEO else {}
+        self._settings = dict(_DEFAULTS, **_numbers(settings))
         self._started = False
-        self._geo = None
+        self._geo: tuple[list[_GeoVariable], int, int] | None = None
         if mode == DistributedMode.GEO:
             self._geo = _geo_settings(program, dict(geo, **said))
             _penstock.check_geo_communicator(program.desc, *self._geo)
@@ -137,17 +139,17 @@ class Communicator:
         return self._started and _penstock.communicator_runs()
 
 
-def _take_geo(envs: dict[str, str]) -> dict[Any, Any]:
+def _take_geo(envs: dict[str, str | int]) -> dict[str, Any]:
     """Removes the settings of geo-SGD from `envs` and returns them as kwargs."""
-    said = {}
+    said: dict[str, Any] = {}
     for key, name in (("trainers", _GEO_TRAINERS), ("push_nums", _GEO_STEPS)):
         if name in envs:
             said[key] = envs.pop(name)
     if _GEO_VARS not in envs:
         return said
     said["push_vars"] = {}
-    for param in envs.pop(_GEO_VARS).split("#"):
-        fields = envs.pop(param, "").split("#")
+    for param in str(envs.pop(_GEO_VARS)).split("#"):
+        fields = str(envs.pop(param, "")).split("#")
         if len(fields) != 4:
             raise ValueError(f"envs: {param} must be 'pieces#rows#addresses#is_sparse', each joined by '&'")
         said["push_vars"][param] = dict(
@@ -156,9 +158,7 @@ def _take_geo(envs: dict[str, str]) -> dict[Any, Any]:
     return said
 
 
-def _geo_settings(
-    program: Program, said: dict[str, dict[str, dict[str, list[Any]]] | int]
-) -> tuple[list[tuple[str, bool, list[Any]]], int, int]:
+def _geo_settings(program: Program, said: Mapping[str, Any]) -> tuple[list[_GeoVariable], int, int]:
     """Returns (variables, trainers, steps between two exchanges) for _penstock, from `said` or the plan."""
     plan = _penstock.geo_plan(program.desc)
     if plan is None and not {"push_vars", "trainers", "push_nums"} <= said.keys():
@@ -187,7 +187,7 @@ def _geo_settings(
     return variables, numbers["trainers"], numbers["push_nums"]
 
 
-def _geo_variable(param: str, info: dict[str, list[str]]) -> tuple[str, bool, list[tuple[str, str, int]]]:
+def _geo_variable(param: str, info: Mapping[str, Any]) -> _GeoVariable:
     try:
         names, rows, addresses = info["var_names"], [int(each) for each in info["sections"]], info["epmap"]
         sparse = str(info["is_sparse"][0]) == "True"
@@ -203,7 +203,7 @@ def _geo_variable(param: str, info: dict[str, list[str]]) -> tuple[str, bool, li
     return param, sparse, list(zip(names, addresses, rows))
 
 
-def _numbers(envs: dict[str, str]) -> dict[str, int]:
+def _numbers(envs: Mapping[str, str | int]) -> dict[str, int]:
     """Returns the settings as integers; raises for settings that Fluid's communicators do not have."""
     numbers = {}
     for name, value in envs.items():
@@ -222,7 +222,7 @@ def _numbers(envs: dict[str, str]) -> dict[str, int]:
     return numbers
 
 
-def _check_agrees(program: Program, kwargs: dict[str, int | list[str]]) -> None:
+def _check_agrees(program: Program, kwargs: Mapping[str, Any]) -> None:
     """Raises if kwargs contradict the program."""
     attrs = {"pserver_endpoints": "endpoints", "trainer_id": "trainer_id"}
     for op in program.global_block().ops:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock._penstock import ProgramError, TranspileConfig
+    from penstock._src.transpile.setting_types import Fields
+else:
+    Fields = object
 
 __all__ = ["DistributeTranspilerConfig", "DistributedMode"]
 
@@ -37,7 +40,7 @@ class DistributedMode:
     GEO = 3
 
 
-class DistributeTranspilerConfig:
+class DistributeTranspilerConfig(Fields):
     """Configures the transpiler. Set its fields, then pass it to DistributeTranspiler.
 
     Names and defaults are Fluid's; Fluid has neither `slicing` and the two sizes after it nor the policies. The page
@@ -71,7 +74,7 @@ class DistributeTranspilerConfig:
     geo_sgd_mode = False
     print_log = False
     wait_port = True
-    _sync_mode = None  # None: untouched, so an argument of transpile() wins
+    _sync_mode: bool | None = None  # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
 
     @property
@@ -98,13 +101,15 @@ class DistributeTranspilerConfig:
             raise _both()
         self._runtime_split_send_recv = value
 
-    def __setattr__(self, name: str, value: float | str | None) -> None:
-        if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):  # a subclass may have others
-            fields = [one for one in dir(type(self)) if not one.startswith("_")]
-            raise program_error(
-                "E-plan-config", f"plan: {type(self).__name__} has no field {name}{suggestion(name, fields)}"
-            )
-        object.__setattr__(self, name, value)
+    if not TYPE_CHECKING:  # with this method, checkers would accept names that are no fields
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if type(self) is DistributeTranspilerConfig and not hasattr(type(self), name):  # a subclass may have others
+                fields = [one for one in dir(type(self)) if not one.startswith("_")]
+                raise program_error(
+                    "E-plan-config", f"plan: {type(self).__name__} has no field {name}{suggestion(name, fields)}"
+                )
+            object.__setattr__(self, name, value)
 
     def is_set(self, field: str) -> bool:
         """Returns whether a field was given a value.
@@ -172,7 +177,8 @@ def dense_exchange(exchange: Any) -> str:
             f"plan: exchange must be 'auto' or a dict of 'dense' ({', '.join(quoted[:-1])} or {quoted[-1]}) "
             f"and 'sparse' ({quoted[0]}), not {exchange!r}",
         )
-    return exchange.get("dense", words[0])
+    chosen: str = exchange.get("dense", words[0])
+    return chosen
 
 
 def ids_of_trainers(trainers: int, ids: Iterable[object] | None) -> list[int]:

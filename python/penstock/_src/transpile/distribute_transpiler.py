@@ -25,10 +25,12 @@ from penstock._src.transpile.server_config import ServerRuntimeConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import TypeVar
 
     from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
-    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
+    from penstock._src.transpile.ps_dispatcher import PSDispatcher
+
+    T = TypeVar("T")
 
 
 __all__ = ["DistributeTranspiler"]
@@ -62,7 +64,10 @@ class DistributeTranspiler:
         main, startup = t.get_pserver_programs('10.0.0.1:6174')
     """
 
-    _together = ()  # the transpilers of all programs of the job, itself included
+    _together: Sequence[DistributeTranspiler] = ()  # those of all programs of the job, itself included
+    _served: dict[str, DistributeTranspiler]  # {pserver: the one whose program has served all programs of the job}
+    origin_program: Program
+    startup_program: Program
 
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = DistributeTranspilerConfig() if config is None else config
@@ -73,7 +78,7 @@ class DistributeTranspiler:
         check_count(
             "min_block_size", self.config.min_block_size, DistributeTranspilerConfig.min_block_size, MOST_ELEMENTS
         )
-        self._roles = None
+        self._roles: _RoleSet | None = None
 
     def transpile(
         self,
@@ -85,7 +90,7 @@ class DistributeTranspiler:
         startup_program: Program | None = None,
         current_endpoint: str = "127.0.0.1:6174",
         slice_var_up: bool | None = None,
-        split_method: type[Any] | None = None,
+        split_method: type[PSDispatcher] | None = None,
         beside: DistributeTranspiler | Sequence[DistributeTranspiler] | None = None,
     ) -> None:
         """Makes the programs of all roles, and replaces the contents of the startup program by the trainer's.
@@ -112,9 +117,9 @@ class DistributeTranspiler:
         """
         program = framework.default_main_program() if program is None else program
         startup = framework.default_startup_program() if startup_program is None else startup_program
-        for one in (program, startup):
-            if not isinstance(one, Program):
-                raise TypeError(f"transpile takes Programs, not {type(one).__name__}")
+        for given in (program, startup):
+            if not isinstance(given, Program):
+                raise TypeError(f"transpile takes Programs, not {type(given).__name__}")
         self._check_loss_scaling(program)
         source_main, source_startup = job_programs.source_of(program), job_programs.source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
@@ -152,7 +157,7 @@ class DistributeTranspiler:
             if is_trainers:
                 job_programs.make_mean(one.origin_program, one._trainer_main, one._sources[0])
         job_programs.share_startups(members)
-        served = {}
+        served: dict[str, DistributeTranspiler] = {}
         for one in members:
             one._served = served
             one._leave_marks(one._current_endpoint)
@@ -161,7 +166,7 @@ class DistributeTranspiler:
         self,
         sources: tuple[ProgramDesc, ProgramDesc, TranspileConfig],
         roles: _RoleSet,
-        members: list[DistributeTranspiler | GeoSgdTranspiler],
+        members: list[DistributeTranspiler],
     ) -> None:
         """Keeps the roles that were made from (main, startup, settings), and the transpilers of all programs of the
         job."""
@@ -196,7 +201,7 @@ class DistributeTranspiler:
             program._ps_endpoint = current_endpoint
             program._is_chief = self.trainer_id == 0
             program._distributed_lookup_table = self.table_name
-            program._distributed_lookup_tables = list(self._roles.tables)  # Fluid has only one
+            program._distributed_lookup_tables = list(self._made().tables)  # Fluid has only one
             program._parameters_on_pservers = self.vars_overview
 
     def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
@@ -220,7 +225,7 @@ class DistributeTranspiler:
         return self.table_name is not None
 
     @property
-    def table_name(self) -> None:
+    def table_name(self) -> str | None:
         """The first table that is sharded over the pservers, or None."""
         return next(iter(self._roles.tables), None) if self._roles else None
 
@@ -236,9 +241,8 @@ class DistributeTranspiler:
         Raises:
             penstock.StateError: `transpile` has not been called.
         """
-        self._made()
+        tables = list(self._made().tables)
         job_programs.make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
-        tables = list(self._roles.tables)
         note_tables(
             self.origin_program,
             tables,
@@ -280,14 +284,14 @@ class DistributeTranspiler:
         """
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
-    def _others_on(self, endpoint: str) -> list[Any]:
+    def _others_on(self, endpoint: str) -> list[DistributeTranspiler]:
         """Returns the transpilers of the job's other programs that have parameters on this pserver."""
         return [one for one in self._together if one is not self and endpoint in one._pservers]
 
     def _pserver_main(self, endpoint: str) -> Program:
         program = Program._of(self._pserver(endpoint)[0].copy())
         program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint  # as in Fluid
-        program._pservers, program._sharded_tables = list(self.pserver_endpoints), list(self._roles.tables)
+        program._pservers, program._sharded_tables = list(self.pserver_endpoints), list(self._made().tables)
         program._source_main = self.source_main
         return program
 
@@ -329,11 +333,11 @@ class DistributeTranspiler:
     def _native_config(
         self,
         trainer_id: int,
-        pservers: str,
-        trainers: int | str,
+        pservers: Sequence[str] | str,
+        trainers: Sequence[str] | int | str,
         sync_mode: bool | None,
         slice_var_up: bool | None,
-        split_method: type[Any] | None,
+        split_method: type[PSDispatcher] | None,
     ) -> TranspileConfig:
         given = self.config
         given.validate()
@@ -362,7 +366,7 @@ class DistributeTranspiler:
         config.sync_mode_argument = sync_mode
         return config
 
-    def _describe_ranks(self, trainers: str, config: TranspileConfig) -> None:
+    def _describe_ranks(self, trainers: Sequence[str] | int | str, config: TranspileConfig) -> None:
         if isinstance(trainers, (str, list, tuple)):
             config.trainer_addresses = addresses_of(trainers, "trainers")
             config.trainers = len(config.trainer_addresses)
@@ -376,9 +380,9 @@ class DistributeTranspiler:
             )
         give(self.config, config, "ranks")
 
-    def _merged(self, field: str, argument: None) -> bool:
+    def _merged(self, field: str, argument: T | None) -> T | None:
         """Returns the argument if it was given, otherwise the config's value; they must not contradict each other."""
-        value = getattr(self.config, field)
+        value: T | None = getattr(self.config, field)
         if argument is None:
             return value
         if self.config.is_set(field) and value is not None and value != argument:

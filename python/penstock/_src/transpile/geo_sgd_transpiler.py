@@ -39,7 +39,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
     _kind = "geo"
 
-    def transpile(
+    def transpile(  # type: ignore[override]  # as in Fluid
         self,
         trainer_id: int,
         program: Program | None = None,
@@ -65,7 +65,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         """
         super().transpile(trainer_id, program, pservers, trainers, None, startup_program, current_endpoint)
         self.trainer_startup_program = self.startup_program
-        self.vars_info = {param: _info_of(sparse, pieces) for param, _, _, _, sparse, _, pieces in self._roles.params}
+        self.vars_info = {param: _info_of(sparse, pieces) for param, _, _, _, sparse, _, pieces in self._made().params}
 
     def _get_vars_info(self) -> dict[str, dict[str, list[str]]]:
         """Returns the facts of each parameter that a communicator needs: its pieces, their rows and servers."""

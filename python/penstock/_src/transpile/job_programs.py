@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
     from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
-    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
 
 
 def updated_by(roles: _RoleSet) -> set[str]:
@@ -35,8 +34,8 @@ def others_of(
     source_startup: ProgramDesc,
     roles: _RoleSet,
     config: TranspileConfig,
-    beside: DistributeTranspiler | Sequence[Any] | None,
-) -> list[Any]:
+    beside: DistributeTranspiler | Sequence[DistributeTranspiler] | None,
+) -> list[DistributeTranspiler]:
     """Returns the transpilers of the other programs of the job, in the order of their calls of transpile().
 
     Args:
@@ -54,7 +53,7 @@ def others_of(
         penstock.StateError: one of `beside` has not transpiled.
     """
     if beside is not None:
-        named = list(beside) if isinstance(beside, (list, tuple)) else [beside]
+        named: list[Any] = list(beside) if isinstance(beside, (list, tuple)) else [beside]
         for one in named:
             if not hasattr(one, "_together"):
                 raise TypeError(f"beside takes DistributeTranspilers, not {type(one).__name__}")
@@ -88,11 +87,11 @@ def _works_with(
         and one._kind == transpiler._kind
         and one.trainer_id == config.trainer_ids[0]
         and one.pserver_endpoints == config.pservers
-        and not updated_by(one._roles).intersection(updated_by(roles))
+        and not updated_by(one._made()).intersection(updated_by(roles))
     )
 
 
-def made_together(members: list[DistributeTranspiler | GeoSgdTranspiler]) -> list[_RoleSet]:
+def made_together(members: Sequence[tuple[ProgramDesc, ProgramDesc, TranspileConfig]]) -> list[_RoleSet]:
     """Returns the roles of each member, a (main, startup, config) of programs before they were transpiled."""
     mains, startups, configs = zip(*members)
     sets = _penstock.transpile_together(list(mains), list(startups), list(configs))
@@ -112,8 +111,9 @@ def source_of(program: Program) -> ProgramDesc:
     """Returns the program from which a transpile starts: the original if an earlier transpile made the program and it
     was not changed since; with what was added to a startup program since, such as the initial values of another
     program of the job."""
+    source: ProgramDesc | None
     source, content_id = program.__dict__.get("_transpile_source", (None, None))
-    if content_id == program.desc.content_id:
+    if source is not None and content_id == program.desc.content_id:
         return source
     made = program.__dict__.get("_transpilers")
     added = None
@@ -129,7 +129,7 @@ def share_startups(members: Sequence[DistributeTranspiler]) -> None:
     Args:
         members (list[DistributeTranspiler]): all that work in the job.
     """
-    groups = {}
+    groups: dict[Program, list[DistributeTranspiler]] = {}
     for one in members:
         groups.setdefault(one.startup_program, []).append(one)
     for startup, group in groups.items():

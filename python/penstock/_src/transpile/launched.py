@@ -14,7 +14,8 @@ from penstock._src.base import environment, log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+
+    from penstock._penstock import ProgramError
 
 
 def _started() -> list[str]:
@@ -46,7 +47,7 @@ def compared(pservers: list[str]) -> Iterator[None]:
         log.warning(f"transpile: no pserver was started at {', '.join(missing)}: {note}")
 
 
-def _with(error: Any, line: str) -> Any:
+def _with(error: ProgramError, line: str) -> ProgramError:
     noted = type(error)(f"{error}\n  {line}")
     noted.id, noted.details = error.id, [*error.details, line]
     return noted

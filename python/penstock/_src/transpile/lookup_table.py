@@ -9,8 +9,8 @@ from penstock._src.base.errors import error_with_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
     from penstock._src.ir.variable import Variable
 
@@ -24,14 +24,14 @@ __all__ = [
 _LOOKUPS = ("lookup_table", "lookup_table_v2")
 
 
-def find_distributed_lookup_table(program: Program) -> str:
+def find_distributed_lookup_table(program: Program) -> str | None:
     """Finds the distributed table of a program, before the transpiler rewrites it.
 
     Args:
         program (Program): the program; the ops of block 0 are searched.
 
     Returns:
-        str: the name of the table, or None.
+        str | None: the name of the table, or None.
 
     Raises:
         RuntimeError: there are two such tables, or one is also looked up without is_distributed.
@@ -98,7 +98,7 @@ def find_distributed_lookup_table_outputs(program: Program, table_name: str) -> 
     return _variables(program, table_name, lambda op: op.output("Out"))
 
 
-def _variables(program: Program, table: str, names_of: Callable[..., Any]) -> list[Variable]:
+def _variables(program: Program, table: str, names_of: Callable[[Operator], list[str]]) -> list[Variable]:
     block = program.global_block()
     return [
         block.var(name)

@@ -17,9 +17,8 @@ from penstock._src.ir.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from penstock._penstock import ProgramDesc, RuntimeVariable
+    from penstock._penstock import ProgramDesc
     from penstock._src.ir.variable import Variable
 
 
@@ -86,7 +85,7 @@ def _desc(program: Program) -> ProgramDesc:
     return program.desc
 
 
-def _names(variables: list[tuple[str, RuntimeVariable]] | None) -> list[Any]:
+def _names(variables: Sequence[Variable | str] | None) -> list[str]:
     if variables is None:
         return []
     if isinstance(variables, str):
@@ -94,7 +93,7 @@ def _names(variables: list[tuple[str, RuntimeVariable]] | None) -> list[Any]:
     return [variable if isinstance(variable, str) else variable.name for variable in variables]
 
 
-def _rewrite(program: Program, less: Any, report: Any) -> None:
+def _rewrite(program: Program, less: ProgramDesc, report: str) -> None:
     if report:
         print(report, end="")
     if less.content_id != program.desc.content_id:

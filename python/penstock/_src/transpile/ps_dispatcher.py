@@ -144,7 +144,7 @@ def _bytes_of(var: Variable) -> int:
 _BUILT = (RoundRobin, HashName, SizeBalanced)
 
 
-def choose(split_method: str | type | None, config: TranspileConfig) -> None:
+def choose(split_method: str | type[PSDispatcher] | None, config: TranspileConfig) -> None:
     """Sets the native config's placement, or its dispatcher, from a class or the name of a class of this module."""
     if split_method is None:
         return
@@ -176,11 +176,11 @@ def check(split_method: type[Any] | None) -> None:
 class _Asked:
     """Wraps the user's dispatcher for the transpiler: takes pieces, returns checked addresses."""
 
-    def __init__(self, split_method: type[Any], endpoints: Any) -> None:
+    def __init__(self, split_method: type[PSDispatcher], endpoints: Sequence[str]) -> None:
         self._name = split_method.__name__
         self._dispatcher = split_method(endpoints)
 
-    def dispatch(self, pieces: list[tuple[str, Sequence[int], str, bool]]) -> list[Any]:
+    def dispatch(self, pieces: list[tuple[str, Sequence[int], str, bool]]) -> list[str]:
         answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
         if not isinstance(answer, (list, tuple)):
             raise program_error(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from penstock import _penstock
+from penstock._src.ir.program import Program
 from penstock._src.transpile import ps_dispatcher
 from penstock._src.transpile.addresses import addresses_of
 from penstock._src.transpile.config import check_count, dense_exchange, ids_of_trainers
@@ -13,11 +14,35 @@ from penstock._src.transpile.settings import give, in_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from penstock._src.ir.program import Program
+    from typing_extensions import Unpack
+
+    from penstock._src.transpile.role_set import RoleSet
+    from penstock._src.transpile.setting_types import Arguments
 
 
+@overload
+def transpile(
+    main: Program,
+    startup: Program,
+    pservers: Sequence[str] | str,
+    trainers: Sequence[str] | int | str = 1,
+    trainer_ids: Sequence[int] | None = None,
+    *,
+    compat: str | None = None,
+    **given: Unpack[Arguments],
+) -> RoleSet: ...
+@overload
+def transpile(
+    main: Sequence[Program],
+    startup: Program | Sequence[Program],
+    pservers: Sequence[str] | str,
+    trainers: Sequence[str] | int | str = 1,
+    trainer_ids: Sequence[int] | None = None,
+    *,
+    compat: str | None = None,
+    **given: Unpack[Arguments],
+) -> list[RoleSet]: ...
 @in_signature("argument")
 def transpile(
     main: Program | Sequence[Program],
@@ -27,8 +52,8 @@ def transpile(
     trainer_ids: Sequence[int] | None = None,
     *,
     compat: str | None = None,
-    **given: Any,
-) -> Any:  # a RoleSet, or a list of them if `main` is a list
+    **given: Unpack[Arguments],
+) -> RoleSet | list[RoleSet]:
     """Rewrites the programs of one machine into those of trainers and parameter servers, without changing the
     originals.
 
@@ -53,6 +78,7 @@ def transpile(
             then runs the startup programs of all, in this order, and a pserver its main programs as one list.
 
     Raises:
+        TypeError: `main` is a Program, and `startup` is not.
         ValueError: `main` is an empty list, or `startup` has another length.
         penstock.ProgramError: the programs or the arguments are wrong or contradict each other.
 
@@ -76,12 +102,15 @@ def transpile(
     config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
     if compat is not None:
         config.dialect = compat
-    if not isinstance(main, (list, tuple)):
+    if isinstance(main, Program):
+        if not isinstance(startup, Program):
+            raise TypeError(f"transpile: startup must be a Program, as main is, not {type(startup).__name__}")
         return role_set(main, startup, config)
-    startups = list(startup) if isinstance(startup, (list, tuple)) else [startup] * len(main)
-    if not main or len(startups) != len(main):
+    mains = list(main)
+    startups = [startup] * len(mains) if isinstance(startup, Program) else list(startup)
+    if not mains or len(startups) != len(mains):
         raise ValueError(
             f"transpile takes a startup program for all main programs, or one for each, not {len(startups)} for "
-            f"{len(main)}"
+            f"{len(mains)}"
         )
-    return role_sets(main, startups, config)
+    return role_sets(mains, startups, config)

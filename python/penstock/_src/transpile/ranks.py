@@ -12,10 +12,12 @@ from penstock._src.transpile.settings import give, in_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+
+    from typing_extensions import Unpack
 
     from penstock._src.ir.program import Program
     from penstock._src.transpile.role_set import RoleSet
+    from penstock._src.transpile.setting_types import RankArguments
 
 
 @in_signature("rank_argument")
@@ -27,7 +29,7 @@ def transpile_ranks(
     *,
     trainer_ids: Sequence[int] | None = None,
     compat: str | None = None,
-    **given: Any,
+    **given: Unpack[RankArguments],
 ) -> RoleSet:
     """Rewrites the programs of one machine into those of ranks without pservers, without changing the originals.
 

@@ -1,47 +1,50 @@
 """Role programs from C++, which have passed the check. Findings that are not errors become Python warnings."""
 
-from __future__ import annotations
-
-import collections
+# Annotations are evaluated here, because help() shows those of a NamedTuple as they are then.
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock import _penstock
+from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.program import Program
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
+class Role(NamedTuple):
+    """The two Programs of one process.
+
+    Args:
+        main (Program): what the process runs in each step.
+        startup (Program): what it runs once, before the first step.
+
+    Example:
+        role = penstock.Role(fluid.Program(), fluid.Program())
+        assert role.main is not role.startup
+    """
+
+    main: Program
+    startup: Program
 
 
-Role = collections.namedtuple("Role", "main startup")
-Role.__doc__ = """The two Programs of one process.
+class RoleSet(NamedTuple):
+    """What transpile() and transpile_ranks() return.
 
-Args:
-    main (Program): what the process runs in each step.
-    startup (Program): what it runs once, before the first step.
+    Args:
+        plan (str): the placement plan as text: which process holds what.
+        trainers (dict): {trainer id: Role}.
+        pservers (dict): {address: Role}; empty without pservers.
 
-Example:
-    role = penstock.Role(fluid.Program(), fluid.Program())
-    assert role.main is not role.startup
-"""
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2)
+        assert sorted(roles.trainers) == [0, 1] and sorted(roles.pservers) == ['a:1', 'b:1']
+    """
 
-RoleSet = collections.namedtuple("RoleSet", "plan trainers pservers")
-RoleSet.__doc__ = """What transpile() and transpile_ranks() return.
-
-Args:
-    plan (str): the placement plan as text: which process holds what.
-    trainers (dict): {trainer id: Role}.
-    pservers (dict): {address: Role}; empty without pservers.
-
-Example:
-    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-    fluid.optimizer.SGD(0.01).minimize(loss)
-    roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2)
-    assert sorted(roles.trainers) == [0, 1] and sorted(roles.pservers) == ['a:1', 'b:1']
-"""
+    plan: str
+    trainers: dict[int, Role]
+    pservers: dict[str, Role]
 
 
 class ProgramWarning(UserWarning):
@@ -80,11 +83,11 @@ def role_sets(mains: Sequence[Program], startups: Sequence[Program], config: Tra
 
 
 def _role_set_of(roles: _RoleSet) -> RoleSet:
-    def role(made: list[ProgramDesc]) -> Role:
-        return Role(*(Program._of(desc) for desc in made))
+    def role(main: ProgramDesc, startup: ProgramDesc) -> Role:
+        return Role(Program._of(main), Program._of(startup))
 
     return RoleSet(
         roles.plan,
-        {trainer_id: role(made) for trainer_id, *made in roles.trainers},
-        {address: role(made) for address, *made in roles.pservers},
+        {trainer_id: role(main, startup) for trainer_id, main, startup in roles.trainers},
+        {address: role(main, startup) for address, main, startup in roles.pservers},
     )

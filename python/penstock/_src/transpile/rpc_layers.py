@@ -14,10 +14,8 @@ from penstock._src.transpile.config import DistributedMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
     from typing import Any
 
-    from penstock._penstock import RuntimeVariable
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
 
@@ -48,12 +46,10 @@ class BlockGuardServ(BlockGuard):
         super().__init__(server.helper.main_program)
         self.server = server
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> Any:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         if exc_type is None:
             self.server.complete_op()
-        return super().__exit__(exc_type, exc_val, exc_tb)
+        super().__exit__(exc_type, exc_val, exc_tb)
 
 
 class ListenAndServ:
@@ -84,7 +80,8 @@ class ListenAndServ:
         self, endpoint: str, inputs: Sequence[Variable | str], fan_in: int = 1, optimizer_mode: bool = True
     ) -> None:
         self.helper = LayerHelper("listen_and_serv")
-        self.inputs, self.outputs = inputs, []
+        self.inputs = inputs
+        self.outputs: list[Variable] = []
         self.endpoint, self.fan_in, self.optimizer_mode = endpoint, fan_in, optimizer_mode
 
     def do(self) -> BlockGuardServ:
@@ -189,7 +186,7 @@ def Send(
 
 def Recv(
     endpoints: str,
-    get_vars: Sequence[Variable],
+    get_vars: list[Variable],
     dummy_input: Sequence[Variable] | Variable | None = None,
     sync: bool = True,
 ) -> list[Variable]:
@@ -228,15 +225,15 @@ def Recv(
     return get_vars
 
 
-def _updates(ops: list[Operator]) -> list[Any]:
+def _updates(ops: list[Operator]) -> list[Operator]:
     return [op for op in ops if op.input("Param") and op.input("Grad")]
 
 
-def _listed(order: bool) -> list[Any]:
+def _listed(order: Sequence[Variable] | Variable | None) -> list[Variable]:
     return [order] if isinstance(order, Variable) else list(order or [])
 
 
-def _addresses(endpoints: Any, variables: list[tuple[str, RuntimeVariable]], what: str) -> Any:
+def _addresses(endpoints: str, variables: Sequence[Variable], what: str) -> list[str]:
     if not isinstance(variables, list):
         raise TypeError(f"{what} must be a list of Variables, not {type(variables).__name__}")
     addresses = endpoints.split(",")

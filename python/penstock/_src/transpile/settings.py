@@ -22,7 +22,12 @@ from penstock._src.base.errors import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 WIDTH = 120
 GROUPS = ("placement", "mode", "policies", "ranks")
@@ -53,6 +58,11 @@ def initial_of(row: types.SimpleNamespace, face: str) -> Any:
     return _form(row, face)[1]
 
 
+def type_of(row: types.SimpleNamespace, face: str) -> str:
+    """Returns the type of a setting in a face, as documentation names it."""
+    return _form(row, face)[0]
+
+
 def give(config: Any, face: str, values: Mapping[str, object]) -> None:
     """Sets settings of a native configuration from {name in the face: value}; C++ checks the values. Bounds of
     fields are checked at once, of arguments with the combination of all settings."""
@@ -60,24 +70,24 @@ def give(config: Any, face: str, values: Mapping[str, object]) -> None:
         config.give(rows_of(face)[name].name, name, value, face == "field")
 
 
-def in_signature(face: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_signature(face: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Returns a decorator for a function whose last parameter is `**given`: the settings of the face become its
     keyword-only parameters, with their defaults, and its docstring documents them where it says
     `<settings: face>`."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
         own = inspect.signature(function)
         rows = rows_of(face)
         defaults = {name: initial_of(row, face) for name, row in rows.items()}
         keywords = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=_form(row, face)[0]
+                name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=type_of(row, face)
             )
             for name, row in rows.items()
         ]
 
         @functools.wraps(function)
-        def call(*args: Any, **given: Any) -> Any:
+        def call(*args: P.args, **given: P.kwargs) -> R:
             for name in given:
                 if name not in signature.parameters:
                     raise TypeError(
@@ -87,7 +97,7 @@ def in_signature(face: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             return function(*args, **{**defaults, **given})
 
         signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *keywords])
-        call.__signature__ = signature
+        call.__signature__ = signature  # type: ignore[attr-defined]  # what inspect shows
         call.__doc__ = documented(function.__doc__)
         return call
 
@@ -106,7 +116,7 @@ def _entries(face: str, indent: str) -> str:
 def _entry(name: str, row: types.SimpleNamespace, face: str, indent: str) -> str:
     return (
         textwrap.fill(
-            f"{name} ({_form(row, face)[0]}): {said_of(row)}",
+            f"{name} ({type_of(row, face)}): {said_of(row)}",
             WIDTH,
             initial_indent=indent,
             subsequent_indent=indent + "    ",

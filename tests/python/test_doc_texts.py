@@ -32,6 +32,39 @@ def test_a_whole_docstring_may_be_one_text():
     assert inspect.getdoc(Number) == "Makes a number.\n\nReturns:\n    int: one."
 
 
+def test_an_argument_that_the_docstring_lacks_has_the_text_of_its_name():
+    @with_texts(ARGUMENTS, extent="shape is [1]")
+    class Run:
+        """Runs.
+
+        Args:
+            program (Program): what to run.
+
+        Example:
+            Run(loss, program, places)
+        """
+
+        def __init__(self, loss, program, places):
+            pass
+
+    assert inspect.getdoc(Run) == (
+        "Runs.\n\nArgs:\n    loss (Variable): its shape is [1].\n    program (Program): what to run.\n"
+        "    places (list): those\n        of the batches.\n\nExample:\n    Run(loss, program, places)"
+    )
+
+
+def test_an_argument_that_the_docstring_describes_keeps_its_text():
+    @with_texts(ARGUMENTS)
+    def run(loss):
+        """Runs.
+
+        Args:
+            loss (float): the loss.
+        """
+
+    assert inspect.getdoc(run) == "Runs.\n\nArgs:\n    loss (float): the loss."
+
+
 def test_a_line_with_an_unknown_key_is_an_error():
     def run():
         """Runs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock._src.base.argument_texts import RECURRENT
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.layers import nn, reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
@@ -24,19 +25,20 @@ __all__ = ["basic_gru", "basic_lstm"]
 
 
 _NETWORK = {
-    "input_and_hidden": """input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without
-    `batch_first`; float32 or float64.
-init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+    **RECURRENT,
+    "input": """input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without
+    `batch_first`; float32 or float64.""",
+    "init_hidden": """init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
     [num_layers * 2, ...] if `bidirectional`; None: zeros.""",
-    "layers_and_steps": """num_layers (int): number of layers.
-sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
-    all steps.
-dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
-bidirectional (bool): whether a second network runs from the last step to the first.
-batch_first (bool): whether the sequences are the first axis.
-param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
-bias_attr (ParamAttr): attributes of the biases, likewise.
-gate_activation (callable): activation of the gates; `layers.sigmoid` if None.""",
+    "num_layers": "num_layers (int): number of layers.",
+    "sequence_length": """sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None:
+    every sequence has all steps.""",
+    "dropout_prob": """dropout_prob (float): the probability that an element of a layer's output is set to 0 for the
+    next layer.""",
+    "bidirectional": "bidirectional (bool): whether a second network runs from the last step to the first.",
+    "batch_first": "batch_first (bool): whether the sequences are the first axis.",
+    "param_attr": "param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.",
+    "bias_attr": "bias_attr (ParamAttr): attributes of the biases, likewise.",
 }
 
 
@@ -60,12 +62,7 @@ def basic_gru(
     """Runs a GRU with several layers over padded sequences.
 
     Args:
-        {input_and_hidden}
         hidden_size (int): width of the hidden states.
-        {layers_and_steps}
-        activation (callable): activation of the candidate; `layers.tanh` if None.
-        dtype (str): 'float32' or 'float64'.
-        name (str): prefix of the names of the parameters.
 
     Returns:
         tuple: (outputs of the last layer, last hidden states). The outputs have the shape of `input` with width
@@ -93,7 +90,7 @@ def basic_gru(
     )
 
 
-@with_texts(_NETWORK)
+@with_texts(_NETWORK, and_cell=" and the cell")
 def basic_lstm(
     input: Variable,
     init_hidden: Variable,
@@ -115,14 +112,8 @@ def basic_lstm(
     """Runs an LSTM with several layers over padded sequences.
 
     Args:
-        {input_and_hidden}
         init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
         hidden_size (int): width of the states.
-        {layers_and_steps}
-        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
-        forget_bias (float): added to the forget gate before its activation.
-        dtype (str): 'float32' or 'float64'.
-        name (str): prefix of the names of the parameters.
 
     Returns:
         tuple: (outputs of the last layer, last hidden states, last cell states). The outputs have the shape of `input`

@@ -26,10 +26,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, cast
 
 from penstock import _penstock
+from penstock._src.base.doc_texts import parameters
 from penstock._src.ir.argument_types import kernel_types, require_types, types_of
 from penstock._src.ir.types import VarType, dtype_name
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.docstrings import completed, element_types_text, parameters
+from penstock._src.layers.docstrings import completed, element_types_text
 from penstock._src.layers.helper import LayerHelper, require_variables
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """Cells, which compute one step of a recurrent network; rnn() runs one over padded sequences."""
 
+from penstock._src.base.argument_texts import RECURRENT
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.argument_types import require_types, types_of
 from penstock._src.ir.types import to_dtype
 from penstock._src.layers import creation
@@ -143,20 +145,12 @@ class RNNCell:
         raise NotImplementedError(f"{type(self).__name__} does not define state_dtype")
 
 
+@with_texts(RECURRENT)
 class GRUCell(RNNCell):
     """Computes one step of a gated recurrent unit (GRU).
 
         u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
         c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
-
-    Args:
-        hidden_size (int): width of the hidden state.
-        param_attr (ParamAttr): attributes of the weights.
-        bias_attr (ParamAttr): attributes of the biases.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
-        activation (callable): activation of the candidate; `layers.tanh` if None.
-        dtype (str): 'float32' or 'float64'.
-        name (str): prefix of the names of the parameters.
 
     Raises:
         TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
@@ -221,6 +215,7 @@ class GRUCell(RNNCell):
         return [self.hidden_size]
 
 
+@with_texts(RECURRENT, and_cell=" and the cell")
 class LSTMCell(RNNCell):
     """Computes one step of a long short-term memory (LSTM).
 
@@ -231,11 +226,6 @@ class LSTMCell(RNNCell):
         hidden_size (int): width of the hidden state and of the cell.
         param_attr (ParamAttr): attributes of the weight.
         bias_attr (ParamAttr): attributes of the bias.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
-        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
-        forget_bias (float): added to the forget gate before its activation.
-        dtype (str): 'float32' or 'float64'.
-        name (str): prefix of the names of the parameters.
 
     Raises:
         TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.

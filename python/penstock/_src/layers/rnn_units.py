@@ -2,6 +2,8 @@
 
 import copy
 
+from penstock._src.base.argument_texts import RECURRENT
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.layers import nn, reshaping, tensor, unary
 from penstock._src.layers.arithmetic import elementwise_add
@@ -70,6 +72,7 @@ def _affine(parts, weight, bias):
     return product if bias is None else elementwise_add(product, bias)
 
 
+@with_texts(RECURRENT)
 class BasicGRUUnit(_Unit):
     """Computes one step of a GRU.
 
@@ -77,13 +80,8 @@ class BasicGRUUnit(_Unit):
         c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
 
     Args:
-        name_scope (str): prefix of the names of the parameters.
-        hidden_size (int): width of the hidden state.
         param_attr (ParamAttr): attributes of the weights; '_gate' and '_candidate' are appended to its name.
         bias_attr (ParamAttr): attributes of the biases, likewise.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
-        activation (callable): activation of the candidate; `layers.tanh` if None.
-        dtype (str): 'float32' or 'float64'.
 
     Example:
         unit = fluid.contrib.layers.BasicGRUUnit('gru', hidden_size=8)
@@ -128,6 +126,7 @@ class BasicGRUUnit(_Unit):
         return update * pre_hidden + (1 - update) * candidate
 
 
+@with_texts(RECURRENT, and_cell=" and the cell")
 class BasicLSTMUnit(_Unit):
     """Computes one step of an LSTM.
 
@@ -135,14 +134,9 @@ class BasicLSTMUnit(_Unit):
         c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
 
     Args:
-        name_scope (str): prefix of the names of the parameters.
         hidden_size (int): width of the hidden state and of the cell.
         param_attr (ParamAttr): attributes of the weight.
         bias_attr (ParamAttr): attributes of the bias.
-        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
-        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
-        forget_bias (float): added to the forget gate before its activation.
-        dtype (str): 'float32' or 'float64'.
 
     Example:
         unit = fluid.contrib.layers.BasicLSTMUnit('lstm', hidden_size=8)

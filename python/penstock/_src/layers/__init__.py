@@ -10,7 +10,6 @@ from penstock._src.layers.beam_search_ops import *
 from penstock._src.layers.comparison import *
 from penstock._src.layers.control_flow import *
 from penstock._src.layers.conv import *
-from penstock._src.layers.conv_3d import *
 from penstock._src.layers.creation import *
 from penstock._src.layers.decode_helpers import *
 from penstock._src.layers.decoders import *
@@ -34,6 +33,7 @@ from penstock._src.layers.multivariate_normal import *
 from penstock._src.layers.nn import *
 from penstock._src.layers.normalization import *
 from penstock._src.layers.norms import *
+from penstock._src.layers.pool import *
 from penstock._src.layers.py_function import *
 from penstock._src.layers.random import *
 from penstock._src.layers.ranking_loss import *

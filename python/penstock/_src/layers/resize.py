@@ -1,12 +1,16 @@
-"""Resizing of images."""
+"""Resizing of images and volumes."""
+
+from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer
+from penstock._src.layers.decorators import layer, named
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial
 from penstock._src.layers.tensor import int_list
 
 __all__ = ["image_resize", "image_resize_short", "interpolate", "resize_bilinear", "resize_nearest", "resize_trilinear"]
@@ -15,135 +19,98 @@ _METHODS = {"BILINEAR": "bilinear", "TRILINEAR": "trilinear", "NEAREST": "neares
 _SIZES = ("out_d", "out_h", "out_w")
 
 
-@layer()
-def interpolate(
-    input,
-    out_shape=None,
-    scale=None,
-    name=None,
-    resample="BILINEAR",
-    actual_shape=None,
-    align_corners=True,
-    align_mode=1,
-    data_format="NCHW",
-):
-    """Resizes images or volumes by interpolation.
+_RESIZE_DOC = """Resizes images or volumes by interpolation.
 
-    Args:
-        input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', or with the channels last if
-            `data_format` says so; float32 or float64.
-        out_shape (list|tuple|Variable): the spatial extents of the result: numbers or int32 Variables of shape [1], or
-            one int32 Variable that holds all extents.
-        scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
-        resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
-        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
-        align_mode (int): position of pixels in the linear methods without `align_corners`: 0 at the centre of their
-            squares, 1 at the upper left corner.
-        data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
+Args:
+    input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', or with the channels last if
+        `data_format` says so; float32 or float64.
+    out_shape: the spatial extents of the result: numbers or int32 Variables of shape [1], or one int32 Variable that
+        holds all extents.
+    scale: factor of the spatial extents, if `out_shape` is None.
+    resample: {methods}.
+    actual_shape: replaces `out_shape` at run time; deprecated.
+    align_mode: position of pixels in the linear methods without `align_corners`: 0 at the centre of their squares, 1 at
+        the upper left corner.
+    data_format: 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
-    Returns:
-        Variable: the shape of `input` with the new spatial extents, same type as `input`.
+Returns:
+    Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
-    Raises:
-        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
-            type.
+Raises:
+    ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+    TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong type.
 
-    Example:
-        image = fluid.data('image', [None, 3, 8, 8])
-        larger = fluid.layers.interpolate(image, out_shape=[16, 12], resample='BICUBIC')
-        assert larger.shape == (-1, 3, 16, 12)
-    """
-    return _resize(
-        _METHODS, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
-    )
+Example:
+    image = fluid.data('image', [None, 3, 8, 8])
+    larger = fluid.layers.{layer}(image, out_shape=[16, 12], resample='{method}')
+    assert larger.shape == (-1, 3, 16, 12)
+"""
 
 
-@layer(like=interpolate)
-def image_resize(
-    input,
-    out_shape=None,
-    scale=None,
-    name=None,
-    resample="BILINEAR",
-    actual_shape=None,
-    align_corners=True,
-    align_mode=1,
-    data_format="NCHW",
-):
-    """Resizes images or volumes like `interpolate`, with all methods except 'BICUBIC'.
+def _resizing(name_of_layer: str, *methods: str) -> Callable[..., Variable]:
+    names = [repr(method) for method in methods]
+    listed = f"{', '.join(names[:-1])} or {names[-1]}"
 
-    Args:
-        input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
-        out_shape (list|tuple|Variable): the spatial extents of the result.
-        resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
-        align_mode (int): 0 or 1; see `interpolate`.
+    @named(name_of_layer, _RESIZE_DOC.format(layer=name_of_layer, methods=listed, method=methods[-2]))
+    def resize(
+        input: Variable,
+        out_shape: list[int | Variable] | Variable | None = None,
+        scale: float | Variable | None = None,
+        name: str | None = None,
+        resample: str = "BILINEAR",
+        actual_shape: Variable | None = None,
+        align_corners: bool = True,
+        align_mode: int = 1,
+        data_format: str = "NCHW",
+    ) -> Variable:
+        _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format)
+        layout = "NCHW" if data_format[1] == "C" else "NHWC"
+        attrs = {"align_corners": align_corners, "align_mode": align_mode, "data_layout": layout}
+        return _resize(input, out_shape, scale, name, _METHODS[resample], actual_shape, attrs)
 
-    Example:
-        image = fluid.data('image', [None, 3, 8, 8])
-        twice = fluid.layers.image_resize(image, scale=2.0, resample='NEAREST')
-        assert twice.shape == (-1, 3, 16, 16)
-    """
-    methods = {key: method for key, method in _METHODS.items() if key != "BICUBIC"}
-    return _resize(
-        methods, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
-    )
+    return resize
 
 
-@layer(like=image_resize)
-def resize_bilinear(
-    input,
-    out_shape=None,
-    scale=None,
-    name=None,
-    actual_shape=None,
-    align_corners=True,
-    align_mode=1,
-    data_format="NCHW",
-):
-    """Resizes images by bilinear interpolation.
-
-    Args:
-        input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
-        out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): factor of height and width, if `out_shape` is None.
-
-    Example:
-        image = fluid.data('image', [None, 3, 8, 8])
-        larger = fluid.layers.resize_bilinear(image, out_shape=[16, 16], align_corners=False)
-        assert larger.shape == (-1, 3, 16, 16)
-    """
-    return image_resize(input, out_shape, scale, name, "BILINEAR", actual_shape, align_corners, align_mode, data_format)
+interpolate = layer()(_resizing("interpolate", "BILINEAR", "NEAREST", "BICUBIC", "TRILINEAR"))
+image_resize = layer()(_resizing("image_resize", "BILINEAR", "NEAREST", "TRILINEAR"))
 
 
-@layer(like=image_resize)
-def resize_trilinear(
-    input,
-    out_shape=None,
-    scale=None,
-    name=None,
-    actual_shape=None,
-    align_corners=True,
-    align_mode=1,
-    data_format="NCDHW",
-):
-    """Resizes volumes by trilinear interpolation.
+_LINEAR_DOC = """Resizes {data} by {method} interpolation.
 
-    Args:
-        input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
-        out_shape (list|tuple|Variable): depth, height and width of the result.
-        scale (float|int|Variable): factor of depth, height and width, if `out_shape` is None.
-        align_corners (bool): whether the corner elements of the input and the result are aligned.
-        data_format (str): 'NCDHW' or 'NDHWC'.
+Args:
+    input (Variable): shape {shape}; float32 or float64.
+    out_shape: {extents} of the result: numbers or int32 Variables of shape [1], or one int32 Variable that holds them.
+    scale: factor of {extents}, if `out_shape` is None.
+    data_format: {formats}.
 
-    Example:
-        volume = fluid.data('volume', [None, 3, 4, 8, 8])
-        larger = fluid.layers.resize_trilinear(volume, out_shape=[8, 16, 16])
-        assert larger.shape == (-1, 3, 8, 16, 16)
-    """
-    return image_resize(
-        input, out_shape, scale, name, "TRILINEAR", actual_shape, align_corners, align_mode, data_format
-    )
+Example:
+    {data} = fluid.data('{data}', [None, 3, {half}])
+    larger = fluid.layers.resize_{method}({data}, out_shape=[{example}], align_corners=False)
+    assert larger.shape == (-1, 3, {example})
+"""
+
+
+def _linear_resizing(kind: Spatial, method: str) -> Callable[..., Variable]:
+    @named(f"resize_{method}", _LINEAR_DOC.format(method=method, **kind.words))
+    def resize(
+        input: Variable,
+        out_shape: list[int | Variable] | Variable | None = None,
+        scale: float | Variable | None = None,
+        name: str | None = None,
+        actual_shape: Variable | None = None,
+        align_corners: bool = True,
+        align_mode: int = 1,
+        data_format: str = kind.formats[0],
+    ) -> Variable:
+        return image_resize(
+            input, out_shape, scale, name, method.upper(), actual_shape, align_corners, align_mode, data_format
+        )
+
+    return resize
+
+
+resize_bilinear = layer(like=image_resize)(_linear_resizing(IMAGES, "bilinear"))
+resize_trilinear = layer(like=image_resize)(_linear_resizing(VOLUMES, "trilinear"))
 
 
 @layer(like=resize_bilinear)
@@ -157,9 +124,7 @@ def resize_nearest(
         larger = fluid.layers.resize_nearest(image, scale=1.5)
         assert larger.shape == (-1, 3, 12, 12)
     """
-    return image_resize(
-        input, out_shape, scale, name, "NEAREST", actual_shape, align_corners, align_mode=1, data_format=data_format
-    )
+    return image_resize(input, out_shape, scale, name, "NEAREST", actual_shape, align_corners, 1, data_format)
 
 
 @layer()
@@ -193,18 +158,18 @@ def image_resize_short(input, out_short_len, resample="BILINEAR"):
     return image_resize(input, out_shape=out_shape, resample=resample)
 
 
-def _resize(methods, input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format):
-    _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format)
-    method = methods[resample]
+def _resize(
+    input: Variable,
+    out_shape: list[int | Variable] | Variable | None,
+    scale: float | Variable | None,
+    name: str | None,
+    method: str,
+    actual_shape: Variable | None,
+    attrs: dict,
+) -> Variable:
     helper = LayerHelper(method + "_interp", input=input, name=name)
     inputs = {"X": input}
-    attrs = dict.fromkeys(_SIZES, -1)
-    attrs.update(
-        interp_method=method,
-        align_corners=align_corners,
-        align_mode=align_mode,
-        data_layout="NCHW" if data_format[1] == "C" else "NHWC",
-    )
+    attrs = {**dict.fromkeys(_SIZES, -1), "interp_method": method, **attrs}
     if out_shape is not None:
         _add_out_shape(helper, inputs, attrs, out_shape, len(input.shape) - 2)
     elif isinstance(scale, Variable):

@@ -1,22 +1,13 @@
-"""Pooling of regions of images, and deformable convolution."""
+"""Pooling of regions of images."""
 
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.conv import _pair
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe, require_variables
-from penstock._src.parameters.initializer import Normal
+from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.spatial import IMAGES
 
-__all__ = [
-    "deformable_conv",
-    "deformable_roi_pooling",
-    "prroi_pool",
-    "psroi_pool",
-    "roi_align",
-    "roi_perspective_transform",
-    "roi_pool",
-]
+__all__ = ["deformable_roi_pooling", "prroi_pool", "psroi_pool", "roi_align", "roi_perspective_transform", "roi_pool"]
 
 
 def _require(kind, **values):
@@ -267,95 +258,12 @@ def deformable_roi_pooling(
             "no_trans": no_trans,
             "spatial_scale": spatial_scale,
             "output_dim": channels,
-            "group_size": _pair(group_size, "group_size"),
+            "group_size": IMAGES.per_axis(group_size, "group_size"),
             "pooled_height": pooled_height,
             "pooled_width": pooled_width,
-            "part_size": [pooled_height, pooled_width] if part_size is None else _pair(part_size, "part_size"),
+            "part_size": IMAGES.per_axis(part_size or [pooled_height, pooled_width], "part_size"),
             "sample_per_part": sample_per_part,
             "trans_std": trans_std,
         },
     )
     return out
-
-
-@layer()
-def deformable_conv(
-    input,
-    offset,
-    mask,
-    num_filters,
-    filter_size,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=None,
-    deformable_groups=None,
-    im2col_step=None,
-    param_attr=None,
-    bias_attr=None,
-    modulated=True,
-    name=None,
-):
-    """Convolves images with learned filters whose windows read from shifted positions, and adds a bias.
-
-    Args:
-        input (Variable): shape [N, C, H, W] with known C, float32 or float64.
-        offset (Variable): the offsets from the positions that conv2d reads, y before x, shape [N, 2 * deformable_groups
-            * filter height * filter width, height, width], same type as `input`.
-        mask (Variable): factors of the elements, shape [N, deformable_groups * filter height * filter width, height,
-            width], same type as `input`; None with modulated=False.
-        filter_size (int|list): height and width of the filters.
-        stride (int|list): distance between neighbouring windows: height, width.
-        padding (int|list): zeros around the input: height, width.
-        dilation (int|list): distance between neighbouring elements of a window.
-        deformable_groups (int): the number of groups of channels with their own offsets.
-        im2col_step (int): has no effect.
-        modulated (bool): whether there is a mask.
-
-    Returns:
-        Variable: shape [N, num_filters, height, width], same type as `input`.
-
-    Raises:
-        TypeError: `input` or `offset` is not a Variable, or `mask` is not a Variable with modulated=True.
-        ValueError: `groups` does not divide the number of channels, or an argument has an invalid value.
-
-    Example:
-        image = fluid.data('image', [None, 4, 8, 8])
-        offset = fluid.data('offset', [None, 18, 8, 8])
-        mask = fluid.data('mask', [None, 9, 8, 8])
-        out = fluid.layers.deformable_conv(image, offset, mask, num_filters=6, filter_size=3, padding=1)
-        assert out.shape == (-1, 6, 8, 8)
-
-    Reference:
-        Zhu, Hu, Lin, Dai: "Deformable ConvNets v2: more deformable, better results", CVPR 2019.
-    """
-    require_variables("deformable_conv", input=input, offset=offset)
-    if param_attr is False:
-        raise ValueError("deformable_conv needs its filter: param_attr must not be False")
-    if modulated and not isinstance(mask, Variable):
-        raise TypeError(f"mask must be a Variable, not {describe(mask)}, unless modulated is False")
-    channels = input.shape[1]
-    if groups is not None and channels % groups != 0:
-        raise ValueError(f"the number of input channels ({channels}) must be divisible by groups ({groups})")
-    helper = LayerHelper("deformable_conv", input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
-    filter_size = _pair(filter_size, "filter_size")
-    std = (2.0 / (filter_size[0] * filter_size[1] * channels)) ** 0.5
-    weight = helper.create_parameter(
-        helper.param_attr,
-        [num_filters, channels // (groups or 1)] + filter_size,
-        input.dtype,
-        default_initializer=Normal(0.0, std, 0),
-    )
-    before_bias = helper.create_variable_for_type_inference(input.dtype)
-    inputs = {"Input": input, "Filter": weight, "Offset": offset}
-    if modulated:
-        inputs["Mask"] = mask
-    attrs = {
-        "strides": _pair(stride, "stride"),
-        "paddings": _pair(padding, "padding"),
-        "dilations": _pair(dilation, "dilation"),
-    }
-    given = {"groups": groups, "deformable_groups": deformable_groups, "im2col_step": im2col_step}
-    attrs.update((key, value) for key, value in given.items() if value is not None)
-    helper.append_op("deformable_conv" if modulated else "deformable_conv_v1", inputs, {"Output": before_bias}, attrs)
-    return helper.append_bias_op(before_bias, dim_start=1, dim_end=2)

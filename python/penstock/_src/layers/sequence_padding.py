@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.conv import _pair
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.spatial import IMAGES
 
 __all__ = ["im2sequence", "lod_append", "lod_reset", "sequence_mask", "sequence_pad", "sequence_unpad"]
 
@@ -170,8 +170,8 @@ def im2sequence(
     """
     paddings = [padding] * 2 if isinstance(padding, int) else list(padding)
     return {
-        "kernels": _pair(filter_size, "filter_size"),
-        "strides": _pair(stride, "stride"),
+        "kernels": IMAGES.per_axis(filter_size, "filter_size"),
+        "strides": IMAGES.per_axis(stride, "stride"),
         "paddings": paddings * 2 if len(paddings) == 2 else paddings,
-        "out_stride": None if input_image_size is None else _pair(out_stride, "out_stride"),
+        "out_stride": None if input_image_size is None else IMAGES.per_axis(out_stride, "out_stride"),
     }

@@ -31,10 +31,9 @@ from penstock._src.layers.comparison import (
 from penstock._src.layers.control_flow import (
     Print as Print, Switch as Switch, case as case, cond as cond, switch_case as switch_case,
 )
-from penstock._src.layers.conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose, pool2d as pool2d
-from penstock._src.layers.conv_3d import (
-    adaptive_pool2d as adaptive_pool2d, adaptive_pool3d as adaptive_pool3d, conv3d as conv3d,
-    conv3d_transpose as conv3d_transpose, pool3d as pool3d,
+from penstock._src.layers.conv import (
+    conv2d as conv2d, conv2d_transpose as conv2d_transpose, conv3d as conv3d, conv3d_transpose as conv3d_transpose,
+    deformable_conv as deformable_conv,
 )
 from penstock._src.layers.creation import (
     arange as arange, create_global_var as create_global_var, create_parameter as create_parameter,
@@ -114,6 +113,9 @@ from penstock._src.layers.normalization import (
     layer_norm as layer_norm,
 )
 from penstock._src.layers.norms import l2_normalize as l2_normalize, lrn as lrn, spectral_norm as spectral_norm
+from penstock._src.layers.pool import (
+    adaptive_pool2d as adaptive_pool2d, adaptive_pool3d as adaptive_pool3d, pool2d as pool2d, pool3d as pool3d,
+)
 from penstock._src.layers.py_function import py_func as py_func
 from penstock._src.layers.random import (
     gaussian_random as gaussian_random, gaussian_random_batch_size_like as gaussian_random_batch_size_like,
@@ -145,9 +147,8 @@ from penstock._src.layers.resize import (
 )
 from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell
 from penstock._src.layers.roi import (
-    deformable_conv as deformable_conv, deformable_roi_pooling as deformable_roi_pooling, prroi_pool as prroi_pool,
-    psroi_pool as psroi_pool, roi_align as roi_align, roi_perspective_transform as roi_perspective_transform,
-    roi_pool as roi_pool,
+    deformable_roi_pooling as deformable_roi_pooling, prroi_pool as prroi_pool, psroi_pool as psroi_pool,
+    roi_align as roi_align, roi_perspective_transform as roi_perspective_transform, roi_pool as roi_pool,
 )
 from penstock._src.layers.sampled_softmax import (
     hsigmoid as hsigmoid, nce as nce, sampled_softmax_with_cross_entropy as sampled_softmax_with_cross_entropy,

@@ -18,10 +18,9 @@ from penstock._src.layers.arithmetic import (
     scale as scale,
 )
 from penstock._src.layers.beam_search_ops import gather_tree as gather_tree
-from penstock._src.layers.conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose, pool2d as pool2d
-from penstock._src.layers.conv_3d import (
-    adaptive_pool2d as adaptive_pool2d, adaptive_pool3d as adaptive_pool3d, conv3d as conv3d,
-    conv3d_transpose as conv3d_transpose, pool3d as pool3d,
+from penstock._src.layers.conv import (
+    conv2d as conv2d, conv2d_transpose as conv2d_transpose, conv3d as conv3d, conv3d_transpose as conv3d_transpose,
+    deformable_conv as deformable_conv,
 )
 from penstock._src.layers.creation import rank as rank, size as size
 from penstock._src.layers.helper import LayerHelper as LayerHelper
@@ -55,6 +54,9 @@ from penstock._src.layers.normalization import (
     layer_norm as layer_norm,
 )
 from penstock._src.layers.norms import l2_normalize as l2_normalize, lrn as lrn, spectral_norm as spectral_norm
+from penstock._src.layers.pool import (
+    adaptive_pool2d as adaptive_pool2d, adaptive_pool3d as adaptive_pool3d, pool2d as pool2d, pool3d as pool3d,
+)
 from penstock._src.layers.py_function import py_func as py_func
 from penstock._src.layers.random import (
     gaussian_random as gaussian_random, gaussian_random_batch_size_like as gaussian_random_batch_size_like,
@@ -74,8 +76,8 @@ from penstock._src.layers.resize import (
     resize_bilinear as resize_bilinear, resize_nearest as resize_nearest, resize_trilinear as resize_trilinear,
 )
 from penstock._src.layers.roi import (
-    deformable_conv as deformable_conv, deformable_roi_pooling as deformable_roi_pooling, prroi_pool as prroi_pool,
-    psroi_pool as psroi_pool, roi_align as roi_align, roi_pool as roi_pool,
+    deformable_roi_pooling as deformable_roi_pooling, prroi_pool as prroi_pool, psroi_pool as psroi_pool,
+    roi_align as roi_align, roi_pool as roi_pool,
 )
 from penstock._src.layers.sequence import row_conv as row_conv
 from penstock._src.layers.sequence_labeling import (

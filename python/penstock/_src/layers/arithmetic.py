@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, op_layer
+from penstock._src.layers.decorators import Attrs, named, op_layer
 
 __all__ = [
     "clip",
@@ -136,10 +136,10 @@ Example:
 
 
 def _logical(op: str, formula: str) -> Callable[..., Variable]:
+    @named(op, _LOGICAL_DOC.format(op=op, formula=formula))
     def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
         return None
 
-    layer.__name__, layer.__doc__ = op, _LOGICAL_DOC.format(op=op, formula=formula)
     return op_layer(op, typed="x y")(layer)
 
 
@@ -182,10 +182,10 @@ Example:
 
 
 def _elementwise(op: str, formula: str, dtype: str = "float32") -> Callable[..., Variable]:
+    @named(op, _BINARY_DOC.format(op=op, formula=formula, dtype=dtype))
     def layer(x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None) -> Attrs:
         return {"use_mkldnn": False}
 
-    layer.__name__, layer.__doc__ = op, _BINARY_DOC.format(op=op, formula=formula, dtype=dtype)
     return op_layer(op, typed="x y")(layer)
 
 
@@ -221,13 +221,13 @@ Example:
 def _reduce(
     op: str, what: str, accepts: str = "int32 int64 float32 float64", dtype: str = "float32"
 ) -> Callable[..., Variable]:
+    @named(op, _REDUCE_DOC.format(op=op, what=what, dtype=dtype))
     def layer(
         input: Variable, dim: int | list[int] | None = None, keep_dim: bool = False, name: str | None = None
     ) -> Attrs:
         axes = [dim] if isinstance(dim, int) else list(dim or [])
         return {"dim": axes or [0], "reduce_all": not axes}
 
-    layer.__name__, layer.__doc__ = op, _REDUCE_DOC.format(op=op, what=what, dtype=dtype)
     return op_layer(op, fluid_accepts={"input": accepts}, inputs={"X": "input"})(layer)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, named, op_layer
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["equal", "greater_equal", "greater_than", "increment", "is_empty", "less_equal", "less_than", "not_equal"]
@@ -76,25 +76,17 @@ Example:
 
 
 def _comparison(op: str, formula: str) -> Callable[..., Variable]:
+    @named(op, _COMPARE_DOC.format(op=op, formula=formula))
     def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Attrs:
         return None
 
-    layer.__name__, layer.__doc__ = op, _COMPARE_DOC.format(op=op, formula=formula)
     return op_layer(op, receives="cond", stop_gradient=True)(layer)
 
 
 less_equal = _comparison("less_equal", "x <= y")
-
-
 greater_than = _comparison("greater_than", "x > y")
-
-
 greater_equal = _comparison("greater_equal", "x >= y")
-
-
 equal = _comparison("equal", "x == y")
-
-
 not_equal = _comparison("not_equal", "x != y")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy
 
 from penstock._src.ir.types import float_attr, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, named, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
@@ -106,50 +108,36 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return out
 
 
-def _triangle(layer: str, input: Variable, diagonal: int, lower: bool) -> Attrs:
-    if len(input.shape) < 2:
-        raise ValueError(f"input shape in {layer} must be at least 2-D, not {input.shape}")
-    if not isinstance(diagonal, int):
-        raise TypeError(f"diagonal in {layer} must be a python Int, not {diagonal!r}")
-    return {"lower": lower}
+_TRIANGLE_DOC = """Keeps the {kept} triangle of each matrix and sets the other elements to 0.
+
+Args:
+    input: shape [..., rows, columns].
+    diagonal: offset of the {bound} kept diagonal from the main diagonal; positive: above it.
+    name: the result's name; by default a generated one.
+
+Raises:
+    ValueError: `input` has fewer than 2 axes.
+    TypeError: `input` is not a Variable, or `diagonal` is not an int.
+
+Example:
+    y = fluid.layers.{layer}(fluid.data('x', [3, 4]), diagonal={offset})
+"""
 
 
-@op_layer("tril_triu", inputs={"X": "input"}, prefix="tril", named=True)
-def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
-    """Keeps the lower triangle of each matrix and sets the other elements to 0.
+def _triangle(name_of_layer: str, **words: object) -> Callable[..., Variable]:
+    @named(name_of_layer, _TRIANGLE_DOC.format(layer=name_of_layer, **words))
+    def layer(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
+        if len(input.shape) < 2:
+            raise ValueError(f"input shape in {name_of_layer} must be at least 2-D, not {input.shape}")
+        if not isinstance(diagonal, int):
+            raise TypeError(f"diagonal in {name_of_layer} must be a python Int, not {diagonal!r}")
+        return {"lower": name_of_layer == "tril"}
 
-    Args:
-        input: shape [..., rows, columns].
-        diagonal: offset of the highest kept diagonal from the main diagonal; positive: above it.
-        name: the result's name; by default a generated one.
-
-    Raises:
-        ValueError: `input` has fewer than 2 axes.
-        TypeError: `input` is not a Variable, or `diagonal` is not an int.
-
-    Example:
-        y = fluid.layers.tril(fluid.data('x', [3, 4]), diagonal=-1)
-    """
-    return _triangle("tril", input, diagonal, lower=True)
+    return op_layer("tril_triu", inputs={"X": "input"}, prefix=name_of_layer, named=True)(layer)
 
 
-@op_layer("tril_triu", inputs={"X": "input"}, prefix="triu", named=True)
-def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
-    """Keeps the upper triangle of each matrix and sets the other elements to 0.
-
-    Args:
-        input: shape [..., rows, columns].
-        diagonal: offset of the lowest kept diagonal from the main diagonal; positive: above it.
-        name: the result's name; by default a generated one.
-
-    Raises:
-        ValueError: `input` has fewer than 2 axes.
-        TypeError: `input` is not a Variable, or `diagonal` is not an int.
-
-    Example:
-        y = fluid.layers.triu(fluid.data('x', [3, 4]), diagonal=1)
-    """
-    return _triangle("triu", input, diagonal, lower=False)
+tril = _triangle("tril", kept="lower", bound="highest", offset=-1)
+triu = _triangle("triu", kept="upper", bound="lowest", offset=1)
 
 
 @op_layer("trace", typed="input out")

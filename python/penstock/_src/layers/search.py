@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
+from penstock._src.layers.decorators import Attrs, named, op_layer, op_layer_with_results
 
 __all__ = ["argmax", "argmin", "argsort", "has_inf", "has_nan", "isfinite"]
 
 
-@op_layer(
-    "arg_max", fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, prefix="arg_max", stop_gradient=True
-)
-def argmax(x: Variable, axis: int = 0) -> Attrs:
-    """Returns the indices of the largest elements along an axis; the first one if several are equal.
+_POSITION_DOC = """Returns the indices of the {extreme} elements along an axis; the first one if several are equal.
 
-    Returns:
-        Variable: the shape of `x` without that axis, int64.
+Returns:
+    Variable: the shape of `x` without that axis, int64.
 
-    Example:
-        x = fluid.data('x', [None, 10])
-        best = fluid.layers.argmax(x, axis=1)
-    """
+Example:
+    x = fluid.data('x', [None, 10])
+    positions = fluid.layers.{layer}(x, axis=1)
+"""
 
 
-@op_layer(
-    "arg_min", fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, prefix="arg_min", stop_gradient=True
-)
-def argmin(x: Variable, axis: int = 0) -> Attrs:
-    """Returns the indices of the smallest elements along an axis; the first one if several are equal.
+def _position_of(extreme: str, name_of_layer: str, op: str) -> Callable[..., Variable]:
+    @named(name_of_layer, _POSITION_DOC.format(extreme=extreme, layer=name_of_layer))
+    def layer(x: Variable, axis: int = 0) -> Attrs:
+        return None
 
-    Returns:
-        Variable: the shape of `x` without that axis, int64.
+    accepts = {"x": "uint8 int16 int32 int64 float32 float64"}
+    return op_layer(op, fluid_accepts=accepts, prefix=op, stop_gradient=True)(layer)
 
-    Example:
-        x = fluid.data('x', [None, 10])
-        worst = fluid.layers.argmin(x, axis=1)
-    """
+
+argmax = _position_of("largest", "argmax", "arg_max")
+argmin = _position_of("smallest", "argmin", "arg_min")
 
 
 @op_layer_with_results(

@@ -9,6 +9,7 @@ import warnings
 import numpy
 
 from penstock._src.base.call_site import stack_level
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.array_conversion import to_array
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_max, reduce_sum
@@ -64,8 +65,8 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
-    def _take(self, kinds, **arguments):
-        """Returns the arguments as Variables. Either all are Variables, or all are of one of `kinds`."""
+    def _check(self, kinds, **arguments):
+        """Raises unless all arguments are Variables, or all are of one of `kinds`."""
         for name, value in arguments.items():
             if not isinstance(value, kinds + (Variable,)):
                 raise TypeError(
@@ -76,8 +77,12 @@ class Distribution:
         if any(given) and not all(given):
             raise ValueError(f"{type(self).__name__}: if one of {', '.join(arguments)} is a Variable, all must be")
         self._has_variables = all(given)
+
+    def _take(self, kinds, **arguments):
+        """Returns the arguments as Variables of one shape."""
+        self._check(kinds, **arguments)
         self._has_floats = all(isinstance(value, float) for value in arguments.values())
-        return tuple(arguments.values()) if all(given) else constants(arguments.values())
+        return tuple(arguments.values()) if self._has_variables else constants(arguments.values())
 
     def _require_same(self, other):
         if not isinstance(other, type(self)):
@@ -97,14 +102,52 @@ def constants(values):
     return tuple(made)
 
 
-def _require_sample_arguments(shape, seed):
-    if not isinstance(shape, list):
-        raise TypeError(f"sample: shape must be a list, not {shape!r}")
-    if not isinstance(seed, int):
-        raise TypeError(f"sample: seed must be an int, not {seed!r}")
+_SAMPLE = {
+    "sample": """Draws samples.
+
+    Args:
+        shape (list): shape of the sample, which precedes the shape of the distribution.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+
+    Returns:
+        Variable: shape `shape` + the shape of `{first}`, or `shape` if both {parameters} are floats; float32.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+
+    Example:
+        numbers = fluid.layers.{kind}(0.0, 3.0).sample([4])
+    """
+}
 
 
-class Uniform(Distribution):
+class _OfTwoParameters(Distribution):
+    """A distribution over numbers with two parameters, which are broadcast to a common shape.
+
+    A subclass draws the numbers of its standard form, and shifts and scales them by its parameters.
+    """
+
+    def _take_two(self, **arguments):
+        self._two = self._take((float, numpy.ndarray, list), **arguments)
+        return self._two
+
+    def _sum(self):
+        return self._two[0] + self._two[1]
+
+    def _sample(self, shape, seed):
+        if not isinstance(shape, list):
+            raise TypeError(f"sample: shape must be a list, not {shape!r}")
+        if not isinstance(seed, int):
+            raise TypeError(f"sample: seed must be an int, not {seed!r}")
+        batch, dtype = list(self._sum().shape), self._two[0].dtype
+        if self._has_variables:
+            zero = fill_constant_batch_size_like(self._sum(), batch + shape, dtype, 0.0)
+            return reshape(self._placed(self._drawn_like(zero, seed), zero), shape + batch)
+        out = self._placed(self._drawn(shape + batch, seed), zeros(shape + batch, dtype=dtype))
+        return reshape(out, shape) if self._has_floats else out
+
+
+class Uniform(_OfTwoParameters):
     """The uniform distribution over [low, high).
 
     Args:
@@ -122,33 +165,22 @@ class Uniform(Distribution):
     """
 
     def __init__(self, low, high):
-        self.low, self.high = self._take((float, numpy.ndarray, list), low=low, high=high)
+        self.low, self.high = self._take_two(low=low, high=high)
 
+    @with_texts(_SAMPLE, kind="Uniform", first="low", parameters="bounds")
     def sample(self, shape, seed=0):
-        """Draws samples.
+        """{sample}"""
+        return self._sample(shape, seed)
 
-        Args:
-            shape (list): shape of the sample, which precedes the shape of the distribution.
-            seed (int): seed of the random numbers; 0: different numbers in each run.
+    def _drawn(self, shape, seed):
+        return uniform_random(shape, min=0.0, max=1.0, seed=seed)
 
-        Returns:
-            Variable: shape `shape` + the shape of `low`, or `shape` if both bounds are floats; float32.
+    def _drawn_like(self, zero, seed):
+        return uniform_random_batch_size_like(zero, zero.shape, min=0.0, max=1.0, seed=seed)
 
-        Raises:
-            TypeError: an argument has the wrong type.
-
-        Example:
-            numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
-        """
-        _require_sample_arguments(shape, seed)
-        batch = list((self.low + self.high).shape)
-        if self._has_variables:
-            zeros_like = fill_constant_batch_size_like(self.low + self.high, batch + shape, self.low.dtype, 0.0)
-            drawn = uniform_random_batch_size_like(zeros_like, zeros_like.shape, min=0.0, max=1.0, seed=seed)
-            return reshape(drawn * (zeros_like + self.high - self.low) + self.low, shape + batch)
-        drawn = uniform_random(shape + batch, min=0.0, max=1.0, seed=seed)
-        out = drawn * (zeros(shape + batch, dtype=self.low.dtype) + (self.high - self.low)) + self.low
-        return reshape(out, shape) if self._has_floats else out
+    def _placed(self, numbers, zero):
+        width = zero + self.high - self.low if self._has_variables else zero + (self.high - self.low)
+        return numbers * width + self.low
 
     def log_prob(self, value):
         """Computes the logarithm of the density at a value.
@@ -181,7 +213,7 @@ class Uniform(Distribution):
         return log(self.high - self.low)
 
 
-class Normal(Distribution):
+class Normal(_OfTwoParameters):
     """The normal distribution.
 
     Args:
@@ -199,33 +231,21 @@ class Normal(Distribution):
     """
 
     def __init__(self, loc, scale):
-        self.loc, self.scale = self._take((float, numpy.ndarray, list), loc=loc, scale=scale)
+        self.loc, self.scale = self._take_two(loc=loc, scale=scale)
 
+    @with_texts(_SAMPLE, kind="Normal", first="loc", parameters="arguments")
     def sample(self, shape, seed=0):
-        """Draws samples.
+        """{sample}"""
+        return self._sample(shape, seed)
 
-        Args:
-            shape (list): shape of the sample, which precedes the shape of the distribution.
-            seed (int): seed of the random numbers; 0: different numbers in each run.
+    def _drawn(self, shape, seed):
+        return gaussian_random(shape, mean=0.0, std=1.0, seed=seed)
 
-        Returns:
-            Variable: shape `shape` + the shape of `loc`, or `shape` if both arguments are floats; float32.
+    def _drawn_like(self, zero, seed):
+        return self._drawn(shape_layer(zero), seed)
 
-        Raises:
-            TypeError: an argument has the wrong type.
-
-        Example:
-            numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
-        """
-        _require_sample_arguments(shape, seed)
-        batch = list((self.loc + self.scale).shape)
-        if self._has_variables:
-            zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch + shape, self.loc.dtype, 0.0)
-            drawn = gaussian_random(shape_layer(zeros_like), mean=0.0, std=1.0, seed=seed)
-            return reshape(drawn * (zeros_like + self.scale) + self.loc, shape + batch)
-        drawn = gaussian_random(shape + batch, mean=0.0, std=1.0, seed=seed)
-        out = drawn * (zeros(shape + batch, dtype=self.loc.dtype) + self.scale) + self.loc
-        return reshape(out, shape) if self._has_floats else out
+    def _placed(self, numbers, zero):
+        return numbers * (zero + self.scale) + self.loc
 
     def entropy(self):
         """Computes the entropy.
@@ -236,8 +256,8 @@ class Normal(Distribution):
         Example:
             entropy = fluid.layers.Normal(0.0, 3.0).entropy()
         """
-        batch = list((self.loc + self.scale).shape)
-        zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch, self.loc.dtype, 0.0)
+        batch = list(self._sum().shape)
+        zeros_like = fill_constant_batch_size_like(self._sum(), batch, self.loc.dtype, 0.0)
         return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zeros_like)
 
     def log_prob(self, value):

@@ -6,7 +6,6 @@ import math
 
 import numpy
 
-from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import elementwise_pow, reduce_prod, reduce_sum
 from penstock._src.layers.distributions import Distribution, constants
 from penstock._src.layers.linalg import diag
@@ -36,22 +35,8 @@ class MultivariateNormalDiag(Distribution):
 
     def __init__(self, loc, scale):
         # The shapes differ, so neither argument is broadcast to the shape of the other.
-        given = self._check(loc=loc, scale=scale)
-        self.loc, self.scale = given if self._has_variables else (constants([one])[0] for one in given)
-
-    def _check(self, **arguments):
-        kinds = (numpy.ndarray, list, Variable)
-        for name, value in arguments.items():
-            if not isinstance(value, kinds):
-                raise TypeError(
-                    f"MultivariateNormalDiag: {name} must be a Variable, a list or an ndarray, not "
-                    f"{type(value).__name__}"
-                )
-        given = [isinstance(value, Variable) for value in arguments.values()]
-        if any(given) and not all(given):
-            raise ValueError("MultivariateNormalDiag: if one of loc, scale is a Variable, all must be")
-        self._has_variables = all(given)
-        return tuple(arguments.values())
+        self._check((numpy.ndarray, list), loc=loc, scale=scale)
+        self.loc, self.scale = (one if self._has_variables else constants([one])[0] for one in (loc, scale))
 
     def _diagonal_of_ones(self, value):
         one_all = ones(shape=list(value.shape), dtype=self.loc.dtype)

@@ -12,6 +12,11 @@ from penstock._src.parameters.param_attr import ParamAttr
 __all__ = ["batch_norm", "group_norm", "inplace_abn", "instance_norm", "layer_norm"]
 
 
+def require_layout(layer, data_layout):
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"{layer}: data_layout must be NCHW or NHWC, not {data_layout!r}")
+
+
 @layer("batch_norm", typed="input")
 def batch_norm(
     input,
@@ -58,77 +63,50 @@ def batch_norm(
     Reference:
         Ioffe and Szegedy, Batch Normalization, ICML 2015.
     """
-    helper = LayerHelper("batch_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
-    out = _normalized_by_batch(
-        helper,
+    return _normalized_by_batch(
+        LayerHelper("batch_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name),
         input,
         in_place,
         momentum,
-        data_layout,
-        moving_mean_name,
-        moving_variance_name,
-        do_model_average_for_mean_and_var,
-        {
-            "epsilon": epsilon,
-            "is_test": is_test,
-            "data_layout": data_layout,
-            "use_mkldnn": False,
-            "fuse_with_relu": False,
-            "use_global_stats": use_global_stats,
-        },
+        (moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var),
+        epsilon=epsilon,
+        is_test=is_test,
+        data_layout=data_layout,
+        use_global_stats=use_global_stats,
     )
-    return helper.append_activation(out)
 
 
-def _normalized_by_batch(
-    helper,
-    input,
-    in_place,
-    momentum,
-    data_layout,
-    moving_mean_name,
-    moving_variance_name,
-    do_model_average_for_mean_and_var,
-    attrs,
-):
-    """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels."""
+def _normalized_by_batch(helper, input, in_place, momentum, moving, *, data_layout, **attrs):
+    """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels.
+
+    `moving` has the names of the running mean and variance, and whether ModelAverage averages them.
+    """
     helper.takes(input=input)
     require_rank(helper.layer_type, "input", input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     channels = input.shape[1] if data_layout == "NCHW" else input.shape[-1]
+    *names, averaged = moving
 
-    def running(parameter_name, value):
-        attr = ParamAttr(
-            name=parameter_name,
-            initializer=Constant(value),
-            trainable=False,
-            do_model_average=do_model_average_for_mean_and_var,
-        )
+    def running(name, value):
+        attr = ParamAttr(name=name, initializer=Constant(value), trainable=False, do_model_average=averaged)
         parameter = helper.create_parameter(attr, [channels], dtype)
         parameter.stop_gradient = True
         return parameter
 
     weight = helper.create_parameter(helper.param_attr, [channels], dtype, default_initializer=Constant(1.0))
     bias = helper.create_parameter(helper.bias_attr, [channels], dtype, is_bias=True)
-    mean = running(moving_mean_name, 0.0)
-    variance = running(moving_variance_name, 1.0)
-    saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    mean, variance = running(names[0], 0.0), running(names[1], 1.0)
+    saved = [helper.create_variable_for_type_inference(dtype, stop_gradient=True) for _ in range(2)]
     out = input if in_place else helper.create_variable_for_type_inference(dtype)
     inputs = {"X": input, "Scale": weight, "Bias": bias, "Mean": mean, "Variance": variance}
     if isinstance(momentum, Variable):
         inputs["MomentumTensor"] = momentum
     else:
         attrs["momentum"] = momentum
-    outputs = {
-        "Y": out,
-        "MeanOut": mean,
-        "VarianceOut": variance,
-        "SavedMean": saved_mean,
-        "SavedVariance": saved_variance,
-    }
+    outputs = {"Y": out, "MeanOut": mean, "VarianceOut": variance, "SavedMean": saved[0], "SavedVariance": saved[1]}
+    attrs.update(data_layout=data_layout, use_mkldnn=False, fuse_with_relu=False)
     helper.append_op(helper.layer_type, inputs, outputs, attrs)
-    return out
+    return helper.append_activation(out)
 
 
 @layer("inplace_abn", fluid_accepts={"input": "float32 float64"}, like=batch_norm)
@@ -173,28 +151,19 @@ def inplace_abn(
     """
     if act not in (None, "identity", "leaky_relu", "elu"):
         raise ValueError(f"inplace_abn: act must be 'leaky_relu', 'elu', 'identity' or None, not {act!r}")
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"inplace_abn: data_layout must be 'NCHW' or 'NHWC', not {data_layout!r}")
-    helper = LayerHelper("inplace_abn", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    require_layout("inplace_abn", data_layout)
     return _normalized_by_batch(
-        helper,
+        LayerHelper("inplace_abn", param_attr=param_attr, bias_attr=bias_attr, name=name),
         input,
         True,
         momentum,
-        data_layout,
-        moving_mean_name,
-        moving_variance_name,
-        do_model_average_for_mean_and_var,
-        {
-            "epsilon": epsilon,
-            "is_test": is_test,
-            "data_layout": data_layout,
-            "use_mkldnn": False,
-            "fuse_with_relu": False,
-            "use_global_stats": use_global_stats,
-            "activation": act or "identity",
-            "alpha": act_alpha,
-        },
+        (moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var),
+        epsilon=epsilon,
+        is_test=is_test,
+        data_layout=data_layout,
+        use_global_stats=use_global_stats,
+        activation=act or "identity",
+        alpha=act_alpha,
     )
 
 
@@ -276,8 +245,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
     Reference:
         Wu, He: "Group normalization", ECCV 2018.
     """
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"data_layout must be NCHW or NHWC, not {data_layout!r}")
+    require_layout("group_norm", data_layout)
     helper = LayerHelper("group_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
     channels = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]

@@ -2,6 +2,7 @@
 
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.normalization import require_layout
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
@@ -83,8 +84,7 @@ def data_norm(
     Example:
         y = fluid.layers.data_norm(fluid.data('x', [None, 10]), name='norm')
     """
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"data_norm: data_layout must be NCHW or NHWC, not {data_layout!r}")
+    require_layout("data_norm", data_layout)
     helper = LayerHelper("data_norm", act=act, name=name).takes(input=input)
     columns = input.shape[1 if data_layout == "NCHW" else -1]
     initial = param_attr if isinstance(param_attr, dict) else {}

@@ -8,7 +8,6 @@ import numpy
 
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.detection_results import _suppress
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import padding_row
 from penstock._src.layers.random import seed_variable
@@ -23,7 +22,6 @@ __all__ = [
     "fused_elemwise_activation",
     "fused_embedding_seq_pool",
     "match_matrix_tensor",
-    "multiclass_nms2",
     "partial_concat",
     "partial_sum",
     "sequence_topk_avg_pooling",
@@ -164,61 +162,6 @@ def match_matrix_tensor(
         "match_matrix_tensor", {"X": x, "Y": y, "W": weight}, {"Out": out, "Tmp": tmp}, {"dim_t": channel_num}
     )
     return helper.append_activation(out), tmp
-
-
-def multiclass_nms2(
-    bboxes: Variable,
-    scores: Variable,
-    score_threshold: float,
-    nms_top_k: int,
-    keep_top_k: int,
-    nms_threshold: float = 0.3,
-    normalized: bool = True,
-    nms_eta: float = 1.0,
-    background_label: int = 0,
-    return_index: bool = False,
-    name: str | None = None,
-) -> Variable | tuple[Variable, Variable]:
-    """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
-
-    Args:
-        bboxes (Variable): the boxes, in one of the shapes of multiclass_nms, float32 or float64.
-        scores (Variable): their scores, in one of the shapes of multiclass_nms, same type as `bboxes`.
-        score_threshold (float): only boxes whose score is above this are considered.
-        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
-        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
-        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
-        background_label (int): the class that is ignored; -1: none.
-        return_index (bool): whether to return the indices of the boxes too.
-        name (str | None): prefix of the names of the variables that the layer creates.
-
-    Returns:
-        Variable | tuple: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each
-        image, same type as `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all
-        images, int32, shape [kept boxes, 1].
-
-    Raises:
-        TypeError: `bboxes` or `scores` is not a Variable.
-        penstock.ProgramError: the shapes are incompatible.
-
-    Example:
-        boxes, scores = fluid.data('boxes', [None, 20, 4]), fluid.data('scores', [None, 3, 20])
-        out, index = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, 10, keep_top_k=5, return_index=True)
-    """
-    attrs = {
-        "background_label": background_label,
-        "score_threshold": score_threshold,
-        "nms_top_k": nms_top_k,
-        "nms_threshold": nms_threshold,
-        "nms_eta": nms_eta,
-        "keep_top_k": keep_top_k,
-        "normalized": normalized,
-    }
-    out, index = _suppress("multiclass_nms2", bboxes, scores, attrs, name, index=True)
-    index.stop_gradient = True
-    return (out, index) if return_index else out
 
 
 def sequence_topk_avg_pooling(

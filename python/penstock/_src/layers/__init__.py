@@ -14,6 +14,7 @@ from penstock._src.layers.creation import *
 from penstock._src.layers.decode_helpers import *
 from penstock._src.layers.decoders import *
 from penstock._src.layers.detection_boxes import *
+from penstock._src.layers.detection_nms import *
 from penstock._src.layers.detection_priors import *
 from penstock._src.layers.detection_results import *
 from penstock._src.layers.detection_targets import *

@@ -90,7 +90,8 @@ def op_layer(
     receives: str = "out",
     prefix: str = "",
     named: bool = False,
-    stop_gradient: bool = False,
+    stop_gradient: bool | str = False,
+    returned_if: str = "",
     like: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, Attrs]], Callable[P, Variable]]:
     """Decorates a function that declares a layer of one op.
@@ -103,7 +104,8 @@ def op_layer(
     receives       the argument that may receive the result
     prefix         of the names of the layer's variables; by default the name of the layer
     named          the result has exactly the name that is given
-    stop_gradient  whether gradients stop at the result
+    stop_gradient  whether gradients stop at the results, or the slots of the outputs where they stop
+    returned_if    the argument that says whether the last of several results is returned
     like           as in `layer`
     """
     types = _accepted(op, typed, fluid_accepts or {})
@@ -112,7 +114,8 @@ def op_layer(
         made = _OpLayer(function, op, inputs or {}, attrs or {})
         made.result, made.receives, made.named = output, receives, named
         made.outputs = outputs.split() or [output, *made.intermediate]
-        made.prefix, made.stop_gradient = prefix or function.__name__, stop_gradient
+        made.prefix, made.returned_if = prefix or function.__name__, returned_if
+        made.stop_gradient = stop_gradient
         made.narrowed = {name for names in fluid_accepts or {} for name in names.split()}
         function.__doc__ = completed(function, made.about, made.element_types(types), types, made.first, like)
 
@@ -157,7 +160,8 @@ class _OpLayer:
     receives: str
     prefix: str
     named: bool
-    stop_gradient: bool
+    stop_gradient: bool | str  # at the results, or at the outputs of these slots
+    returned_if: str  # the argument that says whether the last result is returned
     inputs: dict[str, str]  # {slot: argument}
     attrs: dict[str, str]  # {attribute: argument}
     narrowed: set[str]  # the arguments of which Fluid accepts fewer element types
@@ -212,7 +216,7 @@ class _OpLayer:
         return values
 
     def append(self, values: dict[str, Any], changed: Attrs) -> Any:
-        """Appends the op and returns its result, or a tuple of its results."""
+        """Appends the op and returns its result, or a tuple of its results if it has several."""
         helper = LayerHelper(self.prefix, name=values.get("name"), act=values.get("act"))
         inputs = {slot: values[name] for slot, name in self.inputs.items() if values[name] is not None}
         attrs = {attr: values[name] for attr, name in self.attrs.items()}
@@ -225,18 +229,27 @@ class _OpLayer:
         outputs = {slot: self._output(helper, slot, values, first) for slot in self.outputs}
         helper.append_op(self.op, inputs, outputs, {key: value for key, value in attrs.items() if value is not None})
         if self.results:
-            return tuple(outputs[slot] for slot in self.results)
+            made = [outputs[slot] for slot in self.results]
+            if self.returned_if and not values[self.returned_if]:
+                made.pop()
+            return tuple(made) if len(made) > 1 else made[0]
         return helper.append_activation(outputs[self.result])
 
     def _output(self, helper: LayerHelper, slot: str, values: dict[str, Any], first: Variable) -> Variable:
+        stops = self._stops_at(slot)
         if slot != self.result:
-            hidden = slot not in self.results
-            return helper.create_variable_for_type_inference(first.dtype, self.stop_gradient and not hidden)
+            return helper.create_variable_for_type_inference(first.dtype, stops)
         if values.get(self.receives) is not None:
             return cast(Variable, values[self.receives])
         if self.named and values["name"] is not None:
             return helper.create_variable(name=values["name"], dtype=first.dtype, type=first.type)
-        return helper.create_variable_for_type_inference(first.dtype, stop_gradient=self.stop_gradient)
+        return helper.create_variable_for_type_inference(first.dtype, stops)
+
+    def _stops_at(self, slot: str) -> bool:
+        """Whether gradients stop at an output."""
+        if isinstance(self.stop_gradient, str):
+            return slot in self.stop_gradient.split()
+        return self.stop_gradient and slot in (self.result, *self.results)
 
 
 def _argument(slot: str, names: Mapping[str, str]) -> str:

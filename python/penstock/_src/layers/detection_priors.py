@@ -1,10 +1,13 @@
 """Prior boxes of the cells of feature maps, and the heads that predict offsets from them."""
 
+from __future__ import annotations
+
 import math
 
+from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import conv2d
-from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
+from penstock._src.layers.helper import require_variables
 from penstock._src.layers.reshaping import flatten, reshape, transpose
 from penstock._src.layers.tensor import concat
 
@@ -21,42 +24,37 @@ def _two(value, what):
     return _floats(value)
 
 
-def _priors(op_type, boxes, inputs, attrs, name):
-    helper = LayerHelper(op_type, name=name).takes(**{slot.lower(): var for slot, var in inputs.items()})
-    out = helper.create_variable_for_type_inference(inputs["Input"].dtype)
-    variances = helper.create_variable_for_type_inference(inputs["Input"].dtype)
-    helper.append_op(op_type, inputs, {boxes: out, "Variances": variances}, attrs)
-    out.stop_gradient = variances.stop_gradient = True
-    return out, variances
+def _steps(steps):
+    width, height = _two(steps, "steps")
+    return {"step_w": width, "step_h": height}
 
 
-@layer()
+@op_layer_with_results("prior_box", "Boxes Variances", attrs={"variances": "variance"}, stop_gradient=True)
 def prior_box(
-    input,
-    image,
-    min_sizes,
-    max_sizes=None,
-    aspect_ratios=[1.0],
-    variance=[0.1, 0.1, 0.2, 0.2],
-    flip=False,
-    clip=False,
-    steps=[0.0, 0.0],
-    offset=0.5,
-    name=None,
-    min_max_aspect_ratios_order=False,
-):
+    input: Variable,
+    image: Variable,
+    min_sizes: list | float,
+    max_sizes: list | None = None,
+    aspect_ratios: list | float = [1.0],
+    variance: list = [0.1, 0.1, 0.2, 0.2],
+    flip: bool = False,
+    clip: bool = False,
+    steps: list = [0.0, 0.0],
+    offset: float = 0.5,
+    name: str | None = None,
+    min_max_aspect_ratios_order: bool = False,
+) -> Attrs:
     """Computes prior boxes of the given sizes and aspect ratios around the centre of each cell of a feature map.
 
     Args:
-        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
-        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
-        min_sizes (list|float): the sizes of the boxes, in pixels.
-        max_sizes (list): one for each of `min_sizes`; adds a square whose size is the geometric mean of both.
-        aspect_ratios (list|float): width / height of boxes; 1 is always included.
-        flip (bool): whether to use the reciprocals of the ratios too.
-        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
-            map.
-        min_max_aspect_ratios_order (bool): whether the square from `max_sizes` comes second instead of last.
+        input: the feature map, shape [N, C, H, W]; only its shape counts.
+        image: the images, shape [N, C, height, width]; only its shape counts.
+        min_sizes: the sizes of the boxes, in pixels.
+        max_sizes: one for each of `min_sizes`; adds a square whose size is the geometric mean of both.
+        aspect_ratios: width / height of boxes; 1 is always included.
+        flip: whether to use the reciprocals of the ratios too.
+        steps: width and height of a cell in pixels; 0: the extent of the image divided by that of the feature map.
+        min_max_aspect_ratios_order: whether the square from `max_sizes` comes second instead of last.
 
     Returns:
         tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
@@ -75,44 +73,35 @@ def prior_box(
     Reference:
         Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
     """
-    steps = _two(steps, "steps")
-    attrs = {
-        "min_sizes": _floats(min_sizes),
-        "aspect_ratios": _floats(aspect_ratios),
-        "variances": variance,
-        "flip": flip,
-        "clip": clip,
-        "step_w": steps[0],
-        "step_h": steps[1],
-        "offset": offset,
-        "min_max_aspect_ratios_order": min_max_aspect_ratios_order,
-    }
+    given = {"min_sizes": _floats(min_sizes), "aspect_ratios": _floats(aspect_ratios), **_steps(steps)}
     if max_sizes and _floats(max_sizes)[0] > 0:
-        attrs["max_sizes"] = _floats(max_sizes)
-    return _priors("prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
+        given["max_sizes"] = _floats(max_sizes)
+    return given
 
 
-@layer(like=prior_box)
+@op_layer_with_results(
+    "density_prior_box", "Boxes Variances", attrs={"variances": "variance"}, stop_gradient=True, like=prior_box
+)
 def density_prior_box(
-    input,
-    image,
-    densities=None,
-    fixed_sizes=None,
-    fixed_ratios=None,
-    variance=[0.1, 0.1, 0.2, 0.2],
-    clip=False,
-    steps=[0.0, 0.0],
-    offset=0.5,
-    flatten_to_2d=False,
-    name=None,
-):
+    input: Variable,
+    image: Variable,
+    densities: list | None = None,
+    fixed_sizes: list | None = None,
+    fixed_ratios: list | None = None,
+    variance: list = [0.1, 0.1, 0.2, 0.2],
+    clip: bool = False,
+    steps: list = [0.0, 0.0],
+    offset: float = 0.5,
+    flatten_to_2d: bool = False,
+    name: str | None = None,
+) -> Attrs:
     """Computes prior boxes that are spread evenly around the centre of each cell of a feature map.
 
     Args:
-        densities (list): the number of boxes along each axis, for each of `fixed_sizes`.
-        fixed_sizes (list): the sizes of the boxes, in pixels.
-        fixed_ratios (list): width / height of boxes.
-        flatten_to_2d (bool): whether the results have shape [boxes, 4].
+        densities: the number of boxes along each axis, for each of `fixed_sizes`.
+        fixed_sizes: the sizes of the boxes, in pixels.
+        fixed_ratios: width / height of boxes.
+        flatten_to_2d: whether the results have shape [boxes, 4].
 
     Raises:
         TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
@@ -126,32 +115,31 @@ def density_prior_box(
     """
     if len(densities) != len(fixed_sizes):
         raise ValueError(f"densities ({len(densities)}) and fixed_sizes ({len(fixed_sizes)}) must have the same length")
-    steps = _two(steps, "steps")
-    attrs = {
-        "variances": variance,
-        "clip": clip,
-        "step_w": steps[0],
-        "step_h": steps[1],
-        "offset": offset,
+    return {
+        **_steps(steps),
         "densities": [int(density) for density in densities],
         "fixed_sizes": _floats(fixed_sizes),
         "fixed_ratios": _floats(fixed_ratios),
-        "flatten_to_2d": flatten_to_2d,
     }
-    return _priors("density_prior_box", "Boxes", {"Input": input, "Image": image}, attrs, name)
 
 
-@layer()
+@op_layer_with_results("anchor_generator", "Anchors Variances", attrs={"variances": "variance"}, stop_gradient=True)
 def anchor_generator(
-    input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None, offset=0.5, name=None
-):
+    input: Variable,
+    anchor_sizes: list | float | None = None,
+    aspect_ratios: list | float | None = None,
+    variance: list = [0.1, 0.1, 0.2, 0.2],
+    stride: list | None = None,
+    offset: float = 0.5,
+    name: str | None = None,
+) -> Attrs:
     """Computes anchors of the given sizes and aspect ratios around the centre of each cell of a feature map, in pixels.
 
     Args:
-        input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
-        anchor_sizes (list|float): the square roots of the boxes' areas.
-        aspect_ratios (list|float): height / width of boxes.
-        stride (list): width and height of a cell in pixels.
+        input: the feature map, shape [N, C, H, W]; only its shape counts.
+        anchor_sizes: the square roots of the boxes' areas.
+        aspect_ratios: height / width of boxes.
+        stride: width and height of a cell in pixels.
 
     Returns:
         tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are
@@ -169,14 +157,11 @@ def anchor_generator(
     Reference:
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
-    attrs = {
+    return {
         "anchor_sizes": _floats(anchor_sizes),
         "aspect_ratios": _floats(aspect_ratios),
-        "variances": variance,
         "stride": _two(stride, "stride"),
-        "offset": offset,
     }
-    return _priors("anchor_generator", "Anchors", {"Input": input}, attrs, name)
 
 
 @layer()

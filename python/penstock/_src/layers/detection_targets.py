@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_sum
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.detection_boxes import box_coder, iou_similarity
-from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.layers.helper import LayerHelper, describe
 from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
 from penstock._src.layers.reshaping import flatten, reshape
 from penstock._src.layers.slicing import shape as shape_of
@@ -21,16 +21,17 @@ def given_attrs(**attrs):
     return {key: value for key, value in attrs.items() if value is not None}
 
 
-@layer()
-def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
+@op_layer_with_results("bipartite_match", "ColToRowMatchIndices ColToRowMatchDist", inputs={"DistMat": "dist_matrix"})
+def bipartite_match(
+    dist_matrix: Variable, match_type: str | None = None, dist_threshold: float | None = None, name: str | None = None
+) -> Attrs:
     """Matches columns of a distance matrix with rows, in descending order of distance.
 
     Args:
-        dist_matrix (Variable): shape [rows, columns] with a sequence of rows for each image, float32 or float64; a
-            larger distance is a better match.
-        match_type (str): 'bipartite', the default, matches each row with one column; 'per_prediction' then matches the
+        dist_matrix: shape [rows, columns] with a sequence of rows for each image; a larger distance is a better match.
+        match_type: 'bipartite', the default, matches each row with one column; 'per_prediction' then matches the
             remaining columns too.
-        dist_threshold (float): the minimum distance for matching the remaining columns; None: 0.5.
+        dist_threshold: the minimum distance for matching the remaining columns; None: 0.5.
 
     Returns:
         tuple: (rows, distances), Variables of shape [N, columns]: the matched row of each column within its image,
@@ -41,29 +42,29 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         rows, of_match = fluid.layers.bipartite_match(distances, 'per_prediction', 0.4)
         assert rows.shape == of_match.shape == (-1, 7)
     """
-    helper = LayerHelper("bipartite_match", name=name).takes(dist_matrix=dist_matrix)
-    indices = helper.create_variable_for_type_inference("int32")
-    distances = helper.create_variable_for_type_inference(dist_matrix.dtype)
-    helper.append_op(
-        "bipartite_match",
-        {"DistMat": dist_matrix},
-        {"ColToRowMatchIndices": indices, "ColToRowMatchDist": distances},
-        given_attrs(match_type=match_type, dist_threshold=dist_threshold),
-    )
-    return indices, distances
 
 
-@layer()
-def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):
+@op_layer_with_results(
+    "target_assign",
+    "Out OutWeight",
+    inputs={"X": "input", "MatchIndices": "matched_indices", "NegIndices": "negative_indices"},
+)
+def target_assign(
+    input: Variable,
+    matched_indices: Variable,
+    negative_indices: Variable | None = None,
+    mismatch_value: int | None = None,
+    name: str | None = None,
+) -> Attrs:
     """Assigns to each box the target of the object that it is matched with.
 
     Args:
-        input (Variable): the targets of the objects, shape [objects, P, K], in a sequence for each image; box j takes
-            column j modulo P; float32, float64, int32 or int64.
-        matched_indices (Variable): shape [N, boxes], int32: the object of each box within its image, or -1.
-        negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: the boxes that have weight
-            1 without an object.
-        mismatch_value (int): the target of a box without an object; None: 0.
+        input: the targets of the objects, shape [objects, P, K], in a sequence for each image; box j takes column j
+            modulo P; float32, float64, int32 or int64.
+        matched_indices: shape [N, boxes], int32: the object of each box within its image, or -1.
+        negative_indices: shape [indices, 1], int32, in a sequence for each image: the boxes that have weight 1 without
+            an object.
+        mismatch_value: the target of a box without an object; None: 0.
 
     Returns:
         tuple: (targets, weights): Variables of shapes [N, boxes, K], same type as `input`, and [N, boxes, 1], float32:
@@ -75,16 +76,6 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         targets, weights = fluid.layers.target_assign(objects, matched)
         assert (targets.shape, weights.shape) == ((-1, 7, 4), (-1, 7, 1))
     """
-    helper = LayerHelper("target_assign", name=name).takes(input=input, matched_indices=matched_indices)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    weight = helper.create_variable_for_type_inference("float32")
-    inputs = {"X": input, "MatchIndices": matched_indices}
-    if negative_indices is not None:
-        inputs["NegIndices"] = negative_indices
-    helper.append_op(
-        "target_assign", inputs, {"Out": out, "OutWeight": weight}, given_attrs(mismatch_value=mismatch_value)
-    )
-    return out, weight
 
 
 @layer()
@@ -193,35 +184,40 @@ def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_
     return negatives, updated
 
 
-@layer()
+@op_layer(
+    "yolov3_loss",
+    inputs={"GTBox": "gt_box", "GTLabel": "gt_label", "GTScore": "gt_score"},
+    output="Loss",
+    outputs="Loss ObjectnessMask GTMatchMask",
+)
 def yolov3_loss(
-    x,
-    gt_box,
-    gt_label,
-    anchors,
-    anchor_mask,
-    class_num,
-    ignore_thresh,
-    downsample_ratio,
-    gt_score=None,
-    use_label_smooth=True,
-    name=None,
-    scale_x_y=1.0,
-):
+    x: Variable,
+    gt_box: Variable,
+    gt_label: Variable,
+    anchors: list | tuple,
+    anchor_mask: list | tuple,
+    class_num: int,
+    ignore_thresh: float,
+    downsample_ratio: int,
+    gt_score: Variable | None = None,
+    use_label_smooth: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> Attrs:
     """Computes the loss of a YOLOv3 head against the true boxes.
 
     Args:
-        x (Variable): shape [N, len(anchor_mask) * (5 + class_num), H, H], float32 or float64.
-        gt_box (Variable): shape [N, boxes, 4], same type as `x`: centre x and y, width and height of the true boxes,
-            relative to the image; boxes without an extent do not count.
-        gt_label (Variable): shape [N, boxes], int32, their classes.
-        anchors (list|tuple): width and height of each anchor, one after the other.
-        anchor_mask (list|tuple): the indices of the anchors that `x` predicts.
-        ignore_thresh (float): boxes whose overlap with a true box is above this do not count as background.
-        downsample_ratio (int): width and height of a cell in pixels of the network's input.
-        gt_score (Variable): the weights of the true boxes, shape [N, boxes], same type as `x`.
-        use_label_smooth (bool): whether to smooth the target probabilities of classes.
-        scale_x_y (float): scale of the centre's offset in its cell.
+        x: shape [N, len(anchor_mask) * (5 + class_num), H, H].
+        gt_box: shape [N, boxes, 4], same type as `x`: centre x and y, width and height of the true boxes, relative to
+            the image; boxes without an extent do not count.
+        gt_label: shape [N, boxes], int32, their classes.
+        anchors: width and height of each anchor, one after the other.
+        anchor_mask: the indices of the anchors that `x` predicts.
+        ignore_thresh: boxes whose overlap with a true box is above this do not count as background.
+        downsample_ratio: width and height of a cell in pixels of the network's input.
+        gt_score: the weights of the true boxes, shape [N, boxes], same type as `x`.
+        use_label_smooth: whether to smooth the target probabilities of classes.
+        scale_x_y: scale of the centre's offset in its cell.
 
     Returns:
         Variable: shape [N], same type as `x`.
@@ -238,42 +234,16 @@ def yolov3_loss(
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    require_variables("yolov3_loss", x=x, gt_box=gt_box, gt_label=gt_label)
-    kinds = {
-        "anchors": (list, tuple),
-        "anchor_mask": (list, tuple),
-        "class_num": int,
-        "ignore_thresh": float,
-        "use_label_smooth": bool,
-    }
-    given = {
-        "anchors": anchors,
-        "anchor_mask": anchor_mask,
-        "class_num": class_num,
-        "ignore_thresh": ignore_thresh,
-        "use_label_smooth": use_label_smooth,
-    }
-    for key, value in given.items():
-        if not isinstance(value, kinds[key]):
+    for key, value, kinds in (
+        ("anchors", anchors, (list, tuple)),
+        ("anchor_mask", anchor_mask, (list, tuple)),
+        ("class_num", class_num, int),
+        ("ignore_thresh", ignore_thresh, float),
+        ("use_label_smooth", use_label_smooth, bool),
+    ):
+        if not isinstance(value, kinds):
             raise TypeError(f"yolov3_loss: {key} has the wrong type: {describe(value)}")
-    if gt_score is not None and not isinstance(gt_score, Variable):
-        raise TypeError(f"yolov3_loss: gt_score must be a Variable, not {describe(gt_score)}")
-    helper = LayerHelper("yolov3_loss", name=name)
-    loss = helper.create_variable_for_type_inference(x.dtype)
-    objectness = helper.create_variable_for_type_inference("int32")
-    match = helper.create_variable_for_type_inference("int32")
-    inputs = {"X": x, "GTBox": gt_box, "GTLabel": gt_label}
-    if gt_score is not None:
-        inputs["GTScore"] = gt_score
-    attrs = dict(
-        given,
-        anchors=list(anchors),
-        anchor_mask=list(anchor_mask),
-        downsample_ratio=downsample_ratio,
-        scale_x_y=scale_x_y,
-    )
-    helper.append_op("yolov3_loss", inputs, {"Loss": loss, "ObjectnessMask": objectness, "GTMatchMask": match}, attrs)
-    return loss
+    return {"anchors": list(anchors), "anchor_mask": list(anchor_mask)}
 
 
 @op_layer("sigmoid_focal_loss", inputs={"FgNum": "fg_num"})

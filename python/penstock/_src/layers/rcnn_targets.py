@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from penstock._src.layers.decorators import layer
-from penstock._src.layers.detection_targets import given_attrs
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
+from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import gather
 
 __all__ = ["generate_mask_labels", "generate_proposal_labels", "retinanet_target_assign", "rpn_target_assign"]
 
 
-def _assign_anchors(op_type, inputs, attrs, outputs):
-    """Returns the op's outputs by slot, all with stop_gradient."""
+def _assign_anchors(op_type, inputs, attrs, bbox_pred, cls_logits, classes, counts=()):
+    """Returns the scores and offsets predicted for the anchors that the op selects, then the op's other outputs."""
     helper = LayerHelper(op_type)
     helper.require_slots(inputs)
-    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in outputs.items()}
+    types = dict.fromkeys(("LocationIndex", "ScoreIndex", "TargetLabel"), "int32")
+    types.update(dict.fromkeys(("TargetBBox", "BBoxInsideWeight"), inputs["Anchor"].dtype))
+    types.update(dict.fromkeys(counts, "int32"))
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
     helper.append_op(op_type, inputs, made, attrs)
     for var in made.values():
         var.stop_gradient = True
-    return made
+    locations, scores, *others = made.values()
+    logits, found = reshape(cls_logits, shape=[-1, classes]), reshape(bbox_pred, shape=[-1, 4])
+    return gather(logits, scores), gather(found, locations), *others
 
 
 @layer()
@@ -72,7 +77,7 @@ def rpn_target_assign(
     Reference:
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
-    made = _assign_anchors(
+    return _assign_anchors(
         "rpn_target_assign",
         {"Anchor": anchor_box, "GtBoxes": gt_boxes, "IsCrowd": is_crowd, "ImInfo": im_info},
         {
@@ -83,21 +88,9 @@ def rpn_target_assign(
             "rpn_fg_fraction": rpn_fg_fraction,
             "use_random": use_random,
         },
-        {
-            "LocationIndex": "int32",
-            "ScoreIndex": "int32",
-            "TargetLabel": "int32",
-            "TargetBBox": anchor_box.dtype,
-            "BBoxInsideWeight": anchor_box.dtype,
-        },
-    )
-    logits, found = reshape(cls_logits, shape=[-1, 1]), reshape(bbox_pred, shape=[-1, 4])
-    return (
-        gather(logits, made["ScoreIndex"]),
-        gather(found, made["LocationIndex"]),
-        made["TargetLabel"],
-        made["TargetBBox"],
-        made["BBoxInsideWeight"],
+        bbox_pred,
+        cls_logits,
+        1,
     )
 
 
@@ -150,65 +143,54 @@ def retinanet_target_assign(
     Reference:
         Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
     """
-    made = _assign_anchors(
+    return _assign_anchors(
         "retinanet_target_assign",
         {"Anchor": anchor_box, "GtBoxes": gt_boxes, "GtLabels": gt_labels, "IsCrowd": is_crowd, "ImInfo": im_info},
         {"positive_overlap": positive_overlap, "negative_overlap": negative_overlap},
-        {
-            "LocationIndex": "int32",
-            "ScoreIndex": "int32",
-            "TargetLabel": "int32",
-            "TargetBBox": anchor_box.dtype,
-            "BBoxInsideWeight": anchor_box.dtype,
-            "ForegroundNumber": "int32",
-        },
-    )
-    logits, found = reshape(cls_logits, shape=[-1, num_classes]), reshape(bbox_pred, shape=[-1, 4])
-    return (
-        gather(logits, made["ScoreIndex"]),
-        gather(found, made["LocationIndex"]),
-        made["TargetLabel"],
-        made["TargetBBox"],
-        made["BBoxInsideWeight"],
-        made["ForegroundNumber"],
+        bbox_pred,
+        cls_logits,
+        num_classes,
+        ["ForegroundNumber"],
     )
 
 
-@layer()
+@op_layer_with_results(
+    "generate_proposal_labels", "Rois LabelsInt32 BboxTargets BboxInsideWeights BboxOutsideWeights", stop_gradient=True
+)
 def generate_proposal_labels(
-    rpn_rois,
-    gt_classes,
-    is_crowd,
-    gt_boxes,
-    im_info,
-    batch_size_per_im=256,
-    fg_fraction=0.25,
-    fg_thresh=0.25,
-    bg_thresh_hi=0.5,
-    bg_thresh_lo=0.0,
-    bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
-    class_nums=None,
-    use_random=True,
-    is_cls_agnostic=False,
-    is_cascade_rcnn=False,
-):
+    rpn_rois: Variable,
+    gt_classes: Variable,
+    is_crowd: Variable,
+    gt_boxes: Variable,
+    im_info: Variable,
+    batch_size_per_im: int = 256,
+    fg_fraction: float = 0.25,
+    fg_thresh: float = 0.25,
+    bg_thresh_hi: float = 0.5,
+    bg_thresh_lo: float = 0.0,
+    bbox_reg_weights: list = [0.1, 0.1, 0.2, 0.2],
+    class_nums: int | None = None,
+    use_random: bool = True,
+    is_cls_agnostic: bool = False,
+    is_cascade_rcnn: bool = False,
+) -> Attrs:
     """Selects the regions on which the second stage of a detector is trained, and their targets.
 
     Args:
-        rpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
-        gt_classes (Variable): shape [objects, 1], int32, the classes of the true boxes.
-        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
-        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image; same type as `rpn_rois`.
-        batch_size_per_im (int): the number of regions per image.
-        fg_fraction (float): the maximum share of regions for objects.
-        fg_thresh (float): the minimum overlap of regions for objects.
-        bg_thresh_hi (float): regions for the background have an overlap below this.
-        bg_thresh_lo (float): the minimum overlap of regions for the background.
-        bbox_reg_weights (list): divisors of the four offsets.
-        class_nums (int): the number of classes, including the background.
-        use_random (bool): whether to draw regions at random.
-        is_cls_agnostic (bool): whether all classes share the targets.
-        is_cascade_rcnn (bool): whether to keep all regions and add no true boxes to the regions.
+        rpn_rois: shape [regions, 4], in a sequence for each image.
+        gt_classes: shape [objects, 1], int32, the classes of the true boxes.
+        is_crowd: shape [objects, 1], int32: not 0 if a box is a crowd.
+        gt_boxes: the true boxes, shape [objects, 4], in a sequence for each image; same type as `rpn_rois`.
+        batch_size_per_im: the number of regions per image.
+        fg_fraction: the maximum share of regions for objects.
+        fg_thresh: the minimum overlap of regions for objects.
+        bg_thresh_hi: regions for the background have an overlap below this.
+        bg_thresh_lo: the minimum overlap of regions for the background.
+        bbox_reg_weights: divisors of the four offsets.
+        class_nums: the number of classes, including the background.
+        use_random: whether to draw regions at random.
+        is_cls_agnostic: whether all classes share the targets.
+        is_cascade_rcnn: whether to keep all regions and add no true boxes to the regions.
 
     Returns:
         tuple: Variables (regions [R, 4], classes [R, 1], target offsets [R, 4 * class_nums], inside weights and outside
@@ -226,47 +208,30 @@ def generate_proposal_labels(
     Reference:
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
-    require_variables("generate_proposal_labels", rpn_rois=rpn_rois, gt_classes=gt_classes, gt_boxes=gt_boxes)
-    made = _assign_anchors(
-        "generate_proposal_labels",
-        {"RpnRois": rpn_rois, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtBoxes": gt_boxes, "ImInfo": im_info},
-        given_attrs(
-            batch_size_per_im=batch_size_per_im,
-            fg_fraction=fg_fraction,
-            fg_thresh=fg_thresh,
-            bg_thresh_hi=bg_thresh_hi,
-            bg_thresh_lo=bg_thresh_lo,
-            bbox_reg_weights=bbox_reg_weights,
-            class_nums=class_nums,
-            use_random=use_random,
-            is_cls_agnostic=is_cls_agnostic,
-            is_cascade_rcnn=is_cascade_rcnn,
-        ),
-        {
-            "Rois": rpn_rois.dtype,
-            "LabelsInt32": gt_classes.dtype,
-            "BboxTargets": rpn_rois.dtype,
-            "BboxInsideWeights": rpn_rois.dtype,
-            "BboxOutsideWeights": rpn_rois.dtype,
-        },
-    )
-    return tuple(made.values())
 
 
-@layer()
-def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
+@op_layer_with_results("generate_mask_labels", "MaskRois RoiHasMaskInt32 MaskInt32", stop_gradient=True)
+def generate_mask_labels(
+    im_info: Variable,
+    gt_classes: Variable,
+    is_crowd: Variable,
+    gt_segms: Variable,
+    rois: Variable,
+    labels_int32: Variable,
+    num_classes: int,
+    resolution: int,
+) -> Attrs:
     """Computes the masks on which the mask head of a detector is trained.
 
     Args:
-        im_info (Variable): shape [N, 3]: height, width and scale of each image; float32 or float64.
-        gt_classes (Variable): the classes of the objects, shape [objects, 1], int32, in a sequence for each image.
-        is_crowd (Variable): shape [objects, 1], int32: not 0 if an object is a crowd, which has no mask.
-        gt_segms (Variable): shape [points, 2]: x and y of the objects' polygons, with three levels of sequences:
-            images, objects, polygons; same type as `im_info`.
-        rois (Variable): shape [regions, 4], in a sequence for each image, as returned by `generate_proposal_labels`.
-        labels_int32 (Variable): their classes, shape [regions, 1], int32.
-        num_classes (int): the number of classes, including the background.
-        resolution (int): the height and width of a mask.
+        gt_classes: the classes of the objects, shape [objects, 1], int32, in a sequence for each image.
+        is_crowd: shape [objects, 1], int32: not 0 if an object is a crowd, which has no mask.
+        gt_segms: shape [points, 2]: x and y of the objects' polygons, with three levels of sequences: images, objects,
+            polygons; same type as `im_info`.
+        rois: shape [regions, 4], in a sequence for each image, as returned by `generate_proposal_labels`.
+        labels_int32: their classes, shape [regions, 1], int32.
+        num_classes: the number of classes, including the background.
+        resolution: the height and width of a mask.
 
     Returns:
         tuple: Variables (regions with a mask [M, 4], their indices within their image [M, 1], masks [M, num_classes *
@@ -285,17 +250,3 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
     Reference:
         He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
     """
-    made = _assign_anchors(
-        "generate_mask_labels",
-        {
-            "ImInfo": im_info,
-            "GtClasses": gt_classes,
-            "IsCrowd": is_crowd,
-            "GtSegms": gt_segms,
-            "Rois": rois,
-            "LabelsInt32": labels_int32,
-        },
-        {"num_classes": num_classes, "resolution": resolution},
-        {"MaskRois": rois.dtype, "RoiHasMaskInt32": gt_classes.dtype, "MaskInt32": gt_classes.dtype},
-    )
-    return tuple(made.values())

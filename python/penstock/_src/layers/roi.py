@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
+from penstock._src.layers.helper import describe
 from penstock._src.layers.spatial import IMAGES
 
 __all__ = ["deformable_roi_pooling", "prroi_pool", "psroi_pool", "roi_align", "roi_perspective_transform", "roi_pool"]
@@ -70,17 +70,30 @@ def roi_align(
     """
 
 
-@layer("roi_perspective_transform", fluid_accepts={"input rois": "float32 float64"})
-def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
+@op_layer_with_results(
+    "roi_perspective_transform",
+    "Out Mask TransformMatrix",
+    fluid_accepts={"input rois": "float32 float64"},
+    inputs={"X": "input"},
+    outputs="Out Mask TransformMatrix Out2InIdx Out2InWeights",
+)
+def roi_perspective_transform(
+    input: Variable,
+    rois: Variable,
+    transformed_height: int,
+    transformed_width: int,
+    spatial_scale: float = 1.0,
+    name: str | None = None,
+) -> Attrs:
     """Rectifies quadrilaterals of images by a perspective transform.
 
     Args:
-        input (Variable): shape [N, C, H, W].
-        rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
-            each image; same type as `input`.
-        transformed_height (int): number of rows of a region in the result.
-        transformed_width (int): number of columns of a region in the result; a region with a smaller ratio of width to
-            height fills only the first columns.
+        input: shape [N, C, H, W].
+        rois: shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for each
+            image; same type as `input`.
+        transformed_height: number of rows of a region in the result.
+        transformed_width: number of columns of a region in the result; a region with a smaller ratio of width to height
+            fills only the first columns.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
@@ -100,28 +113,9 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     Reference:
         Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.
     """
-    helper = LayerHelper("roi_perspective_transform", name=name).takes(input=input, rois=rois)
     _require(int, transformed_height=transformed_height, transformed_width=transformed_width)
     _require(float, spatial_scale=spatial_scale)
-    types = {
-        "Out": input.dtype,
-        "Mask": "int32",
-        "TransformMatrix": input.dtype,
-        "Out2InIdx": "int32",
-        "Out2InWeights": input.dtype,
-    }
-    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
-    helper.append_op(
-        "roi_perspective_transform",
-        {"X": input, "ROIs": rois},
-        made,
-        {
-            "transformed_height": transformed_height,
-            "transformed_width": transformed_width,
-            "spatial_scale": spatial_scale,
-        },
-    )
-    return made["Out"], made["Mask"], made["TransformMatrix"]
+    return None
 
 
 @op_layer("psroi_pool", inputs={"X": "input"})
@@ -193,34 +187,34 @@ def prroi_pool(
     return None
 
 
-@layer()
+@op_layer("deformable_psroi_pooling", output="Output", outputs="Output TopCount", prefix="deformable_psroi_pooling")
 def deformable_roi_pooling(
-    input,
-    rois,
-    trans,
-    no_trans=False,
-    spatial_scale=1.0,
-    group_size=[1, 1],
-    pooled_height=1,
-    pooled_width=1,
-    part_size=None,
-    sample_per_part=1,
-    trans_std=0.1,
-    position_sensitive=False,
-    name=None,
-):
+    input: Variable,
+    rois: Variable,
+    trans: Variable,
+    no_trans: bool = False,
+    spatial_scale: float = 1.0,
+    group_size: list = [1, 1],
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    part_size: list | None = None,
+    sample_per_part: int = 1,
+    trans_std: float = 0.1,
+    position_sensitive: bool = False,
+    name: str | None = None,
+) -> Attrs:
     """Averages over the bins of regions of images, where each bin is shifted by its own offset.
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        trans (Variable): the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
-        no_trans (bool): whether to ignore `trans` and not to shift the bins.
-        group_size (list): number of parts of a region along height and width that have their own channels.
-        part_size (list): number of parts of a region along height and width that have their own offsets; None: each bin
-            has its own.
-        sample_per_part (int): the number of points of a bin along each axis.
-        trans_std (float): factor of the offsets.
-        position_sensitive (bool): whether each bin has its own channels.
+        input: shape [N, C, H, W].
+        trans: the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
+        no_trans: whether to ignore `trans` and not to shift the bins.
+        group_size: number of parts of a region along height and width that have their own channels.
+        part_size: number of parts of a region along height and width that have their own offsets; None: each bin has
+            its own.
+        sample_per_part: the number of points of a bin along each axis.
+        trans_std: factor of the offsets.
+        position_sensitive: whether each bin has its own channels.
 
     Returns:
         Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or with
@@ -240,30 +234,12 @@ def deformable_roi_pooling(
     Reference:
         Dai et al.: "Deformable convolutional networks", ICCV 2017.
     """
-    helper = LayerHelper("deformable_psroi_pooling", name=name).takes(input=input, rois=rois, trans=trans)
-    for name, given in (("group_size", group_size), ("part_size", part_size)):
+    for key, given in (("group_size", group_size), ("part_size", part_size)):
         if given is not None and not isinstance(given, (list, tuple)):
-            raise TypeError(f"deformable_roi_pooling: {name} must be a list of two numbers, not {given!r}")
+            raise TypeError(f"deformable_roi_pooling: {key} must be a list of two numbers, not {given!r}")
     channels = input.shape[1]
-    if position_sensitive:
-        channels = channels // pooled_height // pooled_width
-    out = helper.create_variable_for_type_inference(input.dtype)
-    count = helper.create_variable_for_type_inference("int32")
-    inputs = {"Input": input, "ROIs": rois, "Trans": trans}
-    helper.append_op(
-        "deformable_psroi_pooling",
-        inputs,
-        {"Output": out, "TopCount": count},
-        {
-            "no_trans": no_trans,
-            "spatial_scale": spatial_scale,
-            "output_dim": channels,
-            "group_size": IMAGES.per_axis(group_size, "group_size"),
-            "pooled_height": pooled_height,
-            "pooled_width": pooled_width,
-            "part_size": IMAGES.per_axis(part_size or [pooled_height, pooled_width], "part_size"),
-            "sample_per_part": sample_per_part,
-            "trans_std": trans_std,
-        },
-    )
-    return out
+    return {
+        "output_dim": channels // pooled_height // pooled_width if position_sensitive else channels,
+        "group_size": IMAGES.per_axis(group_size, "group_size"),
+        "part_size": IMAGES.per_axis(part_size or [pooled_height, pooled_width], "part_size"),
+    }

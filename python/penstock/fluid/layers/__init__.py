@@ -52,13 +52,15 @@ from penstock._src.layers.detection_boxes import (
     box_clip as box_clip, box_coder as box_coder, box_decoder_and_assign as box_decoder_and_assign,
     iou_similarity as iou_similarity, polygon_box_transform as polygon_box_transform, yolo_box as yolo_box,
 )
+from penstock._src.layers.detection_nms import (
+    locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
+)
 from penstock._src.layers.detection_priors import (
     anchor_generator as anchor_generator, density_prior_box as density_prior_box, multi_box_head as multi_box_head,
     prior_box as prior_box,
 )
 from penstock._src.layers.detection_results import (
     detection_output as detection_output, generate_proposals as generate_proposals,
-    locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
     retinanet_detection_output as retinanet_detection_output,
 )
 from penstock._src.layers.detection_targets import (

@@ -6,13 +6,15 @@ from penstock._src.layers.detection_boxes import (
     iou_similarity as iou_similarity, polygon_box_transform as polygon_box_transform, yolo_box as yolo_box,
 )
 from penstock._src.layers.detection_metrics import detection_map as detection_map
+from penstock._src.layers.detection_nms import (
+    locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
+)
 from penstock._src.layers.detection_priors import (
     anchor_generator as anchor_generator, density_prior_box as density_prior_box, multi_box_head as multi_box_head,
     prior_box as prior_box,
 )
 from penstock._src.layers.detection_results import (
     detection_output as detection_output, generate_proposals as generate_proposals,
-    locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms, multiclass_nms as multiclass_nms,
     retinanet_detection_output as retinanet_detection_output,
 )
 from penstock._src.layers.detection_targets import (

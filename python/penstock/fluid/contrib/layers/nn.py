@@ -4,12 +4,12 @@
 from penstock._src.contrib.convolutions import tree_conv as tree_conv, var_conv_2d as var_conv_2d
 from penstock._src.contrib.nn import (
     fused_elemwise_activation as fused_elemwise_activation, fused_embedding_seq_pool as fused_embedding_seq_pool,
-    match_matrix_tensor as match_matrix_tensor, multiclass_nms2 as multiclass_nms2, partial_concat as partial_concat,
-    partial_sum as partial_sum, sequence_topk_avg_pooling as sequence_topk_avg_pooling,
-    shuffle_batch as shuffle_batch,
+    match_matrix_tensor as match_matrix_tensor, partial_concat as partial_concat, partial_sum as partial_sum,
+    sequence_topk_avg_pooling as sequence_topk_avg_pooling, shuffle_batch as shuffle_batch,
 )
 from penstock._src.contrib.tree_index import tdm_child as tdm_child, tdm_sampler as tdm_sampler
 from penstock._src.ir.variable import Variable as Variable
+from penstock._src.layers.detection_nms import multiclass_nms2 as multiclass_nms2
 from penstock._src.layers.helper import LayerHelper as LayerHelper
 from penstock._src.layers.reshaping import reshape as reshape
 from penstock._src.layers.slicing import slice as slice_layer

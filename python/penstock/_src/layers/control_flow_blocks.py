@@ -52,6 +52,13 @@ def outer_vars(block, names):
     return [var for var in found if var is not None]
 
 
+def crossing_vars(around, inside, written=()):
+    """Returns the variables of enclosing blocks that a block reads, those that it writes, and a variable for its
+    scopes."""
+    reads, writes = crossing_names(inside, written)
+    return outer_vars(inside, reads), outer_vars(inside, writes), around.create_var(type=VarType.STEP_SCOPES)
+
+
 class BlockGuard:
     """A context manager that adds a block to a program; ops created inside go into it. An op that runs the block is up
     to the caller.
@@ -130,16 +137,10 @@ class ConditionalBlock:
     def _append_op(self, inside):
         """Appends the op to the enclosing block, with the variables that the inner block reads and writes there."""
         around = self._program.current_block()
-        reads, writes = crossing_names(inside)
-        outside = outer_vars(inside, reads)
-        out = outer_vars(inside, writes)
-        scope = around.create_var(type=VarType.STEP_SCOPES)
-        around.append_op(
-            "conditional_block",
-            {"Cond": self.inputs, "Input": outside},
-            {"Out": out, "Scope": [scope]},
-            {"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
-        )
+        outside, out, scope = crossing_vars(around, inside)
+        inputs, outputs = {"Cond": self.inputs, "Input": outside}, {"Out": out, "Scope": [scope]}
+        attrs = {"sub_block": inside, "is_scalar_condition": self.is_scalar_condition}
+        around.append_op("conditional_block", inputs, outputs, attrs)
 
 
 class ConditionalBlockGuard(BlockGuard):

@@ -1,5 +1,6 @@
 """Helpers of BasicDecoder: they select the token of a step and the input of the next one."""
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import VarType
 from penstock._src.layers import creation, nn, reshaping, search, slicing, tensor
 from penstock._src.layers.comparison import equal, less_equal
@@ -7,6 +8,15 @@ from penstock._src.layers.nest import map_structure
 from penstock._src.layers.random import sampling_id
 
 __all__ = ["DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
+
+
+_STEP = {
+    "time": "time (Variable): the number of the step, int64, shape [1].",
+    "outputs": "outputs (Variable): the scores of all tokens, shape [sequences, tokens].",
+    "states": "states (Variable): the cell's next state, or a structure of Variables.",
+    "sample_ids": "sample_ids (Variable): the result of `sample`.",
+}
+_UNUSED = {"time": "time (Variable): not used.", "states": "states (Variable): not used."}
 
 
 class DecodeHelper:
@@ -28,13 +38,9 @@ class DecodeHelper:
             first, finished = fluid.layers.TrainingHelper(x, length).initialize()
         """
 
+    @with_texts(_STEP)
     def sample(self, time, outputs, states):
         """Chooses a token for each sequence; subclasses define it.
-
-        Args:
-            time (Variable): the number of the step, int64, shape [1].
-            outputs (Variable): the scores of all tokens, shape [sequences, tokens].
-            states (Variable): the cell's next state, or a structure of Variables.
 
         Returns:
             Variable: the tokens, shape [sequences].
@@ -44,14 +50,9 @@ class DecodeHelper:
             tokens = fluid.layers.TrainingHelper(x, length).sample(None, fluid.data('scores', [None, 20]), None)
         """
 
+    @with_texts(_STEP)
     def next_inputs(self, time, outputs, states, sample_ids):
         """Returns the input of the next step; subclasses define it.
-
-        Args:
-            time (Variable): the number of the step, int64, shape [1].
-            outputs (Variable): the scores of all tokens, shape [sequences, tokens].
-            states (Variable): the cell's next state, or a structure of Variables.
-            sample_ids (Variable): the result of `sample`.
 
         Returns:
             tuple: (finished, next input, next state).
@@ -103,13 +104,9 @@ class TrainingHelper(DecodeHelper):
         finished = equal(self.sequence_length, none)
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
+    @with_texts(_STEP, **_UNUSED)
     def sample(self, time, outputs, states):
         """Chooses the tokens with the highest scores.
-
-        Args:
-            time (Variable): not used.
-            outputs (Variable): the scores of all tokens, shape [sequences, tokens].
-            states (Variable): not used.
 
         Returns:
             Variable: the tokens, int64, shape [sequences].
@@ -186,13 +183,9 @@ class GreedyEmbeddingHelper(DecodeHelper):
         finished = creation.fill_constant_batch_size_like(self.start_tokens, [-1], "bool", False, force_cpu=True)
         return self.embedding_fn(self.start_tokens), finished
 
+    @with_texts(_STEP, **_UNUSED)
     def sample(self, time, outputs, states):
         """Chooses the tokens with the highest scores.
-
-        Args:
-            time (Variable): not used.
-            outputs (Variable): the scores of all tokens, shape [sequences, tokens].
-            states (Variable): not used.
 
         Returns:
             Variable: the tokens, int64, shape [sequences].
@@ -204,14 +197,13 @@ class GreedyEmbeddingHelper(DecodeHelper):
         """
         return search.argmax(outputs, axis=-1)
 
+    @with_texts(_STEP, **_UNUSED)
     def next_inputs(self, time, outputs, states, sample_ids):
         """Returns the embedding of the sampled tokens; a sequence whose token is the end token is finished.
 
         Args:
-            time (Variable): not used.
             outputs (Variable): not used.
             states (Variable): the cell's next state.
-            sample_ids (Variable): the result of `sample`.
 
         Returns:
             tuple: (finished, next input, states).
@@ -250,13 +242,12 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         )
         self.seed = seed
 
+    @with_texts(_STEP, **_UNUSED)
     def sample(self, time, outputs, states):
         """Draws a token for each sequence from the softmax of its scores.
 
         Args:
-            time (Variable): not used.
             outputs (Variable): the scores of all tokens, float32, shape [sequences, tokens].
-            states (Variable): not used.
 
         Returns:
             Variable: the tokens, same type as `start_tokens`, shape [sequences].

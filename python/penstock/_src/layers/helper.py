@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.operator import Operator
@@ -41,6 +42,9 @@ def require_name(name: object) -> None:
         raise TypeError(f"data: the name must be a str, not {describe(name)}")
     if not name:
         raise program_error("E-var-name", "data: a variable must have a name")
+
+
+_INPUT = {"input_param_name": "input_param_name (str): the argument."}
 
 
 class LayerHelper(LayerHelperBase):
@@ -124,11 +128,9 @@ class LayerHelper(LayerHelperBase):
                 if one is not None and not isinstance(one, Variable):
                     require_variables(self.layer_type, **{slot: one})
 
+    @with_texts(_INPUT)
     def multiple_input(self, input_param_name: str = "input") -> list[Variable]:
         """Returns the inputs of a layer that takes one or several inputs.
-
-        Args:
-            input_param_name (str): the argument.
 
         Returns:
             list[Variable]: the inputs.
@@ -150,11 +152,9 @@ class LayerHelper(LayerHelperBase):
             require_variables(self.layer_type, **{input_param_name: one})
         return inputs
 
+    @with_texts(_INPUT)
     def input(self, input_param_name: str = "input") -> Variable:
         """Returns the single input of the layer.
-
-        Args:
-            input_param_name (str): the argument.
 
         Returns:
             Variable: the input.
@@ -168,11 +168,9 @@ class LayerHelper(LayerHelperBase):
             raise ValueError(f"{self.layer_type} layer only takes one input, but got {len(inputs)}")
         return inputs[0]
 
+    @with_texts(_INPUT)
     def input_dtype(self, input_param_name: str = "input") -> VarType:
         """Returns the element type of the inputs.
-
-        Args:
-            input_param_name (str): the argument.
 
         Returns:
             VarType: the element type.
@@ -188,11 +186,9 @@ class LayerHelper(LayerHelperBase):
                 raise ValueError(f"Data Type mismatch: {dtype.name} to {each.dtype.name}")
         return dtype
 
+    @with_texts(_INPUT)
     def iter_inputs_and_params(self, input_param_name: str = "input") -> Iterable[tuple[Variable, ParamAttr]]:
         """Pairs each input with the attributes of its parameter.
-
-        Args:
-            input_param_name (str): the argument.
 
         Returns:
             Iterator: (Variable, ParamAttr) pairs.

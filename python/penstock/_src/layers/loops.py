@@ -5,7 +5,7 @@ import contextlib
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
-from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_names, outer_vars
+from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_vars
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe
 
@@ -73,10 +73,8 @@ class While:
         return self._body()
 
     def _append_op(self, body):
-        reads, writes = crossing_names(body, [self.cond_var.name])
         around = self.helper.main_program.current_block()
-        outside, out = outer_vars(body, reads), outer_vars(body, writes)
-        scopes = around.create_var(type=VarType.STEP_SCOPES)
+        outside, out, scopes = crossing_vars(around, body, [self.cond_var.name])
         around.append_op(
             "while",
             {"X": outside, "Condition": self.cond_var},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["beam_search", "beam_search_decode", "gather_tree"]
@@ -62,36 +62,40 @@ def gather_tree(ids: Variable, parents: Variable) -> Attrs:
     """
 
 
-@layer("beam_search", fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32"})
+@op_layer_with_results(
+    "beam_search",
+    "selected_ids selected_scores parent_idx",
+    fluid_accepts={"pre_ids": "int64", "pre_scores scores": "float32"},
+    outputs="selected_scores selected_ids parent_idx",
+    returned_if="return_parent_idx",
+)
 def beam_search(
-    pre_ids,
-    pre_scores,
-    ids,
-    scores,
-    beam_size,
-    end_id,
-    level=0,
-    is_accumulated=True,
-    name=None,
-    return_parent_idx=False,
-):
+    pre_ids: Variable,
+    pre_scores: Variable,
+    ids: Variable | None,
+    scores: Variable,
+    beam_size: int,
+    end_id: int,
+    level: int = 0,
+    is_accumulated: bool = True,
+    name: str | None = None,
+    return_parent_idx: bool = False,
+) -> Attrs:
     """Runs one step of a beam search: selects the best continuations of each source's branches.
 
     A branch whose last token is `end_id` is finished and keeps its score.
 
     Args:
-        pre_ids (Variable): the last token of each branch, shape [branches, 1], with two levels of sequences: sources
-            and branches.
-        pre_scores (Variable): the score of each branch, shape [branches, 1].
-        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column indices
-            of `scores`.
-        scores (Variable): the scores of the candidates, shape [branches, K], same type as `pre_scores`.
-        beam_size (int): number of branches that each source keeps.
-        end_id (int): the token that finishes a branch.
-        level (int): the level of sequences that holds the sources.
-        is_accumulated (bool): True: the scores include those of the branches; False: the scores are probabilities,
-            whose logarithms are added to `pre_scores`.
-        return_parent_idx (bool): whether to return the continued branches too.
+        pre_ids: the last token of each branch, shape [branches, 1], with two levels of sequences: sources and branches.
+        pre_scores: the score of each branch, shape [branches, 1].
+        ids: the candidate tokens of each branch, shape [branches, K], int64; None: the column indices of `scores`.
+        scores: the scores of the candidates, shape [branches, K], same type as `pre_scores`.
+        beam_size: number of branches that each source keeps.
+        end_id: the token that finishes a branch.
+        level: the level of sequences that holds the sources.
+        is_accumulated: True: the scores include those of the branches; False: the scores are probabilities, whose
+            logarithms are added to `pre_scores`.
+        return_parent_idx: whether to return the continued branches too.
 
     Returns:
         tuple: the selected tokens, shape [rows, 1], int64, and their scores, shape [rows, 1], same type as
@@ -105,18 +109,3 @@ def beam_search(
         scores = fluid.layers.log(scores)
         tokens, totals = fluid.layers.beam_search(pre_ids, pre_scores, ids, scores, beam_size=2, end_id=1)
     """
-    helper = LayerHelper("beam_search", name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
-    inputs = {"pre_ids": pre_ids, "pre_scores": pre_scores, "scores": scores}
-    if ids is not None:
-        inputs["ids"] = ids
-    chosen_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
-    chosen_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference("int32")
-    outputs = {"selected_ids": chosen_ids, "selected_scores": chosen_scores, "parent_idx": parents}
-    helper.append_op(
-        "beam_search",
-        inputs,
-        outputs,
-        {"level": level, "beam_size": beam_size, "end_id": end_id, "is_accumulated": is_accumulated},
-    )
-    return (chosen_ids, chosen_scores, parents) if return_parent_idx else (chosen_ids, chosen_scores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from penstock._src.ir.argument_types import ArgumentError
-from penstock._src.ir.types import float_attr, require_equal_in, to_dtype
+from penstock._src.ir.types import VarType, float_attr, require_equal_in, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
@@ -110,8 +110,10 @@ def zeros_like(x, out=None):
     return out
 
 
-@layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"}, like=zeros_like)
-def ones_like(x, out=None):
+@op_layer(
+    "fill_any_like", fluid_accepts={"x out": "bool int32 int64 float32 float64"}, prefix="ones_like", like=zeros_like
+)
+def ones_like(x: Variable, out: Variable | None = None) -> Attrs:
     """Creates a tensor of ones in the shape and type of another tensor.
 
     Returns:
@@ -120,11 +122,7 @@ def ones_like(x, out=None):
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
     """
-    helper = LayerHelper("ones_like").takes(x=x)
-    if out is None:
-        out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op("fill_any_like", {"X": x}, {"Out": out}, {"value": 1.0})
-    return out
+    return {"value": 1.0}
 
 
 def arange(start, end, step=1, dtype=None, name=None):
@@ -281,17 +279,26 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     return var
 
 
-def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
+@op_layer("fill_constant_batch_size_like", stop_gradient=True)
+def fill_constant_batch_size_like(
+    input: Variable,
+    shape: list[int],
+    dtype: str | VarType,
+    value: float | int,
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    force_cpu: bool = False,
+) -> Attrs:
     """Creates a tensor filled with one value, taking one extent of its shape from another tensor.
 
     Args:
-        input (Variable): the tensor that provides the extent; any shape and type.
-        shape (list[int]): the shape; the extent at `output_dim_idx` is replaced.
-        dtype (str | VarType): type of its elements.
-        value (float | int): the value.
-        input_dim_idx (int): axis of `input` whose extent is taken.
-        output_dim_idx (int): axis of the result that gets it.
-        force_cpu (bool): keep the tensor in host memory.
+        input: the tensor that provides the extent; any shape and type.
+        shape: the shape; the extent at `output_dim_idx` is replaced.
+        dtype: type of its elements.
+        value: the value.
+        input_dim_idx: axis of `input` whose extent is taken.
+        output_dim_idx: axis of the result that gets it.
+        force_cpu: keep the tensor in host memory.
 
     Returns:
         Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
@@ -305,21 +312,6 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         zeros = fluid.layers.fill_constant_batch_size_like(x, [-1, 4], 'float32', 0.0)
         assert zeros.shape == (-1, 4)
     """
-    helper = LayerHelper("fill_constant_batch_size_like")
     dtype = to_dtype(dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(
-        "fill_constant_batch_size_like",
-        {"Input": input},
-        {"Out": out},
-        {
-            "shape": list(shape),
-            "dtype": int(dtype),
-            **value_attrs(value, dtype, "fill_constant_batch_size_like"),
-            "input_dim_idx": input_dim_idx,
-            "output_dim_idx": output_dim_idx,
-            "force_cpu": force_cpu,
-        },
-    )
-    out.stop_gradient = True
-    return out
+    values = value_attrs(value, dtype, "fill_constant_batch_size_like")
+    return {"shape": list(shape), "dtype": int(dtype), **values}

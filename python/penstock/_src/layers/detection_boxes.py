@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
-from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
+from penstock._src.layers.helper import describe
 
 __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
@@ -28,20 +28,25 @@ def iou_similarity(x: Variable, y: Variable, box_normalized: bool = True, name: 
     """
 
 
-@layer()
+@op_layer("box_coder", inputs={"PriorBoxVar": "prior_box_var"}, attrs={"variance": "prior_box_var"}, output="OutputBox")
 def box_coder(
-    prior_box, prior_box_var, target_box, code_type="encode_center_size", box_normalized=True, name=None, axis=0
-):
+    prior_box: Variable,
+    prior_box_var: Variable | list,
+    target_box: Variable,
+    code_type: str = "encode_center_size",
+    box_normalized: bool = True,
+    name: str | None = None,
+    axis: int = 0,
+) -> Attrs:
     """Encodes boxes as offsets from prior boxes, or decodes such offsets to boxes.
 
     Args:
-        prior_box (Variable): shape [M, 4]: x1, y1, x2, y2; float32 or float64.
-        prior_box_var (Variable|list): variances, by which encoded offsets are divided: shape [M, 4], or 4 numbers.
-        target_box (Variable): shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
-        code_type (str): 'encode_center_size' or 'decode_center_size'.
-        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
-            plus 1.
-        axis (int): used for decoding: with 0, axis 1 of `target_box` runs over the priors; with 1, axis 0 does.
+        prior_box: shape [M, 4]: x1, y1, x2, y2.
+        prior_box_var: variances, by which encoded offsets are divided: shape [M, 4], or 4 numbers.
+        target_box: shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
+        code_type: 'encode_center_size' or 'decode_center_size'.
+        box_normalized: False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        axis: used for decoding: with 0, axis 1 of `target_box` runs over the priors; with 1, axis 0 does.
 
     Returns:
         Variable: the encoded boxes, shape [N, M, 4], or the decoded boxes, same shape as `target_box`; same type as
@@ -57,18 +62,9 @@ def box_coder(
         distances = fluid.layers.box_coder(prior, [0.1, 0.1, 0.2, 0.2], boxes)
         assert distances.shape == (-1, 7, 4)
     """
-    helper = LayerHelper("box_coder", name=name).takes(prior_box=prior_box, target_box=target_box)
-    inputs = {"PriorBox": prior_box, "TargetBox": target_box}
-    attrs = {"code_type": code_type, "box_normalized": box_normalized, "axis": axis}
-    if isinstance(prior_box_var, Variable):
-        inputs["PriorBoxVar"] = prior_box_var
-    elif isinstance(prior_box_var, list):
-        attrs["variance"] = prior_box_var
-    else:
+    if not isinstance(prior_box_var, (Variable, list)):
         raise TypeError(f"prior_box_var must be a Variable or a list, not {describe(prior_box_var)}")
-    out = helper.create_variable_for_type_inference(prior_box.dtype)
-    helper.append_op("box_coder", inputs, {"OutputBox": out}, attrs)
-    return out
+    return None
 
 
 @op_layer("box_clip", inputs={"ImInfo": "im_info"}, output="Output")

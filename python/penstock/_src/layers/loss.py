@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._src.ir.types import VarType, float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -69,21 +69,29 @@ def _cross_entropy2(input, label, ignore_index):
     return out
 
 
-@layer()
+@op_layer_with_results(
+    "softmax_with_cross_entropy", "Loss Softmax", outputs="Softmax Loss", returned_if="return_softmax"
+)
 def softmax_with_cross_entropy(
-    logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True, return_softmax=False, axis=-1
-):
+    logits: Variable,
+    label: Variable,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    return_softmax: bool = False,
+    axis: int = -1,
+) -> Attrs:
     """Computes softmax and cross entropy in one numerically stable op.
 
     Args:
-        logits (Variable): shape [..., D] with the classes at `axis`, float32 or float64.
-        label (Variable): the class indices, the shape of `logits` with extent 1 at `axis`, int64; with `soft_label`, a
-            probability for each class, same shape and type as `logits`.
-        soft_label (bool): whether labels are distributions.
-        ignore_index (int): examples of this class have loss 0; used for class indices only.
-        numeric_stable_mode (bool): has no effect: the computation is always stable.
-        return_softmax (bool): return the probabilities too.
-        axis (int): the axis of the classes; negative: counted from the end.
+        logits: shape [..., D] with the classes at `axis`.
+        label: the class indices, the shape of `logits` with extent 1 at `axis`, int64; with `soft_label`, a probability
+            for each class, same shape and type as `logits`.
+        soft_label: whether labels are distributions.
+        ignore_index: examples of this class have loss 0; used for class indices only.
+        numeric_stable_mode: has no effect: the computation is always stable.
+        return_softmax: return the probabilities too.
+        axis: the axis of the classes; negative: counted from the end.
 
     Returns:
         Variable | tuple[Variable, Variable]: the loss, the shape of `logits` with extent 1 at `axis`; with
@@ -95,18 +103,6 @@ def softmax_with_cross_entropy(
         loss = fluid.layers.softmax_with_cross_entropy(logits, label)
         assert loss.shape == (-1, 1)
     """
-    helper = LayerHelper("softmax_with_cross_entropy").takes(logits=logits)
-    softmax = helper.create_variable_for_type_inference(logits.dtype)
-    loss = helper.create_variable_for_type_inference(logits.dtype)
-    attrs = {
-        "soft_label": soft_label,
-        "ignore_index": ignore_index,
-        "numeric_stable_mode": numeric_stable_mode,
-        "axis": axis,
-    }
-    outputs = {"Softmax": softmax, "Loss": loss}
-    helper.append_op("softmax_with_cross_entropy", {"Logits": logits, "Label": label}, outputs, attrs)
-    return (loss, softmax) if return_softmax else loss
 
 
 @layer(fluid_accepts={"input label": "float32 float64"})

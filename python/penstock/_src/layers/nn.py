@@ -6,6 +6,7 @@ import math
 import numbers
 
 from penstock._src.base.errors import program_error
+from penstock._src.ir import framework
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
@@ -167,15 +168,22 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     return counter
 
 
-@layer("dropout", typed="x")
-def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
+@op_layer("dropout", typed="x", outputs="Out Mask", stop_gradient="Mask")
+def dropout(
+    x: Variable,
+    dropout_prob: float,
+    is_test: bool = False,
+    seed: int | None = None,
+    name: str | None = None,
+    dropout_implementation: str = "downgrade_in_infer",
+) -> Attrs:
     """Sets elements to 0 at random, each with probability `dropout_prob`.
 
     Args:
-        dropout_prob (float): probability that an element is dropped, in [0, 1].
-        seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a new one in each run.
-        dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
-            'upscale_in_train' divides the kept elements by 1 - dropout_prob in training and does nothing in inference.
+        dropout_prob: probability that an element is dropped, in [0, 1].
+        seed: seed of the mask; None or 0: the program's `random_seed`, or a new one in each run.
+        dropout_implementation: 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference; 'upscale_in_train'
+            divides the kept elements by 1 - dropout_prob in training and does nothing in inference.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -187,24 +195,8 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     Reference:
         Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, JMLR 2014.
     """
-    helper = LayerHelper("dropout", name=name).takes(x=x)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
-    if not seed and helper.main_program.random_seed != 0:
-        seed = helper.main_program.random_seed
-    helper.append_op(
-        "dropout",
-        {"X": x},
-        {"Out": out, "Mask": mask},
-        {
-            "dropout_prob": dropout_prob,
-            "is_test": is_test,
-            "fix_seed": seed is not None,
-            "seed": seed if seed is not None else 0,
-            "dropout_implementation": dropout_implementation,
-        },
-    )
-    return out
+    seed = seed or framework.default_main_program().random_seed or seed
+    return {"fix_seed": seed is not None, "seed": seed or 0}
 
 
 @op_layer("softmax", typed="input", inputs={"X": "input"})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from penstock._src.ir.argument_types import ArgumentError
-from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.spatial import IMAGES
 from penstock._src.parameters.initializer import Normal
 from penstock._src.parameters.param_attr import ParamAttr
 
@@ -58,13 +60,13 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     return out
 
 
-@layer(fluid_accepts={"x": "float32 float64"})
-def l2_normalize(x, axis, epsilon=1e-12, name=None):
+@op_layer("norm", fluid_accepts={"x": "float32 float64"}, outputs="Out Norm", prefix="l2_normalize")
+def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: str | None = None) -> Attrs:
     """Divides the vectors along one axis by their Euclidean norm.
 
     Args:
-        axis (int | None): the axis of the vectors; None: 1; ignored if `x` has only one axis.
-        epsilon (float): added to the sum of squares.
+        axis: the axis of the vectors; None: 1; ignored if `x` has only one axis.
+        epsilon: added to the sum of squares.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -73,28 +75,33 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         x = fluid.data('x', [None, 16])
         y = fluid.layers.l2_normalize(x, axis=1)
     """
-    require_variables("l2_normalize", x=x)
-    if len(x.shape) == 1:
-        axis = 0
-    helper = LayerHelper("l2_normalize", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    norm = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        "norm", {"X": x}, {"Out": out, "Norm": norm}, {"axis": 1 if axis is None else axis, "epsilon": epsilon}
-    )
-    return out
+    return {"axis": 0 if len(x.shape) == 1 else 1 if axis is None else axis}
 
 
-@layer("lrn", fluid_accepts={"input": "float32 float64"})
-def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW"):
+@op_layer(
+    "lrn",
+    fluid_accepts={"input": "float32 float64"},
+    inputs={"X": "input"},
+    outputs="MidOut Out",
+    stop_gradient="MidOut",
+)
+def lrn(
+    input: Variable,
+    n: int = 5,
+    k: float = 1.0,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Attrs:
     """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC.
-        n (int): number of channels of a neighbourhood, odd.
-        k (float): offset.
-        alpha (float): factor of the sum.
-        beta (float): exponent.
+        input: shape [N, C, H, W], or [N, H, W, C] for NHWC.
+        n: number of channels of a neighbourhood, odd.
+        k: offset.
+        alpha: factor of the sum.
+        beta: exponent.
 
     Returns:
         Variable: same shape and type as `input`.
@@ -109,18 +116,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW
     Reference:
         Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012.
     """
-    require_variables("lrn", input=input)
     if len(input.shape) != 4:
         raise ValueError(f"lrn takes images of 4 axes; the shape of its input is {input.shape}")
-    if data_format not in ("NCHW", "NHWC"):
-        raise ValueError(f"data_format must be NCHW or NHWC, not {data_format!r}")
-    helper = LayerHelper("lrn", name=name)
-    middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        "lrn",
-        {"X": input},
-        {"Out": out, "MidOut": middle},
-        {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format},
-    )
-    return out
+    IMAGES.require_format(data_format)
+    return None

@@ -26,41 +26,33 @@ __all__ = [
 ]
 
 
-def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
-    helper = LayerHelper(op_type).takes(input=input)
+def _shape_attrs(layer, shape, dtype):
     if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"{op_type}: shape must be a list, not {shape!r}")
-    dtype = to_dtype(dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(
-        op_type,
-        {"Input": input},
-        {"Out": out},
-        {
-            "shape": list(shape),
-            "input_dim_idx": input_dim_idx,
-            "output_dim_idx": output_dim_idx,
-            "dtype": int(dtype),
-            **attrs,
-        },
-    )
-    return out
+        raise TypeError(f"{layer}: shape must be a list, not {shape!r}")
+    return {"shape": list(shape), "dtype": int(to_dtype(dtype))}
 
 
-@layer("uniform_random_batch_size_like", fluid_accepts={"input": "float32 float64"})
+@op_layer("uniform_random_batch_size_like", fluid_accepts={"input": "float32 float64"})
 def uniform_random_batch_size_like(
-    input, shape, dtype="float32", input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0, seed=0
-):
+    input: Variable,
+    shape: list,
+    dtype: str = "float32",
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    min: float = -1.0,
+    max: float = 1.0,
+    seed: int = 0,
+) -> Attrs:
     """Draws numbers from a uniform distribution over [min, max), taking one extent of the shape from another tensor.
 
     Args:
-        input (Variable): the tensor that provides the extent; with sequences, the extent is their number.
-        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
-        dtype (str): float32 or float64.
-        input_dim_idx (int): the axis of `input` whose extent is taken.
-        output_dim_idx (int): the axis of the result that gets it.
-        min (float): lower bound, inclusive.
-        max (float): upper bound, exclusive.
+        input: the tensor that provides the extent; with sequences, the extent is their number.
+        shape: the shape of the result; the extent at `output_dim_idx` is replaced.
+        dtype: float32 or float64.
+        input_dim_idx: the axis of `input` whose extent is taken.
+        output_dim_idx: the axis of the result that gets it.
+        min: lower bound, inclusive.
+        max: upper bound, exclusive.
 
     Returns:
         Variable: shape `shape` with the extent of `input`, type `dtype`.
@@ -72,27 +64,26 @@ def uniform_random_batch_size_like(
     Example:
         y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
     """
-    return _like(
-        "uniform_random_batch_size_like",
-        input,
-        shape,
-        input_dim_idx,
-        output_dim_idx,
-        dtype,
-        {"min": min, "max": max, "seed": seed},
-    )
+    return _shape_attrs("uniform_random_batch_size_like", shape, dtype)
 
 
-@layer(like=uniform_random_batch_size_like)
+@op_layer("gaussian_random_batch_size_like", like=uniform_random_batch_size_like)
 def gaussian_random_batch_size_like(
-    input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0, dtype="float32"
-):
+    input: Variable,
+    shape: list,
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Attrs:
     """Draws normally distributed numbers, taking one extent of the shape from another tensor.
 
     Args:
-        input (Variable): the tensor that provides the extent, any type; with sequences, the extent is their number.
-        mean (float): the mean.
-        std (float): the standard deviation.
+        input: the tensor that provides the extent, any type; with sequences, the extent is their number.
+        mean: the mean.
+        std: the standard deviation.
 
     Raises:
         penstock.ProgramError: `std` is negative, or an axis does not exist.
@@ -101,15 +92,7 @@ def gaussian_random_batch_size_like(
     Example:
         y = fluid.layers.gaussian_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
     """
-    return _like(
-        "gaussian_random_batch_size_like",
-        input,
-        shape,
-        input_dim_idx,
-        output_dim_idx,
-        dtype,
-        {"mean": mean, "std": std, "seed": seed},
-    )
+    return _shape_attrs("gaussian_random_batch_size_like", shape, dtype)
 
 
 @op_layer("sampling_id")

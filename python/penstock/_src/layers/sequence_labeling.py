@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock._src.layers.decorators import layer
+from penstock._src.ir.variable import Variable
+from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.layers.nn import topk
 from penstock._src.layers.reshaping import squeeze
@@ -91,21 +92,33 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
     return loss
 
 
-@layer("chunk_eval", fluid_accepts={"input label": "int64"})
-def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
+@op_layer_with_results(
+    "chunk_eval",
+    "Precision Recall F1-Score NumInferChunks NumLabelChunks NumCorrectChunks",
+    fluid_accepts={"input label": "int64"},
+    inputs={"Inference": "input", "SeqLength": "seq_length"},
+)
+def chunk_eval(
+    input: Variable,
+    label: Variable,
+    chunk_scheme: str,
+    num_chunk_types: int,
+    excluded_chunk_types: list[int] | None = None,
+    seq_length: Variable | None = None,
+) -> Attrs:
     """Computes precision, recall and F1 score of chunk detection.
 
     A label is type * tags + tag; the label num_chunk_types * tags marks elements outside all chunks. Scheme 'IOB' has
     the tags begin, inside; 'IOE' inside, end; 'IOBES' begin, inside, end, single; 'plain' has one tag.
 
     Args:
-        input (Variable): the predicted labels: shape [rows, 1] with one level of sequences, or [sequences, steps] with
+        input: the predicted labels: shape [rows, 1] with one level of sequences, or [sequences, steps] with
             `seq_length`.
-        label (Variable): the correct labels, in the same form.
-        chunk_scheme (str): 'IOB', 'IOE', 'IOBES' or 'plain'.
-        num_chunk_types (int): number of chunk types.
-        excluded_chunk_types (list[int]): chunk types that are not counted.
-        seq_length (Variable): the number of steps of each padded sequence, int64, shape [sequences].
+        label: the correct labels, in the same form.
+        chunk_scheme: 'IOB', 'IOE', 'IOBES' or 'plain'.
+        num_chunk_types: number of chunk types.
+        excluded_chunk_types: chunk types that are not counted.
+        seq_length: the number of steps of each padded sequence, int64, shape [sequences].
 
     Returns:
         tuple: precision, recall and F1 score, float32, then the numbers of predicted, labelled and correctly predicted
@@ -119,24 +132,7 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         right = fluid.data('right', [None, 1], 'int64', lod_level=1)
         precision, recall, f1, *counts = fluid.layers.chunk_eval(found, right, 'IOB', num_chunk_types=3)
     """
-    helper = LayerHelper("chunk_eval").takes(input=input, label=label)
-    floats, counts = ("Precision", "Recall", "F1-Score"), ("NumInferChunks", "NumLabelChunks", "NumCorrectChunks")
-    outputs = {slot: helper.create_variable_for_type_inference("float32") for slot in floats}
-    outputs.update((slot, helper.create_variable_for_type_inference("int64")) for slot in counts)
-    inputs = {"Inference": input, "Label": label}
-    if seq_length is not None:
-        inputs["SeqLength"] = seq_length
-    helper.append_op(
-        "chunk_eval",
-        inputs,
-        outputs,
-        {
-            "num_chunk_types": num_chunk_types,
-            "chunk_scheme": chunk_scheme,
-            "excluded_chunk_types": excluded_chunk_types or [],
-        },
-    )
-    return tuple(outputs.values())
+    return {"excluded_chunk_types": excluded_chunk_types or []}
 
 
 @layer("edit_distance", fluid_accepts={"input label": "int64"})

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.spatial import IMAGES
 
 __all__ = ["im2sequence", "lod_append", "lod_reset", "sequence_mask", "sequence_pad", "sequence_unpad"]
 
 
-@layer("sequence_pad", fluid_accepts={"x pad_value": "int32 int64 float32 float64"})
-def sequence_pad(x, pad_value, maxlen=None, name=None):
+@op_layer_with_results(
+    "sequence_pad",
+    "Out Length",
+    fluid_accepts={"x pad_value": "int32 int64 float32 float64"},
+    attrs={"padded_length": "maxlen"},
+    stop_gradient="Length",
+)
+def sequence_pad(x: Variable, pad_value: Variable, maxlen: int | None = None, name: str | None = None) -> Attrs:
     """Pads sequences to a common length and returns them as a dense tensor.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences.
-        pad_value (Variable): shape [1] or the shape of a row; same type as `x`.
-        maxlen (int | None): the common length; None: the length of the longest sequence.
+        x: shape [rows, ...] with sequences.
+        pad_value: shape [1] or the shape of a row; same type as `x`.
+        maxlen: the common length; None: the length of the longest sequence.
 
     Returns:
         tuple[Variable, Variable]: the padded sequences, shape [sequences, length, ...], same type as `x`, and their
@@ -28,17 +34,8 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         x = fluid.data('x', [None, 8], lod_level=1)
         padded, lengths = fluid.layers.sequence_pad(x, fluid.layers.zeros([1], 'float32'))
     """
-    helper = LayerHelper("sequence_pad", name=name).takes(x=x, pad_value=pad_value)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    length = helper.create_variable_for_type_inference("int64", stop_gradient=True)
     pad_value.stop_gradient = True
-    helper.append_op(
-        "sequence_pad",
-        {"X": x, "PadValue": pad_value},
-        {"Out": out, "Length": length},
-        {"padded_length": -1 if maxlen is None else maxlen},
-    )
-    return out, length
+    return {"padded_length": -1 if maxlen is None else maxlen}
 
 
 @op_layer("sequence_unpad", fluid_accepts={"x": "int32 int64 float32 float64", "length": "int64"})

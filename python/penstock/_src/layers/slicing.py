@@ -206,15 +206,22 @@ def pad(x: Variable, paddings: list[int], pad_value: float = 0.0, name: str | No
     return {"paddings": list(paddings), "pad_value": float_attr(pad_value)}
 
 
-@layer("pad2d", typed="input")
-def pad2d(input, paddings=[0, 0, 0, 0], mode="constant", pad_value=0.0, data_format="NCHW", name=None):
+@op_layer("pad2d", typed="input", inputs={"X": "input", "Paddings": "paddings"})
+def pad2d(
+    input: Variable,
+    paddings: list[int] | Variable = [0, 0, 0, 0],
+    mode: str = "constant",
+    pad_value: float = 0.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Attrs:
     """Pads images with rows and columns.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC.
-        paddings (list[int] | Variable): [top, bottom, left, right]; a Variable is int32 of shape [4].
-        mode (str): 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
-        pad_value (float): value of the added elements.
+        input: shape [N, C, H, W], or [N, H, W, C] for NHWC.
+        paddings: [top, bottom, left, right]; a Variable is int32 of shape [4].
+        mode: 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
+        pad_value: value of the added elements.
 
     Returns:
         Variable: the shape of `input` with padded height and width, same type as `input`.
@@ -223,13 +230,4 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode="constant", pad_value=0.0, data_for
         x = fluid.data('x', [None, 3, 8, 8])
         assert fluid.layers.pad2d(x, [1, 1, 2, 2], mode='reflect').shape == (-1, 3, 10, 12)
     """
-    helper = LayerHelper("pad2d", name=name).takes(input=input)
-    inputs, attrs = {"X": input}, {"mode": mode, "pad_value": float_attr(pad_value), "data_format": data_format}
-    if isinstance(paddings, Variable):
-        inputs["Paddings"] = paddings
-        attrs["paddings"] = []
-    else:
-        attrs["paddings"] = list(paddings)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op("pad2d", inputs, {"Out": out}, attrs)
-    return out
+    return {"pad_value": float_attr(pad_value), "paddings": [] if isinstance(paddings, Variable) else list(paddings)}

@@ -223,11 +223,10 @@ def sums(input, out=None):
 
     Raises:
         TypeError: an addend is not a Variable, or has an unsupported element type.
-        ValueError: `input` is empty.
+        ValueError: there are no addends.
 
     Example:
-        a = fluid.data('a', [None, 3])
-        b = fluid.data('b', [None, 3])
+        a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
         total = fluid.layers.sums([a, b])
     """
     helper = LayerHelper("sum", input=input)
@@ -238,23 +237,15 @@ def sums(input, out=None):
     return out
 
 
-@layer("sum", fluid_accepts={"x": "int32 int64 float32 float64"})
+@layer("sum", fluid_accepts={"x": "int32 int64 float32 float64"}, like=sums)
 def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
     Args:
         x (list[Variable] | Variable): the addends, of one shape and type.
 
-    Returns:
-        Variable: the sum, same shape and type as the addends.
-
-    Raises:
-        TypeError: an addend is not a Variable, or has an unsupported element type.
-        ValueError: `x` is empty.
-
     Example:
-        a = fluid.data('a', [None, 3])
-        b = fluid.data('b', [None, 3])
+        a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
         total = fluid.layers.sum([a, b])
     """
     return sums(x)

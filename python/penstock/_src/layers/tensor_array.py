@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = [
@@ -264,14 +264,14 @@ def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Attrs:
     return None
 
 
-@layer()
-def split_lod_tensor(input, mask, level=0):
+@op_layer_with_results("split_lod_tensor", "OutTrue OutFalse", inputs={"X": "input"})
+def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> Attrs:
     """Splits rows, or sequences, by a mask.
 
     Args:
-        input (Variable): shape [rows, ...], with or without sequences; any type.
-        mask (Variable): shape [N, 1], bool: one value for each row or sequence.
-        level (int): the level of the sequences.
+        input: shape [rows, ...], with or without sequences; any type.
+        mask: shape [N, 1], bool: one value for each row or sequence.
+        level: the level of the sequences.
 
     Returns:
         tuple[Variable, Variable]: the rows or sequences where the mask is true, and the others; same type as `input`.
@@ -281,12 +281,6 @@ def split_lod_tensor(input, mask, level=0):
         mask = fluid.data('mask', [None, 1], 'bool')
         held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
     """
-    helper = LayerHelper("split_lod_tensor").takes(input=input)
-    held, others = (helper.create_variable_for_type_inference(input.dtype) for _ in range(2))
-    helper.append_op(
-        "split_lod_tensor", {"X": input, "Mask": mask}, {"OutTrue": held, "OutFalse": others}, {"level": level}
-    )
-    return held, others
 
 
 @op_layer("merge_lod_tensor", inputs={"InTrue": "in_true", "InFalse": "in_false"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe, require_variables
+from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.spatial import IMAGES
 
 __all__ = [
     "affine_channel",
@@ -22,14 +23,6 @@ def _require_int(**numbers):
     for name, value in numbers.items():
         if not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {describe(value)}")
-
-
-def _one_output(op_type, inputs, attrs, slot="Out", name=None):
-    helper = LayerHelper(op_type, name=name)
-    helper.takes(**{key.lower(): value for key, value in inputs.items()})
-    out = helper.create_variable_for_type_inference(next(iter(inputs.values())).dtype)
-    helper.append_op(op_type, inputs, {slot: out}, attrs)
-    return out
 
 
 @op_layer("affine_channel")
@@ -85,9 +78,15 @@ def affine_grid(theta, out_shape, name=None):
     """
     if not isinstance(out_shape, (list, tuple, Variable)):
         raise ValueError(f"out_shape must be a list, a tuple or a Variable, not {describe(out_shape)}")
+    helper = LayerHelper("affine_grid").takes(theta=theta)
+    inputs, attrs = {"Theta": theta}, {}
     if isinstance(out_shape, Variable):
-        return _one_output("affine_grid", {"Theta": theta, "OutputShape": out_shape}, {}, "Output")
-    return _one_output("affine_grid", {"Theta": theta}, {"output_shape": list(out_shape)}, "Output")
+        inputs["OutputShape"] = out_shape
+    else:
+        attrs["output_shape"] = list(out_shape)
+    out = helper.create_variable_for_type_inference(theta.dtype)
+    helper.append_op("affine_grid", inputs, {"Output": out}, attrs)
+    return out
 
 
 @op_layer("grid_sampler", output="Output")
@@ -200,16 +199,23 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
     return None
 
 
-@layer()
-def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
+@op_layer("unfold", output="Y")
+def unfold(
+    x: Variable,
+    kernel_sizes: int | list,
+    strides: int | list = 1,
+    paddings: int | list = 0,
+    dilations: int | list = 1,
+    name: str | None = None,
+) -> Attrs:
     """Extracts the windows of images as columns (im2col).
 
     Args:
-        x (Variable): shape [N, C, H, W], float32 or float64.
-        kernel_sizes (int|list): height and width of a window.
-        strides (int|list): distance between neighbouring windows along height and width.
-        paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
-        dilations (int|list): distance between neighbouring elements of a window.
+        x: shape [N, C, H, W].
+        kernel_sizes: height and width of a window.
+        strides: distance between neighbouring windows along height and width.
+        paddings: zeros around the image: one number, [height, width], or [top, left, bottom, right].
+        dilations: distance between neighbouring elements of a window.
 
     Returns:
         Variable: shape [N, C * height * width of a window, number of windows], same type as `x`.
@@ -221,15 +227,14 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         x = fluid.data('x', [None, 3, 6, 6])
         assert fluid.layers.unfold(x, [3, 3], paddings=1).shape == (-1, 27, 36)
     """
-    require_variables("unfold", x=x)
     if len(x.shape) != 4:
         raise ValueError(f"unfold: x must have 4 axes, but its shape is {x.shape}")
     paddings = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
     if len(paddings) not in (2, 4):
         raise ValueError(f"paddings takes one number, two or four, not {paddings!r}")
-    attrs = {"paddings": paddings * 2 if len(paddings) == 2 else paddings}
-    for key, value in (("kernel_sizes", kernel_sizes), ("strides", strides), ("dilations", dilations)):
-        attrs[key] = [value] * 2 if isinstance(value, int) else list(value)
-        if len(attrs[key]) != 2:
-            raise ValueError(f"{key} takes one number or two, not {value!r}")
-    return _one_output("unfold", {"X": x}, attrs, "Y", name)
+    return {
+        "kernel_sizes": IMAGES.per_axis(kernel_sizes, "kernel_sizes"),
+        "strides": IMAGES.per_axis(strides, "strides"),
+        "paddings": paddings * 2 if len(paddings) == 2 else paddings,
+        "dilations": IMAGES.per_axis(dilations, "dilations"),
+    }

@@ -17,27 +17,27 @@ __all__ = ["Print", "Switch", "case", "cond", "switch_case"]
 
 @layer(fluid_accepts={"input": "bool int32 int64 float32 float64"})
 def Print(
-    input,
-    first_n=-1,
-    message=None,
-    summarize=20,
-    print_tensor_name=True,
-    print_tensor_type=True,
-    print_tensor_shape=True,
-    print_tensor_lod=True,
-    print_phase="both",
-):
+    input: Variable,
+    first_n: int = -1,
+    message: str | None = None,
+    summarize: int = 20,
+    print_tensor_name: bool = True,
+    print_tensor_type: bool = True,
+    print_tensor_shape: bool = True,
+    print_tensor_lod: bool = True,
+    print_phase: str = "both",
+) -> Variable:
     """Prints a variable to standard error when the op runs, and returns its value.
 
     Args:
-        first_n (int): number of times to print; -1: always.
-        message (str | None): text to print before the value.
-        summarize (int): number of elements to print; -1: all.
-        print_tensor_name (bool): print the name.
-        print_tensor_type (bool): print the type.
-        print_tensor_shape (bool): print the shape.
-        print_tensor_lod (bool): print the sequences.
-        print_phase (str): 'forward', 'backward' (the gradient), or 'both'.
+        first_n: number of times to print; -1: always.
+        message: text to print before the value.
+        summarize: number of elements to print; -1: all.
+        print_tensor_name: print the name.
+        print_tensor_type: print the type.
+        print_tensor_shape: print the shape.
+        print_tensor_lod: print the sequences.
+        print_phase: 'forward', 'backward' (the gradient), or 'both'.
 
     Returns:
         Variable: the value of `input`, same shape and type.

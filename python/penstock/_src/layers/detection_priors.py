@@ -33,13 +33,13 @@ def _steps(steps):
 def prior_box(
     input: Variable,
     image: Variable,
-    min_sizes: list | float,
-    max_sizes: list | None = None,
-    aspect_ratios: list | float = [1.0],
-    variance: list = [0.1, 0.1, 0.2, 0.2],
+    min_sizes: list[float] | float,
+    max_sizes: list[float] | None = None,
+    aspect_ratios: list[float] | float = [1.0],
+    variance: list[float] = [0.1, 0.1, 0.2, 0.2],
     flip: bool = False,
     clip: bool = False,
-    steps: list = [0.0, 0.0],
+    steps: list[float] = [0.0, 0.0],
     offset: float = 0.5,
     name: str | None = None,
     min_max_aspect_ratios_order: bool = False,
@@ -85,12 +85,12 @@ def prior_box(
 def density_prior_box(
     input: Variable,
     image: Variable,
-    densities: list | None = None,
-    fixed_sizes: list | None = None,
-    fixed_ratios: list | None = None,
-    variance: list = [0.1, 0.1, 0.2, 0.2],
+    densities: list[int] | None = None,
+    fixed_sizes: list[float] | None = None,
+    fixed_ratios: list[float] | None = None,
+    variance: list[float] = [0.1, 0.1, 0.2, 0.2],
     clip: bool = False,
-    steps: list = [0.0, 0.0],
+    steps: list[float] = [0.0, 0.0],
     offset: float = 0.5,
     flatten_to_2d: bool = False,
     name: str | None = None,
@@ -128,7 +128,7 @@ def anchor_generator(
     input: Variable,
     anchor_sizes: list | float | None = None,
     aspect_ratios: list | float | None = None,
-    variance: list = [0.1, 0.1, 0.2, 0.2],
+    variance: list[float] = [0.1, 0.1, 0.2, 0.2],
     stride: list | None = None,
     offset: float = 0.5,
     name: str | None = None,
@@ -166,50 +166,50 @@ def anchor_generator(
 
 @layer()
 def multi_box_head(
-    inputs,
-    image,
-    base_size,
-    num_classes,
-    aspect_ratios,
-    min_ratio=None,
-    max_ratio=None,
-    min_sizes=None,
-    max_sizes=None,
-    steps=None,
-    step_w=None,
-    step_h=None,
-    offset=0.5,
-    variance=[0.1, 0.1, 0.2, 0.2],
-    flip=True,
-    clip=False,
-    kernel_size=1,
-    pad=0,
-    stride=1,
-    name=None,
-    min_max_aspect_ratios_order=False,
-):
+    inputs: list[Variable],
+    image: Variable,
+    base_size: int,
+    num_classes: int,
+    aspect_ratios: list[list[float]],
+    min_ratio: int | None = None,
+    max_ratio: int | None = None,
+    min_sizes: list[float] | None = None,
+    max_sizes: list[float] | None = None,
+    steps: list[float] | None = None,
+    step_w: list[float] | None = None,
+    step_h: list[float] | None = None,
+    offset: float = 0.5,
+    variance: list[float] = [0.1, 0.1, 0.2, 0.2],
+    flip: bool = True,
+    clip: bool = False,
+    kernel_size: int = 1,
+    pad: int = 0,
+    stride: int = 1,
+    name: str | None = None,
+    min_max_aspect_ratios_order: bool = False,
+) -> tuple[Variable, ...]:
     """Predicts offsets and class scores for the prior boxes of several feature maps, with convolutions on each map.
 
     Args:
-        inputs (list): the feature maps, Variables of shape [N, C, H, W], float32 or float64.
-        image (Variable): the images, shape [N, C, height, width]; only its shape counts.
-        base_size (int): the size of the images; `min_ratio` and `max_ratio` are percentages of it.
-        num_classes (int): the number of classes, including the background.
-        aspect_ratios (list): the aspect ratios of the boxes of each feature map.
-        min_ratio (int): the min size of the second map, if there are three or more maps; the sizes of the further maps
-            are evenly spaced.
-        max_ratio (int): the max size of the last map.
-        min_sizes (list): the min sizes of each map, instead of the ratios.
-        max_sizes (list): the max sizes of each map.
-        steps (list): the size of a cell of each map in pixels, instead of `step_w` and `step_h`.
-        step_w (list): the width of a cell of each map.
-        step_h (list): the height of a cell of each map.
-        flip (bool): whether to use the reciprocals of the ratios too.
-        kernel_size (int): filter size of the convolutions.
-        pad (int): padding of the convolutions.
-        stride (int): stride of the convolutions.
-        name (str): has no effect.
-        min_max_aspect_ratios_order (bool): as in `prior_box`.
+        inputs: the feature maps, Variables of shape [N, C, H, W], float32 or float64.
+        image: the images, shape [N, C, height, width]; only its shape counts.
+        base_size: the size of the images; `min_ratio` and `max_ratio` are percentages of it.
+        num_classes: the number of classes, including the background.
+        aspect_ratios: the aspect ratios of the boxes of each feature map.
+        min_ratio: the min size of the second map, if there are three or more maps; the sizes of the further maps are
+            evenly spaced.
+        max_ratio: the max size of the last map.
+        min_sizes: the min sizes of each map, instead of the ratios.
+        max_sizes: the max sizes of each map.
+        steps: the size of a cell of each map in pixels, instead of `step_w` and `step_h`.
+        step_w: the width of a cell of each map.
+        step_h: the height of a cell of each map.
+        flip: whether to use the reciprocals of the ratios too.
+        kernel_size: filter size of the convolutions.
+        pad: padding of the convolutions.
+        stride: stride of the convolutions.
+        name: has no effect.
+        min_max_aspect_ratios_order: as in `prior_box`.
 
     Returns:
         tuple: (offsets, scores, boxes, variances), Variables of shapes [N, boxes, 4], [N, boxes, num_classes],

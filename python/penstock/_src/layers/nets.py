@@ -1,45 +1,49 @@
 """Networks that combine several layers."""
 
+from __future__ import annotations
+
 from penstock._src import layers
+from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import require_variables
+from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]
 
 
 @layer()
 def simple_img_conv_pool(
-    input,
-    num_filters,
-    filter_size,
-    pool_size,
-    pool_stride,
-    pool_padding=0,
-    pool_type="max",
-    global_pooling=False,
-    conv_stride=1,
-    conv_padding=0,
-    conv_dilation=1,
-    conv_groups=1,
-    param_attr=None,
-    bias_attr=None,
-    act=None,
-    use_cudnn=True,
-):
+    input: Variable,
+    num_filters: int,
+    filter_size: int | list[int],
+    pool_size: int | list[int],
+    pool_stride: int | list[int],
+    pool_padding: int | list[int] = 0,
+    pool_type: str = "max",
+    global_pooling: bool = False,
+    conv_stride: int | list[int] = 1,
+    conv_padding: int | list[int] = 0,
+    conv_dilation: int | list[int] = 1,
+    conv_groups: int = 1,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    act: str | None = None,
+    use_cudnn: bool = True,
+) -> Variable:
     """Convolves images, then pools them.
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        filter_size (int | list[int]): height and width of a filter.
-        pool_size (int | list[int]): height and width of the pooling window.
-        pool_stride (int | list[int]): distance between windows.
-        pool_padding (int | list[int]): rows and columns of zeros for the pooling.
-        global_pooling (bool): the window is the whole image.
-        conv_stride (int | list[int]): distance between positions of the filter.
-        conv_padding (int | list[int]): rows and columns of zeros for the convolution.
-        conv_dilation (int | list[int]): distance between the elements that a filter reads.
-        conv_groups (int): number of groups of channels.
-        act (str | None): name of an activation, after the convolution.
+        input: shape [N, C, H, W], float32 or float64.
+        filter_size: height and width of a filter.
+        pool_size: height and width of the pooling window.
+        pool_stride: distance between windows.
+        pool_padding: rows and columns of zeros for the pooling.
+        global_pooling: the window is the whole image.
+        conv_stride: distance between positions of the filter.
+        conv_padding: rows and columns of zeros for the convolution.
+        conv_dilation: distance between the elements that a filter reads.
+        conv_groups: number of groups of channels.
+        act: name of an activation, after the convolution.
 
     Returns:
         Variable: shape [N, num_filters, height, width], same type as `input`.

@@ -1,5 +1,7 @@
 """Normalisation: over the batch, over a row, along an axis, over neighbouring channels."""
 
+from __future__ import annotations
+
 import math
 
 from penstock._src.ir.types import VarType
@@ -19,36 +21,35 @@ def require_layout(layer, data_layout):
 
 @layer("batch_norm", typed="input")
 def batch_norm(
-    input,
-    act=None,
-    is_test=False,
-    momentum=0.9,
-    epsilon=1e-05,
-    param_attr=None,
-    bias_attr=None,
-    data_layout="NCHW",
-    in_place=False,
-    name=None,
-    moving_mean_name=None,
-    moving_variance_name=None,
-    do_model_average_for_mean_and_var=True,
-    use_global_stats=False,
-):
+    input: Variable,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float | Variable = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+) -> Variable:
     """Normalises each channel over the batch, then applies a learned scale and shift.
 
     Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a Variable has
-            shape [1], float32.
-        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
-        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
-        in_place (bool): the result replaces `input`.
-        moving_mean_name (str | None): name of the running mean.
-        moving_variance_name (str | None): name of the running variance.
-        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training too.
+        input: shape [N, C, ...], or [N, ..., C] for NHWC.
+        momentum: running = momentum * running + (1 - momentum) * value of the batch; a Variable has shape [1], float32.
+        param_attr: the scale, of shape [C], initially 1.
+        bias_attr: the shift, of shape [C], initially 0.
+        in_place: the result replaces `input`.
+        moving_mean_name: name of the running mean.
+        moving_variance_name: name of the running variance.
+        do_model_average_for_mean_and_var: ModelAverage averages the running values too.
+        use_global_stats: use the running values in training too.
 
     Returns:
         Variable: same shape and type as `input`.
@@ -111,29 +112,29 @@ def _normalized_by_batch(helper, input, in_place, momentum, moving, *, data_layo
 
 @layer("inplace_abn", fluid_accepts={"input": "float32 float64"}, like=batch_norm)
 def inplace_abn(
-    input,
-    act=None,
-    is_test=False,
-    momentum=0.9,
-    epsilon=1e-05,
-    param_attr=None,
-    bias_attr=None,
-    data_layout="NCHW",
-    name=None,
-    moving_mean_name=None,
-    moving_variance_name=None,
-    do_model_average_for_mean_and_var=True,
-    use_global_stats=False,
-    act_alpha=1.0,
-):
+    input: Variable,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float | Variable = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+    act_alpha: float = 1.0,
+) -> Variable:
     """Normalises a variable in place, as `batch_norm` does, and applies an invertible activation.
 
     The backward pass recovers the input from the result, so the input needs no memory of its own.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC. It is overwritten.
-        act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
-        act_alpha (float): the parameter alpha of leaky_relu and elu, above 0.
+        input: shape [N, C, ...], or [N, ..., C] for NHWC. It is overwritten.
+        act: 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
+        act_alpha: the parameter alpha of leaky_relu and elu, above 0.
 
     Returns:
         Variable: `input` itself.

@@ -6,7 +6,7 @@ import numpy
 
 from penstock._src.ir import unique_name
 from penstock._src.ir.argument_types import ArgumentError, require_types, types_of
-from penstock._src.ir.types import dtype_name, to_dtype
+from penstock._src.ir.types import VarType, dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
@@ -35,8 +35,8 @@ def _shape_attrs(layer, shape, dtype):
 @op_layer("uniform_random_batch_size_like", fluid_accepts={"input": "float32 float64"})
 def uniform_random_batch_size_like(
     input: Variable,
-    shape: list,
-    dtype: str = "float32",
+    shape: list[int],
+    dtype: str | VarType = "float32",
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     min: float = -1.0,
@@ -70,13 +70,13 @@ def uniform_random_batch_size_like(
 @op_layer("gaussian_random_batch_size_like", like=uniform_random_batch_size_like)
 def gaussian_random_batch_size_like(
     input: Variable,
-    shape: list,
+    shape: list[int],
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     mean: float = 0.0,
     std: float = 1.0,
     seed: int = 0,
-    dtype: str = "float32",
+    dtype: str | VarType = "float32",
 ) -> Attrs:
     """Draws normally distributed numbers, taking one extent of the shape from another tensor.
 

@@ -168,7 +168,7 @@ def generate_proposal_labels(
     fg_thresh: float = 0.25,
     bg_thresh_hi: float = 0.5,
     bg_thresh_lo: float = 0.0,
-    bbox_reg_weights: list = [0.1, 0.1, 0.2, 0.2],
+    bbox_reg_weights: list[float] = [0.1, 0.1, 0.2, 0.2],
     class_nums: int | None = None,
     use_random: bool = True,
     is_cls_agnostic: bool = False,

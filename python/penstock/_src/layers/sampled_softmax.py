@@ -1,9 +1,12 @@
 """Losses for large numbers of classes, which evaluate only some of the classes."""
 
+from __future__ import annotations
+
 import operator
 
 import numpy
 
+from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.parameters.initializer import NumpyArrayInitializer
@@ -128,29 +131,29 @@ def _alias_tables(helper, custom_dist, classes):
 
 @layer(fluid_accepts={"input": "float32 float64", "label": "int64"})
 def hsigmoid(
-    input,
-    label,
-    num_classes,
-    param_attr=None,
-    bias_attr=None,
-    name=None,
-    path_table=None,
-    path_code=None,
-    is_custom=False,
-    is_sparse=False,
-):
+    input: Variable,
+    label: Variable,
+    num_classes: int,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    name: str | None = None,
+    path_table: Variable | None = None,
+    path_code: Variable | None = None,
+    is_custom: bool = False,
+    is_sparse: bool = False,
+) -> Variable:
     """Computes the hierarchical sigmoid loss: the log loss of the decisions on a class's path through a binary tree.
 
     Args:
-        input (Variable): shape [N, D].
-        label (Variable): the true classes, shape [N, 1].
-        num_classes (int): number of classes, or with `is_custom` the number of inner nodes; at least 2.
-        param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
-        bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
-        path_table (Variable | None): the nodes from the root to the class, padded with -1, shape [N, depth], int64.
-        path_code (Variable | None): 0 or 1 for each node, padded with -1, shape [N, depth], int64.
-        is_custom (bool): True: the paths are given; False: the tree is a complete binary tree.
-        is_sparse (bool): whether the gradient of the weights is selected rows.
+        input: shape [N, D].
+        label: the true classes, shape [N, 1].
+        num_classes: number of classes, or with `is_custom` the number of inner nodes; at least 2.
+        param_attr: the weights, of shape [inner nodes, D].
+        bias_attr: the bias, of shape [inner nodes, 1]; False: no bias.
+        path_table: the nodes from the root to the class, padded with -1, shape [N, depth], int64.
+        path_code: 0 or 1 for each node, padded with -1, shape [N, depth], int64.
+        is_custom: True: the paths are given; False: the tree is a complete binary tree.
+        is_sparse: whether the gradient of the weights is selected rows.
 
     Returns:
         Variable: shape [N, 1], same type as `input`.

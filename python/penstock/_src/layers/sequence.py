@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_rank
+from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = [
     "row_conv",
@@ -107,28 +108,27 @@ def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None 
 
 @layer("sequence_conv", fluid_accepts={"input": "float32 float64"})
 def sequence_conv(
-    input,
-    num_filters,
-    filter_size=3,
-    filter_stride=1,
-    padding=True,
-    padding_start=None,
-    bias_attr=None,
-    param_attr=None,
-    act=None,
-    name=None,
-):
+    input: Variable,
+    num_filters: int,
+    filter_size: int = 3,
+    filter_stride: int = 1,
+    padding: bool = True,
+    padding_start: int | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    param_attr: ParamAttr | None = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
     """Convolves each sequence with learned filters over neighbouring rows.
 
     Args:
-        input (Variable): shape [rows, D] with sequences.
-        num_filters (int): width of the result.
-        filter_size (int): number of rows that a filter covers.
-        filter_stride (int): must be 1.
-        padding (bool): has no effect; rows outside the sequence always count as zeros.
-        padding_start (int | None): first row that a filter covers, relative to the current row; None: the filter is
-            centred.
-        param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
+        input: shape [rows, D] with sequences.
+        num_filters: width of the result.
+        filter_size: number of rows that a filter covers.
+        filter_stride: must be 1.
+        padding: has no effect; rows outside the sequence always count as zeros.
+        padding_start: first row that a filter covers, relative to the current row; None: the filter is centred.
+        param_attr: the filters, of shape [filter_size * D, num_filters].
 
     Returns:
         Variable: shape [rows, num_filters], same type and sequences as `input`.

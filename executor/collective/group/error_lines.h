@@ -29,8 +29,10 @@ inline Status FromLines(StatusCode code, std::string id, std::string_view text) 
 
 // The first error of a group, as another rank gave it. A text with an unknown id says why that rank has left.
 inline Status FromOtherRank(std::string_view id, std::string_view text) {
-  constexpr char kLost[] = "E-collective-peer-lost", kMismatch[] = "E-collective-mismatch";
-  if (id == kLost) return FromLines(StatusCode::kUnavailable, kLost, text);
+  for (const char* const known : {"E-collective-peer-lost", "E-collective-link-broken"}) {
+    if (id == known) return FromLines(StatusCode::kUnavailable, known, text);
+  }
+  constexpr char kMismatch[] = "E-collective-mismatch";
   if (id == kMismatch) return FromLines(StatusCode::kInvalidArgument, kMismatch, text);
   return FromLines(StatusCode::kUnavailable, "E-collective-peer-left", text);
 }

@@ -21,8 +21,11 @@ Notice NoticeOf(const Status& why) {
 
 }  // namespace
 
-GroupEnd::GroupEnd(Links& links, RankNames names)
-    : links_(links), names_(std::move(names)), left_(static_cast<std::size_t>(links.size())) {
+GroupEnd::GroupEnd(Links& links, RankNames names, ProcessStateOf state_of)
+    : links_(links),
+      names_(std::move(names)),
+      state_of_(std::move(state_of)),
+      left_(static_cast<std::size_t>(links.size())) {
   links_.Listen([this](int from, const Notice& notice) { Hear(from, notice); });
 }
 
@@ -45,15 +48,31 @@ void GroupEnd::Abort(const Status& why) {
 
 Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
   const std::atomic<bool>& left = left_[static_cast<std::size_t>(rank)];
-  // A notice that the rank sent before its connection ended may still be on its way in this process.
-  if (end == LinkEnd::kBroken) links_.Linger([&] { return failed_ || left; });
+  // A notice that the rank sent before its connection ended may still be on its way in this process. A
+  // process that dies loses its connections a little before it is gone.
+  if (end == LinkEnd::kBroken)
+    links_.Linger([&] { return failed_ || left || StateOf(rank) == ProcessState::kEnded; });
   if (failed_) return Failure();
   if (left) {
     return Fail(Unavailable(kLeft, "rank ", names_(rank), " has left the group: it takes no part in ",
                             Describe(what, names_)));
   }
-  return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its connection ended before it had done ",
-                          "its part in ", Describe(what, names_)));
+  return Fail(Lost(rank, what));
+}
+
+Status GroupEnd::Lost(int rank, const Signature& what) const {
+  const std::string part = StrCat("before it had done its part in ", Describe(what, names_));
+  switch (StateOf(rank)) {
+    case ProcessState::kEnded:
+      return Unavailable(kLost, "rank ", names_(rank), " is gone: its process ended ", part);
+    case ProcessState::kRuns:
+      return Unavailable("E-collective-link-broken", "the connection to rank ", names_(rank),
+                         ", whose process still runs, was broken ", part);
+    case ProcessState::kUnknown:
+      break;
+  }
+  return Unavailable(kLost, "rank ", names_(rank), " is gone or cannot be reached: its connection ended ",
+                     part);
 }
 
 void GroupEnd::Leave() {

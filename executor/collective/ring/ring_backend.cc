@@ -19,7 +19,7 @@ RingBackend::RingBackend(std::string_view name, std::unique_ptr<Links> links, co
       piece_bytes_(options.piece_bytes),
       links_(std::move(links)),
       names_(options.names),
-      end_(*links_, names_),
+      end_(*links_, names_, options.state_of),
       blocks_(links_->size(), options.small_bytes / static_cast<std::size_t>(links_->size())) {
   if (options.report_after > Nanoseconds(0)) reporter_.emplace(rank(), options.report_after, options.names);
   MakeRounds();

@@ -40,6 +40,7 @@ struct RingOptions {
   // pieces.
   std::size_t piece_bytes = std::size_t{256} << 10;
   RankNames names;
+  GroupEnd::ProcessStateOf state_of = {};  // of the ranks, as far as this process can tell
 };
 
 class RingBackend : public Backend {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,7 +158,7 @@ TEST_F(GlooGroups, NameARankKilledDuringAnOperation) {
         }
         const Status status = ReduceUntilItFails(group);
         const std::string wrong =
-            Expect(status, "E-collective-peer-lost", "rank 2 is gone: its connection ended before");
+            Expect(status, "E-collective-peer-lost", "rank 2 is gone: its process ended before");
         return !wrong.empty()
                    ? wrong
                    : Expect(status, "E-collective-peer-lost", "(mean of 262144 f32, 1048576 bytes; w@GRAD)");
@@ -168,6 +169,31 @@ TEST_F(GlooGroups, NameARankKilledDuringAnOperation) {
     }
   }
   EXPECT_TRUE(WIFSIGNALED(ends[2]));
+}
+
+// Ends all TCP connections of this process.
+void BreakConnections() {
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    int family = 0;
+    socklen_t size = sizeof(family);
+    if (getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_INET)
+      shutdown(descriptor, SHUT_RDWR);
+  }
+}
+
+TEST_F(GlooGroups, TellABrokenConnectionFromAnEndedProcess) {
+  const std::vector<int> ends = RunRanks(
+      3, WithGroup([](CollectiveGroup& group) -> std::string {
+        if (group.rank() == 1) BreakConnections();
+        const Status status = ReduceUntilItFails(group);
+        // The process outlives the others' search for the cause.
+        if (group.rank() == 1) poll(nullptr, 0, 2000);
+        const std::string wrong = Expect(status, "E-collective-link-broken", "connection to rank ");
+        return !wrong.empty()
+                   ? wrong
+                   : Expect(status, "E-collective-link-broken", ", whose process still runs, was broken");
+      }));
+  EXPECT_EQ(ends, std::vector<int>(3, 0));
 }
 
 TEST_F(GlooGroups, AllRanksReportMismatchedOperations) {

@@ -183,6 +183,29 @@ Status JobClient::CompletePulls(PeersHandle pservers) {
   return client.CompletePulls(own);
 }
 
+Status JobClient::LeavePulls(PeersHandle pservers) {
+  const auto [client, own] = Of(pservers);
+  return client.LeavePulls(own);
+}
+
+Status JobClient::CompleteLeft() {
+  return ForEach([](RpcClient& client) { return client.CompleteLeft(); });
+}
+
+Status JobClient::CompleteLeftInto(const Variable& variable) {
+  return ForEach([&](RpcClient& client) { return client.CompleteLeftInto(variable); });
+}
+
+bool JobClient::HasLeft() const {
+  return std::any_of(parts_.begin(), parts_.begin() + count_,
+                     [](const Part& part) { return part.client->HasLeft(); });
+}
+
+bool JobClient::HasLeftInto(const Variable& variable) const {
+  return std::any_of(parts_.begin(), parts_.begin() + count_,
+                     [&](const Part& part) { return part.client->HasLeftInto(variable); });
+}
+
 Status JobClient::SaveTable(PeersHandle pservers, const std::string& table,
                             const std::vector<std::string>& files) {
   const auto [client, own] = Of(pservers);

@@ -53,6 +53,11 @@ class JobClient : public RpcClient {
   Status CompleteRows() override;
   Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override;
   Status CompletePulls(PeersHandle pservers) override;
+  Status LeavePulls(PeersHandle pservers) override;
+  Status CompleteLeft() override;
+  Status CompleteLeftInto(const Variable& variable) override;
+  bool HasLeft() const override;
+  bool HasLeftInto(const Variable& variable) const override;
   Status SaveTable(PeersHandle pservers, const std::string& table,
                    const std::vector<std::string>& files) override;
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;

@@ -90,6 +90,8 @@ class Link final : public ConnectionHandler {
   void Abort();
   bool IsClosed() const;  // and no OnClosed is in progress
   bool IsPulling(Slot slot) const;
+  // Whether a pull in flight will write between these addresses. Visits every variable.
+  bool IsPullingInto(const std::byte* begin, const std::byte* end) const;
 
   // Resends and reconnects. An error means that the server does not answer.
   Status Tick();

@@ -231,6 +231,17 @@ bool Link::IsPulling(Slot slot) const {
   return variables_[slot].arriving.active;
 }
 
+bool Link::IsPullingInto(const std::byte* begin, const std::byte* end) const {
+  const std::lock_guard lock(mutex_);
+  return pulls_ > 0 && std::ranges::any_of(variables_, [&](const Variable& variable) {
+           const Arriving& arriving = variable.arriving;
+           if (!arriving.active || arriving.to.data == nullptr) return false;
+           const protocol::ContractPiece& piece = PieceOf(variable);
+           const auto bytes = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
+           return arriving.to.data < end && begin < arriving.to.data + bytes;
+         });
+}
+
 void Link::PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out) {
   const std::lock_guard lock(mutex_);
   const protocol::ContractPiece& piece = PieceOf(variables_[slot]);

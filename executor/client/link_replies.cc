@@ -244,7 +244,8 @@ void Link::EndPull(Arriving& arriving) {
   arriving.to = {};
   arriving.changed.reset();
   --pulls_;
-  if (environment_.steps.End(Work::kPulls) || arriving.landing == Landing::kAlone) changed_ = true;
+  const bool last = environment_.steps.End(Work::kPulls);
+  if (last || arriving.landing == Landing::kAlone || environment_.steps.SignalsEachPull()) changed_ = true;
 }
 
 Status Link::On(const protocol::Gone& gone) {

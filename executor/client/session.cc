@@ -192,6 +192,14 @@ bool Session::PullWaitsAtBarrier(PullHandle handle) const {
   return Of(pulls_, handle.index).landing == Landing::kWithOthers;
 }
 
+bool Session::IsPullingInto(const Tensor& tensor) const {
+  if (PullsDone() || !tensor.initialized()) return false;
+  const std::byte* const begin = tensor.raw();
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+      links_, [&](const auto& entry) { return entry.second->IsPullingInto(begin, begin + tensor.bytes()); });
+}
+
 Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());

@@ -78,6 +78,10 @@ class Session : private LinkHost {
   bool SavesDone() const { return steps_.Done(Work::kSaves); }
   bool IsPulling(PullHandle handle) const;
   bool PullWaitsAtBarrier(PullHandle handle) const;
+  // Whether a pull in flight will write into the tensor's memory.
+  bool IsPullingInto(const Tensor& tensor) const;
+  // While on, on_change is called at the end of each pull.
+  void SignalEachPull(bool on) { steps_.SignalEachPull(on); }
   bool CompleteDone() const;  // all servers know that this trainer completed
   Status status() const;      // the first error, permanent
   std::uint64_t step() const { return steps_.step(); }

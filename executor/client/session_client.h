@@ -2,6 +2,7 @@
 // returns. Subclasses define how to wait: TrainerClient blocks its thread, a simulation moves its clock.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ namespace penstock::client {
 
 class SessionClient : public RpcClient {
  public:
-  Status Attach(const Program& program) override { return session_.Attach(program); }
+  Status Attach(const Program& program) override;
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return session_.DeclarePush(piece); }
   Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return session_.DeclarePull(piece); }
   Result<RowsHandle> DeclareRows(const RemotePiece& piece) override { return session_.DeclareRows(piece); }
@@ -21,9 +22,7 @@ class SessionClient : public RpcClient {
   }
 
   Status Push(PushHandle piece, const Variable& value) override;
-  Status PushWithResidual(PushHandle piece, const Tensor& value, const Tensor& residual) override {
-    return session_.Push(piece, value, residual);
-  }
+  Status PushWithResidual(PushHandle piece, const Tensor& value, const Tensor& residual) override;
   Status CountStep(PeersHandle pservers) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
@@ -34,11 +33,14 @@ class SessionClient : public RpcClient {
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return session_.PullRows(piece, ids, out);
   }
-  Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override {
-    return session_.PullChanged(piece, std::move(out));
-  }
+  Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override;
   Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;
+  Status LeavePulls(PeersHandle pservers) override;
+  Status CompleteLeft() override;
+  Status CompleteLeftInto(const Variable& variable) override;
+  bool HasLeft() const override { return left_; }
+  bool HasLeftInto(const Variable& variable) const override;
   Status SaveTable(PeersHandle pservers, const std::string& table,
                    const std::vector<std::string>& files) override;
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;
@@ -58,6 +60,7 @@ class SessionClient : public RpcClient {
   Status WaitForEarlier(PullHandle piece);
 
   Session& session_;
+  std::atomic<bool> left_{false};  // pulls of the last step may be in flight, and the next has not begun
 };
 
 }  // namespace penstock::client

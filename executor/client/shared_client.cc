@@ -52,6 +52,14 @@ class SharedClient::User : public RpcClient {
   }
   Status CompleteRows() override { return client_.CompleteRows(); }
   Status CompletePulls(PeersHandle pservers) override { return client_.CompletePulls(pservers); }
+  bool LeavesPulls() const override { return shared_.leaves_pulls_ && client_.PullsNext(); }
+  Status LeavePulls(PeersHandle pservers) override {
+    return shared_.leaves_pulls_ ? client_.LeavePulls(pservers) : client_.CompletePulls(pservers);
+  }
+  Status CompleteLeft() override { return client_.CompleteLeft(); }
+  Status CompleteLeftInto(const Variable& variable) override { return client_.CompleteLeftInto(variable); }
+  bool HasLeft() const override { return client_.HasLeft(); }
+  bool HasLeftInto(const Variable& variable) const override { return client_.HasLeftInto(variable); }
   Status SaveTable(PeersHandle pservers, const std::string& table,
                    const std::vector<std::string>& files) override {
     return client_.SaveTable(pservers, table, files);

@@ -8,10 +8,14 @@
 //
 // A user is in use from the first program with parameter servers that it attaches until its Complete or its
 // destruction. A user's Complete tells the servers if no other user is in use. Destroying a user tells them
-// nothing: an Executor that is local to a function is destroyed with it, and training may continue. As
+// nothing: an Executor that is local to a function is destroyed with it, and training may continue.
+//
+// With set_leaves_pulls, parameters may arrive after the run that has asked for them: everyone who reads a
+// variable outside of runs calls CompleteLeftInto first. As
 // thread-safe as the shared client. Must outlive its users.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -32,6 +36,8 @@ class SharedClient {
   std::unique_ptr<RpcClient> NewHelper();
   // Sets the users' communicator(). Stop it before this trainer completes; it must outlive the users.
   void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
+  // Whether the users' runs may leave pulls in flight. From any thread.
+  void set_leaves_pulls(bool leaves) { leaves_pulls_ = leaves; }
   // Completes all users still in use; ok at once if no program with parameter servers was ever attached.
   Status Complete();
   // Whether the servers still expect steps of this trainer: a user has been in use, and nothing has completed
@@ -49,6 +55,7 @@ class SharedClient {
 
   std::unique_ptr<RpcClient> client_;
   TrainerCommunicator* communicator_ = nullptr;
+  std::atomic<bool> leaves_pulls_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::set<const User*> in_use_;
   bool attached_ = false;  // a user has been in use

@@ -30,6 +30,10 @@ class StepTracker {
   bool End(Work work) { return Open(work).fetch_sub(1, std::memory_order_acq_rel) == 1; }
   bool Done(Work work) const { return open_[Index(work)].load(std::memory_order_acquire) == 0; }
 
+  // While a thread waits for one of several pulls, each arrival is signalled, not the last one alone.
+  void SignalEachPull(bool on) { wants_each_pull_.fetch_add(on ? 1 : -1, std::memory_order_acq_rel); }
+  bool SignalsEachPull() const { return wants_each_pull_.load(std::memory_order_acquire) > 0; }
+
   // Counts a gradient, or one of its messages. `step`: the open step, or one with other pushes in flight.
   void BeginPush(std::uint64_t step);
   // Returns whether `step` has ended and this was the last push in flight of `step` and all earlier steps.
@@ -43,7 +47,8 @@ class StepTracker {
 
   std::array<std::atomic<std::size_t>, 5> open_{};
   std::atomic<std::uint64_t> step_{0};
-  mutable std::mutex mutex_;  // guards what follows
+  std::atomic<int> wants_each_pull_{0};  // threads
+  mutable std::mutex mutex_;             // guards what follows
   // Pushes in flight, by step from `first_` on; the first entry is not 0.
   std::deque<std::size_t> pushes_;
   std::uint64_t first_ = 0;

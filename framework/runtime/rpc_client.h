@@ -9,12 +9,13 @@
 // push and pull concurrently with the trainer's thread.
 //
 // Memory: Push does not wait for the server. It keeps the tensor's buffer, whose bytes must not change until
-// CompletePulls of the same step or EndStep of the next step has returned; in a program without
-// fetch_barrier, until the Pull that ended the step has returned.
+// CompletePulls or LeavePulls of the same step or EndStep of the next step has returned; in a program
+// without fetch_barrier, until the Pull that ended the step has returned.
 //
-// Waits: EndStep, Pull, CompleteRows, CompletePulls, SaveTable and Complete may wait. They report after 10 s,
-// 20 s, 40 s what they wait for, and give up only if a peer is gone or the run is cancelled. After the first
-// error every later call returns that error.
+// Waits: EndStep, Pull, CompleteRows, CompletePulls, LeavePulls, CompleteLeft, CompleteLeftInto, SaveTable
+// and Complete may wait; so may the first call of a step after LeavePulls. They report after 10 s, 20 s, 40 s
+// what they wait for, and give up only if a peer is gone or the run is cancelled. After the first error every
+// later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -121,6 +122,20 @@ class RpcClient {
   }
   // fetch_barrier: waits until all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
+  // The same, but leaves the pulls in flight: waits only until the servers have this step's gradients. Do not
+  // read or write what was pulled before CompleteLeft or CompleteLeftInto has returned. The next call that
+  // takes part in a step (all but PullRows) waits for them first, so no step begins with pulls of another.
+  virtual Status LeavePulls(PeersHandle pservers) { return CompletePulls(pservers); }
+  // Whether runs may end with LeavePulls: everyone who reads their variables afterwards must wait for them.
+  virtual bool LeavesPulls() const { return false; }
+  // Waits for the pulls that LeavePulls left in flight; returns at once if there are none. An error is
+  // returned once by this or the next function, and by every later call that takes part in a step.
+  virtual Status CompleteLeft() { return OkStatus(); }
+  // The same for those that write into the memory of `variable`, if it is a tensor. From any thread.
+  virtual Status CompleteLeftInto(const Variable& /*variable*/) { return OkStatus(); }
+  // Whether CompleteLeft, or CompleteLeftInto, might wait or return an error. From any thread.
+  virtual bool HasLeft() const { return false; }
+  virtual bool HasLeftInto(const Variable& /*variable*/) const { return false; }
   // checkpoint_notify: each of the servers writes its rows of a table sharded by id to a file on its own
   // disk. files[i] is the path for server i; the rows have the version that Pull would give. If a server
   // cannot write, its error is returned and the job continues.

@@ -18,10 +18,12 @@ constexpr char kAwaitComputationOp[] = "c_sync_calc_stream";
 
 class Walk {
  public:
-  explicit Walk(const CompiledBlock& block) : block_(block) {}
+  explicit Walk(const CompiledBlock& block)
+      : block_(block), may_arrive_(LeavesPulls(block)), arrived_(block.slots.size(), false) {}
 
   std::vector<Await> Run() {
     for (const Instruction& instruction : block_.instructions) {
+      WaitForLeft(instruction);
       Wait(instruction);
       Start(instruction);
       ++step_;
@@ -42,6 +44,36 @@ class Walk {
         for (const int slot : args) WaitForUseOf(slot);
       }
     }
+  }
+
+  // In a block that leaves pulls: before its fetch_barrier, for pulls of the last run; after it, for its own.
+  void WaitForLeft(const Instruction& instruction) {
+    if (has_left_) {
+      for (const auto& args : instruction.inputs) {
+        for (const int slot : args) {
+          if (slot >= 0 && block_.slots[static_cast<std::size_t>(slot)].view_of >= 0)
+            awaits_.push_back({step_, Await::kCopied, slot});
+        }
+      }
+    }
+    if (!may_arrive_) return;
+    if (LeavesPulls(instruction)) {
+      for (const int slot : block_.fetches) WaitForArrival(slot);
+      may_arrive_ = false;
+      has_left_ = true;
+      return;
+    }
+    if (FindsByName(instruction)) awaits_.push_back({step_, Await::kLeft});
+    for (const auto* arguments : {&instruction.inputs, &instruction.outputs}) {
+      for (const auto& args : *arguments) {
+        for (const int slot : args) WaitForArrival(slot);
+      }
+    }
+  }
+  void WaitForArrival(int slot) {
+    if (slot < 0 || block_.slots[static_cast<std::size_t>(slot)].home != Home::kScope) return;
+    if (!arrived_[static_cast<std::size_t>(slot)]) awaits_.push_back({step_, Await::kLeft, slot});
+    arrived_[static_cast<std::size_t>(slot)] = true;
   }
 
   void Start(const Instruction& instruction) {
@@ -78,6 +110,9 @@ class Walk {
   void Finish(int operation) { users_.erase(operation); }
 
   const CompiledBlock& block_;
+  bool may_arrive_;            // pulls of the last run may be in flight
+  bool has_left_ = false;      // pulls of this run may be
+  std::vector<bool> arrived_;  // by slot: awaited
   int step_ = 0;
   std::map<int, std::set<int>> users_;  // by ring, or kPulls: the slots that operations in progress use
   std::vector<Await> awaits_;
@@ -93,6 +128,19 @@ bool OrdersStreamsInPlace(const Instruction& instruction) {
   const Op& op = *instruction.op;
   return (op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp) &&
          op.InputName("X") == op.OutputName("Out");
+}
+
+bool LeavesPulls(const Instruction& instruction) {
+  return roles::BarrierView(*instruction.op).leaves_pulls();
+}
+
+bool LeavesPulls(const CompiledBlock& block) {
+  return block.effects.Has(Effect::kStep) &&
+         std::ranges::any_of(block.instructions, [](const Instruction& each) { return LeavesPulls(each); });
+}
+
+bool FindsByName(const Instruction& instruction) {
+  return instruction.starts_blocks || instruction.def->effects().Has(Effect::kScope);
 }
 
 std::optional<int> AwaitedBy(const Instruction& instruction) {

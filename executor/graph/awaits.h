@@ -1,5 +1,6 @@
 // Where a run waits for operations that earlier steps started and that may still use their variables: before
-// the first step that uses such a variable, and at the end of the run.
+// the first step that uses such a variable, and at the end of the run. And where a run waits for parameters
+// that the run before has left on their way.
 //
 //   g = c_allreduce_sum(X=g)
 //   h = mul_grad(...)            runs beside the reduction
@@ -15,8 +16,13 @@ namespace penstock::exec {
 
 struct Await {
   static constexpr int kPulls = -1;  // what RpcClient::PullAhead asked for
-  int step = 0;                      // before which it waits; the number of steps: at the end of the run
+  static constexpr int kLeft = -2;   // what an earlier run has left in flight into `slot`
+  // What this run leaves in flight into `slot`, a piece that a join is about to copy. No wait if the piece is
+  // a view of the joined variable, because nothing is copied then.
+  static constexpr int kCopied = -3;
+  int step = 0;  // before which it waits; the number of steps: at the end of the run
   int ring = kPulls;
+  int slot = -1;  // with kLeft and kCopied; -1: any
 };
 
 // In the order of the steps. Operations in progress are those of ops that affect a ring, on their variables,
@@ -24,7 +30,17 @@ struct Await {
 // fetch_barrier for the pulls; c_sync ops whose Out is X only order the streams and use no variable. An op
 // that runs blocks uses all variables. Pulls are also awaited before the next op that affects the trainer's
 // step and is no recv.
+//
+// If the block's fetch_barrier leaves pulls (executor/plan/receive_late.h), pulls of the last run may write
+// to any variable of the scope when this run begins. Each such variable is awaited before the first
+// instruction that names it, and all are before an instruction that may find variables by name.
 std::vector<Await> FindAwaits(const CompiledBlock& block);
+
+// Whether the block has a fetch_barrier that leaves pulls.
+bool LeavesPulls(const CompiledBlock& block);
+bool LeavesPulls(const Instruction& instruction);
+// Whether the instruction may read variables that it does not name.
+bool FindsByName(const Instruction& instruction);
 
 // The kind of the operation that the instruction may leave in progress, as Await::ring; nullopt: none.
 std::optional<int> OperationOf(const Instruction& instruction);

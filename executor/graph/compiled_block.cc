@@ -172,8 +172,10 @@ class Compiler {
           .With(StrCat("note: all ops of the program that are not known: ", UnknownOps(ops_, out_->program)));
     }
     if (Status status = (*def)->CheckOp(*op); !status.ok()) return explain(std::move(status));
-    if (roles::RecvView(*op).next_version()) {
-      return explain(InvalidArgument("E-op-attr", op->type(), ": attribute ", roles::attr::kNextVersion,
+    const bool next = roles::RecvView(*op).next_version();
+    if (next || roles::BarrierView(*op).leaves_pulls()) {
+      return explain(InvalidArgument("E-op-attr", op->type(), ": attribute ",
+                                     next ? roles::attr::kNextVersion : roles::attr::kLeavesPulls,
                                      " is set by the executor's plan; remove it from the program"));
     }
 

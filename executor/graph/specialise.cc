@@ -46,6 +46,7 @@ class Specialiser {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
     }
     out_->awaits = FindAwaits(block);
+    out_->leaves_pulls = LeavesPulls(block);
     for (const Await& await : out_->awaits) {
       if (static_cast<std::size_t>(await.step) < out_->steps.size())
         out_->steps[static_cast<std::size_t>(await.step)].awaits = true;

@@ -108,6 +108,8 @@ struct Specialisation {
   std::size_t arena_bytes = 0;
   std::size_t workspace_bytes = 0;
   int steps_without_kernel = 0;
+  // The run awaits what an earlier one left in flight, and may leave pulls itself.
+  bool leaves_pulls = false;
 
   std::span<const InputSlot> InputsOf(std::size_t step) const {
     return Part(inputs, step, &Step::inputs_end);

@@ -20,13 +20,20 @@ std::string PlaceText(const Specialisation& plan, const OutputSlot& output) {
   return StrCat("at ", place.offset, ", ", place.bytes, " B");
 }
 
+std::string AwaitText(const Specialisation& plan, const Await& await) {
+  const auto name = [&] { return plan.block->slots[static_cast<std::size_t>(await.slot)].name; };
+  if (await.ring == Await::kPulls) return "waits for the parameters asked for";
+  if (await.ring == Await::kCopied) return StrCat("waits for ", name(), " unless it arrives in place");
+  if (await.ring != Await::kLeft) return StrCat("waits for ring ", await.ring);
+  return await.slot < 0 ? "waits for what the last run left on its way"
+                        : StrCat("waits for ", name(), " if the last run left it on its way");
+}
+
 // What the run waits for before the step: "     waits for ring 0".
 std::string AwaitsText(const Specialisation& plan, std::size_t step) {
   std::string text;
   for (const Await& await : plan.awaits) {
-    if (await.step != static_cast<int>(step)) continue;
-    text += await.ring == Await::kPulls ? "     waits for the parameters asked for\n"
-                                        : StrCat("     waits for ring ", await.ring, "\n");
+    if (await.step == static_cast<int>(step)) text += StrCat("     ", AwaitText(plan, await), "\n");
   }
   return text;
 }

@@ -8,32 +8,12 @@
 #include <vector>
 
 #include "executor/plan/lives.h"
+#include "executor/plan/step_ends.h"
 #include "framework/ir/block_uses.h"
 #include "framework/roles/views.h"
 
 namespace penstock::exec {
 namespace {
-
-// The positions of the two barriers between which a step receives.
-struct StepEnds {
-  int send_barrier = -1;
-  int fetch_barrier = -1;
-};
-
-// Returns nullopt if the block has no such step, or several.
-std::optional<StepEnds> FindStep(const CompiledBlock& block) {
-  StepEnds step;
-  for (std::size_t i = 0; i < block.instructions.size(); ++i) {
-    const Op& op = *block.instructions[i].op;
-    const roles::Comm comm = roles::CommOf(op);
-    if (comm != roles::Comm::kSendBarrier && comm != roles::Comm::kFetchBarrier) continue;
-    int& place = comm == roles::Comm::kSendBarrier ? step.send_barrier : step.fetch_barrier;
-    if (place >= 0 || roles::BarrierView(op).half_async()) return std::nullopt;
-    place = static_cast<int>(i);
-  }
-  if (step.send_barrier < 0 || step.fetch_barrier < step.send_barrier) return std::nullopt;
-  return step;
-}
 
 // The last instruction of a step that mentions each name, not counting what the step receives, and the last
 // send of each parameter's gradient.

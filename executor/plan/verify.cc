@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/graph/explain.h"
+#include "executor/plan/verify_arrivals.h"
 #include "executor/plan/verify_chain.h"
 #include "framework/base/strings.h"
 
@@ -31,6 +32,8 @@ class Verifier {
       }
       PENSTOCK_RETURN_IF_ERROR(CheckInProgress(s));
     }
+    if (const std::optional<ArrivalFault> fault = FindArrivalFault(plan_))
+      return Broken(fault->step, fault->rule);
     TakeAwaits(plan_.steps.size());
     if (!in_progress_.empty()) {
       return Broken(plan_.steps.size() - 1, "an operation is in progress when the run has ended: ",

@@ -242,6 +242,7 @@ struct Executor::Impl {
     PENSTOCK_RETURN_IF_ERROR(Attach(*entry.block));
     PlanOptions of_plan = passes;
     of_plan.fusion = passes.fusion && !entry.checks_results;
+    of_plan.receive_late = passes.receive_late && !entry.checks_results;
     const auto make = [&]() -> Result<Specialised> {
       PENSTOCK_ASSIGN_OR_RETURN(
           Specialised made,
@@ -288,6 +289,10 @@ struct Executor::Impl {
     std::vector<TensorDesc> peeked;
     PENSTOCK_RETURN_IF_ERROR(PeekBatches(*entry.block, scope, timer, peeked));
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, Take(lane, entry, scope, {feeds, peeked}, last));
+    // A run of another program may have left parameters on their way; plans that leave some await them
+    // themselves.
+    if (services.rpc != nullptr && !frame->specialisation().leaves_pulls)
+      PENSTOCK_RETURN_IF_ERROR(services.rpc->CompleteLeft());
     frame->BeginRun(feeds);
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     Status status =

@@ -287,6 +287,14 @@ Result<Variable> Frame::Fetch(int i) const {
   return copy;
 }
 
+bool Frame::IsInPlace(int slot) const {
+  const int of = block().slots[static_cast<std::size_t>(slot)].view_of;
+  if (of < 0) return false;
+  const auto* part = variables_[static_cast<std::size_t>(slot)]->If<Tensor>();
+  const auto* whole = variables_[static_cast<std::size_t>(of)]->If<Tensor>();
+  return part != nullptr && whole != nullptr && part->initialized() && part->buffer() == whole->buffer();
+}
+
 bool Frame::IsAsPlanned(std::size_t step) const {
   const Step& planned = specialisation_->steps[step];
   if (!planned.has_kernel) return false;

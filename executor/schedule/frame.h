@@ -107,6 +107,8 @@ class Frame {
   bool LeavesOut(const Step& step) const { return step.of_first_place && place_ == PlaceKind::kLater; }
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
   Variable* const* variables() const { return variables_.data(); }
+  // Whether the slot's variable lies in the memory of the variable that it may be a view of.
+  bool IsInPlace(int slot) const;
   // Whether the step has a kernel, and its inputs match what that was prepared for. Allocates nothing.
   bool IsAsPlanned(std::size_t step) const;
   StepRun Planned(std::size_t step) const;

@@ -23,6 +23,7 @@ class PlannedClient : public RpcClient {
   Result<RowsHandle> DeclareRows(const RemotePiece&) override { return RowsHandle{0}; }
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>&, int) override { return PeersHandle{0}; }
   bool PullsNext() const override { return true; }
+  bool LeavesPulls() const override { return true; }
 
   Status Push(PushHandle, const Variable&) override { return OnlyPlanned(); }
   Status EndStep(PeersHandle) override { return OnlyPlanned(); }

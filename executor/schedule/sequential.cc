@@ -27,19 +27,23 @@ Status CheckUncertain(Frame& frame, std::size_t step) {
   return OkStatus();
 }
 
+Status Wait(Frame& frame, const Await& await, const Services& services) {
+  if (await.ring >= 0) return services.rings == nullptr ? OkStatus() : services.rings->Await(await.ring);
+  if (services.rpc == nullptr) return OkStatus();
+  if (await.ring == Await::kPulls) return services.rpc->CompleteAhead();
+  if (await.slot < 0) return services.rpc->CompleteLeft();
+  if (await.ring == Await::kCopied && frame.IsInPlace(await.slot)) return OkStatus();
+  return services.rpc->CompleteLeftInto(frame.variable(await.slot));
+}
+
 // Waits for what operations in progress do to the variables of a step, or of the caller if there are no more
 // steps.
-Status AwaitBefore(const Frame& frame, std::size_t step, const Services& services) {
+Status AwaitBefore(Frame& frame, std::size_t step, const Services& services) {
   const std::vector<Await>& all = frame.specialisation().awaits;
   const int of = static_cast<int>(step);
   for (auto await = std::ranges::lower_bound(all, of, {}, &Await::step);
        await != all.end() && await->step == of; ++await) {
-    Status status;
-    if (await->ring != Await::kPulls) {
-      if (services.rings != nullptr) status = services.rings->Await(await->ring);
-    } else if (services.rpc != nullptr) {
-      status = services.rpc->CompleteAhead();
-    }
+    Status status = Wait(frame, *await, services);
     const auto& instructions = frame.block().instructions;
     if (!status.ok())
       return frame.Explain(std::move(status), instructions[std::min(step, instructions.size() - 1)]);

@@ -70,6 +70,7 @@ constexpr std::array kSettings = {
     OneOf("PENSTOCK_ISA", "sse4 avx2 avx512"),
     Plain("PENSTOCK_JOB_ID"),
     Plain("PENSTOCK_JOB_TOKEN"),
+    OneOf("PENSTOCK_LATE_PARAMETERS", "on off"),
     Plain("PENSTOCK_LAUNCH_FD"),
     OneOf("PENSTOCK_LAYOUTS", "chosen plain"),
     Plain("PENSTOCK_LOG_DIR"),

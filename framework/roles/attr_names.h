@@ -22,6 +22,7 @@ inline constexpr std::string_view kHalfAsync = "half_async";
 inline constexpr std::string_view kWithBarrier = "with_barrier";
 inline constexpr std::string_view kDoNotRun = "do_not_run";
 inline constexpr std::string_view kNextVersion = "next_version";  // of a recv in a plan
+inline constexpr std::string_view kLeavesPulls = "leaves_pulls";  // of a fetch_barrier in a plan
 inline constexpr std::string_view kRemotePrefetch = "remote_prefetch";
 inline constexpr std::string_view kLookupVersion = "lookup_table_version";
 

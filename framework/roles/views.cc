@@ -112,6 +112,10 @@ Status RecvView::Validate() const {
 
 Names BarrierView::addresses() const { return TextsOf(op_, attr::kEndpoints); }
 bool BarrierView::half_async() const { return op_.GetOr<bool>(attr::kHalfAsync, false); }
+bool BarrierView::leaves_pulls() const {
+  return op_.type() == "fetch_barrier" && op_.GetOr<bool>(attr::kLeavesPulls, false);
+}
+void BarrierView::LeavePulls(Op& fetch_barrier) { fetch_barrier.Set(attr::kLeavesPulls, true); }
 
 LookupView::LookupView(const Op& op) : op_(op) {
   const bool lookup = op.type() == "distributed_lookup_table";

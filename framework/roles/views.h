@@ -131,6 +131,10 @@ class BarrierView {
   explicit BarrierView(const Op& op) : op_(op) {}
   Names addresses() const;
   bool half_async() const;  // a barrier among the threads of this trainer; the communicator does the rest
+  // Whether the fetch_barrier lets pulls travel past the end of the run. Only a plan (executor/plan) has
+  // such an op.
+  bool leaves_pulls() const;
+  static void LeavePulls(Op& fetch_barrier);
 
  private:
   const Op& op_;

@@ -14,7 +14,8 @@ trainer's communicator has sent everything and ends the step.)";
 
 constexpr char kFetchDoc[] = R"(
 Waits until everything that the recv ops of this step requested has arrived from the servers in
-`endpoints`.)";
+`endpoints`. If nothing in the program reads it before the next run, the executor may let it arrive after this
+run: whoever reads it first waits for it.)";
 
 // Both resolve the servers once and make one call each step.
 template <Status (RpcClient::*kCall)(PeersHandle)>
@@ -26,16 +27,19 @@ class BarrierKernel : public Kernel {
     if (barrier.half_async()) {
       PENSTOCK_ASSIGN_OR_RETURN(communicator_, RequireCommunicator(k));
     }
+    leaves_pulls_ = barrier.leaves_pulls();
     PENSTOCK_ASSIGN_OR_RETURN(peers_, client_->DeclarePeers(TextsOf(barrier.addresses()), TrainerOf(k)));
     return OkStatus();
   }
   Status Run(KernelRun&) override {
-    return communicator_ != nullptr ? communicator_->EndStep(peers_) : (client_->*kCall)(peers_);
+    if (communicator_ != nullptr) return communicator_->EndStep(peers_);
+    return leaves_pulls_ ? client_->LeavePulls(peers_) : (client_->*kCall)(peers_);
   }
 
  private:
   RpcClient* client_ = nullptr;
   TrainerCommunicator* communicator_ = nullptr;  // whose step ends; null: the client's
+  bool leaves_pulls_ = false;
   PeersHandle peers_;
 };
 

@@ -46,6 +46,8 @@ class SimClient : public client::SessionClient {
     return options;
   }
   client::Session& session() { return session_; }
+  // Tests read the scopes of trainers that have completed.
+  bool LeavesPulls() const override { return true; }
   bool MayGoOn() const { return answer_ == nullptr || (*answer_)() || !session_.status().ok(); }
 
  private:

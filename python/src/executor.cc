@@ -33,6 +33,7 @@
 #include "framework/roles/views.h"
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
+#include "python/src/arrivals.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/feeds.h"
@@ -82,6 +83,8 @@ ProcessClient& ThisProcess(const std::string& wire = {}) {
     std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
     (void)client.release();  // the parent's, not destroyed here: its threads exist only in the parent
     client = std::make_unique<ProcessClient>(std::move(made));
+    client->shared.set_leaves_pulls(true);
+    SetArrivals(client->of_communicator.get());
     client_made_by = getpid();
     ProcessWire() = chosen;
   }
@@ -110,6 +113,7 @@ struct Running {
 // Reports to the servers and the other ranks how this process ended, then ends connections and gRPC's
 // threads. They are kept if a daemon thread is still in a run, because it may use them.
 void EndClient(const Status& how) {
+  SetArrivals(nullptr);
   if (how.ok()) {
     const Status completed = ClientSlot()->shared.Complete();
     if (!completed.ok()) Log(LogSeverity::kError, StrCat("at exit: ", completed));
@@ -312,8 +316,12 @@ class PyExecutor {
   void HandOver(const Program& program, ScopeBox& scope, client::ChangedVars& changed) {
     client::ChangedVars taken = std::exchange(changed, {});
     Status status;
-    RunInterruptibly([&] { status = client::InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
-                     [&] { rpc_->Cancel(); });
+    RunInterruptibly(
+        [&] {
+          status = rpc_->CompleteLeft();
+          if (status.ok()) status = client::InitialValues::HandOver(program, scope.scope, taken, *rpc_);
+        },
+        [&] { rpc_->Cancel(); });
     changed.merge(taken);  // values that no program has taken over yet
     Check(std::move(status));
   }
@@ -415,6 +423,10 @@ bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->com
 process::JobRings& RingsOfThisProcess() {
   if (ended) throw StatusError(FailedPrecondition("E-run-late", "the process is about to end"));
   return ThisProcess().rings;
+}
+
+void ArriveInRuns() {
+  if (client_made_by == getpid()) ClientSlot()->shared.set_leaves_pulls(false);
 }
 
 void NoteReaction(const Status& status) {

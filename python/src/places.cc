@@ -13,6 +13,7 @@
 
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
+#include "python/src/arrivals.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/feeds.h"
@@ -47,6 +48,7 @@ class PyPlaces {
       in_use.push_back(std::make_unique<ScopeInUse>(scopes.back()));
       all.push_back({.scope = &scopes.back()->scope, .feeds = FeedsOf(given[1].cast<py::list>())});
     }
+    AwaitAllArrivals();
     Status status;
     const auto are = apart ? process::PlacesAre::kApart : process::PlacesAre::kTogether;
     RunInterruptibly([&] { status = places_->Run(program, fetches, all, are); },

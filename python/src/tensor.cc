@@ -9,6 +9,7 @@
 
 #include "framework/base/crc32c.h"
 #include "framework/tensor/serialize.h"
+#include "python/src/arrivals.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/tensor_handle.h"
@@ -116,6 +117,12 @@ std::int32_t IntOf(const VariableHandle& handle) {
   throw StatusError(FailedPrecondition("E-int-kind", "the variable holds no int; set_int puts one there"));
 }
 
+// An array that shares the tensor's memory. Python may keep it, and read it when a later run has ended.
+py::object ViewOf(const TensorHandle& handle) {
+  if (handle.in_scope()) ArriveInRuns();
+  return ViewAsArray(handle.tensor());
+}
+
 void BindLoDTensor(py::module_& m) {
   py::class_<TensorHandle>(m, "LoDTensor")
       .def(py::init<>())
@@ -131,13 +138,13 @@ void BindLoDTensor(py::module_& m) {
       .def("shape", [](const TensorHandle& t) { return std::vector<Dim>(t.tensor().shape().dims()); })
       .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
       .def("_is_initialized", [](const TensorHandle& t) { return t.tensor().initialized(); })
-      .def("_view", [](const TensorHandle& t) { return ViewAsArray(t.tensor()); })
+      .def("_view", &ViewOf)
       .def(
           "__array__",
           [](const TensorHandle& t, const py::object& dtype, const py::object& copy) {
             // A copy unless the caller passes copy=False, because the next run may write the tensor.
-            py::object view = ViewAsArray(t.tensor());
-            if (!copy.is_none() && !copy.cast<bool>()) return view;
+            if (!copy.is_none() && !copy.cast<bool>()) return ViewOf(t);
+            const py::object view = ViewAsArray(t.tensor());
             return py::object(view.attr("astype")(dtype.is_none() ? view.attr("dtype") : dtype));
           },
           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
@@ -263,7 +270,8 @@ void RequireWholeSequences(const Tensor& tensor) { RequireValid(tensor.lod(), te
 
 Variable& VariableHandle::variable() const {
   if (scope_ == nullptr) return *own_;
-  Variable* found = scope_->scope.Find(name_);
+  if (const Variable* found = scope_->scope.Find(name_)) AwaitArrival(*found);
+  Variable* found = scope_->scope.Find(name_);  // another thread may have erased it during the wait
   if (found == nullptr) {
     throw StatusError(FailedPrecondition("E-scope-gone", "variable ", name_, " is no longer in its scope"));
   }

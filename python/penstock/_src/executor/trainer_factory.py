@@ -124,4 +124,4 @@ class FetchHandlerMonitor:
     def _value_of(self, var: Variable) -> ndarray[tuple[Any, ...], dtype[Any]] | None:
         held = self._scope.find_var(var.name) if isinstance(var, Variable) else None
         tensor = None if held is None else held.get_tensor()
-        return numpy.array(tensor._view()) if tensor is not None and tensor._is_initialized() else None
+        return numpy.array(tensor) if tensor is not None and tensor._is_initialized() else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def set_dims(tensor: LoDTensor, dims: list[int]) -> None:
     """Sets the shape. The elements are kept if their number stays the same; otherwise they become zeros."""
-    held = tensor._view() if tensor._is_initialized() else numpy.zeros(0, "float32")
+    held = numpy.array(tensor) if tensor._is_initialized() else numpy.zeros(0, "float32")
     tensor.set(held.reshape(dims).copy() if held.size == math.prod(dims) else numpy.zeros(dims, held.dtype))
 
 
@@ -55,7 +55,7 @@ def copy(tensor: LoDTensor, place: Place | None = None) -> LoDTensor:
     """Returns a new tensor with the same elements and sequences."""
     copy = LoDTensor()
     if tensor._is_initialized():
-        copy.set(tensor._view())
+        copy.set(numpy.array(tensor))
     copy.set_lod(tensor.lod())
     return copy
 

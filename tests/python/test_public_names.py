@@ -162,3 +162,23 @@ def test_the_table_has_or_refuses_each_name_of_fluid(name):
     has = {row.name for row in TABLE.get(ours, ())}
     refused = not_built.NAMES.get(not_built.list_of("penstock." + ours), frozenset())
     assert public(API[name]) - has - refused == set()
+
+
+def test_modules_of_the_table_that_are_imported_later_are_imported_at_their_first_use():
+    later = [row.name for row in TABLE["fluid"] if "later" in row.words]
+    script = f"""
+import sys, penstock.fluid as fluid
+loaded = [name for name in {later!r} if "penstock.fluid." + name in sys.modules]
+assert loaded == [], loaded
+try:
+    fluid.contib
+except AttributeError as error:
+    assert "did you mean contrib?" in str(error), error
+assert fluid.contrib is sys.modules["penstock.fluid.contrib"] and fluid.contrib is fluid.contrib
+assert fluid.contrib.mixed_precision.decorate.__module__.startswith("penstock.fluid.contrib.mixed_precision")
+from penstock.fluid import *
+assert incubate is fluid.incubate
+"""
+    assert later == ["contrib", "incubate"]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

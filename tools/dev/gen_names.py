@@ -5,8 +5,9 @@
   .venv/bin/python tools/dev/gen_names.py --check    exit code 1 if one is out of date, or is not in the table
 
 The table is python/penstock/_src/names/public.tsv, a name a line: the public module, the name, the module that has it,
-and words: `all`: __all__ lists it; `elsewhere`: users see it as a name of another public module. A module without names
-has a line without a name. A module's docstring is its own: the generator keeps it.
+and words: `all`: __all__ lists it; `elsewhere`: users see it as a name of another public module; `later`: a module that
+is imported when a script first uses it. A module without names has a line without a name. A module's docstring is its
+own: the generator keeps it.
 """
 
 import argparse
@@ -83,19 +84,24 @@ def text_of(module, rows, docstring):
         sources[row.source.partition(":")[0]].append(row)
     sources.setdefault("_src.names", []).append(Row(module, "facade", "_src.names", []))
     dynamic = [row for row in rows if row.name == "__getattr__"]  # a type checker would accept any name
-    for row in dynamic:
+    later = [row for row in rows if "later" in row.words]
+    for row in dynamic + later:
         sources[row.source].remove(row)
     imports = [_import(source, found) for source, found in sorted(sources.items()) if found]
     imports = [one.replace("facade as facade", "facade") for one in imports]
+    imports += ["\nif facade.TYPE_CHECKING:\n    " + _import(later[0].source, later)] if later else []
     imports += ["\nif not facade.TYPE_CHECKING:\n    " + _import(row.source, [row]) for row in dynamic]
     listed = sorted(row.name for row in rows if "all" in row.words)
     elsewhere = sorted(row.name for row in rows if "elsewhere" in row.words)
+    make = "facade.make(__name__"
+    if later:
+        make += f", later={[row.name for row in later]!r}"
     if elsewhere and elsewhere == listed:
-        make = "facade.make(__name__, elsewhere=__all__)"
+        make += ", elsewhere=__all__)"
     elif elsewhere:
-        make = _listed("facade.make(__name__, elsewhere=", [repr(name) for name in elsewhere], "()") + ")"
+        make = _listed(make + ", elsewhere=", [repr(name) for name in elsewhere], "()") + ")"
     else:
-        make = "facade.make(__name__)"
+        make += ")"
     parts = [
         '"""{}"""\n\n# Written by tools/dev/gen_names.py.\n{}\n'.format(docstring, "\n".join(imports)),
         _listed("__all__ = ", [repr(name) for name in listed], "[]") + "\n",

@@ -65,10 +65,10 @@ from penstock._src.transpile.memory_optimization import (
 )
 from penstock.fluid import (
     annotations as annotations, average as average, backward as backward, clip as clip, communicator as communicator,
-    compiler as compiler, contrib as contrib, core as core, data_feed_desc as data_feed_desc,
-    data_feeder as data_feeder, dataset as dataset, debugger as debugger, default_scope_funcs as default_scope_funcs,
+    compiler as compiler, core as core, data_feed_desc as data_feed_desc, data_feeder as data_feeder,
+    dataset as dataset, debugger as debugger, default_scope_funcs as default_scope_funcs,
     device_worker as device_worker, distribute_lookup_table as distribute_lookup_table, dygraph as dygraph,
-    evaluator as evaluator, executor as executor, framework as framework, graphviz as graphviz, incubate as incubate,
+    evaluator as evaluator, executor as executor, framework as framework, graphviz as graphviz,
     initializer as initializer, input as input, install_check as install_check, io as io,
     layer_helper as layer_helper, layer_helper_base as layer_helper_base, layers as layers, lod_tensor as lod_tensor,
     log_helper as log_helper, metrics as metrics, net_drawer as net_drawer, nets as nets, op as op,
@@ -78,6 +78,9 @@ from penstock.fluid import (
     wrapped_decorator as wrapped_decorator,
 )
 from penstock.fluid.data import data as data
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid import contrib as contrib, incubate as incubate
 
 __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',
@@ -97,7 +100,7 @@ __all__ = [
     'trainer_desc', 'trainer_factory', 'transpiler', 'unique_name', 'wrapped_decorator',
 ]
 
-facade.make(__name__, elsewhere=(
+facade.make(__name__, later=['contrib', 'incubate'], elsewhere=(
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',
     'DataFeeder', 'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy',
     'Executor', 'InMemoryDataset', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program',

@@ -42,15 +42,16 @@ class _Facade(types.ModuleType):
         super().__setattr__(name, value)
 
 
-def make(name: str, elsewhere: Sequence[str] = ()) -> None:
+def make(name: str, elsewhere: Sequence[str] = (), later: Sequence[str] = ()) -> None:
     """Makes the imported module `name` a public one.
 
     Args:
         name (str): the module, below penstock.fluid or penstock.hvd.
         elsewhere (tuple | list): its names that have the path of another public module.
+        later (list): its modules that are imported when a script first uses them.
     """
     module = sys.modules[name]
-    vars(module).setdefault("__getattr__", getattr_of(name))
+    vars(module).setdefault("__getattr__", getattr_of(name, later))
     module.__class__ = _Facade
     root = ".".join(name.split(".")[:2])
     waiting = _roots.setdefault(root, [])
@@ -84,7 +85,8 @@ def _implementation() -> list[ModuleType]:
 
 def _publish(modules: list[tuple[ModuleType, Sequence[str]]]) -> None:
     guard_new_modules()
-    for module, elsewhere in modules:
+    for module, listed in modules:
+        elsewhere = frozenset(listed)
         for name, value in vars(module).items():
             if name not in elsewhere and isinstance(value, (types.FunctionType, type)):
                 _set_module(value, module.__name__)

@@ -6,13 +6,14 @@ exact.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -25,14 +26,17 @@ def list_of(module: str) -> str:
     return "fluid.layers" if name.startswith("fluid.layers.") else name
 
 
-def getattr_of(module: str) -> Callable[[str], Any]:
+def getattr_of(module: str, later: Sequence[str] = ()) -> Callable[[str], Any]:
     """Returns the __getattr__ of a public module, which Python calls for missing attributes.
 
     Fluid's scripts reach a layer through other modules than the one that defines it, because those import it, so every
-    module of layers answers with every layer.
+    module of layers answers with every layer. `later` lists modules of the module that are imported when they are first
+    asked for.
     """
 
     def missing(name: str) -> Any:
+        if name in later:
+            return importlib.import_module(f"{module}.{name}")
         if not name.startswith("__"):
             if module == "penstock.fluid.contrib.layers":
                 return getattr(sys.modules[LAYERS], name)
@@ -46,6 +50,7 @@ def getattr_of(module: str) -> Callable[[str], Any]:
                 message = f"{module}.{name} is part of Fluid 1.8, but not built yet"
             else:
                 there = [known for known in vars(sys.modules[module]) if not known.startswith("_")]
+                there += [known for known in later if known not in there]
                 message += suggestion(name, there + list(listed), most=3)
         raise AttributeError(message)
 

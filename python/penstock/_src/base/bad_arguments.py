@@ -189,31 +189,28 @@ def _described(value: object) -> str:
 
 # Python's messages about a value of a wrong type -> what was needed. The group is the type's name.
 _PYTHONS = [
-    (re.compile(pattern), needed)
-    for pattern, needed in (
-        (r"'(\w+)' object is not iterable", "a list"),
-        (r"cannot unpack non-iterable (\w+) object", "a list"),
-        (r"object of type '(\w+)' has no len\(\)", "a list"),
-        (r"argument of type '(\w+)' is not (?:iterable|a container or iterable)", "a list"),
-        (r"'(\w+)' object is not subscriptable", "a list"),
-        (r"'(\w+)' object is not callable", "a function"),
-        (r"'(\w+)' object is not an iterator", "an iterator"),
-        (r"'(\w+)' object cannot be interpreted as an integer", "an int"),
-        (r"'(\w+)' object does not support the context manager protocol", "a context manager"),
-        (r"'(NoneType|bool|int|float|str|bytes|list|tuple|dict|set)' object has no attribute '\w+'", "another object"),
-        (r"unsupported operand type\(s\) for [^:]+: '(\w+)' and '(\w+)'", "a number"),
-        (r"bad operand type for [^:]+: '(\w+)'", "a number"),
-        (r"'[^']+' not supported between instances of '(\w+)' and '(\w+)'", "a number"),
-        (r"can only concatenate \w+ \(not \"(\w+)\"\) to \w+", "a list"),
-        (r"(?:float|int|complex)\(\) argument must be .*, not '(\w+)'", "a number"),
-        (r"must be real number, not (\w+)", "a number"),
-        (r"expected str, bytes or os\.PathLike object, not (\w+)", "a str"),
-        (r"path should be string, bytes, os\.PathLike or integer, not (\w+)", "a str"),
-        (r"sequence item \d+: expected str instance, (\w+) found", "a str"),
-        (r"unhashable type: '(\w+)'", "a name"),
-        (r"cannot convert '(\w+)' object to bytes", "bytes"),
-        (r"a bytes-like object is required, not '(\w+)'", "bytes"),
-    )
+    (r"'(\w+)' object is not iterable", "a list"),
+    (r"cannot unpack non-iterable (\w+) object", "a list"),
+    (r"object of type '(\w+)' has no len\(\)", "a list"),
+    (r"argument of type '(\w+)' is not (?:iterable|a container or iterable)", "a list"),
+    (r"'(\w+)' object is not subscriptable", "a list"),
+    (r"'(\w+)' object is not callable", "a function"),
+    (r"'(\w+)' object is not an iterator", "an iterator"),
+    (r"'(\w+)' object cannot be interpreted as an integer", "an int"),
+    (r"'(\w+)' object does not support the context manager protocol", "a context manager"),
+    (r"'(NoneType|bool|int|float|str|bytes|list|tuple|dict|set)' object has no attribute '\w+'", "another object"),
+    (r"unsupported operand type\(s\) for [^:]+: '(\w+)' and '(\w+)'", "a number"),
+    (r"bad operand type for [^:]+: '(\w+)'", "a number"),
+    (r"'[^']+' not supported between instances of '(\w+)' and '(\w+)'", "a number"),
+    (r"can only concatenate \w+ \(not \"(\w+)\"\) to \w+", "a list"),
+    (r"(?:float|int|complex)\(\) argument must be .*, not '(\w+)'", "a number"),
+    (r"must be real number, not (\w+)", "a number"),
+    (r"expected str, bytes or os\.PathLike object, not (\w+)", "a str"),
+    (r"path should be string, bytes, os\.PathLike or integer, not (\w+)", "a str"),
+    (r"sequence item \d+: expected str instance, (\w+) found", "a str"),
+    (r"unhashable type: '(\w+)'", "a name"),
+    (r"cannot convert '(\w+)' object to bytes", "bytes"),
+    (r"a bytes-like object is required, not '(\w+)'", "bytes"),
 ]
 
 # Where the files of Python's library are, and the packages installed among them.
@@ -303,7 +300,7 @@ def _explanation(
     if str(error).startswith("(): incompatible function arguments."):  # of a property of C++
         return _error(f"{function.__qualname__} cannot be {', '.join(map(_described, args[1:]))}")
     for pattern, needed in _PYTHONS:  # noqa: B007  (used after the loop)
-        found = pattern.search(str(error))
+        found = re.search(pattern, str(error))
         if found:
             break
     else:

@@ -6,7 +6,6 @@ IndexError or KeyError that names a wrong argument of the called function has no
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from penstock._penstock import DataError, ProgramError, StateError
@@ -45,6 +44,8 @@ def error_with_id(kind: type[_Error], id: str, message: str, *details: str) -> _
 
 def suggestion(name: str, known: Iterable[str], most: int = 1) -> str:
     """Returns the end of a message about an unknown name: '; did you mean <the nearest known names>?', or ''."""
+    import difflib  # few processes need it
+
     near = difflib.get_close_matches(name, known, n=most)
     return f"; did you mean {', '.join(near)}?" if near else ""
 

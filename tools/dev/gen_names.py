@@ -7,7 +7,8 @@
 The table is python/penstock/_src/names/public.tsv, a name a line: the public module, the name, the module that has it,
 and words: `all`: __all__ lists it; `elsewhere`: users see it as a name of another public module; `later`: a module that
 is imported when a script first uses it. A module without names has a line without a name. A module's docstring is its
-own: the generator keeps it.
+own: the generator keeps it. A package that has all names of __all__ of one of its modules, which are many, imports them
+by *, as Fluid's packages do.
 """
 
 import argparse
@@ -23,6 +24,7 @@ PACKAGE = ROOT / "python" / "penstock"
 TABLE = PACKAGE / "_src" / "names" / "public.tsv"
 PUBLIC = ("fluid", "hvd")  # the packages that are written
 WIDTH = 118
+MANY = 8  # names
 
 Row = collections.namedtuple("Row", "module name source words")
 
@@ -77,11 +79,25 @@ def _import(source, rows):
     return line if len(line) <= WIDTH else _listed(head, names, "()")
 
 
-def text_of(module, rows, docstring):
+def _whole_modules(module, modules):
+    """Returns {module of the package `module`: the names that the package imports from it by *}."""
+    own = {(row.name, row.source) for row in modules[module]}
+    found = {}
+    for name in sorted(modules):
+        listed = {(row.name, row.source) for row in modules[name] if "all" in row.words}
+        if name.rpartition(".")[0] == module and len(listed) >= MANY and listed <= own:
+            found[name] = {known for known, _ in listed}
+    return found
+
+
+def text_of(module, modules, docstring):
     """Returns the source of a public module."""
+    rows, whole = modules[module], _whole_modules(module, modules)
+    by_star = set().union(*whole.values())
     sources = collections.defaultdict(list)
     for row in rows:
-        sources[row.source.partition(":")[0]].append(row)
+        if row.name not in by_star:
+            sources[row.source.partition(":")[0]].append(row)
     sources.setdefault("_src.names", []).append(Row(module, "facade", "_src.names", []))
     dynamic = [row for row in rows if row.name == "__getattr__"]  # a type checker would accept any name
     later = [row for row in rows if "later" in row.words]
@@ -89,6 +105,7 @@ def text_of(module, rows, docstring):
         sources[row.source].remove(row)
     imports = [_import(source, found) for source, found in sorted(sources.items()) if found]
     imports = [one.replace("facade as facade", "facade") for one in imports]
+    imports += [f"from penstock.{name} import *" for name in whole]
     imports += ["\nif facade.TYPE_CHECKING:\n    " + _import(later[0].source, later)] if later else []
     imports += ["\nif not facade.TYPE_CHECKING:\n    " + _import(row.source, [row]) for row in dynamic]
     listed = sorted(row.name for row in rows if "all" in row.words)
@@ -125,14 +142,14 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a module is out of date")
     check = parser.parse_args().check
     modules, wrong, wanted = read_table(), [], set()
-    for module, rows in modules.items():
+    for module in modules:
         if module.split(".")[0] not in PUBLIC:
             continue
         path = path_of(module, modules)
         wanted.add(path)
         if not path.exists():
             raise SystemExit(f"{path.relative_to(ROOT)}: write its docstring first")
-        text = text_of(module, rows, docstring_of(path))
+        text = text_of(module, modules, docstring_of(path))
         if path.read_text(encoding="utf-8") != text:
             wrong.append(path)
             if not check:

@@ -105,6 +105,13 @@ def test_invalid_compiled_programs_are_refused(fluid):
         fluid.Executor().run(fluid.CompiledProgram(test, build), feed=batch(), fetch_list=[loss])
 
 
+def test_a_compiled_graph_can_be_prepared_but_not_run(fluid):
+    graph = fluid.core.Graph(fluid.default_main_program().desc)
+    compiled = fluid.CompiledProgram(graph).with_data_parallel()
+    with pytest.raises(TypeError, match="a Graph does not run here; give it the Program"):
+        fluid.Executor().run(compiled)
+
+
 def test_several_trainers_require_their_addresses(fluid, monkeypatch):
     monkeypatch.delenv("PADDLE_TRAINER_ENDPOINTS", raising=False)
     loss, _ = net(fluid)

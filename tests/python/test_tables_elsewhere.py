@@ -237,6 +237,24 @@ def test_a_padding_idx_unknown_to_training_is_refused(fluid):
     fluid.Executor().run(other, feed={"ids": np.zeros((2, 1), "int64")}, fetch_list=[loss])
 
 
+def test_sampling_a_table_sharded_by_id_is_refused(fluid):
+    ids = fluid.data("ids", [None, 1], "int64")
+    rows = fluid.layers.embedding(ids, [40, 6], True, True, param_attr="emb")
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers="10.0.0.1:6174,10.0.0.2:6174", trainers=2)
+    transpiler.get_trainer_program()
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        x, label = fluid.data("x", [None, 6]), fluid.data("label", [None, 1], "int64")
+        cost = fluid.layers.nce(x, label, 40, param_attr="emb", bias_attr=False)
+        other = fluid.default_main_program()
+    fluid.global_scope().var("emb").get_selected_rows()  # without rows, as on a trainer
+    with pytest.raises(ValueError, match="emb is sharded by id, so nce cannot request its rows.*   .E-table-sampler"):
+        fluid.Executor().run(
+            other, feed={"x": np.ones((2, 6), "float32"), "label": np.zeros((2, 1), "int64")}, fetch_list=[cost]
+        )
+
+
 def test_untrained_rows_of_sharded_tables_need_the_startup_program(tmp_path, fluid, monkeypatch):
     launch_well(tmp_path, TRAIN, "distributed")
     *_, names = one_machine(fluid, "distributed", monkeypatch)

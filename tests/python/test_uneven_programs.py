@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import penstock
 import pytest
+from penstock._src.executor import uneven_batches
 from penstock._src.launch.job import free_ports
 from rank_processes import Ranks
 
@@ -184,6 +185,8 @@ def test_uneven_batches_require_a_policy_and_connected_trainers(fluid):
         exe.batches(program, list)
     with pytest.raises(TypeError, match="takes a Program or a CompiledProgram, not list"):
         exe.batches([], list)
+    with pytest.raises(penstock.StateError, match="has not run in this scope.*   .E-uneven-scope"):
+        uneven_batches.tell_live(fluid.Scope(), False)
 
 
 SAYS = """

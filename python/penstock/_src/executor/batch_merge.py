@@ -63,8 +63,10 @@ class _Merge:
     def __init__(self, block: Block, repeats: int) -> None:
         self._block, self._repeats = block, repeats
         self._count = len(block.ops)
-        self._rates, self._repeated, self._updates = [], [], []  # ops
-        self._param_of = {}  # gradient -> parameter, for those that updates read
+        self._rates: list[Operator] = []
+        self._repeated: list[Operator] = []
+        self._updates: list[Operator] = []
+        self._param_of: dict[str, str] = {}  # gradient -> parameter, for those that updates read
         for op in block.ops:
             self._sort(op)
         if not self._repeated or not self._param_of:
@@ -75,10 +77,10 @@ class _Merge:
             )
 
     def _sort(self, op: Operator) -> None:
-        role = int(op.attr("op_role")) if op.has_attr("op_role") else OpRole.Forward
+        role = op._role
         if role & _UPDATES:
             self._updates.append(op)
-            names = list(op.attr("op_role_var")) if op.has_attr("op_role_var") else []
+            names = op._names_attr("op_role_var") if op.has_attr("op_role_var") else []
             self._param_of.update(zip(names[1::2], names[::2]))
         else:
             (self._rates if role & OpRole.LRSched else self._repeated).append(op)
@@ -87,7 +89,7 @@ class _Merge:
         """Appends the ops in their new order, then removes the old ones."""
         for op in self._rates:
             self._append(op)
-        made = {}  # gradient -> its names in the repetitions
+        made: dict[str, list[str]] = {}  # gradient -> its names in the repetitions
         for repeat in range(self._repeats):
             for op in self._repeated:
                 self._append_repeated(op, repeat, made)

@@ -7,8 +7,6 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-import numpy
-
 from penstock import _penstock
 from penstock._src.base import environment
 from penstock._src.base.errors import not_built, program_error, state_error
@@ -20,12 +18,11 @@ from penstock._src.ir.program import OpRole, Program
 from penstock._src.ir.types import CPUPlace, device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from penstock._penstock import Scope
     from penstock._src.executor.data_parallel import PlacesOfProgram
-    from penstock._src.ir.types import CUDAPinnedPlace, CUDAPlace
     from penstock._src.ir.typing import Place
 
 
@@ -50,25 +47,24 @@ class CompiledProgram:
         exe.run(compiled, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
     """
 
-    def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
+    def __init__(self, program_or_graph: Program | Graph, build_strategy: BuildStrategy | None = None) -> None:
         if not isinstance(program_or_graph, (Program, Graph)):
             raise TypeError(f"CompiledProgram takes a Program, not {type(program_or_graph).__name__}")
         # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
         self._program = program_or_graph if isinstance(program_or_graph, Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
-        self._ranked: tuple[tuple[int, int], list[Program]] | None = (
-            None  # the program for several trainers, and its source
-        )
-        self._places = self._placed = None  # places of this process; program for several, and its source
-        self._begun_in = weakref.WeakSet()
+        # The program for several trainers, and its source.
+        self._ranked: tuple[tuple[int, int], list[Program]] | None = None
+        self._places: Sequence[CPUPlace] | None = None  # of this process
+        self._placed: tuple[int, PlacesOfProgram | None] | None = None  # content, program for several
+        self._begun_in: weakref.WeakSet[Scope] = weakref.WeakSet()
         self._share_vars_from: CompiledProgram | None = None
-        self._compiled_for: (
-            tuple[Scope, type[CPUPlace] | type[CUDAPlace] | type[CUDAPinnedPlace] | type[Place]] | None
-        ) = None  # set by _compile
+        self._compiled_for: tuple[Scope, type[Place]] | None = None  # set by _compile
         self._does_nothing = self._passes_applied = False
         self._with_backward: tuple[int, bool] | None = None  # the program's content, and whether it has a backward part
-        self._live, self._live_in = True, weakref.WeakKeyDictionary()  # whether this trainer's examples count
+        self._live = True  # whether this trainer's examples count
+        self._live_in: weakref.WeakKeyDictionary[Scope, bool] = weakref.WeakKeyDictionary()
 
     def with_data_parallel(
         self,
@@ -117,11 +113,12 @@ class CompiledProgram:
             raise state_error("E-compile-twice", "with_data_parallel was called already")
         if loss_name is None and self._has_backward():
             raise ValueError("with_data_parallel needs loss_name: the program has a backward part")
-        for value, kind in (
+        arguments: tuple[tuple[object, type], ...] = (
             (build_strategy, BuildStrategy),
             (exec_strategy, ExecutionStrategy),
             (share_vars_from, CompiledProgram),
-        ):
+        )
+        for value, kind in arguments:
             if value is not None and not isinstance(value, kind):
                 raise TypeError(f"with_data_parallel takes a {kind.__name__}, not {value!r}")
         self._places = self._cpu_places(places)
@@ -131,7 +128,7 @@ class CompiledProgram:
         self._is_data_parallel = True
         return self
 
-    def batches(self, feeds: Callable[..., Any]) -> Iterator[dict[Any, Any]]:
+    def batches(self, feeds: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
         With on_uneven, the gradient of each step is that of the mean over the examples of all trainers, whatever the
@@ -159,27 +156,26 @@ class CompiledProgram:
     def _on_uneven(self) -> str:
         """Returns on_uneven of the strategy, or else of the transpiler's config."""
         uneven_batches.check(self._build_strategy.on_uneven)
-        return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
+        return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._require_program().desc)
 
     def _has_backward(self) -> bool:
-        content = None if self._program is None else self._program.desc.content_id
-        if self._with_backward is None or self._with_backward[0] != content:
-            self._with_backward = content, self._find_backward()
-        return self._with_backward[1]
-
-    def _find_backward(self) -> bool:
-        backward = OpRole.Backward
-        return any(op.attr("op_role") & backward for op in self._program.global_block().ops if op.has_attr("op_role"))
+        if self._program is None:
+            return False
+        known, content = self._with_backward, self._program.desc.content_id
+        if known is None or known[0] != content:
+            found = any(op._role & OpRole.Backward for op in self._program.global_block().ops)
+            known = self._with_backward = content, found
+        return known[1]
 
     @staticmethod
-    def _cpu_places(places: CPUPlace | CUDAPlace | list[CPUPlace] | None) -> list[CPUPlace] | None:
+    def _cpu_places(places: Place | Sequence[Place] | None) -> list[CPUPlace] | None:
         """Returns places on the CPU; None if CPU_NUM decides at the first run."""
         if places is None:
             return None
-        places = list(places) if isinstance(places, (list, tuple)) else [places]
-        if not places:
+        listed: list[object] = list(places) if isinstance(places, (list, tuple)) else [places]
+        if not listed:
             raise ValueError("with_data_parallel: places is empty")
-        return [device_of(place, "with_data_parallel") for place in places]
+        return [device_of(place, "with_data_parallel") for place in listed]
 
     def _asked_places(self) -> int:
         """Returns the number of places of with_data_parallel, or else the value of CPU_NUM at the first call."""
@@ -212,7 +208,7 @@ class CompiledProgram:
         return self._placed[1]
 
     def _place(self) -> PlacesOfProgram:
-        self._check_runnable()
+        program = self._runnable()
         count, (trainers, _) = self._asked_places(), self._trainers()
         if trainers != 1:
             raise not_built(
@@ -221,7 +217,7 @@ class CompiledProgram:
             )
         self._has_run = True
         return data_parallel.PlacesOfProgram(
-            self._program, count, self._reduction(), self._build_strategy._syncs_batch_norm(), self._on_uneven()
+            program, count, self._reduction(), self._build_strategy._syncs_batch_norm(), self._on_uneven()
         )
 
     def _require_shared(self) -> None:
@@ -233,7 +229,7 @@ class CompiledProgram:
         if shared is not None and not shared._has_run:
             raise program_error("E-compile-shared", "share_vars_from: that program has not run yet")
 
-    def _compile(self, scope: Scope, place: Place) -> Program:
+    def _compile(self, scope: Scope, place: Place) -> Program | None:
         """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
         place."""
         if self._compiled_for not in (None, (scope, type(place))):
@@ -244,19 +240,25 @@ class CompiledProgram:
         self._compiled_for = (scope, type(place))
         return self._program
 
-    def _check_runnable(self) -> None:
+    def _require_program(self) -> Program:
         if self._program is None:
             raise TypeError("CompiledProgram of a Graph: a Graph does not run here; give it the Program")
+        return self._program
+
+    def _runnable(self) -> Program:
+        """Returns the program, after the checks that precede a run."""
+        program = self._require_program()
         if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
             raise not_built(
                 "BuildStrategy: a gradient of the loss that the caller feeds is not built; "
                 "fluid.gradients takes target_gradients"
             )
         self._require_shared()
+        return program
 
     def _to_run(self, scope: Scope, run: Callable[..., Any]) -> Program:
         """Returns the program to run, after its options have been applied. `run` runs a program in the scope."""
-        self._check_runnable()
+        self._runnable()
         self._apply_passes()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
@@ -267,14 +269,14 @@ class CompiledProgram:
         self._has_run = True
         trainers, rank = self._trainers()
         if trainers == 1 or not self._has_backward():
-            return self._program  # each trainer runs independently
+            return self._require_program()  # each trainer runs independently
         main, begin = self._for_ranks(rank)
         if scope not in self._begun_in:
             run(begin)
             self._begun_in.add(scope)
             self._live_in[scope] = True
         if on_uneven and self._live_in[scope] != self._live:
-            scope.find_var(uneven_batches.LIVE).get_tensor().set(numpy.array([self._live], "float32"), CPUPlace())
+            uneven_batches.tell_live(scope, self._live)
             self._live_in[scope] = self._live
         return main
 
@@ -289,12 +291,12 @@ class CompiledProgram:
 
     def _for_ranks(self, rank: int) -> list[Program]:
         """Returns the program that sums gradients, and the one that runs before it, once per scope."""
-        strategy = self._build_strategy
-        made_of = self._program.desc.content_id, rank
+        strategy, program = self._build_strategy, self._require_program()
+        made_of = program.desc.content_id, rank
         if self._ranked is None or self._ranked[0] != made_of:
-            rings = max(strategy.nccl_comm_num, getattr(self._program, "_nccl_comm_num", 1))
+            rings = max(strategy.nccl_comm_num, getattr(program, "_nccl_comm_num", 1))
             made = _penstock.data_parallel(
-                self._program.desc,
+                program.desc,
                 self._addresses(),
                 rank,
                 rings,
@@ -322,7 +324,7 @@ class CompiledProgram:
         strategy, program = self._build_strategy, self._program
         if strategy.use_hierarchical_allreduce:
             ranks = strategy.hierarchical_allreduce_inter_nranks
-        elif getattr(program, "_use_hierarchical_allreduce", False):
+        elif program is not None and getattr(program, "_use_hierarchical_allreduce", False):
             ranks = program._hierarchical_allreduce_inter_nranks
         else:
             return 0
@@ -332,7 +334,8 @@ class CompiledProgram:
         """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
         if strategy.num_trainers == 1:
-            return list(joined_trainers.trainers_of(self._program)[0])
+            joined = joined_trainers.trainers_of(self._require_program())
+            return [] if joined is None else list(joined[0])
         addresses = (
             strategy.trainers_endpoints
             or getattr(self._program, "_trainers_endpoints", None)

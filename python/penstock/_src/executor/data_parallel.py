@@ -22,23 +22,23 @@ from penstock._src.ir.types import CPUPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from penstock._penstock import RuntimeVariable, Scope
-    from penstock._src.ir.typing import Array
+    from penstock._penstock import RuntimeVariable, Scope, _Feeds, _Fetched
+    from penstock._src.ir.typing import Array, Feed
 
 
 def asks_servers(program: Program) -> bool:
     """Returns whether the program exchanges parameters with pservers; such a program runs on one place."""
-    return any(op.has_attr("op_role") and op.attr("op_role") & OpRole.RPC for op in program.global_block().ops)
+    return any(op._role & OpRole.RPC for op in program.global_block().ops)
 
 
 def uses_updates(program: Program) -> bool:
     """Returns whether an op reads a temporary value that an update computes, such as a gradient of which the loss
     scaling depends. Only the first place computes updates, so such a program runs on one place."""
-    made, block = set(), program.global_block()
+    made: set[str] = set()
+    block = program.global_block()
     for op in block.ops:
-        if op.has_attr("op_role") and op.attr("op_role") & OpRole.Optimize:
+        if op._role & OpRole.Optimize:
             made.update(name for name in op.output_arg_names if name in block.vars and not block.var(name).persistable)
         elif not made.isdisjoint(op.input_arg_names):
             return True
@@ -48,7 +48,7 @@ def uses_updates(program: Program) -> bool:
 def trains(program: Program) -> bool:
     """Returns whether an op of the program completes the gradient of a parameter."""
     return any(
-        op.has_attr("op_role_var") and op.attr("op_role_var") and op.attr("op_role") & OpRole.Backward
+        op.has_attr("op_role_var") and op.attr("op_role_var") and op._role & OpRole.Backward
         for op in program.global_block().ops
     )
 
@@ -56,7 +56,7 @@ def trains(program: Program) -> bool:
 LIVE = "@RANK_LIVE@"  # variable that tells the program whether the examples of its place or trainer count
 
 
-class _Repeated(list):
+class _Repeated(list["tuple[str, LoDTensor | Array]"]):
     """The feeds of a place without examples, which repeats one that does not count."""
 
 
@@ -92,10 +92,11 @@ class PlacesOfProgram:
         self._persistables = {var.name for var in program.list_vars() if var.persistable}
         self._places = _penstock.Places(count)
         self._running = threading.Lock()
-        self._others = weakref.WeakKeyDictionary()  # by scope: the scopes of the places after the first
-        self._live = weakref.WeakKeyDictionary()  # by scope: whether the examples of each place count
+        # By scope: the scopes of the places after the first; whether the examples of each place count.
+        self._others: weakref.WeakKeyDictionary[Scope, list[Scope]] = weakref.WeakKeyDictionary()
+        self._live: weakref.WeakKeyDictionary[Scope, list[bool | None]] = weakref.WeakKeyDictionary()
 
-    def check_count(self, feeds: Any) -> None:
+    def check_count(self, feeds: int) -> None:
         """Raises ProgramError unless there is one feed for each place. A program that does not train may have fewer
         feeds, which go to the first places."""
         if feeds > self.count or (feeds < self.count and self._trains):
@@ -103,7 +104,7 @@ class PlacesOfProgram:
                 "E-places-feeds", f"feed is a list of {feeds} dicts, but {self.count} places run the program"
             )
 
-    def split(self, feeds: Sequence[Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+    def split(self, feeds: _Feeds) -> list[_Feeds]:
         """Splits each batch as Fluid does: each place gets the same number of examples, rounded up, and the last one
         the rest, so 7 examples on 4 places are split 2, 2, 2, 1. If that leaves a place of a program that trains
         without examples, which Fluid rejects, the numbers of examples differ by at most one.
@@ -131,13 +132,15 @@ class PlacesOfProgram:
         )
         idle = self._trains and 0 < used < self.count and self._on_uneven in ("join", "pad")
         if used < (self.count if self._trains and not idle else 1):
-            fewest = min(parted, key=parted.get)
+            fewest = min(parted, key=lambda name: parted[name])
             raise program_error(
                 "E-places-examples",
                 f"feed: {fewest} has {parted[fewest]} examples for {self.count} places; each needs at least one",
             )
-        parts = [[] for _ in range(used)]
-        repeated = [_Repeated() if self._on_uneven == "join" else [] for _ in range(self.count - used if idle else 0)]
+        parts: list[_Feeds] = [[] for _ in range(used)]
+        repeated: list[_Feeds] = [
+            _Repeated() if self._on_uneven == "join" else [] for _ in range(self.count - used if idle else 0)
+        ]
         for name, array, lod in values:
             bounds = _bounds_of_parts(sizes[name], used)
             for place, part in enumerate(parts + repeated):
@@ -148,7 +151,7 @@ class PlacesOfProgram:
                 part.append((name, _examples_of(array, lod, begin, end)))
         return parts + repeated
 
-    def run(self, scope: Scope, feeds: Sequence[Sequence[Sequence[Any]]], fetches: Sequence[str]) -> list[list[Any]]:
+    def run(self, scope: Scope, feeds: Sequence[_Feeds], fetches: Sequence[str]) -> list[list[_Fetched]]:
         """Runs a step.
 
         Args:
@@ -172,9 +175,7 @@ class PlacesOfProgram:
         finally:
             self._running.release()
 
-    def _run(
-        self, scopes: list[Scope], feeds: list[list[tuple[str, Array]]], fetches: list[str]
-    ) -> list[list[LoDTensor]]:
+    def _run(self, scopes: list[Scope], feeds: Sequence[_Feeds], fetches: Sequence[str]) -> list[list[_Fetched]]:
         counts = [not isinstance(feed, _Repeated) for feed in feeds]
         if self._on_uneven and self._trains:
             self._set_live(scopes, counts)
@@ -184,15 +185,16 @@ class PlacesOfProgram:
             raise _penstock.EOFException("the last batches are fewer than the places (drop_last)")
         return [of_place for of_place, counted in zip(values, counts) if of_place is not None and counted]
 
-    def _set_live(self, scopes: list[Scope], counts: list[int]) -> None:
+    def _set_live(self, scopes: list[Scope], counts: list[bool]) -> None:
         """Tells the program of each place whether its examples count."""
-        known = self._live.setdefault(scopes[0], [None] * self.count)
+        unknown: list[bool | None] = [None] * self.count
+        known = self._live.setdefault(scopes[0], unknown)
         for place, counted in enumerate(counts):
             if known[place] != counted:
                 _set_tensor(scopes[place].var(LIVE), numpy.array([counted], "float32"))
                 known[place] = counted
 
-    def _keep_persistables(self, scope: Scope, feed: list[tuple[str, Array]]) -> list[tuple[str, Array]]:
+    def _keep_persistables(self, scope: Scope, feed: _Feeds) -> _Feeds:
         """Sets the feeds of persistable variables in the place's scope. Returns the other feeds."""
         rest = []
         for name, value in feed:
@@ -224,24 +226,24 @@ def _bounds_of_parts(size: int, places: int) -> list[int]:
     return [place * size // places for place in range(places + 1)]
 
 
-def _copy_tensor(scope: Scope, child: Any, name: str) -> None:
+def _copy_tensor(scope: Scope, child: Scope, name: str) -> None:
     """Creates the variable in the child scope, with a copy of its value in the scope if it has one."""
     held, own = scope.find_var(name), child.var(name)
     if held is not None and held.get_tensor()._is_initialized():
         _set_tensor(own, held.get_tensor())
 
 
-def _set_tensor(variable: RuntimeVariable, value: Any) -> None:
+def _set_tensor(variable: RuntimeVariable, value: LoDTensor | Array) -> None:
     variable.get_tensor().set(numpy.array(value), CPUPlace())
     if isinstance(value, LoDTensor) and value.lod():
         variable.get_tensor().set_lod(value.lod())
 
 
-def _examples_in(array: Array, lod: list[Any]) -> int:
+def _examples_in(array: Array, lod: list[list[int]]) -> int:
     return len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
 
 
-def _examples_of(array: Array, lod: list[Any], begin: int, end: int) -> Array:
+def _examples_of(array: Array, lod: list[list[int]], begin: int, end: int) -> LoDTensor | Array:
     """Returns the examples from begin to end: rows, or sequences of the outermost level."""
     if not lod:
         return array[begin:end]
@@ -256,27 +258,33 @@ def _examples_of(array: Array, lod: list[Any], begin: int, end: int) -> Array:
     return part
 
 
-def merge(values: Sequence[LoDTensor | LoDTensorArray]) -> LoDTensor:
+def merge(values: Sequence[_Fetched]) -> LoDTensor | list[LoDTensor]:
     """Concatenates the values of all places: their rows and sequences.
 
     Args:
         values (list[LoDTensor | LoDTensorArray]): the value of each place.
 
     Returns:
-        LoDTensor: the concatenation. Scalars become a vector. For arrays, a list of the merged tensors of each
-        position.
+        LoDTensor | list[LoDTensor]: the concatenation. Scalars become a vector. For arrays, a list of the merged
+        tensors of each position.
 
     Raises:
         ValueError: values have different kinds or lengths, or differ in an extent other than the first.
     """
-    if all(isinstance(value, LoDTensorArray) for value in values) and len({len(value) for value in values}) == 1:
-        return [merge(list(of_position)) for of_position in zip(*values)]
-    if not all(isinstance(value, LoDTensor) for value in values):
+    tensors = [value for value in values if isinstance(value, LoDTensor)]
+    arrays = [value for value in values if isinstance(value, LoDTensorArray)]
+    if len(arrays) == len(values) and len({len(array) for array in arrays}) == 1:
+        return [_merged([array[i] for array in arrays]) for i in range(len(arrays[0]))]
+    if len(tensors) != len(values):
         raise program_error(
             "E-places-fetch",
             "fetch_list: the values of the places cannot be concatenated (only tensors, and arrays of the "
             "same length, can); use return_merged=False",
         )
+    return _merged(tensors)
+
+
+def _merged(values: Sequence[LoDTensor]) -> LoDTensor:
     arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
     if len({array.shape[1:] for array in arrays}) > 1:
         raise program_error(
@@ -292,7 +300,7 @@ def merge(values: Sequence[LoDTensor | LoDTensorArray]) -> LoDTensor:
     return merged
 
 
-def join(feeds: Any) -> dict[Any, LoDTensor]:
+def join(feeds: Sequence[Feed]) -> dict[str, LoDTensor]:
     """Concatenates the feeds of several places to one feed, for a program that runs on one place."""
     joined = {}
     for name in feeds[0]:
@@ -308,5 +316,5 @@ def join(feeds: Any) -> dict[Any, LoDTensor]:
                 array, value = value, LoDTensor()
                 value.set(numpy.asarray(array), CPUPlace())
             tensors.append(value)
-        joined[name] = merge(tensors)
+        joined[name] = _merged(tensors)
     return joined

@@ -9,6 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
+from penstock._penstock import LoDTensor
 from penstock._src.base import log
 from penstock._src.dataset.dataset_base import DatasetBase
 from penstock._src.dataset.loader import examples_of
@@ -19,28 +20,29 @@ from penstock._src.executor.remote_tables import asking_program
 from penstock._src.ir import framework
 
 if TYPE_CHECKING:
-    from penstock._penstock import BatchQueue, DatasetReading, LoDTensor, Scope
-    from penstock._src.dataset.dataset import QueueDataset
-    from penstock._src.dataset.in_memory import InMemoryDataset
-    from penstock._src.executor.executor import Executor
+    from collections.abc import Sequence
+
+    from penstock._penstock import BatchQueue, DatasetReading, Executor, Scope, _Fetched
     from penstock._src.executor.fetch_handler import FetchHandler
     from penstock._src.ir.program import Program
     from penstock._src.ir.variable import Variable
 
 
-_told = weakref.WeakSet()  # programs for which the log has reported that only one thread trains
+_told: weakref.WeakSet[Program] = (
+    weakref.WeakSet()
+)  # programs for which the log has reported that only one thread trains
 _C_NAMES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int"}
 
 
 def run_from_dataset(
     executor: Executor,
-    program: Program,
-    dataset: InMemoryDataset | QueueDataset,
+    program: CompiledProgram | Program | None,
+    dataset: DatasetBase | None,
     scope: Scope,
     thread: int,
     debug: bool,
-    fetch_list: list[Variable],
-    fetch_info: list[str],
+    fetch_list: Sequence[Variable | str] | None,
+    fetch_info: Sequence[str] | None,
     print_period: int,
     fetch_handler: FetchHandler | None,
 ) -> None:
@@ -146,13 +148,13 @@ class _Printed:
     def __init__(
         self,
         program: Program,
-        fetch_list: list[Variable],
-        fetch_info: list[str],
+        fetch_list: Sequence[Variable | str] | None,
+        fetch_info: Sequence[str] | None,
         period: int,
         debug: bool,
         handler: FetchHandler | None,
     ) -> None:
-        fetched = [getattr(each, "name", each) for each in fetch_list or ()]
+        fetched = [each if isinstance(each, str) else each.name for each in fetch_list or ()]
         if fetch_info is not None and len(fetch_info) != len(fetched):
             raise ValueError(f"fetch_info has {len(fetch_info)} texts for the {len(fetched)} variables of fetch_list")
         if period < 1:
@@ -170,17 +172,17 @@ class _Printed:
         self._steps = 0
         self._handled_at = time.monotonic()
 
-    def note(self, batch: list[LoDTensor], values: list[LoDTensor]) -> None:
+    def note(self, batch: list[LoDTensor], values: Sequence[_Fetched]) -> None:
         """Called after each step."""
         with self._lock:
             self._steps += 1
             if self._progress:
                 self._progress.note(examples_of(batch))
             if self._steps % self._period == 0:
-                self._print(dict(zip(self.names, values)))
+                self._print(_tensors_of(self.names, values))
             if self._handler is not None and time.monotonic() - self._handled_at >= self._handler.period_secs:
                 self._handled_at = time.monotonic()
-                of_name = dict(zip(self.names, values))
+                of_name = _tensors_of(self.names, values)
                 self._handler.handler({key: of_name[name]._view() for key, name in self._handled.items()})
 
     def _print(self, values: dict[str, LoDTensor]) -> None:
@@ -189,6 +191,10 @@ class _Printed:
         if self._progress:
             print(self._progress.line(values[self._loss]._view().reshape(-1)[0] if self._loss else None))
         sys.stdout.flush()
+
+
+def _tensors_of(names: list[str], values: Sequence[_Fetched]) -> dict[str, LoDTensor]:
+    return {name: value for name, value in zip(names, values) if isinstance(value, LoDTensor)}
 
 
 def _as_fluid_prints(info: str, name: str, tensor: LoDTensor) -> str:

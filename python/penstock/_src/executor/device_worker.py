@@ -10,6 +10,7 @@ from penstock._src.base.errors import not_built, program_error
 from penstock._src.ir.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -34,19 +35,20 @@ class DeviceWorker:
     """
 
     def __init__(self) -> None:
-        self._infer, self._program = False, None
+        self._infer = False
+        self._program: Program | None = None
 
     def _set_infer(self, infer: bool = False) -> None:
         self._infer = infer
 
-    def _set_program(self, program: Program) -> None:
+    def _set_program(self, program: Program | None) -> None:
         self._program = program
 
-    def _gen_worker_desc(self, trainer_desc: Any) -> Any:
+    def _gen_worker_desc(self, trainer_desc: Any) -> None:
         """Adds this worker's settings to a proto_desc."""
         raise NotImplementedError(f"{type(self).__name__} does not define _gen_worker_desc(); Hogwild and Section do")
 
-    def _its_program(self) -> Any:
+    def _its_program(self) -> Program:
         if not isinstance(self._program, Program):
             raise program_error(
                 "E-trainer-program", f"{type(self).__name__} has no program: call _set_program(program) first"
@@ -106,7 +108,7 @@ class _SectionConfig:
     CPUPlace = 0  # a number of Fluid's protobuf; all sections run there
     place = CPUPlace
 
-    def __init__(self, section: Any, concurrency: Any) -> None:
+    def __init__(self, section: Mapping[str, Any], concurrency: int) -> None:
         self.program_desc = section["program"].desc
         self.concurrency = concurrency
         self.section_in_var_names = sorted(section["input_set"])
@@ -121,11 +123,11 @@ class DeviceWorkerFactory:
         assert isinstance(worker, fluid.device_worker.Hogwild)
     """
 
-    def _create_device_worker(self, worker_type: Any) -> DeviceWorker:
+    def _create_device_worker(self, worker_type: str) -> DeviceWorker:
         name = worker_type.lower()
         if name in [absent.lower() for absent in DOWNPOUR]:
             raise not_built("DeviceWorkerFactory: " + NO_PSLIB)
-        kinds = {"hogwild": Hogwild, "section": Section}
+        kinds: dict[str, type[DeviceWorker]] = {"hogwild": Hogwild, "section": Section}
         if name not in kinds:
             raise ValueError(f"DeviceWorkerFactory: a worker is one of {', '.join(kinds)}, not {worker_type!r}")
         return kinds[name]()

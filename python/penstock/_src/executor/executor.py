@@ -30,20 +30,22 @@ from penstock._src.ir.program import Program
 from penstock._src.ir.types import CPUPlace, device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from penstock._penstock import Scope
     from penstock._src.dataset.dataset_base import DatasetBase
     from penstock._src.executor.data_parallel import PlacesOfProgram
     from penstock._src.executor.fetch_handler import FetchHandler
-    from penstock._src.ir.typing import Array, Feed, Place
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.typing import Feed, Place
     from penstock._src.ir.variable import Variable
 
 
 __all__ = ["Executor"]
 
-_progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
+_seconds = asked_seconds()
+_progress_of_runs = None if _seconds is None else ProgressOfRuns(_seconds)
 log.name_process()
 
 
@@ -144,7 +146,8 @@ class Executor:
             if placed is not None:
                 if use_prune:
                     raise not_built("use_prune: a program on several places runs as a whole")
-                return self._run_on_places(program._program, placed, feed, fetch_list, in_scope, return_numpy, apart)
+                whole = program._require_program()
+                return self._run_on_places(whole, placed, feed, fetch_list, in_scope, return_numpy, apart)
             if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
                 feed = data_parallel.join(feed)  # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
@@ -159,7 +162,7 @@ class Executor:
             raise TypeError(f"Executor.run takes a Program or a CompiledProgram, not {type(program).__name__}")
         if program._before_run is not None:
             program._before_run()
-        if program._served_with:
+        if program._served_with and program._serves is not None:
             served, transpiler, endpoint = program._serves
             if served.setdefault(endpoint, transpiler) is transpiler:
                 self._serve([program, *program._served_with], in_scope)
@@ -186,12 +189,12 @@ class Executor:
         remote_params.note_run(program, in_scope)
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
-        values = [returned(value, return_numpy) for value in values]
+        shown = [returned(value, return_numpy) for value in values]
         for one in then:
             self.run(one, scope=in_scope)
-        return [[value] for value in values] if apart else values
+        return [[value] for value in shown] if apart else shown
 
-    def _serve(self, programs: Any, scope: Scope) -> list[Any]:
+    def _serve(self, programs: Sequence[Program], scope: Scope) -> list[Any]:
         """Serves the programs of one pserver until all trainers have completed."""
         for program in programs:
             if not isinstance(program, Program):
@@ -207,18 +210,18 @@ class Executor:
         self,
         program: Program,
         placed: PlacesOfProgram,
-        feed: dict[str, Array],
-        fetch_list: list[Variable],
+        feed: Feed | Sequence[Feed] | None,
+        fetch_list: Sequence[Variable | str] | None,
         scope: Scope,
         return_numpy: bool,
         apart: bool,
-    ) -> list[Array]:
+    ) -> list[Any]:  # as run()
         if program._before_run is not None:
             program._before_run()
         self._executor.require_open()
         block = program.global_block()
         listed = isinstance(feed, (list, tuple))
-        given = [dict_of(one) for one in feed] if listed else [dict_of(feed)]
+        given = [dict_of(one) for one in feed] if isinstance(feed, (list, tuple)) else [dict_of(feed)]
         whole = [feeds_of(block, one) for one in given]
         names, _ = split_fetches(fetch_list)
         feeds = parts_of(placed, whole, listed)
@@ -244,13 +247,16 @@ class Executor:
         return [returned(data_parallel.merge(of_name), return_numpy) for of_name in values]
 
     @staticmethod
-    def _prune_program(program: Program, feed: Any, fetch: Any, optimize_ops: Any) -> Program:
+    def _prune_program(program: Program, feed: list[str], fetch: list[str], optimize_ops: list[Operator]) -> Program:
         """Returns the part of the program that fetches (names) and update ops need if `feed` (names) are fed."""
         return program._prune(fetch, feed, optimize_ops)
 
     def batches(
-        self, program: CompiledProgram | Program, feeds: Callable[..., Any], scope: Scope | None = None
-    ) -> Iterator[dict[Any, Any]]:
+        self,
+        program: CompiledProgram | Program,
+        feeds: Callable[[], Iterable[dict[str, Any]]],
+        scope: Scope | None = None,
+    ) -> Iterator[dict[str, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
         Before each step, trainers tell each other whether they still have a batch, so that trainers with different

@@ -10,14 +10,13 @@ from penstock import _penstock
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
 LINE_MAX = 500
 FRAMES_MAX = 3
 
 
-def _first_line(kind: Any, value: Any) -> str:
+def _first_line(kind: type[BaseException], value: BaseException | None) -> str:
     """Returns the line that says what is wrong: "ValueError: no more data".
 
     It is the first line of the exception's text. The lines after it are its op, its inputs and its notes; a SyntaxError
@@ -32,7 +31,7 @@ def _first_line(kind: Any, value: Any) -> str:
     return (" ".join(said[:2]) if alone else said[0])[:LINE_MAX]
 
 
-def _frames(trace: TracebackType) -> list[str]:
+def _frames(trace: TracebackType | None) -> list[str]:
     """Returns a line for each of the innermost frames: "train.py:17 in main: loss = step(batch)"."""
     return [
         f"{frame.filename}:{frame.lineno} in {frame.name}: {(frame.line or '')[:LINE_MAX]}"

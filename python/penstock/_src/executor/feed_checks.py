@@ -32,7 +32,7 @@ def dimension_is_compatible_with(first: Sequence[int | None], second: Sequence[i
         assert not fluid.executor.dimension_is_compatible_with([-1, 3], [4, 2])
     """
     return len(first) == len(second) and all(
-        None in pair or min(pair) < 0 or pair[0] == pair[1] for pair in zip(first, second)
+        one is None or other is None or min(one, other) < 0 or one == other for one, other in zip(first, second)
     )
 
 
@@ -140,12 +140,12 @@ def has_fetch_operators(block: Block, fetch_targets: Sequence[Variable | str], f
         x = fluid.data('x', [None, 2])
         assert not fluid.executor.has_fetch_operators(fluid.default_main_program().global_block(), [x], 'fetch')
     """
-    columns = {}
+    columns: dict[int, str] = {}
     for op in block.ops:
         if op.type == "fetch":
             _require_holder("fetch", op.output("Out")[0], fetch_holder_name)
-            columns[op.attr("col")] = op.input("X")[0]
-    names = [getattr(target, "name", target) for target in fetch_targets]
+            columns[op._int_attr("col")] = op.input("X")[0]
+    names = [target if isinstance(target, str) else target.name for target in fetch_targets]
     fetched = [columns[column] for column in sorted(columns)]
     _require_same("fetch", fetched, names)
     if fetched and fetched != names:
@@ -153,12 +153,12 @@ def has_fetch_operators(block: Block, fetch_targets: Sequence[Variable | str], f
     return bool(fetched)
 
 
-def _require_holder(kind: Any, found: Any, expected: Any) -> None:
+def _require_holder(kind: str, found: str, expected: str) -> None:
     if found != expected:
         raise program_error("E-feed-ops", f"a {kind} op of the block uses the variable {found}, not {expected}")
 
 
-def _require_same(kind: Any, found: Any, expected: Any) -> None:
+def _require_same(kind: str, found: Sequence[str], expected: Sequence[str]) -> None:
     if found and sorted(found) != sorted(expected):
         raise program_error(
             "E-feed-ops", f"the {kind} ops of the block are for {sorted(found)}, not for {sorted(expected)}"

@@ -15,14 +15,15 @@ from penstock._src.ir.array_conversion import converted, given_array
 from penstock._src.ir.types import CPUPlace, dtype_is_floating
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
 
-    from penstock._penstock import Scope
+    from penstock._penstock import Scope, _Feeds
+    from penstock._src.executor.data_parallel import PlacesOfProgram
     from penstock._src.ir.block import Block
-    from penstock._src.ir.typing import Array
+    from penstock._src.ir.typing import Array, Feed
 
 
-def parts_of(placed: Any, feeds: list[tuple[str, Array | LoDTensor]], listed: Any) -> Any:
+def parts_of(placed: PlacesOfProgram, feeds: list[_Feeds], listed: bool) -> list[_Feeds]:
     """Returns the feeds of each place, which are `feeds` if the caller listed them."""
     if listed:
         placed.check_count(len(feeds))
@@ -30,7 +31,7 @@ def parts_of(placed: Any, feeds: list[tuple[str, Array | LoDTensor]], listed: An
     return placed.split(feeds[0]) if feeds[0] else [[] for _ in range(placed.count)]
 
 
-def dict_of(feed: dict[str, Array | LoDTensor] | None) -> dict[str, Array | LoDTensor]:
+def dict_of(feed: Feed | Sequence[Feed] | None) -> Feed:
     """Returns {name: value}; also accepts Fluid's list with one dict for each place."""
     if feed is None:
         return {}
@@ -65,12 +66,12 @@ def _is_there(block: Block, name: str) -> bool:
     return False
 
 
-def feeds_of(block: Block, feed: dict[str, Array | LoDTensor]) -> list[tuple[str, Array | LoDTensor]]:
+def feeds_of(block: Block, feed: Feed) -> _Feeds:
     """Returns (name, value) of the fed variables that the program has, with values of the variables' types."""
     return [(name, _feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
 
 
-def _feed_value(block: Block, name: str, value: Array | LoDTensor) -> Array | LoDTensor:
+def _feed_value(block: Block, name: str, value: object) -> LoDTensor | Array:
     if isinstance(value, LoDTensor):
         return value
     if value is None:
@@ -84,15 +85,13 @@ def _feed_value(block: Block, name: str, value: Array | LoDTensor) -> Array | Lo
         raise
 
 
-def set_persistables(
-    block: Block, feeds: list[tuple[str, Array | LoDTensor]], scope: Scope
-) -> list[tuple[str, Array | LoDTensor]]:
+def set_persistables(block: Block, feeds: _Feeds, scope: Scope) -> _Feeds:
     """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
     if not any(block.var(name).persistable for name, _ in feeds):  # no look at the ops, which may be many
         return feeds
     if any(op.type == "feed" for op in block.ops[:1]):  # a saved model, whose feed ops take the feeds
         return feeds
-    rest = []
+    rest: _Feeds = []
     for name, value in feeds:
         if not block.var(name).persistable:
             rest.append((name, value))
@@ -104,9 +103,7 @@ def set_persistables(
     return rest
 
 
-def uncast(
-    block: Block, feed: dict[str, Array | LoDTensor], feeds: list[tuple[str, Array | LoDTensor]]
-) -> list[Any] | None:
+def uncast(block: Block, feed: Feed | Sequence[Feed] | None, feeds: _Feeds) -> _Feeds | None:
     """Returns the feeds with integers unconverted where layers.data declares floats (its default), because an op
     may need the integers. None if there are no such feeds.
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from penstock._penstock import LoDTensor, LoDTensorArray
+from penstock._penstock import LoDTensor
 from penstock._src.base.errors import error_with_id, program_error
 from penstock._src.executor.scopes import _scope
 from penstock._src.ir.array_conversion import to_array
@@ -14,9 +14,12 @@ from penstock._src.ir.operator import Operator
 from penstock._src.ir.variable import Variable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from penstock._penstock import Scope
+    from numpy.typing import ArrayLike
+
+    from penstock._penstock import Scope, _Fetched
     from penstock._src.ir.typing import Array, Place
 
 
@@ -26,14 +29,14 @@ array_kind = numpy.ndarray  # class of fetched arrays; another class may be set
 empties_are_vectors = False  # whether fetched tensors without elements have shape [0], as in Fluid
 
 
-def _as_arrays(value: LoDTensor) -> Array:
+def _as_arrays(value: _Fetched | list[LoDTensor]) -> Array | list[Array]:
     """Returns a fetched value as an array, or as a list of arrays for a LoDTensorArray."""
-    if isinstance(value, (LoDTensorArray, list)):
-        return [_as_arrays(one) for one in value]
-    return as_numpy(value).view(array_kind)
+    if isinstance(value, LoDTensor):
+        return as_numpy(value).view(array_kind)
+    return [as_numpy(value[i]).view(array_kind) for i in range(len(value))]
 
 
-def _emptied(value: LoDTensor) -> LoDTensor:
+def _emptied(value: _Fetched | list[LoDTensor]) -> _Fetched | list[LoDTensor]:
     """Returns the value; a tensor without elements becomes a vector."""
     if not isinstance(value, LoDTensor) or 0 not in value.shape() or len(value.shape()) == 1:
         return value
@@ -44,7 +47,7 @@ def _emptied(value: LoDTensor) -> LoDTensor:
     return vector
 
 
-def returned(value: LoDTensor, return_numpy: bool) -> Array:
+def returned(value: _Fetched | list[LoDTensor], return_numpy: bool) -> Array | list[Array] | _Fetched | list[LoDTensor]:
     """Returns a fetched value as Executor.run returns it."""
     if empties_are_vectors:
         value = _emptied(value)
@@ -86,7 +89,7 @@ def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True)
     return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
 
 
-def _as_lodtensor(data: bytes, place: Place, dtype: str | None = None) -> LoDTensor:
+def _as_lodtensor(data: ArrayLike, place: Place, dtype: str | None = None) -> LoDTensor:
     """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
         raise error_with_id(
@@ -101,15 +104,16 @@ def _as_lodtensor(data: bytes, place: Place, dtype: str | None = None) -> LoDTen
     return tensor
 
 
-def split_fetches(fetch_list: list[Variable | str] | None) -> tuple[list[str], list[Any]]:
+def split_fetches(fetch_list: Sequence[object] | Variable | str | None) -> tuple[list[str], list[Operator]]:
     """Returns (names of fetched variables, ops). The list may contain the result of minimize, or the first part of it:
     its ops are run, and nothing is fetched for it."""
     if fetch_list is None:
         return [], []
-    names, ops = [], []
+    names: list[str] = []
+    ops: list[Operator] = []
     for one in [fetch_list] if isinstance(fetch_list, (Variable, str)) else fetch_list:
         # In a tuple (ops, pairs of parameters and gradients) the pairs are ignored, as in Fluid.
-        parts = one if isinstance(one, list) else one[0] if isinstance(one, tuple) and one else [one]
+        parts: Any = one if isinstance(one, list) else one[0] if isinstance(one, tuple) and one else [one]
         for part in parts if isinstance(parts, (list, tuple)) else [parts]:
             if isinstance(part, Operator):
                 ops.append(part)

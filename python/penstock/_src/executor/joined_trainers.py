@@ -10,14 +10,13 @@ from penstock._src.base.errors import state_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from penstock._penstock import Scope
     from penstock._src.executor.compiler import CompiledProgram
     from penstock._src.ir.program import Program
 
 
-_make_compiled = None
+_make_compiled: Callable[[Program], CompiledProgram] | None = None  # compile_by() sets it
 
 
 def trainers_of(program: Program) -> tuple[list[str], int] | None:
@@ -35,15 +34,15 @@ def trainers_of(program: Program) -> tuple[list[str], int] | None:
             (E-ranks-unknown).
     """
     content = program.desc.content_id
-    known = program.__dict__.get("_trainers_known")
+    known = getattr(program, "_trainers_known", None)
     if known is None or known[0] != content:
         addresses = _penstock.trainers_to_join(program.desc)
         known = program._trainers_known = content, (addresses, _number_in(program, addresses)) if addresses else None
     return known[1]
 
 
-def _number_in(program: Program, addresses: list[str]) -> Any:
-    number = program.__dict__.get("_trainer_id")
+def _number_in(program: Program, addresses: list[str]) -> int:
+    number = getattr(program, "_trainer_id", None)
     if number is None:
         job = _penstock.job_of_environment()
         number = job[1] if job is not None and list(job[0]) == addresses else None
@@ -57,7 +56,7 @@ def _number_in(program: Program, addresses: list[str]) -> Any:
     return number
 
 
-def compile_by(make: Callable[..., Any]) -> None:
+def compile_by(make: Callable[[Program], CompiledProgram]) -> None:
     """Sets the function that makes the CompiledProgram of a program. compiler.py calls it, because it imports this
     module."""
     global _make_compiled
@@ -68,13 +67,13 @@ def compiled_of(program: Program) -> CompiledProgram | None:
     """Returns the CompiledProgram that a plain run of the program stands for; None if the program runs as it is."""
     if trainers_of(program) is None:
         return None
-    compiled = program.__dict__.get("_compiled_for_trainers")
-    if compiled is None:
+    compiled = getattr(program, "_compiled_for_trainers", None)
+    if compiled is None and _make_compiled is not None:
         compiled = program._compiled_for_trainers = _make_compiled(program)
     return compiled
 
 
-def program_to_run(program: Program, scope: Scope, run: Callable[..., Any]) -> Program:
+def program_to_run(program: Program, scope: Scope, run: Callable[[Program], object]) -> Program:
     """Returns the program that adds up gradients in place of a program of mode nccl2, and other programs as they are.
     `run` runs a program in the scope."""
     compiled = compiled_of(program)

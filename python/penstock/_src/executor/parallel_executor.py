@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from penstock._src.base import devices
 from penstock._src.base.errors import state_error
 from penstock._src.executor import executor
-from penstock._src.executor.build_options import BuildStrategy
+from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework
 from penstock._src.ir.types import CPUPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from penstock._penstock import LoDTensor, Scope
-    from penstock._src.executor.compiler import ExecutionStrategy
+    from penstock._penstock import Scope
     from penstock._src.ir.program import Program
-    from penstock._src.ir.typing import Array
+    from penstock._src.ir.typing import Feed
+    from penstock._src.ir.variable import Variable
 
 
 __all__ = ["ParallelExecutor"]
@@ -77,7 +77,7 @@ class ParallelExecutor:
             build_strategy.trainer_id = trainer_id
         program = framework.default_main_program() if main_program is None else main_program
         shared = None if share_vars_from is None else share_vars_from._compiled
-        self._compiled = CompiledProgram(program).with_data_parallel(
+        self._compiled: CompiledProgram = CompiledProgram(program).with_data_parallel(
             loss_name=loss_name, build_strategy=build_strategy, exec_strategy=exec_strategy, share_vars_from=shared
         )
         self._scope = global_scope() if scope is None else scope
@@ -89,7 +89,7 @@ class ParallelExecutor:
         """The number of places of this process that run the program."""
         return self._compiled._place_count()
 
-    def batches(self, feeds: Callable[..., Any]) -> Iterator[dict[Any, Any]]:
+    def batches(self, feeds: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
         """Yields this trainer's feeds until the feeds of all trainers have ended, like CompiledProgram.batches.
 
         Args:
@@ -102,11 +102,11 @@ class ParallelExecutor:
 
     def run(
         self,
-        fetch_list: Sequence[str],
-        feed: Mapping[str, LoDTensor] | Sequence[Any] | None = None,
-        feed_dict: Mapping[Any, Any] | None = None,
+        fetch_list: Sequence[Variable | str],
+        feed: Feed | Sequence[Feed] | None = None,
+        feed_dict: Feed | Sequence[Feed] | None = None,
         return_numpy: bool = True,
-    ) -> list[Array]:
+    ) -> list[Any]:  # as Executor.run
         """Runs the program once, like Executor.run.
 
         Args:

@@ -12,13 +12,15 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
+from penstock._penstock import LoDTensor
 from penstock._src.base import environment
 from penstock._src.ir.program import OpRole
 
 if TYPE_CHECKING:
-    from penstock._penstock import LoDTensor
+    from collections.abc import Sequence
+
+    from penstock._penstock import _Feeds, _Fetched
     from penstock._src.ir.program import Program
-    from penstock._src.ir.typing import Array
 
 
 VARIABLE = "PENSTOCK_PROGRESS"
@@ -33,11 +35,7 @@ def loss_of(program: Program) -> str | None:
     """Returns the name of the loss that the program marks, or None."""
     marked = OpRole.Loss | OpRole.Forward
     return next(
-        (
-            op.output_arg_names[0]
-            for op in program.global_block().ops
-            if op.has_attr("op_role") and op.attr("op_role") == marked and op.output_arg_names
-        ),
+        (op.output_arg_names[0] for op in program.global_block().ops if op._role == marked and op.output_arg_names),
         None,
     )
 
@@ -74,7 +72,8 @@ class _Loop:
     """The runs of one program in a script's own loop."""
 
     def __init__(self, program: Program) -> None:
-        self.progress, self.loss_name, self.loss = Progress(), loss_of(program), None
+        self.progress, self.loss_name = Progress(), loss_of(program)
+        self.loss: float | None = None
 
 
 class ProgressOfRuns:
@@ -83,11 +82,9 @@ class ProgressOfRuns:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._loops = {}  # loops by program, only for programs that train
+        self._loops: dict[Program, _Loop | None] = {}  # None: the program does not train
 
-    def note(
-        self, program: Program, feeds: list[tuple[str, Array]], fetches: list[str], values: list[LoDTensor]
-    ) -> None:
+    def note(self, program: Program, feeds: _Feeds, fetches: Sequence[str], values: Sequence[_Fetched]) -> None:
         """Called after a run with its program, the feeds as [(name, value)], and the names and values of the
         fetches."""
         with self._lock:
@@ -97,19 +94,20 @@ class ProgressOfRuns:
             if loop is None:  # a program without training, such as a startup program
                 return
             loop.progress.note(_examples_of(feeds))
-            if loop.loss_name in fetches:
-                loop.loss = float(values[fetches.index(loop.loss_name)]._view().reshape(-1)[0])
+            if loop.loss_name is not None and loop.loss_name in fetches:
+                loss = values[fetches.index(loop.loss_name)]
+                loop.loss = float(loss._view().reshape(-1)[0]) if isinstance(loss, LoDTensor) else None
             if loop.progress.seconds() >= self._seconds:
                 print(loop.progress.line(loop.loss))
                 sys.stdout.flush()
 
 
-def _examples_of(feeds: list[tuple[str, Array]]) -> Array:
+def _examples_of(feeds: _Feeds) -> int:
     """Returns the number of sequences, or of rows, of the first feed."""
     for _, value in feeds:
-        lengths = value.recursive_sequence_lengths() if hasattr(value, "recursive_sequence_lengths") else []
+        lengths = value.recursive_sequence_lengths() if isinstance(value, LoDTensor) else []
         if lengths:
             return len(lengths[0])
-        shape = value.shape() if callable(value.shape) else value.shape
+        shape = value.shape() if isinstance(value, LoDTensor) else value.shape
         return int(shape[0]) if len(shape) else 1
     return 0

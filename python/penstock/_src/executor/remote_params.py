@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import warnings
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock import _penstock
 from penstock._penstock import Scope
@@ -14,23 +13,32 @@ from penstock._src.ir.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from penstock._penstock import RuntimeVariable
+    from penstock._penstock import RuntimeVariable, _Pieces
     from penstock._src.executor.executor import Executor
 
 
-# {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this
-# trainer has read last; whether the trainer updates its copies itself.
-_Job = collections.namedtuple("_Job", "params trainer_id repeats local")
-# What a program does to variables: the _Job of a trainer's program, or None; the names that it receives; those that it
-# writes otherwise.
-_Effects = collections.namedtuple("_Effects", "job received written")
+class _Job(NamedTuple):
+    params: dict[str, _Pieces]
+    trainer_id: int
+    repeats: bool  # an answer of a pserver repeats what this trainer has read last
+    local: bool  # the trainer updates its copies itself
+
+
+class _Effects(NamedTuple):
+    """What a program does to variables."""
+
+    job: _Job | None  # of a trainer's program
+    received: frozenset[str]
+    written: frozenset[str]  # not by receiving
+
 
 _NONE = _Effects(None, frozenset(), frozenset())
 
-_effects = weakref.WeakKeyDictionary()  # {program: (content id, _Effects)}
-_copies = weakref.WeakKeyDictionary()  # {scope: {name of a variable that is a copy of a pserver's: _Job}}
+# {program: (content id, its effects)}
+_effects: weakref.WeakKeyDictionary[Program, tuple[int | None, _Effects]] = weakref.WeakKeyDictionary()
+# {scope: {name of a variable that is a copy of a pserver's: _Job}}
+_copies: weakref.WeakKeyDictionary[Scope, dict[str, _Job]] = weakref.WeakKeyDictionary()
 
 
 def note_run(program: Program, scope: Scope) -> None:
@@ -46,7 +54,7 @@ def note_run(program: Program, scope: Scope) -> None:
         copies.pop(name, None)
 
 
-def _effects_of(program: Program) -> Any:
+def _effects_of(program: Program) -> _Effects:
     content, effects = _effects.get(program, (None, _NONE))
     # Before the first trainer's program there are no copies that another program could overwrite.
     if content != program.desc.content_id or (effects is _NONE and _copies):
@@ -55,7 +63,7 @@ def _effects_of(program: Program) -> Any:
     return effects
 
 
-def _examined(program: Program) -> Any:
+def _examined(program: Program) -> _Effects:
     found = _penstock.remote_params(_penstock.wiring_of(program.desc))
     if found is not None:
         params, trainer_id, repeats = found
@@ -63,7 +71,8 @@ def _examined(program: Program) -> Any:
         return _Effects(_Job(params, trainer_id, repeats, local), frozenset(params), frozenset())
     if not _copies:
         return _NONE
-    received, written = set(), set()
+    received: set[str] = set()
+    written: set[str] = set()
     for block in program.blocks:
         for op in block.ops:
             (received if op.type == "recv" else written).update(op.output_arg_names)
@@ -91,11 +100,12 @@ def current_values(executor: Executor, scope: Scope, names: Sequence[str]) -> di
         held = scope.find_var(name) if name in copies else None
         return held if held is not None and held.is_initialized() and not held._is_changed() else None
 
-    asked = {}
+    asked: dict[int, tuple[_Job, list[tuple[str, RuntimeVariable]]]] = {}
     for name in names:
-        if copy_of(name) is not None:
-            asked.setdefault(id(copies[name]), (copies[name], []))[1].append((name, copy_of(name)))
-    values = {}
+        copy = copy_of(name)
+        if copy is not None:
+            asked.setdefault(id(copies[name]), (copies[name], []))[1].append((name, copy))
+    values: dict[str, RuntimeVariable] = {}
     for job, variables in asked.values():
         # If copies that a trainer updates itself were overwritten, their changes are not training.
         if not job.local or None not in map(copy_of, job.params):
@@ -123,7 +133,7 @@ def _asked(
     except _penstock.PeerError as error:
         _warn(str(error).splitlines()[0])
         return {}
-    return {name: there.find_var(name) for name, _ in variables} if job.local else {}
+    return {name: there.var(name) for name, _ in variables} if job.local else {}
 
 
 def _warn(why: str) -> None:

@@ -14,13 +14,13 @@ from penstock._src.ir.types import VarType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from penstock._penstock import RuntimeVariable
     from penstock._src.executor.executor import Executor
     from penstock._src.ir.block import Block
+    from penstock._src.ir.descs import AttrValue
     from penstock._src.ir.operator import Operator
-    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.ir.variable import Variable
 
 
 _LOOKUP = "distributed_lookup_table"
@@ -28,8 +28,11 @@ _LOCAL = ("lookup_table", "lookup_table_v2")
 _SAMPLER = "nce"  # chooses rows itself, and requests them itself if it knows where they are
 _TABLE_SLOT = {"lookup_table": "W", "lookup_table_v2": "W", _LOOKUP: "W", _SAMPLER: "Weight"}
 
-_known = {}  # {table: Slices or Shards}, from the trainer programs of this process
-_asking = weakref.WeakKeyDictionary()  # {program: (content id, tables, the program that requests rows)}
+_known: dict[str, Slices | Shards] = {}  # by table, from the trainer programs of this process
+# {program: (content id, tables, the program that requests rows)}
+_asking: weakref.WeakKeyDictionary[Program, tuple[int | None, tuple[str, ...], Program | None]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class Lookup(NamedTuple):
@@ -62,13 +65,13 @@ class Slices:
             {**self._where("endpoints"), **attrs},
         )
 
-    def show(self, sampler: str) -> None:
+    def show(self, sampler: Operator) -> None:
         """Sets the places in an op that requests rows itself."""
         for name, value in self._where("epmap").items():
             sampler._set_attr(name, value)
         sampler._set_attr("remote_prefetch", True)
 
-    def _where(self, places: str) -> dict[str, int | list[int | str]]:
+    def _where(self, places: str) -> dict[str, AttrValue]:
         return {
             "table_names": self._names,
             "height_sections": self._heights,
@@ -80,7 +83,7 @@ class Slices:
 class Shards:
     """The requests to which pservers answer with rows of a table that they shard by id."""
 
-    def __init__(self, table: Variable, trainer_id: int, pservers: list[Any]) -> None:
+    def __init__(self, table: str, trainer_id: int, pservers: Sequence[tuple[str, Program]]) -> None:
         """pservers: (address, main program) of each."""
         self._table, self._trainer_id = table, trainer_id
         self._endpoints = [address for address, _ in pservers]
@@ -94,7 +97,9 @@ class Shards:
             for _, program in pservers
         ]
         # [(the id whose row is all zeros, the name of the request on each pserver)]
-        self._requests = [(ops[0].attr("padding_idx"), [op.input("Ids")[0] for op in ops]) for ops in zip(*answers)]
+        self._requests = [
+            (ops[0]._int_attr("padding_idx"), [op.input("Ids")[0] for op in ops]) for ops in zip(*answers)
+        ]
 
     def look_up(self, lookup: Lookup, padding: int) -> None:
         """Inserts the ops that request the rows."""
@@ -112,6 +117,13 @@ class Shards:
         its lookups is never trained, and comes as zeros."""
         self._request(lookup, min(self._requests)[1])
 
+    def show(self, sampler: Operator) -> None:
+        raise program_error(
+            "E-table-sampler",
+            f"table {self._table} is sharded by id, so {sampler.type} cannot request its rows; only a table that is "
+            "range-sliced can be sampled on pservers",
+        )
+
     def _request(self, lookup: Lookup, names: list[str]) -> None:
         program, table = lookup.block.program, lookup.table
         rows = [name + ".rows" for name in names]
@@ -120,16 +132,15 @@ class Shards:
                 if not program.global_block().has_var(each):
                     program.global_block().create_var(name=each, shape=[-1, width], dtype=dtype)
         merge = {} if lookup.kind == _LOCAL[0] else {"lookup_table_version": lookup.kind}
-        for step, (op, inputs, outputs, attrs) in enumerate(
-            (
-                ("split_ids", {"Ids": lookup.ids}, {"Out": names}, {}),
-                ("prefetch", {"X": names}, {"Out": rows}, {"epmap": self._endpoints, "trainer_id": self._trainer_id}),
-                ("merge_ids", {"Ids": lookup.ids, "Rows": names, "X": rows}, {"Out": lookup.out}, merge),
-            )
-        ):
-            lookup.block._insert_op(lookup.index + step, op, inputs, outputs, attrs)
+        where = {"epmap": self._endpoints, "trainer_id": self._trainer_id}
+        block, index = lookup.block, lookup.index
+        block._insert_op(index, "split_ids", {"Ids": lookup.ids}, {"Out": names}, {})
+        block._insert_op(index + 1, "prefetch", {"X": names}, {"Out": rows}, where)
+        block._insert_op(
+            index + 2, "merge_ids", {"Ids": lookup.ids, "Rows": names, "X": rows}, {"Out": lookup.out}, merge
+        )
 
-    def padding_of(self, asked: str) -> Any:
+    def padding_of(self, asked: str) -> int | None:
         """Returns the padding_idx of the request with that name on a pserver; None if there is no such request."""
         return next((zeros for zeros, names in self._requests if asked in names), None)
 
@@ -144,11 +155,11 @@ def _requested(program: Program) -> dict[str, Slices]:
     }
 
 
-def _has_places(sampler: str) -> bool:
+def _has_places(sampler: Operator) -> bool:
     return bool(sampler.has_attr("table_names") and sampler.attr("table_names") and sampler.attr("epmap"))
 
 
-def remote_lookups(program: Program, scope: Scope | None = None) -> dict[str, Slices]:
+def remote_lookups(program: Program, scope: Scope | None = None) -> dict[str, Slices | Shards]:
     """Returns {name: Slices or Shards} of the tables of a program whose rows are on pservers.
 
     These are the tables of which the program requests rows and, for any program of a trainer's process, those that the
@@ -157,7 +168,7 @@ def remote_lookups(program: Program, scope: Scope | None = None) -> dict[str, Sl
     return {**_known_in(program, scope), **_requested(program)}
 
 
-def _known_in(program: Program, scope: Scope) -> dict[str, Slices]:
+def _known_in(program: Program, scope: Scope | None) -> dict[str, Slices | Shards]:
     if not _known or scope is None:
         return {}
     names = {name for block in program.blocks for name in block.vars if name in _known}
@@ -170,7 +181,7 @@ def _is_elsewhere(table: str, scope: Scope) -> bool:
 
 
 def note_tables(
-    program: Program, tables: Sequence[str] = (), trainer_id: int = 0, pservers: Sequence[Any] = ()
+    program: Program, tables: Sequence[str] = (), trainer_id: int = 0, pservers: Sequence[tuple[str, Program]] = ()
 ) -> None:
     """Records where pservers hold the tables of a trainer's program, for other programs of this process.
 
@@ -206,17 +217,18 @@ def asking_program(program: Program, scope: Scope) -> Program:
     return asking
 
 
-def asks(program: Program, scope: Scope) -> bool:
+def asks(program: Program | None, scope: Scope) -> bool:
     """Returns whether the program looks up rows in tables that this trainer does not have."""
     return bool(_known) and program is not None and asking_program(program, scope) is not program
 
 
-def _tables_looked_up(program: Program) -> tuple[Any, ...] | tuple[str]:
+def _tables_looked_up(program: Program) -> tuple[str, ...]:
     """Returns the trainer's tables in which a program without updates looks up rows."""
     ops = [op for block in program.blocks for op in block.ops]
     if any(op.type == kind + "_grad" for op in ops for kind in _LOCAL + (_SAMPLER,)):
         return ()
-    return tuple(dict.fromkeys(_table_read_by(op) for op in ops if _table_read_by(op) in _known))
+    read = (_table_read_by(op) for op in ops)
+    return tuple(dict.fromkeys(table for table in read if table is not None and table in _known))
 
 
 def _table_read_by(op: Operator) -> str | None:
@@ -226,23 +238,24 @@ def _table_read_by(op: Operator) -> str | None:
     return None
 
 
-def _ask(program: Program, tables: tuple[str]) -> Program:
+def _ask(program: Program, tables: tuple[str, ...]) -> Program:
     asking = program.clone()
     for block in asking.blocks:
         for index, op in reversed(list(enumerate(block.ops))):
             table = _table_read_by(op)
-            if table not in tables:
+            if table is None or table not in tables:
                 continue
+            remote = _known[table]
             if op.type == _SAMPLER:
-                _known[table].show(op)
+                remote.show(op)
                 continue
-            kind, ids, out, padding = op.type, op.input("Ids"), op.output("Out"), op.attr("padding_idx")
+            kind, ids, out, padding = op.type, op.input("Ids"), op.output("Out"), op._int_attr("padding_idx")
             block._remove_op(index)
-            _known[table].look_up(Lookup(block, index, kind, block._var_recursive(table), ids, out), padding)
+            remote.look_up(Lookup(block, index, kind, block._var_recursive(table), ids, out), padding)
     return asking
 
 
-def whole_table(executor: Executor, var: Parameter, remote: Slices) -> RuntimeVariable:
+def whole_table(executor: Executor, var: Variable, remote: Slices | Shards) -> RuntimeVariable:
     """Fetches the whole table `var` from the pservers, in its state after this trainer's last step. `remote`: Slices
     or Shards."""
     asking = Program()
@@ -258,7 +271,7 @@ def whole_table(executor: Executor, var: Parameter, remote: Slices) -> RuntimeVa
         remote.look_up(lookup, -1)
     scope = Scope()
     executor.run(asking, feed={"ids": numpy.arange(var.shape[0], dtype="int64")}, scope=scope)
-    return scope.find_var("rows")
+    return scope.var("rows")
 
 
 def look_up_at_hand(program: Program, by_id: bool = False) -> None:
@@ -269,10 +282,14 @@ def look_up_at_hand(program: Program, by_id: bool = False) -> None:
     for block in program.blocks:
         for index, op in reversed(list(enumerate(block.ops))):
             if op.type == _LOOKUP:
-                kind, padding, table = op.attr("lookup_table_version"), op.attr("padding_idx"), op.input("W")[0]
+                kind, padding, table = (
+                    str(op.attr("lookup_table_version")),
+                    op._int_attr("padding_idx"),
+                    op.input("W")[0],
+                )
                 pairs = list(zip(op.input("Ids"), op.output("Outputs")))
-            elif by_id and op.type == "merge_ids" and _table_asked(op.input("Rows")[0]) is not None:
-                kind, (table, padding) = None, _table_asked(op.input("Rows")[0])
+            elif by_id and op.type == "merge_ids" and (asked := _table_asked(op.input("Rows")[0])) is not None:
+                kind, (table, padding) = "", asked
                 pairs = list(zip(op.input("Ids"), op.output("Out")))
             else:
                 if op.type == _SAMPLER:
@@ -291,15 +308,16 @@ def look_up_at_hand(program: Program, by_id: bool = False) -> None:
             _remove_requests(block)
 
 
-def _table_asked(asked: str) -> Any:
+def _table_asked(asked: str) -> tuple[str, int] | None:
     """Returns (table, padding_idx) of a request for rows of a table sharded by id."""
     for table, remote in _known.items():
-        if isinstance(remote, Shards) and remote.padding_of(asked) is not None:
-            return table, remote.padding_of(asked)
+        padding = remote.padding_of(asked) if isinstance(remote, Shards) else None
+        if padding is not None:
+            return table, padding
     return None
 
 
-def _kind_of(block: Block, ids: Variable | list[str], rows: list[tuple[str, int, float, float, float, float]]) -> str:
+def _kind_of(block: Block, ids: str, rows: str) -> str:
     """Returns the lookup op that gives `rows` for `ids`, by their ranks."""
     ranks = [len(block._var_recursive(name).shape) for name in (ids, rows)]
     return _LOCAL[1] if ranks[1] == ranks[0] + 1 else _LOCAL[0]
@@ -324,7 +342,7 @@ def _remove_requests(block: Block) -> None:
             block._remove_var(name)
 
 
-def _forget_places(sampler: str) -> None:
+def _forget_places(sampler: Operator) -> None:
     for name in ("table_names", "epmap", "height_sections"):
         if sampler.has_attr(name):
             sampler._set_attr(name, [])

@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from penstock._src.ir.variable import Variable
+    from penstock._penstock import RuntimeVariable
 
 
 __all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 
-_of_thread = threading.local()
+
+class _OfThread(threading.local):
+    scopes: list[Scope] = []
+
+
+_of_thread = _OfThread()
 
 
 def _stack() -> list[Scope]:
-    if not getattr(_of_thread, "scopes", None):
+    if not _of_thread.scopes:
         _of_thread.scopes = [Scope()]
     return _of_thread.scopes
 
@@ -69,7 +74,7 @@ def leave_local_scope() -> None:
     _stack().pop()
 
 
-def var(name: str) -> Variable:
+def var(name: str) -> RuntimeVariable:
     """Returns a variable of the current scope; creates it if it does not exist.
 
     Args:
@@ -85,7 +90,7 @@ def var(name: str) -> Variable:
     return get_cur_scope().var(name)
 
 
-def find_var(name: str) -> Variable:
+def find_var(name: str) -> RuntimeVariable | None:
     """Finds a variable of the current scope or of an enclosing one.
 
     Args:

@@ -17,12 +17,13 @@ from penstock._src.ir.types import VarType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Optional
 
     from penstock._penstock import Scope
-    from penstock._src.ir.descs import OpDesc
     from penstock._src.ir.op_protos import OpProto, SlotProto
     from penstock._src.ir.types import CPUPlace
+
+    _Facts = tuple[VarType, Optional[int], Optional[list[int]], int]  # kind, element type, shape, levels of sequences
 
 
 __all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]
@@ -56,7 +57,8 @@ class _OneOp:
         self._kind = kind
         self._slots = {"inputs": inputs, "outputs": outputs}
         self._attrs = attrs
-        self._made_for = self._program = None
+        self._made_for: list[tuple[str, _Facts]] | None = None
+        self._program: Program | None = None
 
     def type(self) -> str:
         """Its type."""
@@ -89,16 +91,16 @@ class _OneOp:
             self._made_for = inputs
         executor.run(self._program, scope=scope)
 
-    def _facts(self, scope: Scope, name: str) -> tuple[VarType, int | None, list[int] | None, int]:
+    def _facts(self, scope: Scope, name: str) -> _Facts:
         """Returns (kind, element type, shape, levels of sequences); the element type is None if the scope has no
         value."""
         var = scope.find_var(name)
         holds = "" if var is None else var._holds()
-        if holds not in ("tensor", "rows"):
-            if holds == "array":
-                array = var.get_lod_tensor_array()
-                return (VarType.LOD_TENSOR_ARRAY, array[0]._dtype() if len(array) else None, None, 0)
+        if var is None or holds not in ("tensor", "rows", "array"):
             return (VarType.LOD_TENSOR, None, None, 0)
+        if holds == "array":
+            array = var.get_lod_tensor_array()
+            return (VarType.LOD_TENSOR_ARRAY, array[0]._dtype() if len(array) else None, None, 0)
         if holds == "tensor":
             tensor, kind = var.get_tensor(), VarType.LOD_TENSOR
         else:
@@ -110,7 +112,7 @@ class _OneOp:
             shape[0] = var.get_selected_rows().height()
         return (kind, tensor._dtype(), shape, len(tensor.lod()))
 
-    def _program_for(self, facts: dict[str, tuple[VarType, int | None, list[int] | None, int]]) -> Program:
+    def _program_for(self, facts: dict[str, _Facts]) -> Program:
         program = Program()
         block = program.global_block()
         for name, (kind, dtype, shape, levels) in facts.items():
@@ -122,7 +124,7 @@ class _OneOp:
         return f"Op({self._kind}), inputs:{_text_of(self.inputs())}, outputs:{_text_of(self.outputs())}."
 
 
-def _text_of(slots: set[str]) -> str:
+def _text_of(slots: dict[str, list[str]]) -> str:
     """Returns slots as text: {X[a, b], Y[c]}."""
     return "{{{}}}".format(", ".join(f"{slot}[{', '.join(names)}]" for slot, names in slots.items() if names))
 
@@ -163,7 +165,7 @@ class OpDescCreationMethod:
             raise TypeError(f"OpDescCreationMethod takes an OpProto, not {op_proto!r}")
         self._proto = op_proto
 
-    def __call__(self, **kwargs: Any) -> OpDesc:
+    def __call__(self, **kwargs: Any) -> framework_pb2.OpDesc:
         """Creates an OpDesc.
 
         Args:

@@ -8,27 +8,27 @@ import types
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
-    from penstock._penstock import LoDTensor
+    from penstock._src.executor.device_worker import DeviceWorker
     from penstock._src.ir.program import Program
+    from penstock._src.ir.variable import Variable
 
 
 __all__ = ["TrainerDesc"]
 
 
-def _setter(name: str) -> Callable[..., Any]:
+def _setter(name: str) -> Callable[[TrainerDesc, object], None]:
 
-    def set_one(self: Any, value: Any) -> None:
+    def set_one(self: TrainerDesc, value: object) -> None:
         setattr(self.proto_desc, name, value)
 
     return set_one
 
 
-def _extender(name: str) -> Callable[..., Any]:
+def _extender(name: str) -> Callable[[TrainerDesc, Sequence[str]], None]:
 
-    def extend(self: Any, values: list[LoDTensor]) -> None:
+    def extend(self: TrainerDesc, values: Sequence[str]) -> None:
         getattr(self.proto_desc, name).extend(values)
 
     return extend
@@ -82,22 +82,26 @@ class TrainerDesc:
             section_param=types.SimpleNamespace(),
             fetch_config=types.SimpleNamespace(fetch_var_names=[], fetch_var_str_format=[], print_period=100),
         )
-        self._fleet_desc = self._device_worker = self._program = None
+        self._fleet_desc: object = None
+        self._device_worker: DeviceWorker | None = None
+        self._program: Program | None = None
         self._infer = False
 
-    def _set_fetch_var_and_info(self, fetch_vars: Any, fetch_info: list[str], print_period: int) -> None:
+    def _set_fetch_var_and_info(
+        self, fetch_vars: Sequence[Variable], fetch_info: Sequence[str], print_period: int
+    ) -> None:
         config = self.proto_desc.fetch_config
         config.fetch_var_names.extend(var.name for var in fetch_vars)
         config.fetch_var_str_format.extend(list(fetch_info)[: len(fetch_vars)])
         config.print_period = print_period
 
-    def _set_device_worker(self, device_worker: Any) -> None:
+    def _set_device_worker(self, device_worker: DeviceWorker) -> None:
         self._device_worker = device_worker
 
     def _set_infer(self, infer: bool) -> None:
         self._infer = infer
 
-    def _set_fleet_desc(self, fleet_desc: Any) -> None:
+    def _set_fleet_desc(self, fleet_desc: object) -> None:
         self._fleet_desc = fleet_desc
 
     def _set_program(self, program: Program) -> None:

@@ -13,13 +13,15 @@ from penstock._src.executor import device_worker, trainer_desc
 from penstock._src.ir.variable import Variable
 
 if TYPE_CHECKING:
-    from threading import Thread
-    from typing import Any
-
-    from numpy import dtype, ndarray
+    from collections.abc import Mapping
+    from types import ModuleType
+    from typing import Any, TypeVar
 
     from penstock._penstock import Scope
     from penstock._src.executor.fetch_handler import FetchHandler
+    from penstock._src.ir.typing import Array
+
+    T = TypeVar("T")
 
 
 __all__ = ["FetchHandlerMonitor", "TrainerFactory"]
@@ -48,7 +50,7 @@ class TrainerFactory:
         assert trainer.proto_desc.dump_fields == ['loss']
     """
 
-    def _create_trainer(self, opt_info: dict[Any, Any] | None = None) -> Any:
+    def _create_trainer(self, opt_info: Mapping[str, Any] | None = None) -> trainer_desc.TrainerDesc:
         facts = opt_info or {"trainer": "MultiTrainer", "device_worker": "Hogwild"}
         if facts["device_worker"] in device_worker.DOWNPOUR or "fleet_desc" in facts:
             raise not_built("TrainerFactory: " + device_worker.NO_PSLIB)
@@ -62,7 +64,7 @@ class TrainerFactory:
         return trainer
 
 
-def _made(what: str, base: Any, module: str, name: str) -> Any:
+def _made(what: str, base: type[T], module: ModuleType, name: str) -> T:
     kind = vars(module).get(name)
     if not isinstance(kind, type) or not issubclass(kind, base):
         raise ValueError(f"TrainerFactory: there is no {what} {name!r}")
@@ -93,7 +95,8 @@ class FetchHandlerMonitor:
 
     def __init__(self, scope: Scope, handler: FetchHandler) -> None:
         self._scope, self._handler = scope, handler
-        self._ended, self._thread = threading.Event(), None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
         for key, var in handler.var_dict.items():
             if not isinstance(var, Variable):
                 log.warning(f"FetchHandlerMonitor: the value of {key} is not a Variable, so the handler gets None")
@@ -113,15 +116,15 @@ class FetchHandlerMonitor:
     def stop(self) -> None:
         """Ends the thread, after the call of the handler that is in progress. Without a thread it does nothing."""
         self._ended.set()
-        if self._thread not in (None, threading.current_thread()):
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self._thread: Thread | None = None
+        self._thread = None
 
     def _watch(self) -> None:
         while not self._ended.wait(self._handler.period_secs):
             self._handler.handler({key: self._value_of(var) for key, var in self._handler.var_dict.items()})
 
-    def _value_of(self, var: Variable) -> ndarray[tuple[Any, ...], dtype[Any]] | None:
+    def _value_of(self, var: object) -> Array | None:
         held = self._scope.find_var(var.name) if isinstance(var, Variable) else None
         tensor = None if held is None else held.get_tensor()
         return numpy.array(tensor) if tensor is not None and tensor._is_initialized() else None

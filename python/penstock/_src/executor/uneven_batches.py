@@ -9,21 +9,21 @@ import numpy
 
 from penstock import _penstock
 from penstock._src.base.call_site import call_site
-from penstock._src.base.errors import program_error
+from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor import joined_trainers, process_end
 from penstock._src.executor.data_parallel import LIVE
 from penstock._src.ir import lod_tensor
 from penstock._src.ir.types import CPUPlace, VarDesc, dtype_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from numpy import dtype, ndarray
-
-    from penstock._penstock import LoDTensor, Scope
+    from penstock._penstock import Scope
+    from penstock._src.executor.compiler import CompiledProgram
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Variable
+
+    Feeds = Callable[[], Iterable[dict[str, Any]]]
 
 
 CHOICES = ("", "join", "pad", "error")
@@ -34,7 +34,7 @@ def check(on_uneven: str) -> None:
         raise ValueError(f"BuildStrategy.on_uneven must be one of {', '.join(map(repr, CHOICES))}, not {on_uneven!r}")
 
 
-def batches_of_compiled(compiled: Any, feeds: Any) -> Any:
+def batches_of_compiled(compiled: CompiledProgram, feeds: Feeds) -> Iterator[dict[str, Any]]:
     """Implements CompiledProgram.batches."""
     on_uneven = compiled._on_uneven()
     if not on_uneven:
@@ -43,16 +43,15 @@ def batches_of_compiled(compiled: Any, feeds: Any) -> Any:
     if trainers == 1:
         return iter(feeds())
 
-    def set_live(live: Any) -> None:
+    def set_live(live: bool) -> None:
         compiled._live = live
 
     addresses, label = compiled._addresses(), _label()
-    return _until_all_end(
-        feeds, on_uneven, label, set_live, compiled._program, lambda: _penstock.arrays_join(addresses, rank)
-    )
+    program = compiled._require_program()
+    return _until_all_end(feeds, on_uneven, label, set_live, program, lambda: _penstock.arrays_join(addresses, rank))
 
 
-def batches_of_program(program: Program, feeds: Any, scope: Scope) -> Any:
+def batches_of_program(program: Program, feeds: Feeds, scope: Scope) -> Iterator[dict[str, Any]]:
     """Implements Executor.batches for a Program."""
     on_uneven = _penstock.on_uneven_of(program.desc)
     if not on_uneven:
@@ -64,12 +63,23 @@ def batches_of_program(program: Program, feeds: Any, scope: Scope) -> Any:
         return batches_of_compiled(compiled, feeds)
     was_live = [True]
 
-    def set_live(live: Any) -> None:
+    def set_live(live: bool) -> None:
         if live != was_live[0]:
             was_live[0] = live
-            scope.find_var(LIVE).get_tensor().set(numpy.array([live], "float32"), CPUPlace())
+            tell_live(scope, live)
 
     return _until_all_end(feeds, on_uneven, _label(), set_live, program, lambda: None)
+
+
+def tell_live(scope: Scope, live: bool) -> None:
+    """Tells the program that runs in the scope whether the examples of this trainer count."""
+    held = scope.find_var(LIVE)
+    if held is None:
+        raise state_error(
+            "E-uneven-scope",
+            "batches: the startup program has not run in this scope; give batches() the scope of run()",
+        )
+    held.get_tensor().set(numpy.array([live], "float32"), CPUPlace())
 
 
 def _label() -> str:
@@ -77,11 +87,17 @@ def _label() -> str:
 
 
 def _until_all_end(
-    feeds: Any, on_uneven: str, label: Variable, set_live: Any, program: Program, join: Any
-) -> Iterator[Any]:
+    feeds: Feeds,
+    on_uneven: str,
+    label: str,
+    set_live: Callable[[bool], None],
+    program: Program,
+    join: Callable[[], object],
+) -> Iterator[dict[str, Any]]:
     process_end.watch_this_thread()
     join()
-    own, ended, last, number = iter(feeds()), False, None, 0
+    own, ended, number = iter(feeds()), False, 0
+    last: dict[str, Any] | None = None
     try:
         while True:
             feed = next(own, None)
@@ -102,9 +118,9 @@ def _until_all_end(
         set_live(True)
 
 
-def _blank(program: Program) -> dict[str, LoDTensor | ndarray[tuple[Any, ...], dtype[Any]]]:
+def _blank(program: Program) -> dict[str, Any]:
     """Returns a feed with one example of zeros."""
-    feed = {}
+    feed: dict[str, Any] = {}
     for var in program.list_vars():
         if not getattr(var, "is_data", False) or var.type != VarDesc.VarType.LOD_TENSOR:
             continue

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from penstock._src.ir.program import OpRole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from penstock._src.ir.operator import Operator
-    from penstock._src.ir.variable import Variable
+    from penstock._src.ir.program import Program
 
 
 def _is_update(op: Operator) -> bool:
-    return bool(op.attr("op_role") & OpRole.Optimize) if op.has_attr("op_role") else False
+    return bool(op._role & OpRole.Optimize)
 
 
-def updates_to_keep(program: Any, updates: Variable, use_prune: Any) -> Variable | list[Any] | None:
+def updates_to_keep(program: Program, updates: Sequence[Operator], use_prune: bool) -> list[Operator] | None:
     """Returns the update ops that a run needs besides its fetches, or None if nothing can be removed."""
     for op in updates:
         if not _is_update(op):
@@ -34,12 +35,16 @@ def updates_to_keep(program: Any, updates: Variable, use_prune: Any) -> Variable
 class PrunedPrograms:
     """The parts of programs that runs with results of minimize, or with use_prune, need."""
 
-    def __init__(self, prune: Any) -> None:
+    def __init__(self, prune: Callable[[Program, list[str], list[str], list[Operator]], Program]) -> None:
         """`prune` is Executor._prune_program."""
         self._prune = prune
-        self._known = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Program, dict[Any, tuple[int | None, Program | None]]] = (
+            weakref.WeakKeyDictionary()
+        )
 
-    def of(self, program: Any, feeds: Any, fetches: Any, updates: Variable, use_prune: Any) -> Any:
+    def of(
+        self, program: Program, feeds: list[str], fetches: list[str], updates: list[Operator], use_prune: bool
+    ) -> Program:
         """Returns the part of the program that the fetches and the updates need; the program itself if it has no other
         updates."""
         key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))

@@ -151,6 +151,23 @@ class Operator:
             raise ValueError(f"op {self.type} has no attribute {name}; it has {', '.join(sorted(attrs))}")
         return value_of_attr(self._desc, self.attr_type(name) or "", attrs[name])
 
+    def _int_attr(self, name: str) -> int:
+        value = self.attr(name)
+        if not isinstance(value, int):
+            raise TypeError(f"attribute {name} of op {self.type} is no integer, but {value!r}")
+        return value
+
+    def _names_attr(self, name: str) -> list[str]:
+        value = self.attr(name)
+        if not isinstance(value, list):
+            raise TypeError(f"attribute {name} of op {self.type} is no list of names, but {value!r}")
+        return [one for one in value if isinstance(one, str)]
+
+    @property
+    def _role(self) -> int:
+        """Its bits of OpRole; 0, which is Forward, if it has no op_role."""
+        return self._int_attr("op_role") if self.has_attr("op_role") else 0
+
     def attr_type(self, name: str) -> str | None:
         """Returns the kind of an attribute.
 

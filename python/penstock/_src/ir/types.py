@@ -285,7 +285,7 @@ class CUDAPinnedPlace(_Place):
     """
 
 
-def device_of(place: CPUPlace, what: str) -> CPUPlace:
+def device_of(place: object, what: str) -> CPUPlace:
     """Returns the place on which programs run if a script requests `place`; `what` names the caller in errors.
 
     Raises:

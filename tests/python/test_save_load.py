@@ -81,6 +81,8 @@ def test_saving_without_a_folder_returns_bytes(fluid, tmp_path):
         fluid.io.save_params(exe, None, filename="all")
     with pytest.raises(TypeError, match="filename must be the bytes of one file for all variables, not None"):
         fluid.io.load_params(exe, None)
+    with pytest.raises(TypeError, match="with dirname, filename must be the name of a file, not bytes"):
+        fluid.io.load_params(exe, str(tmp_path), filename=held)
     with pytest.raises(ValueError, match="the data in filename holds more than the 1 requested variables"):
         fluid.io.load_vars(exe, None, vars=["fc_0.w_0"], filename=held)
     with pytest.raises(ValueError, match="must be the bytes of the two files"):

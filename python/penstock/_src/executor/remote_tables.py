@@ -39,7 +39,7 @@ class Lookup(NamedTuple):
     """Rows to request: those of the variable `table` with the numbers `ids`, which come into `out`."""
 
     block: Block
-    index: int  # where the ops are inserted
+    at: int  # where the ops are inserted
     kind: str  # the op that the program has, or would have, for a table at hand
     table: Variable
     ids: Variable | list[str]
@@ -58,7 +58,7 @@ class Slices:
         """Inserts the op that requests the rows."""
         attrs = dict(dtype=int(lookup.table.dtype), lookup_table_version=lookup.kind, padding_idx=padding)
         lookup.block._insert_op(
-            lookup.index,
+            lookup.at,
             _LOOKUP,
             {"Ids": lookup.ids, "W": lookup.table},
             {"Outputs": lookup.out},
@@ -133,7 +133,7 @@ class Shards:
                     program.global_block().create_var(name=each, shape=[-1, width], dtype=dtype)
         merge = {} if lookup.kind == _LOCAL[0] else {"lookup_table_version": lookup.kind}
         where = {"epmap": self._endpoints, "trainer_id": self._trainer_id}
-        block, index = lookup.block, lookup.index
+        block, index = lookup.block, lookup.at
         block._insert_op(index, "split_ids", {"Ids": lookup.ids}, {"Out": names}, {})
         block._insert_op(index + 1, "prefetch", {"X": names}, {"Out": rows}, where)
         block._insert_op(

@@ -14,7 +14,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.base.file_writing import save_files
 from penstock._src.executor.remote_tables import look_up_at_hand, note_tables
 from penstock._src.io.model_files import load_persistables, save_persistables_but
-from penstock._src.io.var_files import program_or_default
+from penstock._src.io.var_files import path_in, program_or_default
 from penstock._src.io.var_records import read_saved
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from penstock._src.executor.executor import Executor
 
 
-def _feed_names(feeded_var_names: list[int | str]) -> list[str]:
+def _feed_names(feeded_var_names: Sequence[str] | str) -> list[str]:
     names = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names or [])
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"feeded_var_names must be names, not {feeded_var_names!r}")
     return names
 
 
-def _targets(target_vars: list[Variable | str], required: bool) -> list[Variable]:
+def _targets(target_vars: Sequence[Variable] | Variable, required: bool) -> list[Variable]:
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if (required and not targets) or not all(isinstance(target, Variable) for target in targets):
         raise ValueError(f"target_vars must be Variables, at least one, not {target_vars!r}")
@@ -248,7 +248,7 @@ def load_inference_model(
         raise program_error("E-load-folder", f"{dirname} is not a folder")
     else:
         name = os.path.basename(model_filename) if model_filename else "__model__"
-        model = _program_bytes(os.path.join(dirname, name))
+        model = _program_bytes(path_in(dirname, name))
         params_filename = params_filename and os.path.basename(params_filename)
     program = Program.parse_from_string(model)
     warn_of_unknown_ops(program, dirname or "the program")

@@ -18,11 +18,13 @@ from penstock._src.io.var_records import is_parameter, is_persistable
 from penstock._src.ir.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import _GeneratorContextManager, nullcontext
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from penstock._src.executor.executor import Executor
+    from penstock._src.ir.variable import Variable
+
+    _File = tuple[str, Iterable[bytes]]  # its name, and its parts
 
 
 def save_params(
@@ -118,14 +120,13 @@ def save_persistables(
 
 
 def state_of_pservers(
-    executor: Executor | None, dirname: str | None, program: Program, filename: str | None = None
-) -> _GeneratorContextManager | nullcontext:
+    executor: Executor, dirname: str | None, program: Program, filename: str | None = None
+) -> AbstractContextManager[tuple[Sequence[str], Iterable[_File]]]:
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, "_is_distributed", False) and program._is_chief and process_wire() != "fluid"
     if distributed and dirname is not None:
-        names, constants = (
-            find(program) for find in (pserver_state.state_on_pservers, pserver_state.constants_on_pservers)
-        )
+        names = pserver_state.state_on_pservers(program)
+        constants = pserver_state.constants_on_pservers(program)
         if filename is not None:
             if names:
                 warnings.warn(
@@ -145,12 +146,12 @@ def state_of_pservers(
 
 
 def save_persistables_but(
-    executor: Executor | None,
+    executor: Executor,
     dirname: str | None,
     main_program: Program,
-    leave_out: Callable[..., Any],
+    leave_out: Callable[[Variable], bool],
     filename: str | None = None,
-    also: Iterator[Any] | Sequence[tuple[str, list[bytes]]] = (),
+    also: Iterable[_File] = (),
 ) -> bytes | None:
     """save_persistables() without the variables for which leave_out(var) is true, and with the files `also`, as
     save_with() takes them."""
@@ -158,8 +159,9 @@ def save_persistables_but(
     tables = [name for name in tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
         raise program_error("E-save-table", f"pservers write table {tables[0]} to their disks: give dirname")
-    here, written = _but(tables_of(program)), []
-    if tables and program._is_chief:
+    here = _but(tables_of(program))
+    written: list[str] = []
+    if tables and dirname is not None and program._is_chief:
         notice = Program()
         notice.desc.take_job(program.desc)
         for table in tables:
@@ -204,5 +206,5 @@ def load_persistables(
         pserver_state.warn_of_what_pservers_load(program, dirname, lambda name: is_saved(dirname, name))
 
 
-def _but(names: list[Any]) -> Callable[..., Any]:
+def _but(names: list[str]) -> Callable[[Variable], bool]:
     return lambda var: is_persistable(var) and var.name not in names

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from numpy import dtype, ndarray
-
     from penstock._src.ir.typing import Array
 
 
@@ -31,7 +29,7 @@ def dumps(arrays: dict[str, Array]) -> bytes:
     return pickle.dumps(arrays, protocol=2).replace(_RECONSTRUCT_NOW, _RECONSTRUCT, 1)
 
 
-def loads(data: bytes, where: str) -> dict[str, Array | dict[str, Array]]:
+def loads(data: bytes, where: str) -> object:
     """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
     error that names `where` for anything else."""
     try:
@@ -49,12 +47,16 @@ class _Refused(Exception):
 class _Array:
     """Replaces numpy arrays while a pickle is read, so that numpy never receives a state from the file."""
 
-    def __init__(
-        self, dtype: _DType | None = None, shape: tuple[int] | None = None, data: bytes = b"", fortran: bool = False
-    ) -> None:
+    # What the file says, of any type.
+    dtype: object
+    shape: Any
+    data: object
+    fortran: object
+
+    def __init__(self, dtype: object = None, shape: object = None, data: object = b"", fortran: object = False) -> None:
         self.dtype, self.shape, self.data, self.fortran = dtype, shape, data, fortran
 
-    def __setstate__(self, state: tuple[int, tuple[int, ...], _DType, bool, bytes | list[str]]) -> None:
+    def __setstate__(self, state: tuple[object, object, object, object, object]) -> None:
         _, self.shape, self.dtype, self.fortran, self.data = state
 
     def array(self) -> Array:
@@ -62,38 +64,43 @@ class _Array:
             raise _Refused("an array of Python objects")
         data = self.data.encode("latin1") if isinstance(self.data, str) else self.data
         flat = numpy.frombuffer(data, self.dtype.dtype()).copy()
-        return flat.reshape(self.shape, order="F" if self.fortran else "C")
+        shaped: Array = flat.reshape(self.shape, order="F" if self.fortran else "C")
+        return shaped
 
 
 class _DType:
-    def __init__(self, text: str, *flags: Any) -> None:
-        self.text, self.order = text, "|"
+    order: Any = "|"
 
-    def __setstate__(self, state: tuple[int | str | None, ...]) -> None:
+    def __init__(self, text: object, *flags: object) -> None:
+        self.text = text
+
+    def __setstate__(self, state: tuple[object, ...]) -> None:
         self.order = state[1]
 
     def dtype(self) -> numpy.dtype[Any]:
         if not isinstance(self.text, str) or not re.fullmatch("[biuf][0-9]{1,2}", self.text):
             raise _Refused(f"an array of {'Python objects' if self.text == 'O8' else self.text}")
-        return numpy.dtype(self.text).newbyteorder(self.order)
+        kind: numpy.dtype[Any] = numpy.dtype(self.text).newbyteorder(self.order)
+        return kind
 
 
-def _reconstruct(kind: type[_Array], shape: tuple[int], typecode: bytes) -> _Array:
+def _reconstruct(kind: object, shape: object, typecode: object) -> _Array:
     return _Array()
 
 
-def _from_buffer(data: bytearray, dtype: _DType, shape: tuple[int], order: str) -> _Array:
+def _from_buffer(data: bytearray, dtype: object, shape: object, order: object) -> _Array:
     return _Array(dtype, shape, bytes(data), order == "F")
 
 
 class _Scalar(_Array):
     """A number of numpy's."""
 
-    def __init__(self, dtype: _DType, data: bytes = b"") -> None:
+    def __init__(self, dtype: object, data: object = b"") -> None:
         super().__init__(dtype, (), data)
 
-    def array(self) -> ndarray[tuple[Any, ...], dtype[Any]]:
-        return super().array()[()]
+    def array(self) -> Array:
+        number: Array = super().array()[()]
+        return number
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -105,7 +112,7 @@ def _no_bytes() -> bytes:
     return b""
 
 
-_ADMITTED = {
+_ADMITTED: dict[tuple[str, str], Callable[..., object]] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _DType,
     ("_codecs", "encode"): _encode,
@@ -122,15 +129,13 @@ for _core in ("numpy.core", "numpy._core"):
 class _Reader(pickle._Unpickler):
     """Python's unpickler written in Python; in the C version, eight bytes of a file can request gigabytes of memory."""
 
-    def find_class(self, module: str, name: str) -> Callable[..., Any] | type[_Array] | type[_DType]:
+    def find_class(self, module: str, name: str) -> Callable[..., object]:
         if (module, name) not in _ADMITTED:
             raise _Refused(f"{module}.{name}")
         return _ADMITTED[module, name]
 
 
-def _value(
-    value: _Array | dict[str, _Array | dict[str, _Array | dict[str, dict[Any, Any]]] | set[int]] | set[int] | str,
-) -> Array | dict[str, Array | dict[str, Array]] | str:
+def _value(value: object) -> object:
     if isinstance(value, _Array):
         return value.array()
     if isinstance(value, dict):

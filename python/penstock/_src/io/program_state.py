@@ -30,16 +30,14 @@ from penstock._src.io.var_records import (
     read_combined,
 )
 from penstock._src.ir.types import CPUPlace
-from penstock._src.ir.variable import Variable
+from penstock._src.ir.variable import Parameter, Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from penstock._src.executor.remote_tables import Slices
+    from penstock._src.executor.remote_tables import Shards, Slices
     from penstock._src.ir.program import Program
     from penstock._src.ir.typing import Array
-    from penstock._src.ir.variable import Parameter
 
 
 _SUFFIXES = (".pdparams", ".pdopt", ".pdmodel")
@@ -58,7 +56,7 @@ def get_program_parameter(program: Program) -> list[Parameter]:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
         assert [p.name for p in fluid.io.get_program_parameter(fluid.default_main_program())] == ['w']
     """
-    return list(filter(is_parameter, program.list_vars()))
+    return [var for var in program.list_vars() if isinstance(var, Parameter)]
 
 
 def get_program_persistable_vars(program: Program) -> list[Variable]:
@@ -77,7 +75,7 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
     return list(filter(is_persistable, program.list_vars()))
 
 
-def get_parameter_value(para: Parameter, executor: Executor) -> Array:
+def get_parameter_value(para: Variable, executor: Executor) -> Array:
     """Returns the value of a parameter in the global scope.
 
     Args:
@@ -127,14 +125,14 @@ def _prefix(path: str) -> str:
     return stem if suffix in _SUFFIXES else path
 
 
-def _array_of(var: Variable, remote: dict[str, Slices]) -> Array:
+def _array_of(var: Variable, remote: Mapping[str, Slices | Shards]) -> Array:
     """Returns a copy of the value of a variable; tables in `remote` come from the pservers."""
     lookup = remote.get(var.name)
     held = held_value(var) if lookup is None else whole_table(Executor(CPUPlace()), var, lookup)
     return numpy.array(held.get_tensor())
 
 
-def _arrays(program: Program, predicate: Callable[..., Any]) -> dict[str, Array]:
+def _arrays(program: Program, predicate: Callable[[Variable], bool]) -> dict[str, Array]:
     remote = remote_lookups(program, global_scope())
     chosen = [var for var in program.list_vars() if predicate(var)]
     current = current_values(
@@ -229,7 +227,7 @@ def load(
     warn_of_what_pservers_load(program, prefix, there.__contains__)
 
 
-def _load_vars_of(program: Program, path: str, executor: Executor | None, var_list: list[Variable] | None) -> None:
+def _load_vars_of(program: Program, path: str, executor: Executor | None, var_list: Sequence[Variable] | None) -> None:
     if os.path.isdir(path) and pserver_held.is_pserver(program):
         for one in pserver_held.programs_in(program, pserver_values.is_in_folder(path)):
             pserver_values.load_folder(one, path)
@@ -260,7 +258,7 @@ def _read_arrays(path: str) -> dict[str, Array]:
     return arrays
 
 
-def _set_all(program: Program, predicate: Callable[..., Any], path: str) -> set[str]:
+def _set_all(program: Program, predicate: Callable[[Variable], bool], path: str) -> set[str]:
     """Sets variables to the arrays of a file. Returns the names of all arrays in it."""
     arrays = _read_arrays(path)
     chosen = [var for var in program.list_vars() if predicate(var)]
@@ -338,17 +336,17 @@ def _files_below(folder: str) -> list[str]:
     return sorted(name for name in found if name != "__model__" and not is_list(name) and not is_partial(name))
 
 
-def _known_to(program: Program, arrays: dict[str, Array]) -> dict[str, Variable]:
+def _known_to(program: Program, arrays: Mapping[str, Array]) -> Collection[str]:
     """Sets the variables of a program to whole arrays; returns the names of those that it has."""
     if pserver_held.is_pserver(program):
-        known = set()
+        there: set[str] = set()
         for one in (program, *program._served_with):
             pserver_values.set_from(
                 one, pserver_values.from_arrays(arrays, "state_dict"), may_lack=pserver_held.ALL_KINDS
             )
-            known.update(held.whole for held in pserver_held.held_by(one))
-            known.update(pserver_values.set_tables(one, arrays))
-        return known
+            there.update(held.whole for held in pserver_held.held_by(one))
+            there.update(pserver_values.set_tables(one, arrays))
+        return there
     known = {var.name: var for var in get_program_persistable_vars(program)}
     for name, array in arrays.items():
         if name in known:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import collections
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock._src.ir.types import VarType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
@@ -17,11 +15,18 @@ if TYPE_CHECKING:
     from penstock._src.transpile.vars_distributed import VarDistributed
 
 
-# What a pserver's variable holds: `shape` elements of the variable `whole`, after `offset`. whole_shape: None if it
-# holds all of it. kind: 'parameter'; 'state' of an update or a schedule; 'table state' of the update of a table sharded
-# by id; 'counter', one trainer's part of the steps that the counter `whole` has finished; 'constant', which the program
-# only reads.
-Held = collections.namedtuple("Held", "name whole whole_shape offset shape kind")
+class Held(NamedTuple):
+    """What a pserver's variable holds: `shape` elements of the variable `whole`, after `offset`."""
+
+    name: str
+    whole: str
+    whole_shape: tuple[int, ...] | None  # None: it holds all of it
+    offset: int | None
+    shape: tuple[int, ...]
+    # 'parameter'; 'state' of an update or a schedule; 'table state' of the update of a table sharded by id; 'counter',
+    # one trainer's part of the steps that the counter `whole` has finished; 'constant', which the program only reads.
+    kind: str
+
 
 ALL_KINDS = ("parameter", "state", "table state", "counter", "constant")
 MODEL_KINDS = ALL_KINDS[:-1]  # what training changes
@@ -35,7 +40,7 @@ def is_pserver(program: Program) -> bool:
     )
 
 
-def programs_in(program: Program, has_value: Callable[..., Any]) -> list[Program]:
+def programs_in(program: Program, has_value: Callable[[str], bool]) -> list[Program]:
     """Returns a pserver's program and those that are served with it, programs of the same job, if any of their
     parameters has a value there: each program may be saved apart.
 
@@ -52,7 +57,7 @@ def programs_in(program: Program, has_value: Callable[..., Any]) -> list[Program
     ]
 
 
-def held_by(program: Program) -> list[Any]:
+def held_by(program: Program) -> list[Held]:
     """Returns the Held of each variable that a pserver's program keeps between steps, without tables sharded by id."""
     overview, endpoint = program._parameters_on_pservers, program._ps_endpoint
     slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
@@ -62,7 +67,7 @@ def held_by(program: Program) -> list[Any]:
     }
     serve = serve_of(program)
     arriving = set(serve.input_arg_names)
-    first_updates = {}
+    first_updates: dict[tuple[str, str], list[tuple[str, int, str]]] = {}
     counters = counters_of(program, serve)
     for block in program.blocks[1:]:
         wholes, params = _names_of_first_slice(block, slices, first_updates)
@@ -77,13 +82,14 @@ def held_by(program: Program) -> list[Any]:
                 kind = "table state"
             shape = tuple(program.global_block().var(name).shape)
             one = params[0] if params and params[0].is_slice and shape == params[0].slice.shape else None
-            found[name] = Held(name, wholes.get(name, name), one and one.origin.shape, one and one.offset, shape, kind)
+            whole_shape, offset = (None, None) if one is None else (one.origin.shape, one.offset)
+            found[name] = Held(name, wholes.get(name, name), whole_shape, offset, shape, kind)
     return list(found.values())
 
 
 def counters_of(program: Program, serve: Operator) -> dict[str, str]:
     """Returns {counter of a trainer's steps: the counter of one machine} of a schedule that counts all trainers'."""
-    number = serve.attr("lr_decay_block_id") if serve.has_attr("lr_decay_block_id") else -1
+    number = serve._int_attr("lr_decay_block_id") if serve.has_attr("lr_decay_block_id") else -1
     if number < 1:
         return {}
     return {
@@ -98,7 +104,8 @@ def step_of(main: Program, name: str) -> float | None:
     """Returns what a program of one machine adds to a counter in each step; None if it is no counter."""
     for op in main.global_block().ops:
         if op.input_arg_names == [name] == op.output_arg_names:
-            return next((op.attr(attr) for attr in ("step", "bias") if op.has_attr(attr)), None)
+            steps = (op.attr(attr) for attr in ("step", "bias") if op.has_attr(attr))
+            return next((step for step in steps if isinstance(step, (int, float))), None)
     return None
 
 
@@ -136,5 +143,4 @@ def _names_of_first_slice(
 
 
 def serve_of(program: Program) -> Operator:
-    """Returns the op with which a pserver's program serves."""
     return next(op for op in program.global_block().ops if op.type == "listen_and_serv")

@@ -22,8 +22,7 @@ from penstock._src.io.table_files import read_named
 from penstock._src.ir.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from penstock._src.executor.executor import Executor
     from penstock._src.ir.typing import Array
@@ -56,7 +55,7 @@ def constants_on_pservers(program: Program) -> dict[str, str]:
     main, known = Program._of(source), {var.name for var in program.list_vars()}
     changed = {name for block in main.blocks for op in block.ops for name in op.output_arg_names}
     params = sorted(filter(var_records.is_parameter, main.list_vars()), key=lambda var: numpy.prod(var.shape))
-    constants = {}
+    constants: dict[str, set[str]] = {}
     for op in main.global_block().ops:
         for name in set(op.input_arg_names) - known - changed:
             if var_records.is_persistable(main.global_block().var(name)):
@@ -83,7 +82,7 @@ def _steps_of_all(program: Program) -> dict[str, float]:
     return {name: step for name, step in steps.items() if step}
 
 
-def warn_of_what_pservers_load(program: Program, there: str, has: Callable[..., Any]) -> None:
+def warn_of_what_pservers_load(program: Program, there: str, has: Callable[[str], bool]) -> None:
     """Warns of saved values that belong to variables which a trainer's program leaves to the pservers.
 
     Args:
@@ -108,7 +107,7 @@ def warn_of_what_pservers_load(program: Program, there: str, has: Callable[..., 
 @contextlib.contextmanager
 def saved_state(
     executor: Executor, dirname: str, program: Program, names: Sequence[str], constants: Mapping[str, str]
-) -> Iterator[tuple[list[str], Iterator[Any]] | None]:
+) -> Iterator[tuple[Sequence[str], Iterable[tuple[str, list[bytes]]]]]:
     """Makes the pservers write their optimizer state and constants, which are on the disk within the with statement.
 
     Pservers write only inside their working folder. If `dirname` is elsewhere, they write to a new folder there; a
@@ -128,7 +127,7 @@ def saved_state(
     Raises:
         penstock.StateError: a file exists that no pserver has written (E-server-save-exists).
     """
-    slices = {}
+    slices: dict[str, list[VarDistributed]] = {}
     for one in program._parameters_on_pservers.distributed_vars:
         if names or one.origin.name in constants.values():
             slices.setdefault(one.origin.name, []).append(one)
@@ -164,7 +163,7 @@ def _written_by_pservers(
             raise
     _remove(folder, slices)  # a pserver with another working folder may have written
     # Equal in all saves of the job: pservers remember the names of the files that they have written.
-    servers = sorted({one.endpoint for parts in slices.values() for one in parts})
+    servers = sorted({one.endpoint for parts in slices.values() for one in parts if one.endpoint is not None})
     apart = f"{STATE_FOLDER}-{hashlib.blake2b(','.join(servers).encode(), digest_size=8).hexdigest()}"
     _make_write(executor, program, slices, apart)
     return os.path.join(environment.text("PENSTOCK_CHECKPOINT_DIR") or os.curdir, apart)
@@ -176,7 +175,7 @@ def _files_of(
     """Yields (name, parts of its file) of each variable in `names`, once."""
     left = set(names)
     for parts in slices.values():
-        for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id), names).items():
+        for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id or 0), names).items():
             if name not in left:
                 continue
             left.remove(name)
@@ -200,7 +199,7 @@ def _joined(folder: str, parts: list[VarDistributed], whole_names: set[str]) -> 
     files = [read_named(_slice_file(folder, one)) for one in parts]
     # Second slices on one pserver have state with names of their own, in the same order.
     names = next((list(file) for file in files if whole_names.issuperset(list(file)[1:])), list(files[0]))
-    values = {}
+    values: dict[str, list[tuple[bool | None, Array]]] = {}
     for one, file in zip(parts, files):
         for at, (own, value) in enumerate(file.items()):
             sliced = one.is_slice and value.shape == one.slice.shape
@@ -217,9 +216,9 @@ def _slice_file(folder: str, one: VarDistributed) -> str:
 
 
 def _bytes_of(array: Array) -> bytes:
-    scope = Scope()
-    scope.var("value").get_tensor().set(numpy.ascontiguousarray(array), None)
-    return scope.find_var("value")._to_file_bytes()
+    held = Scope().var("value")
+    held.get_tensor().set(numpy.ascontiguousarray(array), None)
+    return held._to_file_bytes()
 
 
 def _remove(folder: str, slices: dict[str, list[VarDistributed]]) -> None:

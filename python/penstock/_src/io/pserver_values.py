@@ -22,29 +22,32 @@ from penstock._src.io.table_files import Shard, is_saved, read_named, shard_file
 from penstock._src.ir.types import VarType, dtype_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Optional
 
     from penstock._penstock import RuntimeVariable
+    from penstock._src.io.pserver_held import Held
     from penstock._src.ir.program import Program
     from penstock._src.ir.typing import Array
     from penstock._src.ir.variable import Variable
+
+    ValueOf = Callable[[str], Optional[tuple[Array, str]]]  # name of a whole variable -> its value, where it is from
 
 
 # Folder inside the folder of a save, in which pservers write their slices.
 STATE_FOLDER = "__pserver_state__"
 
 
-def is_in_folder(dirname: str) -> Callable[..., Any]:
+def is_in_folder(dirname: str) -> Callable[[str], bool]:
     """Returns a `has_value` for programs_in: the files of a folder."""
     return lambda name: is_saved(dirname, name)
 
 
 def set_from(
     program: Program,
-    value_of: Callable[..., Any],
+    value_of: ValueOf,
     kinds: Sequence[str] = ALL_KINDS,
-    names: set[Any] | None = None,
+    names: set[str] | None = None,
     may_lack: Sequence[str] = OPTIONAL_KINDS,
 ) -> list[str]:
     """Sets variables of a pserver's program from whole values.
@@ -62,7 +65,8 @@ def set_from(
     Raises:
         ValueError: a value that may not lack does, or one does not fit.
     """
-    lacking, whole = [], (None, None)
+    lacking: list[str] = []
+    whole: tuple[str | None, tuple[Array, str] | None] = (None, None)
     for held in held_by(program):
         variable = global_scope().find_var(held.name)
         if held.kind not in kinds or (names is not None and held.whole not in names):
@@ -90,7 +94,7 @@ def set_from(
     return lacking
 
 
-def _set_counter(program: Program, held: Any, variable: RuntimeVariable, value: Array, there: str) -> None:
+def _set_counter(program: Program, held: Held, variable: RuntimeVariable, value: Array, there: str) -> None:
     """One machine's counter has the number of its last step. The trainers' counters add up to that of the next one."""
     if value.size != 1:
         raise program_error("E-load-type", f"{there} holds {held.whole} of shape {list(value.shape)}, not a counter")
@@ -100,7 +104,7 @@ def _set_counter(program: Program, held: Any, variable: RuntimeVariable, value: 
     tensor.set((total if held.name == first else numpy.zeros(1)).astype(dtype_name(tensor._dtype())), None)
 
 
-def _set(held: Any, variable: RuntimeVariable, value: Array, there: str, endpoint: str) -> None:
+def _set(held: Held, variable: RuntimeVariable, value: Array, there: str, endpoint: str) -> None:
     tensor = variable.get_tensor()
     expected = tuple(tensor.shape() if held.whole_shape is None else held.whole_shape)
     dtype = dtype_name(tensor._dtype())
@@ -111,18 +115,18 @@ def _set(held: Any, variable: RuntimeVariable, value: Array, there: str, endpoin
             f"{dtype}{list(expected)} of it",
         )
     if held.whole_shape is not None:
-        begin = held.offset
+        begin = held.offset or 0
         value = value.reshape(-1)[begin : begin + int(numpy.prod(held.shape))].reshape(held.shape)
     tensor.set(numpy.ascontiguousarray(value), None)
 
 
-def from_folder(dirname: str) -> Callable[..., Any]:
+def from_folder(dirname: str) -> ValueOf:
     """Returns a `value_of` for set_from: the files of a folder, one for each whole variable."""
     if not os.path.isdir(dirname):
         raise program_error("E-load-folder", f"there is no folder {dirname}")
     saved = SavedFolder(dirname)
 
-    def value_of(name: str) -> tuple[Array, str]:
+    def value_of(name: str) -> tuple[Array, str] | None:
         path = var_records.file_of(dirname, name)
         try:
             data = saved.read(name)
@@ -133,7 +137,7 @@ def from_folder(dirname: str) -> Callable[..., Any]:
     return value_of
 
 
-def from_one_file(data: bytes, there: str, program: Program, chosen: Any) -> Any:
+def from_one_file(data: bytes, there: str, program: Program, chosen: Callable[[Variable], bool]) -> ValueOf:
     """Returns a `value_of` for set_from: the bytes of one file with all variables of the program before it was
     transpiled for which chosen(variable) holds."""
     names = sorted(var.name for var in program._source_main.list_vars() if chosen(var))
@@ -141,7 +145,7 @@ def from_one_file(data: bytes, there: str, program: Program, chosen: Any) -> Any
     return lambda name: (numpy.array(values[name].get_tensor()), there) if name in values else None
 
 
-def from_arrays(arrays: dict[str, Array], there: str) -> Any:
+def from_arrays(arrays: Mapping[str, Array], there: str) -> ValueOf:
     """Returns a `value_of` for set_from: arrays by name."""
     return lambda name: (arrays[name], there) if name in arrays else None
 
@@ -159,9 +163,10 @@ def load_folder(program: Program, dirname: str, kinds: Sequence[str] = ALL_KINDS
     optional = () if strictly and not own else ("state", "counter")
     lacking = set_from(program, value_of, kinds, may_lack=OPTIONAL_KINDS + optional)
     for held in held_by(program):
-        if held.name in own and held.kind in kinds:
+        variable = global_scope().find_var(held.name)
+        if held.name in own and held.kind in kinds and variable is not None:
             value, path = own[held.name]
-            _set(held._replace(whole_shape=None), global_scope().find_var(held.name), value, path, program._ps_endpoint)
+            _set(held._replace(whole_shape=None), variable, value, path, program._ps_endpoint)
     afresh = {
         held.whole
         for held in held_by(program)
@@ -175,13 +180,13 @@ def load_folder(program: Program, dirname: str, kinds: Sequence[str] = ALL_KINDS
         )
 
 
-def _collected_slices(program: Program, dirname: str) -> dict[Any, Any]:
+def _collected_slices(program: Program, dirname: str) -> dict[str, tuple[Array, str]]:
     """Returns {name: (array, path)} of the files that this pserver has written itself, if they were collected in the
     folder."""
     folder = os.path.join(dirname, STATE_FOLDER)
     if not os.path.isdir(folder):
         return {}
-    values = {}
+    values: dict[str, tuple[Array, str]] = {}
     for one in program._parameters_on_pservers.get_distributed_vars_by_ep(program._ps_endpoint):
         path = var_records.file_of(folder, one.slice.name + "_0")
         if not os.path.isfile(path):
@@ -195,7 +200,7 @@ def _collected_slices(program: Program, dirname: str) -> dict[Any, Any]:
     return values
 
 
-def _rows_of_state(program: Program, table: Variable | None = None) -> list[Any]:
+def _rows_of_state(program: Program, table: str | None = None) -> list[str]:
     """Returns the optimizer state that has rows like a table sharded by id: of all such tables, or of one."""
     block, tables = program.global_block(), set(program._sharded_tables if table is None else [table])
     return sorted(
@@ -213,7 +218,7 @@ def _rows_of_state(program: Program, table: Variable | None = None) -> list[Any]
     )
 
 
-def load_tables(program: Program, dirname: str, kinds: Sequence[str], tables: set[Any] | None = None) -> list[str]:
+def load_tables(program: Program, dirname: str, kinds: Sequence[str], tables: set[str] | None = None) -> list[str]:
     """Loads this pserver's rows of tables sharded by id, or of some of them, and what their updates keep, from the
     shards of save_persistables or from whole variables.
 
@@ -226,7 +231,8 @@ def load_tables(program: Program, dirname: str, kinds: Sequence[str], tables: se
     Returns:
         list[str]: the states for which the folder has no rows.
     """
-    servers, saved, afresh = getattr(program, "_pservers", ()), SavedFolder(dirname), []
+    servers, saved = getattr(program, "_pservers", ()), SavedFolder(dirname)
+    afresh: list[str] = []
     for table in getattr(program, "_sharded_tables", ()) if tables is None else sorted(tables):
         paths = shard_files(dirname, table)
         if paths:
@@ -247,13 +253,13 @@ def load_tables(program: Program, dirname: str, kinds: Sequence[str], tables: se
     return afresh
 
 
-def load_shard(program: Program, table: Variable, path: str, kinds: tuple[str, ...]) -> None:
+def load_shard(program: Program, table: str, path: str, kinds: Sequence[str]) -> None:
     """Loads the rows of a table that are in a file and belong to this pserver, and from the file beside it what its
     updates keep of these kinds. Rows that the file lacks keep their initial values."""
     _set_shards(program, [Shard(path, table)], table, kinds)
 
 
-def _set_shards(program: Program, shards: Any, table: Variable, kinds: tuple[str, ...]) -> list[Any]:
+def _set_shards(program: Program, shards: list[Shard], table: str, kinds: Sequence[str]) -> list[str]:
     """Sets this pserver's rows of a table and of its states, and the scalars of these kinds. Returns the states that
     the shards do not have."""
     number, servers = program._pservers.index(program._ps_endpoint), len(program._pservers)
@@ -271,7 +277,7 @@ def _set_shards(program: Program, shards: Any, table: Variable, kinds: tuple[str
     return [name for name in states if name not in have]
 
 
-def set_tables(program: Program, arrays: dict[str, Array]) -> list[Any]:
+def set_tables(program: Program, arrays: Mapping[str, Array]) -> list[str]:
     """Sets this pserver's rows of tables sharded by id, and of their state, from whole variables by name. Returns the
     names of the tables."""
     servers = getattr(program, "_pservers", ())
@@ -284,7 +290,7 @@ def set_tables(program: Program, arrays: dict[str, Array]) -> list[Any]:
     return found
 
 
-def _set_rows(name: str, number: int, servers: Any, ids: Variable | list[str], values: Any) -> None:
+def _set_rows(name: str, number: int, servers: int, ids: Array, values: Array | None) -> None:
     """Sets this pserver's rows: those whose id leaves its number when divided by the number of pservers."""
     if values is None:
         return

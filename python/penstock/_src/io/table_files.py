@@ -21,11 +21,9 @@ from penstock._src.io import var_records
 from penstock._src.ir.types import VarType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Collection, Iterator
 
     from penstock._src.ir.typing import Array
-    from penstock._src.ir.variable import Variable
 
 
 TABLES_FOLDER = "__lookup_table__"
@@ -42,18 +40,20 @@ class Shard:
     scalars {name: array}: what else that file holds
     """
 
-    def __init__(self, path: str, table: Variable, saved: None = None) -> None:
+    def __init__(self, path: str, table: str, saved: SavedFolder | None = None) -> None:
         record = _rows_in(path, _read(path, saved))
         rows = record.get_selected_rows()
         self.path = path
         self.ids = numpy.array(rows.rows(), "int64")
         values = numpy.array(rows.get_tensor())
-        self.columns, self.scalars = {table: values}, {}
+        self.columns: dict[str, Array] = {table: values}
+        self.scalars: dict[str, Array] = {}
         if not os.path.isfile(path + _STATE):
             return
         kept = _named_in(path + _STATE, _read(path + _STATE, saved))
         ids, checksum = kept.pop(table, None), kept.pop(_CHECKSUM, None)
-        if not (numpy.array_equal(ids, self.ids) and checksum == [record._rows_crc32c()]):
+        same = ids is not None and checksum is not None and numpy.array_equal(ids, self.ids)
+        if not same or checksum != [record._rows_crc32c()]:
             raise data_error(
                 "E-save-mixed",
                 f"{path + _STATE} is not of the same save as {path}: the job ended while it saved",
@@ -64,7 +64,7 @@ class Shard:
             (self.columns if rowwise else self.scalars)[name] = value
 
 
-def read_rows(path: str) -> Any:
+def read_rows(path: str) -> RuntimeVariable:
     """Returns the selected rows in a file that a pserver wrote."""
     return _rows_in(path, var_records.read_file(path))
 
@@ -74,7 +74,7 @@ def read_named(path: str) -> dict[str, Array]:
     return _named_in(path, var_records.read_file(path))
 
 
-def _read(path: str, saved: Any) -> Any:
+def _read(path: str, saved: SavedFolder | None) -> bytes:
     return var_records.read_file(path) if saved is None else saved.read(os.path.relpath(path, saved.folder))
 
 
@@ -90,9 +90,9 @@ def _named_in(path: str, data: bytes) -> dict[str, Array]:
     return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))
 
 
-def shard_files(dirname: str, table: str) -> list[Any]:
+def shard_files(dirname: str, table: str) -> list[str]:
     """Returns the paths of a table's shards, in the order of the pservers."""
-    paths = []
+    paths: list[str] = []
     while True:
         path = var_records.file_of(os.path.join(dirname, TABLES_FOLDER), f"{table}_{len(paths)}")
         if not os.path.isfile(path):
@@ -106,7 +106,7 @@ def is_saved(dirname: str, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def new_files(dirname: str, tables: set[Any], servers: Any) -> Iterator[None]:
+def new_files(dirname: str, tables: Collection[str], servers: int) -> Iterator[list[str]]:
     """Finds the files that the pservers of a job write within the with statement, as far as they are on this disk, and
     deletes those that an earlier job with more pservers has left beside them.
 
@@ -114,7 +114,7 @@ def new_files(dirname: str, tables: set[Any], servers: Any) -> Iterator[None]:
         list[str]: after the with statement, the names of these files in the folder.
     """
     before = {path: _stamp(path) for table in tables for path in _with_states(shard_files(dirname, table))}
-    names = []
+    names: list[str] = []
     yield names
     for table in tables:
         paths = shard_files(dirname, table)
@@ -125,11 +125,11 @@ def new_files(dirname: str, tables: set[Any], servers: Any) -> Iterator[None]:
                 os.remove(path)
 
 
-def _with_states(paths: Any) -> list[Any]:
+def _with_states(paths: list[str]) -> list[str]:
     return [file for path in paths for file in (path, path + _STATE)]
 
 
-def _stamp(path: str) -> Any:
+def _stamp(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def _stamp(path: str) -> Any:
     return status.st_ino, status.st_mtime_ns
 
 
-def shards_with(dirname: str, name: str) -> list[Any]:
+def shards_with(dirname: str, name: str) -> list[Shard]:
     """Returns the Shards that hold a table, or a state of one; [] if there are none."""
     paths, saved = shard_files(dirname, name), SavedFolder(dirname)
     if paths:

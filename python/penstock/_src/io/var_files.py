@@ -33,24 +33,25 @@ from penstock._src.ir.types import VarType, dtype_name
 from penstock._src.ir.variable import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock._penstock import RuntimeVariable
     from penstock._src.executor.executor import Executor
+    from penstock._src.io.table_files import Shard
+
+    Predicate = Callable[[Variable], bool]
 
 
 def program_or_default(main_program: CompiledProgram | Program | None) -> Program:
-    program = framework.default_main_program() if main_program is None else main_program
-    if isinstance(program, CompiledProgram):
-        program = program._program
+    given = framework.default_main_program() if main_program is None else main_program
+    program = given._program if isinstance(given, CompiledProgram) else given
     if not isinstance(program, Program):
         raise TypeError(f"program must be a Program, not {type(program).__name__}")
     return program
 
 
 def _chosen(
-    main_program: Program, vars: int | list[Variable | str] | None, predicate: Callable[..., Any] | None
+    main_program: Program | None, vars: Sequence[Variable | str] | None, predicate: Predicate | None
 ) -> list[Variable]:
     """Returns the variables to save or load, by name, each once."""
     program = program_or_default(main_program)
@@ -58,8 +59,8 @@ def _chosen(
         if predicate is None:
             raise ValueError("vars and predicate are both None; give one of them")
         vars = [var for var in program.list_vars() if predicate(var)]
-    vars = [var if isinstance(var, Variable) else program.global_block().var(var) for var in vars]
-    return sorted({var.name: var for var in vars if var.type not in NEVER_SAVED}.values(), key=lambda var: var.name)
+    chosen = [var if isinstance(var, Variable) else program.global_block().var(var) for var in vars]
+    return sorted({var.name: var for var in chosen if var.type not in NEVER_SAVED}.values(), key=lambda var: var.name)
 
 
 def held_value(var: Variable) -> RuntimeVariable:
@@ -75,7 +76,7 @@ def save_vars(
     dirname: str | None,
     main_program: Program | None = None,
     vars: Sequence[Variable | str] | None = None,
-    predicate: Callable[..., Any] | None = None,
+    predicate: Predicate | None = None,
     filename: str | None = None,
 ) -> bytes | None:
     """Writes variables of the global scope to files, in Fluid's format.
@@ -114,14 +115,14 @@ def save_vars(
 
 
 def save_with(
-    executor: Executor | None,
+    executor: Executor,
     dirname: str | None,
     main_program: Program | None,
-    vars: int | list[Variable | str] | None,
-    predicate: Callable[..., Any] | None,
+    vars: Sequence[Variable | str] | None,
+    predicate: Predicate | None,
     filename: str | None,
-    also: Iterator[Any] | Sequence[tuple[str, list[bytes]]] = (),
-    there: Sequence[Any] = (),
+    also: Iterable[tuple[str, Iterable[bytes]]] = (),
+    there: Sequence[str] = (),
 ) -> bytes | None:
     """save_vars(), and the files `also` of the same folder, (name, parts), and those of the names `there`, which are in
     place: all of them are one save."""
@@ -163,11 +164,11 @@ def save_with(
 
 
 def load_vars(
-    executor: Executor,
+    executor: Executor | None,
     dirname: str | None,
     main_program: Program | None = None,
     vars: Sequence[Variable | str] | None = None,
-    predicate: Callable[..., Any] | None = None,
+    predicate: Predicate | None = None,
     filename: bytes | str | None = None,
 ) -> None:
     """Reads variables from files into the global scope.
@@ -219,7 +220,7 @@ def load_vars(
             )
         values = records_in(filename, "the data in filename", names)
     elif filename is not None:
-        values = read_combined(os.path.join(dirname, filename), names)
+        values = read_combined(path_in(dirname, filename), names)
     else:
         paths = [file_of(dirname, name) for name in names]  # before anything is read
         saved = SavedFolder(dirname)
@@ -234,7 +235,7 @@ def load_vars(
         _put(var, value)
 
 
-def _put_shards(var: Variable, shards: Any) -> None:
+def _put_shards(var: Variable, shards: list[Shard]) -> None:
     """Joins the rows of a table sharded by id, or of a state of it. Rows that were never trained are in no file and
     keep the value that the startup program gave them."""
     held, height = global_scope().var(var.name), var.shape[0]
@@ -275,36 +276,55 @@ def _put_shards(var: Variable, shards: Any) -> None:
 
 
 def _load_on_pserver(
-    program: Program, dirname: str, vars: int | list[Variable | str], predicate: Callable[..., Any], filename: str
+    program: Program,
+    dirname: str | None,
+    vars: Sequence[Variable | str] | None,
+    predicate: Predicate | None,
+    filename: bytes | str | None,
 ) -> None:
     """load_vars for a pserver's program, whose slices come from whole variables."""
     if vars is None and predicate is None:
         raise ValueError("vars and predicate are both None; give one of them")
     kinds = ("parameter",) if predicate is is_parameter else pserver_held.ALL_KINDS
-    whole = vars is None and predicate in (is_parameter, is_persistable)
-    if whole:
-        names, chosen, may_lack = None, predicate, ("constant", "table state")
-    else:
+    names: set[str] | None = None
+    tables: set[str] | None = None
+    may_lack: tuple[str, ...] = ("constant", "table state")
+    chosen = is_parameter if predicate is is_parameter else is_persistable
+    if vars is not None or predicate not in (is_parameter, is_persistable):
         block = program.global_block()
         given = {var if isinstance(var, str) else var.name for var in vars or filter(predicate, block.vars.values())}
         names = {held.whole for held in pserver_held.held_by(program) if given & {held.name, held.whole}}
         tables = given.intersection(program._sharded_tables)
-        chosen, may_lack = lambda var: var.name in names or var.name in tables, ()
+        wanted, may_lack = names | tables, ()
+
+        def chosen(var: Variable) -> bool:
+            return var.name in wanted
+
     if dirname is not None and filename is None:
-        if whole:
+        if names is None:
             pserver_values.load_folder(program, dirname, kinds)
         else:
             pserver_values.set_from(program, pserver_values.from_folder(dirname), kinds, names, may_lack)
             pserver_values.load_tables(program, dirname, pserver_held.MODEL_KINDS, tables)
         return
-    if dirname is None and not isinstance(filename, bytes):
+    if dirname is not None and filename is not None:
+        path = path_in(dirname, filename)
+        data = read_saved(path)
+    elif isinstance(filename, bytes):
+        path, data = "the data in filename", filename
+    else:
         raise TypeError(f"without dirname, filename must be the bytes of one file for all variables, not {filename!r}")
-    path = "the data in filename" if dirname is None else os.path.join(dirname, filename)
-    data = filename if dirname is None else read_saved(path)
     value_of = pserver_values.from_one_file(data, path, program, chosen)
     pserver_values.set_from(program, value_of, kinds, names, may_lack)
-    tables = {name: value_of(name) for name in program._sharded_tables}
-    pserver_values.set_tables(program, {name: value[0] for name, value in tables.items() if value is not None})
+    found = {name: value_of(name) for name in program._sharded_tables}
+    pserver_values.set_tables(program, {name: value[0] for name, value in found.items() if value is not None})
+
+
+def path_in(dirname: str, filename: bytes | str) -> str:
+    """Returns the path of a file of a folder. Without a folder, `filename` is the bytes of a file."""
+    if isinstance(filename, bytes):
+        raise TypeError("with dirname, filename must be the name of a file, not bytes")
+    return os.path.join(dirname, filename)
 
 
 def require_same(name: str, declared: Variable, shape: Sequence[int], dtype: str, there: str) -> None:
@@ -329,6 +349,7 @@ def _put(var: Variable, value: RuntimeVariable) -> None:
     held._note_changed(by_load=held._assign(value))
 
 
-def tables_of(program: Any) -> Any:
+def tables_of(program: Program) -> list[str]:
     """Returns the tables of a trainer's main program that are sharded by id and only on the pservers."""
-    return getattr(program, "_distributed_lookup_tables", [])
+    tables: list[str] = getattr(program, "_distributed_lookup_tables", [])
+    return tables

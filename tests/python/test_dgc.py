@@ -43,6 +43,15 @@ def test_only_large_gradients_are_compressed(fluid):
     assert all("w" not in (op.attr("op_role_var") if op.has_attr("op_role_var") else []) for op in others)
 
 
+def test_a_parameter_without_a_gradient_is_not_updated(fluid):
+    x = fluid.data("x", [None, 200])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 100, param_attr="w", bias_attr="b"))
+    optimizer = fluid.optimizer.DGCMomentumOptimizer(0.01, 0.9, 2)
+    pairs = [(param, None if param.name == "w" else grad) for param, grad in optimizer.backward(loss)]
+    updates = [op for op in optimizer.apply_gradients(pairs) if op.input("Param")]
+    assert [op.input("Param") for op in updates] == [["b"]]
+
+
 def test_dgc_is_momentum_before_ramp_up_and_sparse_after(fluid):
     fluid.default_startup_program().random_seed = 1
     compressed = train(fluid, build(fluid, sparsity=[0.75]), 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
@@ -18,4 +18,5 @@ Dtype = Union[str, type, "numpy.dtype[Any]", int]  # 'float32', numpy.float32, o
 Place = Union[CPUPlace, CUDAPlace, CUDAPinnedPlace, AnyPlace]
 SlotArgs = Mapping[str, Union[Variable, str, None, Sequence[Union[Variable, str]]]]  # by the slots of an op
 Feed = Mapping[str, Union[ArrayLike, LoDTensor, LoDTensorArray]]  # by the names of variables
+ParamGrads = Sequence[tuple[Variable, Optional[Variable]]]  # parameters and their gradients
 Attrs = Mapping[str, Any]  # of an op: the registry in C++ checks the values

@@ -62,17 +62,16 @@ class DetectionMAP:
         evaluate_difficult: bool = True,
         ap_version: str = "integral",
     ) -> None:
+        if class_num is None:
+            raise TypeError("DetectionMAP: give class_num, the number of classes")
         self.helper = LayerHelper("map_eval")
         marks = [layers.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:
             marks.append(layers.cast(gt_difficult, gt_box.dtype))
         label = layers.concat(marks + [gt_box], axis=1)
-        options = {
-            "overlap_threshold": overlap_threshold,
-            "evaluate_difficult": evaluate_difficult,
-            "ap_version": ap_version,
-        }
-        self.cur_map = detection_map(input, label, class_num, background_label, **options)
+        self.cur_map = detection_map(
+            input, label, class_num, background_label, overlap_threshold, evaluate_difficult, ap_version=ap_version
+        )
         states = [
             self._create_state("accum_pos_count", "int32", [class_num, 1]),
             self._create_state("accum_true_pos", "float32", [1, 2]),
@@ -87,10 +86,12 @@ class DetectionMAP:
             label,
             class_num,
             background_label,
-            has_state=self.has_state,
+            overlap_threshold,
+            evaluate_difficult,
+            self.has_state,
             input_states=states,
             out_states=states,
-            **options,
+            ap_version=ap_version,
         )
         layers.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
 

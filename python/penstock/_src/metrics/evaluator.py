@@ -128,7 +128,7 @@ class ChunkEvaluator(Evaluator):
         label: Variable,
         chunk_scheme: str,
         num_chunk_types: int,
-        excluded_chunk_types: Sequence[Any] | None = None,
+        excluded_chunk_types: list[int] | None = None,
     ) -> None:
         super().__init__("chunk_eval")
         self.num_infer_chunks, self.num_label_chunks, self.num_correct_chunks = (

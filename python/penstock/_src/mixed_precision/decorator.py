@@ -140,7 +140,7 @@ class OptimizerWithMixedPrecision:
         if self._use_dynamic_loss_scaling:
             self._adapt_scaling(scaled_params_grads)
             vars(self._train_program)["_scales_loss_dynamically"] = True  # DistributeTranspiler asks
-        return self._optimizer.apply_gradients(scaled_params_grads)
+        return self._optimizer.apply_gradients([(param, grad) for param, grad in scaled_params_grads])
 
     def _adapt_scaling(self, scaled_params_grads: Sequence[Sequence[Variable]]) -> None:
         total = layers.reduce_sum(layers.concat([layers.reduce_sum(grad) for _, grad in scaled_params_grads]))

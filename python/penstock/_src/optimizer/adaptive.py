@@ -71,7 +71,7 @@ class AdamOptimizer(Optimizer):
         beta1: Variable | float = 0.9,
         beta2: Variable | float = 0.999,
         epsilon: float = 1e-8,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -83,7 +83,8 @@ class AdamOptimizer(Optimizer):
         require_finite("Adam", epsilon=epsilon)
         require_decays("Adam", **numbers)
         self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
-        self._inputs = {name.capitalize() + "Tensor": beta for name, beta in betas.items() if name not in numbers}
+        given = {name.capitalize() + "Tensor": beta for name, beta in betas.items() if isinstance(beta, Variable)}
+        self._inputs = given
         self._attrs = dict(numbers, epsilon=epsilon, lazy_mode=lazy_mode, min_row_size_to_use_multithread=1000)
 
 
@@ -110,7 +111,7 @@ class AdagradOptimizer(Optimizer):
         self,
         learning_rate: Variable | float,
         epsilon: float = 1e-6,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -143,7 +144,7 @@ class DecayedAdagradOptimizer(Optimizer):
         learning_rate: Variable | float,
         decay: float = 0.95,
         epsilon: float = 1e-6,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -182,7 +183,7 @@ class AdamaxOptimizer(Optimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-8,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -219,7 +220,7 @@ class AdadeltaOptimizer(Optimizer):
         learning_rate: Variable | float,
         epsilon: float = 1e-6,
         rho: float = 0.95,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -257,7 +258,7 @@ class RMSPropOptimizer(Optimizer):
         epsilon: float = 1e-6,
         momentum: float = 0.0,
         centered: bool = False,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -297,7 +298,7 @@ class FtrlOptimizer(Optimizer):
         l1: float = 0.0,
         l2: float = 0.0,
         lr_power: float = -0.5,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -346,7 +347,7 @@ class LambOptimizer(Optimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-6,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         exclude_from_weight_decay_fn: Callable[..., Any] | None = None,

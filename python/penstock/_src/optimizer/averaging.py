@@ -27,8 +27,7 @@ from penstock._src.ir.types import require_decays
 from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock._src.executor.executor import Executor
     from penstock._src.ir.block import Block
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["ExponentialMovingAverage", "ModelAverage"]
 
 
-def _averaged_parameters(keeper: Callable[..., Any]) -> list[tuple[Parameter, Variable]]:
+def _averaged_parameters(keeper: Callable[[Parameter], str]) -> list[tuple[Parameter, Variable]]:
     """Returns (parameter, variable that keeps its value while the average replaces it) for the default main program."""
     pairs = []
     for param in framework.default_main_program().global_block().all_parameters():
@@ -51,7 +50,7 @@ def _averaged_parameters(keeper: Callable[..., Any]) -> list[tuple[Parameter, Va
     return pairs
 
 
-def _in(block: Block, var: Variable, shape: tuple[int, int] | None = None) -> Variable:
+def _in(block: Block, var: Variable, shape: Sequence[int] | None = None) -> Variable:
     """Declares `var` in another program, so that both use the same variable of the scope."""
     return block.create_var(
         name=var.name,
@@ -74,7 +73,11 @@ def _restore_program(pairs: list[tuple[Parameter, Variable]]) -> Program:
 class ParameterAverage:
     """Base class of both: programs that replace parameters by their averages and restore them."""
 
-    def _kept(self, param: Parameter) -> Any:
+    _pairs: list[tuple[Parameter, Variable]]
+    apply_program: Program
+    restore_program: Program
+
+    def _kept(self, param: Parameter) -> Variable:
         """Returns the variable from which the average of a parameter is computed."""
         raise NotImplementedError
 
@@ -162,7 +165,7 @@ class ExponentialMovingAverage(ParameterAverage):
 
     def _make_decay(self) -> Variable:
         with framework.default_main_program()._lr_schedule_guard():
-            decay = layers.create_global_var(
+            decay: Variable = layers.create_global_var(
                 [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
             )
             if self._thres_steps is not None:
@@ -182,7 +185,7 @@ class ExponentialMovingAverage(ParameterAverage):
 
     def _make_average(self, param: Parameter, kept: Variable) -> Variable:
         with self._ops_of(param, kept):
-            average = layers.create_global_var(
+            average: Variable = layers.create_global_var(
                 param.shape,
                 0.0,
                 param.dtype,

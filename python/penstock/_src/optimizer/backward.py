@@ -11,10 +11,12 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.variable import GRAD_SUFFIX, Variable, grad_var_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
+    from penstock._penstock import BackwardResult
     from penstock._src.ir.block import Block
+    from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
 
 
@@ -24,25 +26,26 @@ __all__ = ["append_backward", "gradients"]
 _append_grad_suffix_ = grad_var_name  # Fluid's name
 
 
-def _as_list(x: Variable | list[Variable | str | None] | None) -> list[Variable | str | None]:
+def _as_list(x: object) -> list[Any]:
     """Returns x as a list; [] for None."""
     return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def names_of(variables: list[Variable | int | str] | str | None) -> list[str]:
+def names_of(variables: Collection[object] | None) -> list[str]:
     """Returns the names of a list or set of Variables or names."""
     if variables is None:
         return []
     if not isinstance(variables, (list, tuple, set, frozenset)):
         raise TypeError(f"expected a list or a set of Variables or names, not {variables!r}")
-    names = [getattr(variable, "name", variable) for variable in variables]
-    for name in names:
+    names = []
+    for name in (getattr(variable, "name", variable) for variable in variables):
         if not isinstance(name, str):
             raise TypeError(f"expected a Variable or its name, not {name!r}")
+        names.append(name)
     return names
 
 
-def stopped_names(no_grad_set: list[Variable] | str | None, program: Program) -> list[str]:
+def stopped_names(no_grad_set: Collection[object] | None, program: Program) -> list[str]:
     """Returns the names of a no_grad_set. Each must be a variable of the program or the gradient of one."""
     names = names_of(no_grad_set)
     for name in names:
@@ -60,7 +63,7 @@ def _strip_grad_suffix_(name: str) -> str:
     return name.split(GRAD_SUFFIX, 1)[0]
 
 
-def _get_stop_gradients_(program: Program) -> dict[Any, Any]:
+def _get_stop_gradients_(program: Program) -> dict[int, set[str]]:
     """Returns {block number: names of the gradients of its variables with stop_gradient}."""
     return {
         block.idx: {_append_grad_suffix_(var.name) for var in block.vars.values() if var.stop_gradient}
@@ -68,18 +71,18 @@ def _get_stop_gradients_(program: Program) -> dict[Any, Any]:
     }
 
 
-def require_loss(caller: str, loss: Variable | str | None) -> None:
+def require_loss(caller: str, loss: object) -> None:
     if not isinstance(loss, Variable):
         raise TypeError(f"{caller}: the loss must be a Variable, not {loss!r}")
 
 
-def _variables_with(op_names: Any, names: list[str]) -> bool:
+def _variables_with(op_names: list[str], names: set[str]) -> bool:
     return any(name in names for name in op_names)
 
 
 def _find_op_path_(
-    block: Block, outputs: Variable, inputs: Variable | list[Variable], no_grad_set: set[Any]
-) -> list[Any]:
+    block: Block, outputs: Sequence[Variable], inputs: Sequence[Variable], no_grad_set: set[str]
+) -> list[Operator]:
     """Returns the ops of a block through which gradients flow from `outputs` to `inputs`, or to any variable without
     `inputs`.
 
@@ -95,7 +98,7 @@ def _find_op_path_(
                 reached.append(op)
         ops = reached
     to_outputs = {variable.name for variable in outputs}
-    path = []
+    path: list[Operator] = []
     for op in reversed(ops):
         if _variables_with(op.output_arg_names, to_outputs):
             to_outputs.update(name for name in op.input_arg_names if name not in no_grad_set)
@@ -111,12 +114,12 @@ def _find_op_path_(
 
 
 def _find_no_grad_vars(
-    block: Block, op_path: Any, targets: Variable | list[Variable], no_grad_set: set[Any]
-) -> set[Any]:
+    block: Block, op_path: Sequence[Operator], targets: Sequence[Variable], no_grad_set: set[str]
+) -> set[str]:
     """Returns the names of variables that the ops of a path write but `targets` do not depend on; skips ops that run
     blocks."""
     needed = {variable.name for variable in targets}
-    beside = set()
+    beside: set[str] = set()
     for op in reversed(op_path):
         if not op.has_attr("sub_block"):
             beside.update(
@@ -128,7 +131,7 @@ def _find_no_grad_vars(
     return beside
 
 
-def require_callbacks(caller: str, callbacks: list[Callable[..., Any]] | None) -> None:
+def require_callbacks(caller: str, callbacks: Sequence[Callable[..., object]] | None) -> None:
     if callbacks is not None and not isinstance(callbacks, (list, tuple)):
         raise TypeError(f"{caller}: callbacks must be a list of functions, not {callbacks!r}")
     for callback in callbacks or ():
@@ -141,13 +144,15 @@ def pairs_of(block: Block, names: list[tuple[str, str]]) -> list[tuple[Variable,
     return [(block._var_recursive(param), block._var_recursive(grad)) for param, grad in names]
 
 
-def call_back(block: Block, begin: int, callbacks: list[Callable[..., Any]], forward_of: dict[str, str]) -> None:
+def call_back(
+    block: Block, begin: int, callbacks: Sequence[Callable[..., object]], forward_of: Mapping[str, str]
+) -> None:
     """Calls each callback after each gradient op, as if the ops from `begin` on were being appended one by one. No
     callback is called after the first of them, the gradient of the loss itself."""
     desc = block.program.desc
     taken = _penstock.TakenOps(desc, block.idx, begin)
     taken.put_next(desc)
-    context = dict(forward_of)
+    context: dict[str, Any] = dict(forward_of)
     try:
         for op_id in iter(lambda: taken.put_next(desc), None):
             op = block._op_handle(op_id)
@@ -159,7 +164,13 @@ def call_back(block: Block, begin: int, callbacks: list[Callable[..., Any]], for
             pass
 
 
-def add_backward(function: Any, loss: Any, parameters: Any, no_grad_set: Any, checkpoints: Any) -> Any:
+def add_backward(
+    function: Callable[..., BackwardResult],
+    loss: Variable,
+    parameters: Collection[object] | None,
+    no_grad_set: Collection[object] | None,
+    checkpoints: Collection[object] | None,
+) -> tuple[Block, int, BackwardResult]:
     """Adds the backward pass by a function of C++; returns the block, its number of ops before, and what C++ made."""
     block = loss.block.program.current_block()
     begin = len(block.ops)
@@ -177,10 +188,10 @@ def add_backward(function: Any, loss: Any, parameters: Any, no_grad_set: Any, ch
 
 def append_backward(
     loss: Variable,
-    parameter_list: Sequence[int | str] | None = None,
-    no_grad_set: set[Any] | None = None,
-    callbacks: Sequence[Callable[..., Any]] | None = None,
-    checkpoints: Sequence[Any] | None = None,
+    parameter_list: Sequence[Variable | str] | None = None,
+    no_grad_set: Collection[Variable | str] | None = None,
+    callbacks: Sequence[Callable[..., object]] | None = None,
+    checkpoints: Sequence[Variable | str] | None = None,
 ) -> list[tuple[Variable, Variable]]:
     """Adds the gradient ops of a loss to the current block.
 
@@ -238,7 +249,7 @@ def calc_gradient(
     targets: Sequence[Variable] | Variable,
     inputs: Sequence[Variable] | Variable,
     target_gradients: Sequence[Variable | None] | Variable | None = None,
-    no_grad_set: Sequence[Variable] | set[Any] | None = None,
+    no_grad_set: Collection[Variable | str] | None = None,
 ) -> Variable | list[Variable | None] | None:
     """Adds the ops that compute the gradient of the sum of targets; returns a single gradient for a single input.
 
@@ -252,20 +263,20 @@ def calc_gradient(
     {no_targets}
         dx = fluid.backward.calc_gradient(fluid.layers.square(x), x)
     """
-    targets, inputs = _as_list(targets), _as_list(inputs)
+    of, by = _as_list(targets), _as_list(inputs)
     given = ["" if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
-    for target in targets:
+    for target in of:
         if not isinstance(target, Variable):
             raise TypeError(f"gradients: a target must be a Variable, not {target!r}")
-    if not targets:
+    if not of:
         raise ValueError("gradients: targets is empty")
-    block = targets[0].block.program.current_block()
+    block = of[0].block.program.current_block()
     made = _penstock.gradients(
         block.program.desc,
         block.idx,
         unique_name.generator,
-        names_of(targets),
-        names_of(inputs),
+        names_of(of),
+        names_of(by),
         given,
         stopped_names(no_grad_set, block.program),
     )
@@ -278,8 +289,8 @@ def gradients(
     targets: Sequence[Variable] | Variable,
     inputs: Sequence[Variable] | Variable,
     target_gradients: Sequence[Variable | None] | Variable | None = None,
-    no_grad_set: Sequence[Variable] | set[Any] | None = None,
-) -> list[Variable | None] | None:
+    no_grad_set: Collection[Variable | str] | None = None,
+) -> list[Variable | None]:
     """Adds the ops that compute the gradient of the sum of targets.
 
     Args:

@@ -15,7 +15,7 @@ from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_equal_in, require_finite
-from penstock._src.ir.variable import Variable
+from penstock._src.ir.variable import Parameter, Variable
 from penstock._src.layers import creation
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.optimizer import clip
@@ -32,14 +32,14 @@ from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
-    from penstock._penstock import MinimizeResult, OptimizerSpec
+    from penstock._penstock import MinimizeResult, NameScopes, OptimizerSpec, ProgramDesc, UniqueNames
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Parameter
+    from penstock._src.ir.typing import Dtype, ParamGrads
     from penstock._src.optimizer.clip import GradientClipBase
 
 
@@ -71,7 +71,7 @@ class Optimizer:
     def __init__(
         self,
         learning_rate: Variable | float,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -93,13 +93,13 @@ class Optimizer:
         self._grad_clip = grad_clip
         self._name = name
         self._dtype = VarType.FP32  # the type of the loss, and therefore of the learning rate
-        self.type = getattr(self, "type", None)
-        self._attrs = {}
-        self._inputs = {}  # hyperparameters that are Variables, by the op's slot
-        self._initial = {}  # initial values of state that no attribute holds, by the state's name
-        self._learning_rate_map = {}  # program -> the variable
-        self._accumulators = {}  # name of the state -> {parameter's name: variable}
-        self._opti_name_list = []
+        self.type: str | None = getattr(self, "type", None)
+        self._attrs: dict[str, Any] = {}
+        self._inputs: dict[str, Variable] = {}  # hyperparameters that are Variables, by the op's slot
+        self._initial: dict[str, float] = {}  # initial values of state that no attribute holds, by the state's name
+        self._learning_rate_map: dict[Program, Variable] = {}
+        self._accumulators: dict[str, dict[str, Variable]] = {}  # name of the state -> {parameter's name: variable}
+        self._opti_name_list: list[str] = []
 
     # Public methods.
     @with_texts(MINIMIZE)
@@ -107,8 +107,8 @@ class Optimizer:
         self,
         loss: Variable,
         startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
+        no_grad_set: Collection[Variable | str] | None = None,
     ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds the backward pass and an update of each parameter.
 
@@ -138,9 +138,9 @@ class Optimizer:
         self,
         loss: Variable,
         startup_program: Program | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
+        no_grad_set: Collection[Variable | str] | None = None,
+        callbacks: Sequence[Callable[..., object]] | None = None,
     ) -> list[tuple[Variable, Variable]]:
         """Adds the backward pass: the first half of minimize().
 
@@ -153,11 +153,12 @@ class Optimizer:
 
     def _backward(
         self,
-        loss: Variable | None,
-        parameter_list: list[str] | None = None,
-        no_grad_set: set[Any] | None = None,
-        callbacks: list[Callable[..., Any]] | None = None,
-        checkpoints: tuple[Any, ...] = (),
+        loss: Variable,
+        parameter_list: Sequence[Variable | str] | None = None,
+        no_grad_set: Collection[Variable | str] | None = None,
+        callbacks: Sequence[Callable[..., object]] | None = None,
+        *,
+        checkpoints: Sequence[str] = (),
     ) -> list[tuple[Variable, Variable]]:
         """Does the work of backward(); recomputes values between checkpoints, which are names."""
         require_loss("backward", loss)
@@ -172,7 +173,7 @@ class Optimizer:
         return pairs_of(block, made.params_grads)
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads: Sequence[Sequence[Variable | None]]) -> list[Operator]:
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
         """Adds clipping, regularization and updates to the default programs: the second half of minimize().
 
         Args:
@@ -181,18 +182,19 @@ class Optimizer:
         {updates}
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
-        pairs = [pair for pair in params_grads if pair[1] is not None]  # without a gradient there is no update
-        params_grads = self._clipped(sorted(pairs, key=lambda pair: pair[0].name))
+        # Without a gradient there is no update.
+        given = [(param, grad) for param, grad in params_grads if grad is not None]
+        pairs = self._clipped(sorted(given, key=lambda pair: pair[0].name))
         if self._is_custom():
-            return self._apply_pairs_in_python(main, startup, params_grads)
+            return self._apply_pairs_in_python(main, startup, pairs)
         made = _penstock.apply_gradients(
-            *self._place_of_updates(main, startup), [(param.name, grad.name) for param, grad in params_grads]
+            *self._place_of_updates(main, startup), [(param.name, grad.name) for param, grad in pairs]
         )
         return self._record(main, made)
 
     @with_texts(MINIMIZE)
     def apply_optimize(
-        self, loss: Variable, startup_program: Program | None, params_grads: Sequence[Sequence[Variable]]
+        self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
         """Adds the updates, as apply_gradients() does, to the programs of a loss.
 
@@ -209,7 +211,7 @@ class Optimizer:
         """
         return list(self._opti_name_list)
 
-    def _global_learning_rate(self, program: Program | None = None) -> Variable:
+    def _global_learning_rate(self, program: Program | None = None) -> Variable | None:
         return self._learning_rate_map.get(program or framework.default_main_program())
 
     # Clipping is built from layers.
@@ -221,7 +223,7 @@ class Optimizer:
             or any(var.error_clip is not None for var in program.global_block()._var_handles.values())
         )
 
-    def _clipped(self, params_grads: list[Sequence[Variable]]) -> list[list[Variable] | tuple[Variable, Variable]]:
+    def _clipped(self, params_grads: list[tuple[Variable, Variable]]) -> list[tuple[Variable, Variable]]:
         if self._grad_clip is not None:
             return self._grad_clip(params_grads)
         return clip.append_gradient_clip_ops(params_grads)
@@ -232,11 +234,12 @@ class Optimizer:
 
     def _spec(self, program: Program) -> OptimizerSpec:
         rate = self._learning_rate_map.get(program, self._learning_rate)
-        rate = rate.name if isinstance(rate, Variable) else float(rate)
+        if self.type is None:
+            raise NotImplementedError(f"{type(self).__name__} has neither a type nor an _append_optimize_op")
         return _penstock.OptimizerSpec(
             self.type,
             self._attrs,
-            rate,
+            rate.name if isinstance(rate, Variable) else float(rate),
             self._name or "",
             self.regularization,
             regularizers_in(program),
@@ -245,7 +248,9 @@ class Optimizer:
             {slot: var.name for slot, var in self._inputs.items()},
         )
 
-    def _place_of_updates(self, main: Any, startup: Any) -> Any:
+    def _place_of_updates(
+        self, main: Program, startup: Program
+    ) -> tuple[ProgramDesc, int, ProgramDesc, UniqueNames, NameScopes, OptimizerSpec]:
         """Returns what tells C++ where updates are added, and which."""
         block = (main.desc, main.current_block_idx, startup.desc)
         return *block, unique_name.generator, framework.name_scopes(), self._spec(main)
@@ -267,21 +272,21 @@ class Optimizer:
         return ops
 
     # Updates by Python, for subclasses.
-    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Parameter, Variable]) -> Any:
+    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Variable, Variable]) -> object:
         """Appends the update of one parameter and returns the op; subclasses override it."""
         raise NotImplementedError
 
-    def _create_accumulators(self, block: Block, parameters: list[tuple[str, str, bool]]) -> None:
+    def _create_accumulators(self, block: Block, parameters: list[Variable]) -> None:
         """Creates the state with _add_accumulator; subclasses override it."""
 
-    def _finish_update(self, block: Block, parameters_and_grads: list[tuple[Parameter, Variable]]) -> None:
+    def _finish_update(self, block: Block, parameters_and_grads: list[tuple[Variable, Variable]]) -> None:
         """Appends ops after all updates; subclasses override it."""
 
     def _add_accumulator(
         self,
         name: str,
-        param: Parameter,
-        dtype: str | None = None,
+        param: Variable,
+        dtype: Dtype | None = None,
         fill_value: float = 0.0,
         shape: list[int] | None = None,
         type: str | None = None,
@@ -300,7 +305,7 @@ class Optimizer:
         self._opti_name_list.append(variable.name)
         return variable
 
-    def _get_accumulator(self, name: str, param: Parameter) -> Variable:
+    def _get_accumulator(self, name: str, param: Variable) -> Variable:
         return self._accumulators[self._prefixed(name)][param.name]
 
     def _prefixed(self, name: str) -> str:
@@ -321,26 +326,29 @@ class Optimizer:
             persistable=True,
         )
 
-    def _create_param_lr(self, param_and_grad: tuple[Parameter, Variable]) -> Variable:
+    def _create_param_lr(self, param_and_grad: tuple[Variable, Variable]) -> Variable:
         """Returns the learning rate of one parameter: the parameter's own, or the common one scaled by its factor."""
-        multiplier = param_and_grad[0].optimize_attr["learning_rate"]
+        param, program = param_and_grad[0], framework.default_main_program()
+        multiplier = param.optimize_attr["learning_rate"] if isinstance(param, Parameter) else 1.0
         if isinstance(multiplier, Variable):
             return multiplier
-        rate = self._global_learning_rate()
+        rate = self._learning_rate_map[program]
         if multiplier == 1.0:
             return rate
-        program = framework.default_main_program()
         with program._lr_schedule_guard(is_with_opt=True), framework.name_scope("scale_with_param_lr"):
             return rate * multiplier
 
-    def _apply_pairs_in_python(self, program: Program, startup: Program, params_grads: Any) -> list[Operator]:
-        return self._append_updates(program, startup, append_regularization_ops(params_grads, self.regularization))
+    def _apply_pairs_in_python(
+        self, program: Program, startup: Program, params_grads: list[tuple[Variable, Variable]]
+    ) -> list[Operator]:
+        pairs = append_regularization_ops(params_grads, self.regularization)
+        return self._append_updates(program, startup, [(param, grad) for param, grad in pairs if grad is not None])
 
     def _append_updates(
-        self, program: Program, startup: Program, params_grads: list[tuple[Parameter, Variable]]
+        self, program: Program, startup: Program, params_grads: list[tuple[Variable, Variable]]
     ) -> list[Operator]:
         block = program.current_block()
-        pairs = [pair for pair in params_grads if pair[0].trainable]
+        pairs = [pair for pair in params_grads if not isinstance(pair[0], Parameter) or pair[0].trainable]
         begin = len(block.ops)
         sharded = self._sharded_tables_in(block)
         pairs.sort(key=lambda pair: pair[0].name not in sharded)
@@ -357,9 +365,9 @@ class Optimizer:
         return block.ops[begin:]
 
     @staticmethod
-    def _sharded_tables_in(block: Block) -> set[Any]:
+    def _sharded_tables_in(block: Block) -> set[str]:
         """Returns the tables that are sharded by id over pservers; as in Fluid, they are updated first."""
-        names = set()
+        names: set[str] = set()
         for op in block.ops:
             if op.has_attr("is_distributed") and op.attr("is_distributed"):
                 names.update(op.input_arg_names)

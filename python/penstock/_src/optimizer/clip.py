@@ -20,13 +20,15 @@ from penstock._src.layers import arithmetic, nn, tensor, unary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from penstock._src.ir.block import Block
-    from penstock._src.ir.descs import OpDesc
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import ParamGrads
     from penstock._src.ir.variable import Variable
+
+    R = TypeVar("R")
 
 
 __all__ = [
@@ -41,7 +43,7 @@ __all__ = [
 class BaseErrorClipAttr:
     """Base class of the values of Variable.error_clip."""
 
-    def _insert_op(self, block: Block, position: int, grad_name: str) -> Any:
+    def _insert_op(self, block: Block, position: int, grad_name: str) -> None:
         raise NotImplementedError
 
 
@@ -73,7 +75,8 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 def clip_errors(block: Block, begin: int) -> None:
     """Clips gradients of variables with an error_clip, after each op from position `begin` on that writes one."""
-    clips = {var.grad_name: _error_clip_of(var) for var in block._var_handles.values() if var.error_clip is not None}
+    found = {var.grad_name: _error_clip_of(var) for var in block._var_handles.values()}
+    clips = {name: clip for name, clip in found.items() if clip is not None}
     if not clips:
         return
     for op in block.ops[begin:]:
@@ -82,7 +85,7 @@ def clip_errors(block: Block, begin: int) -> None:
                 clips[name]._insert_op(block, op.idx + 1, name)
 
 
-def _error_clip_of(var: Variable) -> ErrorClipByValue:
+def _error_clip_of(var: Variable) -> BaseErrorClipAttr | None:
     if var.error_clip is not None and not isinstance(var.error_clip, BaseErrorClipAttr):
         raise TypeError(
             f"error_clip of {var.name} must be an instance of BaseErrorClipAttr, not {type(var.error_clip).__name__}"
@@ -90,7 +93,7 @@ def _error_clip_of(var: Variable) -> ErrorClipByValue:
     return var.error_clip
 
 
-def error_clip_callback(block: Block, context: Mapping[str, OpDesc | str]) -> None:
+def error_clip_callback(block: Block, context: Mapping[str, Any]) -> None:
     """Clips the gradients that the last op of a block writes, if their variables have an error_clip. An optimizer does
     so by itself; append_backward does so with this function among its callbacks.
 
@@ -127,7 +130,7 @@ def _bounds(max: float, min: float | None) -> tuple[float, float]:
     return float(max), float(min)
 
 
-def _norm(kind: str, clip_norm: float | None) -> float:
+def _norm(kind: str, clip_norm: float) -> float:
     require_numbers(kind, clip_norm=clip_norm)
     norm = float(clip_norm)
     if not norm >= 0:
@@ -148,32 +151,32 @@ class GradientClipBase:
         TypeError: `need_clip` is not callable.
     """
 
-    def __init__(self, need_clip: Callable[..., Any] | None = None) -> None:
+    def __init__(self, need_clip: Callable[[Parameter], bool] | None = None) -> None:
         if need_clip is not None and not callable(need_clip):
             raise TypeError(f"need_clip must be a function of a parameter, not {type(need_clip).__name__}")
-        self._need_clip_func = need_clip
+        self._need_clip_func: Callable[[Any], bool] | None = need_clip
 
-    def __call__(self, params_grads: list[tuple[Variable, Variable | None]]) -> list[tuple[Variable, Variable]]:
-        params_grads = _with_gradient(params_grads)
-        chosen = [pair for pair in params_grads if self._need_clip_func is None or self._need_clip_func(pair[0])]
+    def __call__(self, params_grads: ParamGrads) -> list[tuple[Variable, Variable]]:
+        pairs = _with_gradient(params_grads)
+        chosen = [pair for pair in pairs if self._need_clip_func is None or self._need_clip_func(pair[0])]
         if not chosen:
-            return params_grads
+            return pairs
         block = chosen[0][0].block
         begin = block.program.desc.op_count(block.idx)
         with framework.name_scope("gradient_clip"):
             clipped = dict(zip([param.name for param, _ in chosen], self._clip(chosen)))
         _name_clipped(block.ops[begin:], clipped)
-        return _replaced(params_grads, clipped)
+        return _replaced(pairs, clipped)
 
     def _clip(self, pairs: list[tuple[Variable, Variable]]) -> list[Variable]:
         """Appends the ops and returns the new gradients, one per pair. Each op has the role_var of its pair."""
         return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
 
     # For set_gradient_clip, which visits the marked parameters twice and keeps `groups` in between.
-    def _measure(self, param: Parameter, grad: Variable, groups: dict[Any, Any]) -> None:
+    def _measure(self, param: Variable, grad: Variable, groups: dict[str, _Group]) -> None:
         pass
 
-    def _clip_one(self, param: Parameter, grad: Variable, groups: dict[Any, Any]) -> Any:
+    def _clip_one(self, param: Variable, grad: Variable, groups: dict[str, _Group]) -> Variable:
         """Returns the new gradient."""
         raise NotImplementedError
 
@@ -255,19 +258,20 @@ class GradientClipByGlobalNorm(GradientClipBase):
         return f"GradientClipByGlobalNorm({self.clip_norm:g})"
 
     def _clip(self, pairs: list[tuple[Variable, Variable]]) -> list[Variable]:
-        squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
+        squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), {}) for pair in pairs]
         with pairs[-1][0].block.program._optimized_guard(pairs[-1]):
             norm = unary.sqrt(tensor.sums(squares))
             most = self._most(norm)
             factor = arithmetic.elementwise_div(x=most, y=arithmetic.elementwise_max(x=most, y=norm))
         return [
-            _of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None) for pair in pairs
+            _of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), {}) for pair in pairs
         ]
 
     def _most(self, like: Variable) -> Variable:
-        return tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
+        most: Variable = tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
+        return most
 
-    def _measure(self, param: Parameter, grad: Variable, groups: dict[str, _Group]) -> None:
+    def _measure(self, param: Variable, grad: Variable, groups: dict[str, _Group]) -> None:
         if self.group_name not in groups:
             groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
         group = groups[self.group_name]
@@ -279,7 +283,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
             )
         group.squares.append(_sum_of_squares(grad))
 
-    def _clip_one(self, param: Parameter, grad: Variable, groups: dict[str, _Group]) -> Variable:
+    def _clip_one(self, param: Variable, grad: Variable, groups: dict[str, _Group]) -> Variable:
         return arithmetic.elementwise_mul(x=grad, y=groups[self.group_name].factor())
 
 
@@ -288,9 +292,9 @@ class _Group:
 
     def __init__(self, clip_norm: float, most: Variable) -> None:
         self.clip_norm = clip_norm
-        self.squares = []
+        self.squares: list[Variable] = []
         self._most = most
-        self._factor = None
+        self._factor: Variable | None = None
 
     def factor(self) -> Variable:
         """Returns the factor, whose ops are appended at the first use."""
@@ -300,11 +304,15 @@ class _Group:
         return self._factor
 
 
-def _with_gradient(params_grads: list[Sequence[Variable | None]]) -> list[list[Variable] | tuple[Variable, Variable]]:
-    return [pair for pair in params_grads if pair[1] is not None]
+def _with_gradient(params_grads: ParamGrads) -> list[tuple[Variable, Variable]]:
+    return [(param, grad) for param, grad in params_grads if grad is not None]
 
 
-def _of_pair(pair: tuple[Variable, Variable], append: Callable[..., Any], groups: dict[str, _Group] | None) -> Variable:
+def _of_pair(
+    pair: tuple[Variable, Variable],
+    append: Callable[[Variable, Variable, dict[str, _Group]], R],
+    groups: dict[str, _Group],
+) -> R:
     """Returns append(param, grad, groups), and marks its ops with the role_var of this pair."""
     with pair[0].block.program._optimized_guard(list(pair)):
         return append(*pair, groups)
@@ -319,7 +327,7 @@ def _sum_of_squares(grad: Variable) -> Variable:
 def _name_clipped(made: list[Operator], clipped: dict[str, Variable]) -> None:
     """Sets the role_var of the ops to (parameter, clipped gradient), whose name is now known."""
     for op in made:
-        param_name = op.attr("op_role_var")[0]
+        param_name = op._names_attr("op_role_var")[0]
         op._set_attr("op_role_var", [param_name, clipped[param_name].name])
 
 
@@ -352,44 +360,42 @@ def set_gradient_clip(
     if not isinstance(clip, GradientClipBase):
         raise TypeError(f"clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not {type(clip).__name__}")
     block = (framework.default_main_program() if program is None else program).global_block()
-    if any(op.has_attr("op_role") and op.attr("op_role") & OpRole.Optimize for op in block.ops):
+    if any(op._role & OpRole.Optimize for op in block.ops):
         warnings.warn(
             "set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or "
             "give the optimizer a grad_clip",
             stacklevel=stack_level(),
         )
-    if param_list is None:
-        param_list = block.all_parameters()
-    params = [block.var(param) if isinstance(param, str) else param for param in param_list]
+    given: Sequence[Parameter | str] = block.all_parameters() if param_list is None else param_list
+    params = [block.var(param) if isinstance(param, str) else param for param in given]
     for param in params:
         if not isinstance(param, Parameter):
             raise TypeError(f"param_list must hold Parameters or their names, not {param!r}")
         param.gradient_clip_attr = clip
 
 
-def append_gradient_clip_ops(
-    param_grads: list[Sequence[Variable | None]],
-) -> list[list[Variable] | tuple[Parameter, Variable]]:
+def append_gradient_clip_ops(param_grads: ParamGrads) -> list[tuple[Variable, Variable]]:
     """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Both Fluid's transpiler and this one
     recognise these ops by their name scopes, so the second scope keeps Fluid's misspelling."""
 
-    def clip_of(param: Parameter) -> GradientClipByGlobalNorm | GradientClipByNorm | GradientClipByValue | None:
-        return getattr(param, "gradient_clip_attr", None)  # in a loaded program, parameters are Variables
-
-    param_grads = _with_gradient(param_grads)
-    marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]
+    pairs = _with_gradient(param_grads)
+    marked: list[tuple[tuple[Variable, Variable], GradientClipBase]] = []
+    for pair in pairs:
+        clip = getattr(pair[0], "gradient_clip_attr", None)  # in a loaded program, parameters are Variables
+        if clip is not None:
+            marked.append((pair, clip))
     if not marked:
-        return param_grads
-    block = marked[0][0].block
+        return pairs
+    block = pairs[0][0].block
     begin = block.program.desc.op_count(block.idx)
-    groups = {}
-    for pair in marked:
+    groups: dict[str, _Group] = {}
+    for pair, clip in marked:
         with framework.name_scope("gradient_clip_@CLIP"):
-            _of_pair(pair, clip_of(pair[0])._measure, groups)
+            _of_pair(pair, clip._measure, groups)
     measuring = block.program.desc.op_count(block.idx) - begin
     clipped = {}
-    for pair in marked:
+    for pair, clip in marked:
         with framework.name_scope("graident_clip_@CLIP"):
-            clipped[pair[0].name] = _of_pair(pair, clip_of(pair[0])._clip_one, groups)
+            clipped[pair[0].name] = _of_pair(pair, clip._clip_one, groups)
     _name_clipped(block.ops[begin : begin + measuring], clipped)
-    return _replaced(param_grads, clipped)
+    return _replaced(pairs, clipped)

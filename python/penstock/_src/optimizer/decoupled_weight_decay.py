@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Parameter
+
+    _Base = Optimizer
+else:
+    _Base = object
 
 
 __all__ = ["extend_with_decoupled_weight_decay"]
 
 
-class DecoupledWeightDecay:
+class DecoupledWeightDecay(_Base):
     """A mixin that precedes an Optimizer in the bases of a class: minimize decays each parameter before its update.
 
     Args:
@@ -32,19 +35,19 @@ class DecoupledWeightDecay:
     """
 
     def __init__(
-        self, coeff: Variable | float = 0.0, apply_decay_param_fun: Callable[..., Any] | None = None, **kwargs: Any
+        self, coeff: Variable | float = 0.0, apply_decay_param_fun: Callable[[str], bool] | None = None, **kwargs: Any
     ) -> None:
         if not isinstance(coeff, (float, Variable)):
             raise TypeError(f"weight decay: coeff must be a float or a Variable, not {coeff!r}")
         self._coeff = coeff
         self._apply_decay_param_fun = apply_decay_param_fun
-        self._params_name = set()
+        self._params_name: set[str] = set()
         super().__init__(**kwargs)
 
     @arguments_of(Optimizer.minimize)
     def minimize(
         self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
-    ) -> tuple[list[Operator], list[tuple[Parameter, Variable]]]:
+    ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
         params_grads = self.backward(loss, startup_program, *rest, **named)
         with framework.program_guard(loss.block.program, startup_program):
@@ -54,7 +57,7 @@ class DecoupledWeightDecay:
         ops = self.apply_optimize(loss, startup_program, params_grads)
         return ops, params_grads
 
-    def _decays(self, params_grads: list[tuple[Parameter, Variable]]) -> list[tuple[Parameter, Variable, Variable]]:
+    def _decays(self, params_grads: list[tuple[Variable, Variable]]) -> list[tuple[Variable, Variable, Variable]]:
         """Returns [(parameter, gradient, decay)], where each decay is computed before any parameter changes."""
         if isinstance(self._coeff, float) and self._coeff == 0.0:
             return []
@@ -71,7 +74,7 @@ class DecoupledWeightDecay:
         return "Weight Decay, params: " + ",".join(sorted(self._params_name))
 
 
-def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
+def extend_with_decoupled_weight_decay(base_optimizer: type[Optimizer]) -> type[Any]:  # as the docstring says
     """Returns a subclass of `base_optimizer` with decoupled weight decay.
 
     Args:
@@ -96,9 +99,12 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     if not (isinstance(base_optimizer, type) and issubclass(base_optimizer, Optimizer)):
         raise TypeError(f"extend_with_decoupled_weight_decay takes a subclass of Optimizer, not {base_optimizer!r}")
 
-    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):
+    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):  # type: ignore[misc, valid-type]
         def __init__(
-            self, weight_decay: float | str, apply_decay_param_fun: Callable[..., Any] | None = None, **kwargs: Any
+            self,
+            weight_decay: Variable | float,
+            apply_decay_param_fun: Callable[[str], bool] | None = None,
+            **kwargs: Any,
         ) -> None:
             super().__init__(weight_decay, apply_decay_param_fun, **kwargs)
 

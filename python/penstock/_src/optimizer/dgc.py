@@ -16,6 +16,7 @@ from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_finite
+from penstock._src.ir.variable import Parameter
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.base import Optimizer
 from penstock._src.parameters.regularizer import append_regularization_ops
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.ir.typing import Dtype, ParamGrads
+    from penstock._src.ir.variable import Variable
     from penstock._src.optimizer.clip import GradientClipByNorm, GradientClipByValue
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
@@ -80,7 +82,7 @@ class DGCMomentumOptimizer(Optimizer):
         rampup_begin_step: int,
         rampup_step: int = 1,
         sparsity: Sequence[float] = [0.999],
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         use_nesterov: bool = False,
         num_trainers: int | None = None,
         regularization: WeightDecayRegularizer | None = None,
@@ -101,7 +103,7 @@ class DGCMomentumOptimizer(Optimizer):
     @arguments_of(Optimizer.backward)
     def backward(
         self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
-    ) -> list[tuple[Parameter, Variable]]:
+    ) -> list[tuple[Variable, Variable]]:
         """Adds the gradients, each large one followed by a `dgc` op.
 
         Args:
@@ -121,21 +123,23 @@ class DGCMomentumOptimizer(Optimizer):
         return pairs
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads: Sequence[Sequence[Variable]]) -> list[Operator]:
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
         """Adds clipping, regularization and updates to the default programs; `dgc` clips and regularizes large
         gradients itself.
 
         {from_pairs}
         """
         main, startup = framework.default_main_program(), framework.default_startup_program()
-        params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
-        large = [pair for pair in params_grads if _is_large(*pair)]  # `dgc` clips and regularizes these
-        small = self._clipped([pair for pair in params_grads if not _is_large(*pair)])
-        small = append_regularization_ops(small, self.regularization)
-        pairs = sorted(large + small, key=lambda pair: pair[0].name)
-        return self._append_updates(main, startup, pairs)
+        given = [(param, grad) for param, grad in params_grads if grad is not None]
+        given.sort(key=lambda pair: pair[0].name)
+        pairs = [pair for pair in given if _is_large(*pair)]  # `dgc` clips and regularizes these
+        small = self._clipped([pair for pair in given if not _is_large(*pair)])
+        for param, grad in append_regularization_ops(small, self.regularization):
+            if grad is not None:
+                pairs.append((param, grad))
+        return self._append_updates(main, startup, sorted(pairs, key=lambda pair: pair[0].name))
 
-    def _append_dgc(self, block: Block, param: Parameter, grad: Variable, step: Variable) -> None:
+    def _append_dgc(self, block: Block, param: Variable, grad: Variable, step: Variable) -> None:
         kept = self._add_accumulator("__dgc_u__", param)
         waiting = self._add_accumulator("__dgc_v__", param)
         count, encoded, gathered = (
@@ -160,8 +164,9 @@ class DGCMomentumOptimizer(Optimizer):
                 self._dgc_attrs(param),
             )
 
-    def _dgc_attrs(self, param: Parameter) -> dict[str, float | list[float]]:
-        regularizer = param.regularizer or self.regularization
+    def _dgc_attrs(self, param: Variable) -> dict[str, float | list[float]]:
+        own = param.regularizer if isinstance(param, Parameter) else None
+        regularizer = own or self.regularization
         return {
             "m": self._momentum,
             "use_nesterov": self._use_nesterov,
@@ -182,14 +187,14 @@ class DGCMomentumOptimizer(Optimizer):
         )
         return clipped
 
-    def _create_accumulators(self, block: Block, parameters: list[Parameter]) -> None:
+    def _create_accumulators(self, block: Block, parameters: list[Variable]) -> None:
         for param in parameters:
             self._add_accumulator("velocity", param)
         self._step = _lasting("__g_dgc_update_counter__", -1.0)
         with block.program._lr_schedule_guard():
             block.append_op("increment", {"X": [self._step]}, {"Out": [self._step]}, {"step": 1.0})
 
-    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Parameter, Variable]) -> Operator:
+    def _append_optimize_op(self, block: Block, param_and_grad: tuple[Variable, Variable]) -> Operator:
         param, grad = param_and_grad
         velocity = self._get_accumulator("velocity", param)
         inputs = {
@@ -208,7 +213,7 @@ class DGCMomentumOptimizer(Optimizer):
         )
 
 
-def _is_large(param: Parameter, grad: Variable) -> bool:
+def _is_large(param: Variable, grad: Variable) -> bool:
     elements = 1
     for extent in param.shape:
         elements *= abs(extent)
@@ -222,15 +227,17 @@ def _share_of_norm(grad_clip: GradientClipByNorm | GradientClipByValue, num_trai
         raise TypeError(f"DGCMomentumOptimizer clips by GradientClipByNorm only, not by {type(grad_clip).__name__}")
     if not isinstance(num_trainers, int) or num_trainers < 1:
         raise ValueError(f"with grad_clip, num_trainers must be an int of at least 1, not {num_trainers!r}")
-    return grad_clip.clip_norm * num_trainers**-0.5
+    share: float = grad_clip.clip_norm * num_trainers**-0.5
+    return share
 
 
-def _lasting(name: str, value: float, dtype: str = "float32") -> Variable:
+def _lasting(name: str, value: float, dtype: Dtype = "float32") -> Variable:
     """Returns the variable of this name in the default programs, which is created once."""
     block = framework.default_main_program().global_block()
     if block.has_var(name):
         return block.var(name)
-    return layers.create_global_var([1], value, dtype, persistable=True, force_cpu=True, name=name)
+    kept: Variable = layers.create_global_var([1], value, dtype, persistable=True, force_cpu=True, name=name)
+    return kept
 
 
 def _ranks() -> Variable:
@@ -238,10 +245,10 @@ def _ranks() -> Variable:
     return _lasting("__g_nranks__", 1.0)
 
 
-def _leave_to_next(block: Block, param: Parameter, grad: Variable) -> None:
+def _leave_to_next(block: Block, param: Variable, grad: Variable) -> None:
     """Removes the role_var mark of the op that writes the gradient, because the following op receives it."""
     for op in block.ops:
-        names = op.attr("op_role_var") if op.has_attr("op_role_var") else []
+        names = op._names_attr("op_role_var") if op.has_attr("op_role_var") else []
         pairs = list(zip(names[::2], names[1::2]))
         if (param.name, grad.name) in pairs:
             pairs.remove((param.name, grad.name))

@@ -11,7 +11,6 @@ from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from penstock._src.ir.variable import Variable
     from penstock._src.optimizer.clip import GradientClipBase
@@ -69,7 +68,7 @@ class MomentumOptimizer(Optimizer):
         self,
         learning_rate: Variable | float,
         momentum: float,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         use_nesterov: bool = False,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
@@ -108,7 +107,7 @@ class LarsMomentumOptimizer(Optimizer):
         momentum: float,
         lars_coeff: float = 0.001,
         lars_weight_decay: float = 0.0005,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
@@ -143,7 +142,7 @@ class DpsgdOptimizer(Optimizer):
         clip: float = 0.9,
         batch_size: float = 0.999,
         sigma: float = 1e-8,
-        parameter_list: Sequence[Any] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
     ) -> None:
         super().__init__(learning_rate, parameter_list)
         require_finite("Dpsgd", clip=clip, batch_size=batch_size, sigma=sigma)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
+    from penstock._src.ir.typing import Place
     from penstock._src.ir.variable import Variable
 
 
@@ -57,9 +58,9 @@ class PipelineOptimizer:
     def __init__(
         self,
         optimizer: Optimizer,
-        cut_list: Sequence[Any] | None = None,
-        place_list: Sequence[Any] | None = None,
-        concurrency_list: Sequence[Any] | None = None,
+        cut_list: Sequence[Sequence[Variable | str]] | None = None,
+        place_list: Sequence[Place] | None = None,
+        concurrency_list: Sequence[int] | None = None,
         queue_size: int = 30,
         sync_steps: int = 1,
         start_cpu_core_id: int = 0,
@@ -67,7 +68,9 @@ class PipelineOptimizer:
         self._optimizer = optimizer
         self._cut_list = [names_of(names) for names in cut_list or []]
         sections = max(2 * len(self._cut_list) - 1, 1)
-        for name, values in (("place_list", place_list), ("concurrency_list", concurrency_list)):
+        lists: tuple[tuple[str, Sequence[object] | None], ...]
+        lists = (("place_list", place_list), ("concurrency_list", concurrency_list))
+        for name, values in lists:
             if values is not None and len(values) != sections:
                 raise ValueError(
                     f"PipelineOptimizer: {name} has {len(values)} entries, but there are {sections} sections"
@@ -82,7 +85,9 @@ class PipelineOptimizer:
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.minimize)
-    def minimize(self, loss: Variable, *rest: Any, **named: Any) -> tuple[Any, ...]:
+    def minimize(
+        self, loss: Variable, *rest: Any, **named: Any
+    ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds gradients and updates, and splits the program.
 
         Args:
@@ -100,7 +105,7 @@ class PipelineOptimizer:
         program = loss.block.program
         sections = [_section_of(program, ids) for ids in _cut(program.global_block(), self._cut_list)]
         for number, section in enumerate(sections):
-            later = set().union(*(each["input_set"] for each in sections[number + 1 :]))
+            later: set[str] = set().union(*(each["input_set"] for each in sections[number + 1 :]))
             section["output_set"] &= later
         program._pipeline_opt = dict(
             self._facts,
@@ -113,11 +118,11 @@ class PipelineOptimizer:
         return made
 
 
-def _is_update(op: Any) -> Any:
-    return op.has_attr("op_role") and bool(op.attr("op_role") & (OpRole.Optimize | OpRole.LRSched))
+def _is_update(op: Operator) -> bool:
+    return bool(op._role & (OpRole.Optimize | OpRole.LRSched))
 
 
-def _cut(block: Block, cuts: list[Sequence[Variable | int]]) -> list[Any]:
+def _cut(block: Block, cuts: list[list[str]]) -> list[list[int]]:
     """Returns the positions of the ops of each section."""
     ops = block.ops
     ends = cuts[:-1] + [[grad_var_name(name) for name in names] for names in reversed(cuts[:-1])]
@@ -135,7 +140,7 @@ def _cut(block: Block, cuts: list[Sequence[Variable | int]]) -> list[Any]:
         sections.append(taken)
         left = [position for position in left if position not in taken]
     sections.append(left)
-    section_of = {}
+    section_of: dict[str, int] = {}
     for number, positions in enumerate(sections):
         for position in positions:
             for name in ops[position].input_arg_names:
@@ -146,7 +151,7 @@ def _cut(block: Block, cuts: list[Sequence[Variable | int]]) -> list[Any]:
     return [sorted(positions) for positions in sections]
 
 
-def _made_of(ops: list[Operator], positions: Any, names: list[str]) -> list[Any]:
+def _made_of(ops: list[Operator], positions: list[int], names: list[str]) -> list[int]:
     """Returns those of the positions whose ops write the names, directly or indirectly."""
     wanted, taken = set(names), []
     for position in reversed(positions):
@@ -156,15 +161,15 @@ def _made_of(ops: list[Operator], positions: Any, names: list[str]) -> list[Any]
     return taken
 
 
-def _section_of_update(op: Any, section_of: Any, count: int) -> Any:
+def _section_of_update(op: Operator, section_of: dict[str, int], count: int) -> int:
     """Returns the section that computes the gradients of the parameter: as far from the end as its forward ops are from
     the beginning. Ops without a parameter, such as a learning-rate schedule, run in the first section."""
-    params = op.attr("op_role_var") if op.has_attr("op_role_var") else []
+    params = op._names_attr("op_role_var") if op.has_attr("op_role_var") else []
     first = min((section_of[name] for name in params if name in section_of), default=None)
     return 0 if first is None else max(count - 1 - first, first)
 
 
-def _section_of(program: Program, positions: Any) -> dict[Any, Any]:
+def _section_of(program: Program, positions: list[int]) -> dict[str, Any]:
     ops = program.global_block().ops
     kept = set(positions)
     section = program.clone() if len(kept) < len(ops) else program
@@ -176,7 +181,8 @@ def _section_of(program: Program, positions: Any) -> dict[Any, Any]:
         used = {name for op in block.ops for name in op.input_arg_names + op.output_arg_names}
         for name in [name for name in block.vars.keys() if name not in used]:
             block._remove_var(name)
-    read, made = set(), set()
+    read: set[str] = set()
+    made: set[str] = set()
     for op in block.ops:
         read.update(name for name in op.input_arg_names if name not in made)
         made.update(op.output_arg_names)

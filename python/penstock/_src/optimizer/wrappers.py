@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.ir.typing import ParamGrads
+    from penstock._src.ir.variable import Variable
 
 
 class RecomputeOptimizer(Optimizer):
@@ -51,7 +52,7 @@ class RecomputeOptimizer(Optimizer):
         self._learning_rate = optimizer._learning_rate
         self._learning_rate_map = optimizer._learning_rate_map
 
-    def _set_checkpoints(self, checkpoints: list[Any]) -> None:
+    def _set_checkpoints(self, checkpoints: Sequence[Variable | str]) -> None:
         """Sets the checkpoints: the Variables, or their names, whose values are kept."""
         self._checkpoints = names_of(checkpoints)
 
@@ -68,7 +69,9 @@ class RecomputeOptimizer(Optimizer):
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.backward)
-    def backward(self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any) -> list[Any]:
+    def backward(
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
+    ) -> list[tuple[Variable, Variable]]:
         """Adds the gradients, computed from values that are recomputed between checkpoints.
 
         {of_backward}
@@ -84,7 +87,7 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer._backward(loss, *rest, **named, checkpoints=self._checkpoints)
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
         """Adds the inner optimizer's updates.
 
         {from_pairs}
@@ -93,7 +96,7 @@ class RecomputeOptimizer(Optimizer):
 
     @with_texts(MINIMIZE)
     def apply_optimize(
-        self, loss: Variable, startup_program: Program | None, params_grads: Sequence[Any]
+        self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
         """Adds the inner optimizer's updates to the programs of a loss.
 
@@ -105,7 +108,7 @@ class RecomputeOptimizer(Optimizer):
     @arguments_of(Optimizer.minimize)
     def minimize(
         self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
-    ) -> tuple[Any, ...]:
+    ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds gradients and updates.
 
         Args:
@@ -154,7 +157,9 @@ class LookaheadOptimizer:
         self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
 
     @with_texts(MINIMIZE)
-    def minimize(self, loss: Variable, startup_program: Program | None = None) -> tuple[Any, ...]:
+    def minimize(
+        self, loss: Variable, startup_program: Program | None = None
+    ) -> tuple[list[Operator], list[tuple[Variable, Variable]]]:
         """Adds gradients, updates, and the moves of the slow weights.
 
         Args:
@@ -172,16 +177,17 @@ class LookaheadOptimizer:
         return made
 
     @staticmethod
-    def _slow(main: Program, startup: Program, param: Parameter) -> Variable:
+    def _slow(main: Program, startup: Program, param: Variable) -> Variable:
         """Creates the slow weights of a parameter, with the same initial value."""
         name = param.name + "@SLOW"
         kept = startup.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
         startup.global_block().append_op("assign", {"X": startup.global_block().var(param.name)}, {"Out": kept})
         return main.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
 
-    def _move(self, main: Program, slow: Any) -> None:
-        def constant(name: str, value: float, dtype: str) -> Any:
-            return layers.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
+    def _move(self, main: Program, slow: Mapping[str, Variable]) -> None:
+        def constant(name: str, value: float, dtype: str) -> Variable:
+            made: Variable = layers.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
+            return made
 
         period, step = constant("k", self.k, "int32"), constant("step", 0, "int32")
         alpha = constant("alpha", self.alpha, "float32")

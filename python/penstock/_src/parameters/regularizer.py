@@ -11,7 +11,8 @@ from penstock._src.ir.types import require_finite
 
 if TYPE_CHECKING:
     from penstock._src.ir.program import Program
-    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.ir.typing import ParamGrads
+    from penstock._src.ir.variable import Variable
 
 
 __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
@@ -78,8 +79,8 @@ def regularizers_in(program: Program) -> dict[str, L1DecayRegularizer | L2DecayR
 
 
 def append_regularization_ops(
-    parameters_and_grads: list[tuple[Parameter, Variable | None]], regularization: WeightDecayRegularizer | None = None
-) -> list[tuple[Parameter, Variable | None]]:
+    parameters_and_grads: ParamGrads, regularization: WeightDecayRegularizer | None = None
+) -> list[tuple[Variable, Variable | None]]:
     """Appends the ops that add weight decay to gradients; minimize() does so between clipping and updates.
 
     Args:
@@ -97,7 +98,7 @@ def append_regularization_ops(
     """
     given = [(param, grad) for param, grad in parameters_and_grads if grad is not None]
     if not given:
-        return parameters_and_grads
+        return list(parameters_and_grads)
     program = given[0][0].block.program
     spec = _penstock.OptimizerSpec("sgd", {}, 0.0, "", regularization, regularizers_in(program))
     block = program.current_block()

@@ -203,3 +203,4 @@ def test_kv_server_stores_values_over_http():
         assert ask("DELETE", "job/a") == (200, b"") and server.should_stop() and server.shoud_stop()
     finally:
         server.stop()
+    KVServer(0).stop()  # one that was not started

@@ -68,6 +68,19 @@ def test_hdfs_client_runs_hadoop_commands(client, tmp_path):
     assert HDFSClient.split_files(list("abc"), 1, 2) == ["c"]
 
 
+def test_a_barrier_gives_hadoop_the_settings_of_the_environment(client, tmp_path, monkeypatch):
+    from penstock.fluid.incubate.fleet.utils.fleet_barrier_util import check_all_trainers_ready
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FS_NAME", "hdfs://y")
+    monkeypatch.delenv("FS_UGI", raising=False)
+    fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ["127.0.0.1:6174"]))
+    check_all_trainers_ready("/ready", 3)
+    asked = (tmp_path / "asked").read_text()
+    assert "-Dfs.default.name=hdfs://y" in asked and "hadoop.job.ugi" not in asked
+
+
 def test_hdfs_client_handles_many_files(client, tmp_path):
     for name in ("a", "b", "deep/c"):
         path = tmp_path / "local" / name

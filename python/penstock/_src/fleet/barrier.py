@@ -32,9 +32,8 @@ def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
     home = environment.text("HADOOP_HOME", None)
     if home is None:
         raise KeyError("HADOOP_HOME")
-    client = HDFSClient(
-        home, {"fs.default.name": environment.text("FS_NAME", None), "hadoop.job.ugi": environment.text("FS_UGI", None)}
-    )
+    settings = {"fs.default.name": environment.text("FS_NAME"), "hadoop.job.ugi": environment.text("FS_UGI")}
+    client = HDFSClient(home, {name: value for name, value in settings.items() if value})
     name = f"ready.{epoch}.{fleet.worker_index()}.done"
     with open(name, "w"):
         pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
@@ -17,15 +17,17 @@ from penstock._src.ir.types import CPUPlace
 from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Collection, Sequence
+    from typing import Any, Literal, Union
 
     from penstock._src.executor.executor import Executor
-    from penstock._src.fleet.role_maker import UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
     from penstock._src.ir.typing import Array
     from penstock._src.ir.variable import Variable
+    from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
+
+    AnyOptimizer = Union[Optimizer, OptimizerWithMixedPrecision]
 
 
 __all__ = ["Fleet", "DistributedOptimizer"]
@@ -54,7 +56,7 @@ class Fleet(abc.ABC):
     def __init__(self, mode: int) -> None:
         self._is_initialized = False
         self._mode = mode
-        self._optimizer = None
+        self._optimizer: DistributedOptimizer | None = None
         self._role_maker: RoleMakerBase | None = None
         self._executor: Executor | None = None
 
@@ -76,10 +78,15 @@ class Fleet(abc.ABC):
         self._role_maker.generate_role()
         self._is_initialized = True
 
-    def _role(self) -> PaddleCloudRoleMaker | UserDefinedCollectiveRoleMaker | UserDefinedRoleMaker:
+    def _role(self) -> RoleMakerBase:
         if self._role_maker is None:
             raise state_error("E-fleet-init", "fleet.init(role_maker) must be called first")
         return self._role_maker
+
+    def _running(self) -> Executor:
+        if self._executor is None:
+            raise state_error("E-fleet-init", "fleet.init(role_maker) must be called first")
+        return self._executor
 
     def is_first_worker(self) -> bool:
         """Returns whether this process is trainer 0.
@@ -113,6 +120,10 @@ class Fleet(abc.ABC):
         """
         return self._role().is_worker()
 
+    @overload
+    def worker_endpoints(self, to_string: Literal[False] = False) -> list[str]: ...
+    @overload
+    def worker_endpoints(self, to_string: bool) -> list[str] | str: ...
     @with_texts(_ADDRESSES)
     def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
         """Returns the addresses of all trainers.
@@ -122,7 +133,8 @@ class Fleet(abc.ABC):
         Returns:
             list | str: 'host:port' of each trainer, in order.
         """
-        return _as_asked(self._role().get_trainer_endpoints(), to_string)
+        endpoints = self._role().get_trainer_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
 
     def server_num(self) -> int:
         """Returns the number of pservers of the job.
@@ -140,6 +152,10 @@ class Fleet(abc.ABC):
         """
         return self._role().server_index()
 
+    @overload
+    def server_endpoints(self, to_string: Literal[False] = False) -> list[str]: ...
+    @overload
+    def server_endpoints(self, to_string: bool) -> list[str] | str: ...
     @with_texts(_ADDRESSES)
     def server_endpoints(self, to_string: bool = False) -> list[str] | str:
         """Returns the addresses of all pservers.
@@ -149,7 +165,8 @@ class Fleet(abc.ABC):
         Returns:
             list | str: 'host:port' of each pserver, in order.
         """
-        return _as_asked(self._role().get_pserver_endpoints(), to_string)
+        endpoints = self._role().get_pserver_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
 
     def is_server(self) -> bool:
         """Returns whether this process is a pserver.
@@ -176,7 +193,7 @@ class Fleet(abc.ABC):
             raise TypeError(f"split_files takes a list of files, not {files!r}")
         return part_of(files, self.worker_index(), self.worker_num())
 
-    def all_reduce_worker(self, input: Array | Sequence[float], output: Array | Sequence[float]) -> None:
+    def all_reduce_worker(self, input: Array | Sequence[float], output: Array | list[float]) -> None:
         """Sums numbers over all trainers.
 
         Args:
@@ -253,15 +270,11 @@ class Fleet(abc.ABC):
         """
 
 
-def _as_asked(endpoints: list[str], to_string: bool) -> list[str] | str:
-    return ",".join(endpoints) if to_string else endpoints
-
-
-def part_of(files: list[str], index: int, count: int) -> list[str]:
+def part_of(files: Sequence[str], index: int, count: int) -> list[str]:
     """Returns part `index` of `count` parts."""
     least, more = divmod(len(files), count)
     begin = index * least + min(index, more)
-    return files[begin : begin + least + (index < more)]
+    return list(files[begin : begin + least + (index < more)])
 
 
 class DistributedOptimizer(abc.ABC):
@@ -285,7 +298,9 @@ class DistributedOptimizer(abc.ABC):
         assert len(Alone(fluid.optimizer.SGD(0.1)).minimize(loss)) == 2
     """
 
-    def __init__(self, optimizer: Optimizer, strategy: object = None) -> None:
+    _strategy: object
+
+    def __init__(self, optimizer: AnyOptimizer, strategy: object = None) -> None:
         if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "apply_gradients"):
             raise TypeError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         self._optimizer = optimizer
@@ -293,7 +308,7 @@ class DistributedOptimizer(abc.ABC):
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.backward)
-    def backward(self, *args: Any, **named: Any) -> list[Any]:
+    def backward(self, *args: Any, **named: Any) -> Sequence[Sequence[Variable]]:
         """Adds the backward pass, like Optimizer.backward.
 
         Args:
@@ -303,11 +318,11 @@ class DistributedOptimizer(abc.ABC):
 
         {pairs}
         """
-        pairs: list[Any] = self._optimizer.backward(*args, **named)
+        pairs: Sequence[Sequence[Variable]] = self._optimizer.backward(*args, **named)
         return pairs
 
     @with_texts(MINIMIZE)
-    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:
+    def apply_gradients(self, params_grads: Sequence[Any]) -> list[Operator]:  # pairs, as the optimizer takes them
         """Adds the updates, like Optimizer.apply_gradients.
 
         {from_pairs}
@@ -318,12 +333,12 @@ class DistributedOptimizer(abc.ABC):
     @with_texts(MINIMIZE)
     def minimize(
         self,
-        losses: Sequence[Any] | Variable,
+        losses: Sequence[Variable] | Variable,
         scopes: Sequence[Any] | None = None,
-        startup_programs: Program | Sequence[Any] | None = None,
-        parameter_list: Sequence[Any] | None = None,
-        no_grad_set: set[Any] | None = None,
-    ) -> None:
+        startup_programs: Program | Sequence[Program] | None = None,
+        parameter_list: Sequence[Variable | str] | None = None,
+        no_grad_set: Collection[Variable | str] | None = None,
+    ) -> object:
         """Adds gradients and updates, and creates this process's programs.
 
         Args:

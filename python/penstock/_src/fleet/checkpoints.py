@@ -16,10 +16,21 @@ from penstock._src.fleet.fs import LocalFS
 from penstock._src.io import model_files
 
 if TYPE_CHECKING:
-    from typing import Any
+    import abc
 
     from penstock._src.executor.executor import Executor
+    from penstock._src.fleet.base import Fleet
     from penstock._src.ir.program import Program
+
+    class _Base(Fleet):
+        _transpiled_program: Program | None
+
+        @abc.abstractmethod
+        def save_persistables(
+            self, executor: Executor, dirname: str, main_program: Program | None = None, filename: str | None = None
+        ) -> None: ...
+else:
+    _Base = object
 
 
 _PREFIX = "__paddle_fleet_checkpoint__"
@@ -52,10 +63,10 @@ class TrainStatus:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainStatus) and self._epoch_no == other._epoch_no
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # equal to others, and changeable
 
 
-class Checkpoints:
+class Checkpoints(_Base):
     """The checkpoint methods of the collective fleet."""
 
     def save_check_point(
@@ -119,7 +130,7 @@ class Checkpoints:
         fs: LocalFS | None = None,
         local_cache_path: str = ".cache",
         ignore_empty: bool = True,
-    ) -> TrainStatus:
+    ) -> TrainStatus | None:
         """Loads the newest checkpoint of a folder. If it is damaged, gives a warning and loads the one before it.
 
         Args:
@@ -132,7 +143,7 @@ class Checkpoints:
             ignore_empty (bool): False: a folder without a checkpoint is an error.
 
         Returns:
-            TrainStatus: the saved status; None if there is no checkpoint.
+            TrainStatus | None: the saved status; None if there is no checkpoint.
 
         Raises:
             ValueError: there is no checkpoint and ignore_empty is False; or the checkpoint is of another program.
@@ -140,7 +151,8 @@ class Checkpoints:
         """
         fs = _local(fs)
         program = self._transpiled_program if main_program is None else main_program
-        tried, failure = set(), None
+        tried: set[tuple[int, str]] = set()
+        failure: OSError | ValueError | None = None
         while True:
             rest = [pair for pair in _numbered(path, fs) if pair not in tried]  # again: ranks may save meanwhile
             if not rest:
@@ -202,7 +214,7 @@ def _status_of(folder: str) -> dict[str, int]:
         raise data_error("E-checkpoint-status", f"{path} is not the status of a checkpoint: {error}") from None
 
 
-def _may_be_damaged(error: Any, folder: str) -> bool:
+def _may_be_damaged(error: OSError | ValueError, folder: str) -> bool:
     """Returns whether an error is due to the files of a checkpoint; otherwise it is due to the program."""
     if isinstance(error, (OSError, DataError)) or not digests_of(folder):
         return not isinstance(error, (PermissionError, ProgramError))

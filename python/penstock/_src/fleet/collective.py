@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, NoReturn
 
+    from penstock._src.fleet.base import AnyOptimizer
     from penstock._src.ir.operator import Operator
-    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.ir.variable import Variable
     from penstock._src.mixed_precision.decorator import OptimizerWithMixedPrecision
-    from penstock._src.optimizer.optimizers import MomentumOptimizer, SGDOptimizer
 
 
 class Collective(Checkpoints, Fleet):
@@ -52,10 +52,10 @@ class Collective(Checkpoints, Fleet):
 
     def __init__(self) -> None:
         super().__init__(Mode.COLLECTIVE)
-        self.startup_program = None
-        self._origin_program = None
-        self._transpiled_program = None
-        self.main_program = None
+        self.startup_program: Program | None = None
+        self._origin_program: Program | None = None
+        self._transpiled_program: Program | None = None
+        self.main_program: CompiledProgram | Program | None = None
 
     def init_worker(self) -> None:
         """Only gives a warning: ranks have no pservers."""
@@ -86,8 +86,8 @@ class Collective(Checkpoints, Fleet):
         """Only gives a warning: ranks have no pservers."""
         _of_servers("stop_worker")
 
-    def distributed_optimizer(
-        self, optimizer: Optimizer, strategy: DistributedStrategy | None = None
+    def distributed_optimizer(  # type: ignore[override]  # each fleet has its own strategies
+        self, optimizer: AnyOptimizer, strategy: DistributedStrategy | None = None
     ) -> CollectiveOptimizer:
         """Wraps an optimizer; its minimize() then also creates this rank's programs.
 
@@ -99,8 +99,8 @@ class Collective(Checkpoints, Fleet):
         Returns:
             CollectiveOptimizer: the wrapped optimizer, whose minimize() creates the programs.
         """
-        self._optimizer = CollectiveOptimizer(optimizer, strategy)
-        return self._optimizer
+        made = self._optimizer = CollectiveOptimizer(optimizer, strategy)
+        return made
 
     def save_inference_model(
         self,
@@ -123,7 +123,7 @@ class Collective(Checkpoints, Fleet):
         """
         program = self._program_to_save("save_inference_model", executor, main_program)
         inference_model.save_inference_model(
-            dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
+            dirname, feeded_var_names or [], target_vars or [], executor, program, None, None, export_for_deployment
         )
 
     def save_persistables(
@@ -140,7 +140,7 @@ class Collective(Checkpoints, Fleet):
         program = self._program_to_save("save_persistables", executor, main_program)
         model_files.save_persistables(executor, dirname, program, filename)
 
-    def _program_to_save(self, function: str, executor: Executor | int, program: Program | None) -> Program:
+    def _program_to_save(self, function: str, executor: object, program: Program | None) -> Program:
         if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
             raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
         program = self._origin_program if program is None else program
@@ -177,7 +177,7 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
         Alone(fluid.optimizer.SGD(0.1), DistributedStrategy()).minimize(loss)
     """
 
-    def __init__(self, optimizer: Optimizer, strategy: DistributedStrategy | None = None) -> None:
+    def __init__(self, optimizer: AnyOptimizer, strategy: DistributedStrategy | None = None) -> None:
         if not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
@@ -202,13 +202,15 @@ class CollectiveOptimizer(DistributedOptimizer):
         CollectiveOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
     """
 
-    def __init__(self, optimizer: Optimizer, strategy: DistributedStrategy | None = None) -> None:
+    _strategy: DistributedStrategy
+
+    def __init__(self, optimizer: AnyOptimizer, strategy: DistributedStrategy | None = None) -> None:
         strategy = DistributedStrategy() if strategy is None else strategy
         if not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"strategy must be a DistributedStrategy, not {strategy!r}")
         super().__init__(optimizer, strategy)
         # Between backward() and apply_gradients(): what backward() called, the startup program, the loss's name.
-        self._begun: tuple[MomentumOptimizer | OptimizerWithMixedPrecision | SGDOptimizer, Program, str] | None = None
+        self._begun: tuple[AnyOptimizer, Program, str] | None = None
         if not isinstance(strategy.recompute_checkpoints, list):
             raise ValueError(
                 f"DistributedStrategy.recompute_checkpoints must be a list, not {strategy.recompute_checkpoints!r}"
@@ -217,9 +219,9 @@ class CollectiveOptimizer(DistributedOptimizer):
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.minimize)
-    def minimize(
+    def minimize(  # type: ignore[override]  # as in Fluid
         self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
-    ) -> tuple[list[Operator], list[list[Variable] | tuple[Parameter, Variable]]]:
+    ) -> tuple[list[Operator], Sequence[Sequence[Variable]]]:
         """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
 
         Args:
@@ -239,7 +241,9 @@ class CollectiveOptimizer(DistributedOptimizer):
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.backward)
-    def backward(self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any) -> list[Any]:
+    def backward(
+        self, loss: Variable, startup_program: Program | None = None, *rest: Any, **named: Any
+    ) -> Sequence[Sequence[Variable]]:
         """Adds the backward pass, then creates this rank's programs: the gradients are those of all ranks.
 
         A program may change them before apply_gradients(), or compute its own update from them. Local SGD averages
@@ -283,7 +287,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         self._begun = None
         return made
 
-    def _averages_parameters(self) -> Any:
+    def _averages_parameters(self) -> bool:
         return self._strategy.mode == "collective" and self._strategy.collective_mode == "local_sgd"
 
     def _distribute(self, main: Program, startup: Program, loss: str) -> None:
@@ -294,7 +298,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         fleet.main_program = self._program_of_rank(loss, startup, main)
 
     @contextlib.contextmanager
-    def _acting_on(self, loss: Any, startup_program: Any) -> Iterator[None]:
+    def _acting_on(self, loss: Variable, startup_program: Program | None) -> Iterator[tuple[AnyOptimizer, Program]]:
         """Makes the loss's program and the startup program the default ones; yields the optimizer that acts, and the
         startup program."""
         settle(self._strategy)
@@ -302,19 +306,19 @@ class CollectiveOptimizer(DistributedOptimizer):
         with framework.program_guard(loss.block.program, startup):
             yield self._acting(), startup
 
-    def _acting(self) -> MomentumOptimizer | OptimizerWithMixedPrecision | SGDOptimizer:
+    def _acting(self) -> AnyOptimizer:
         """Returns the optimizer with recomputation and mixed precision, if the strategy asks for them."""
         acting = self._recomputing(self._strategy)
         return _in_mixed_precision(acting, self._strategy) if self._strategy.use_amp else acting
 
-    def _recomputing(self, strategy: DistributedStrategy) -> MomentumOptimizer | SGDOptimizer:
+    def _recomputing(self, strategy: DistributedStrategy) -> AnyOptimizer:
         if not strategy.forward_recompute:
             return self._optimizer
         if not strategy.recompute_checkpoints:
             raise program_error(
                 "E-fleet-strategy", "DistributedStrategy: forward_recompute needs recompute_checkpoints"
             )
-        recomputing = RecomputeOptimizer(self._optimizer)
+        recomputing = RecomputeOptimizer(self._optimizer)  # type: ignore[arg-type]  # it refuses others
         recomputing._set_checkpoints(strategy.recompute_checkpoints)
         return recomputing
 
@@ -343,7 +347,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         )
 
 
-def _in_mixed_precision(optimizer: SGDOptimizer, strategy: DistributedStrategy) -> OptimizerWithMixedPrecision:
+def _in_mixed_precision(optimizer: AnyOptimizer, strategy: DistributedStrategy) -> OptimizerWithMixedPrecision:
     if isinstance(optimizer, decorator.OptimizerWithMixedPrecision):
         raise program_error(
             "E-fleet-strategy", "DistributedStrategy.use_amp: the optimizer is in mixed precision already"

@@ -8,7 +8,7 @@ from penstock._src.base.errors import not_built, program_error
 from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
 
 if TYPE_CHECKING:
-    from typing import Any
+    from penstock._src.ir.variable import Variable
 
 
 class LambConfig:
@@ -69,21 +69,22 @@ class DistributedStrategy(BuildStrategy):
     def __init__(self) -> None:
         super().__init__()
         self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
-        self.dist_fc_config = self.collective_mode = None
+        self.dist_fc_config: object = None
+        self.collective_mode: str | None = None
         self.mode = "nccl2"
-        self.recompute_checkpoints = []
+        self.recompute_checkpoints: list[Variable | str] = []
         self.amp_loss_scaling = 2**15
         self.exec_strategy = ExecutionStrategy()
         self._ut4grad_allreduce = False
 
-    def __setattr__(self, name: str, value: ExecutionStrategy | float | list[str] | str | None) -> None:
+    def _set(self, name: str, value: object) -> None:
         if name in self._OWN:
             object.__setattr__(self, name, value)
         else:
-            super().__setattr__(name, value)
+            super()._set(name, value)
 
 
-def settle(strategy: Any) -> None:
+def settle(strategy: DistributedStrategy) -> None:
     """Combines equivalent settings, and raises for settings that are not built."""
     if strategy.use_dist_fc:
         raise not_built("DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not built")

@@ -31,7 +31,7 @@ class FileGroup:
         """Waits until all processes have called it."""
         self.all_gather(0, timeout)
 
-    def all_gather(self, value: float, timeout: int | None = None) -> list[float] | None:
+    def all_gather(self, value: float, timeout: int | None = None) -> list[float]:
         """Returns the values of all processes in the order of their ranks. A value must be representable in JSON."""
         self._round += 1
         folder = os.path.join(self._folder, f"round{self._round}")
@@ -58,4 +58,5 @@ class FileGroup:
                 report *= 2
             time.sleep(_LOOK_S)
         with open(path) as file:
-            return json.load(file)
+            value: float = json.load(file)
+            return value

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 
 from penstock._src.base.doc_texts import with_texts
@@ -229,5 +229,5 @@ class BDFS(FS):
         hdfs_ugi: str | None = None,
         time_out: int = 20 * 60 * 1000,
         sleep_inter: int = 1000,
-    ) -> Any:
+    ) -> None:
         raise not_built("BDFS needs a client that is not public; mount the file system, and use LocalFS()")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from penstock._src.base.errors import program_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from threading import Thread
     from typing import Any
 
@@ -38,6 +38,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
     """
 
     timeout = 60  # of a connection that sends nothing
+    server: KVHTTPServer
 
     def do_GET(self) -> None:
         """Sends the value of a key; 404 if there is none."""
@@ -59,7 +60,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
             return
         value = self.rfile.read(int(length))
         with self.server.kv_lock:
-            full = sum(map(len, self.server.kv.values())) >= _VALUES_MAX
+            full = sum(len(values) for values in self.server.kv.values()) >= _VALUES_MAX
             if not full:
                 self.server.kv.setdefault(key[0], {})[key[1]] = value
         self.send_status_code(507 if full else 200)
@@ -96,7 +97,7 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
         """
         self._send(code, b"")
 
-    def _send(self, code: int, body: Callable[..., Any]) -> None:
+    def _send(self, code: int, body: bytes) -> None:
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -121,12 +122,14 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, handler: type[Any]) -> None:
+    def __init__(self, port: int, handler: type[http.server.BaseHTTPRequestHandler]) -> None:
         if not isinstance(port, numbers.Integral):
             raise program_error("E-argument-type", f"KVHTTPServer: port must be an int, not {port!r}")
         super().__init__(("", port), handler)
-        self.kv, self.kv_lock = {}, threading.Lock()
-        self.delete_kv, self.delete_kv_lock = {}, threading.Lock()
+        self.kv: dict[str, dict[str, bytes]] = {}
+        self.kv_lock: threading.Lock = threading.Lock()
+        self.delete_kv: dict[str, set[str]] = {}
+        self.delete_kv_lock: threading.Lock = threading.Lock()
 
     def get_deleted_size(self, key: str) -> int:
         """Counts the deleted keys of a scope.
@@ -155,7 +158,7 @@ class KVServer:
         server.stop()
     """
 
-    def __init__(self, port: int, size: Mapping[Any, Any] | None = None) -> None:
+    def __init__(self, port: int, size: Mapping[str, int] | None = None) -> None:
         self.http_server = KVHTTPServer(port, KVHandler)
         self.listen_thread: Thread | None = None
         self.size = dict(size or {})
@@ -167,8 +170,9 @@ class KVServer:
 
     def stop(self) -> None:
         """Ends the server."""
-        self.http_server.shutdown()
-        self.listen_thread.join()
+        if self.listen_thread is not None:
+            self.http_server.shutdown()
+            self.listen_thread.join()
         self.http_server.server_close()
 
     def should_stop(self) -> bool:

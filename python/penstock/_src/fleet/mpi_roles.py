@@ -9,6 +9,7 @@ from penstock._src.base.errors import error_with_id, program_error
 from penstock._src.fleet.roles import Role, RoleMakerBase
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from penstock._src.ir.typing import Array
@@ -39,7 +40,7 @@ class MPIRoleMaker(RoleMakerBase):
     def __init__(self) -> None:
         super().__init__()
         try:
-            from mpi4py import MPI
+            from mpi4py import MPI  # type: ignore[import-not-found]  # an optional package
         except ImportError:
             raise error_with_id(
                 ImportError,
@@ -47,19 +48,20 @@ class MPIRoleMaker(RoleMakerBase):
                 f"{type(self).__name__} needs mpi4py, which is not installed; PaddleCloudRoleMaker works under our "
                 "launcher",
             ) from None
-        self.MPI = MPI
-        self._comm = MPI.COMM_WORLD
-        self._node_type_comm = self._ips = None
+        self.MPI: Any = MPI
+        self._comm: Any = MPI.COMM_WORLD
+        self._node_type_comm: Any = None
+        self._ips: list[str] | None = None
 
     def _get_rank(self) -> int:
-        return self._comm.Get_rank()
+        return int(self._comm.Get_rank())
 
     def _get_size(self) -> int:
-        return self._comm.Get_size()
+        return int(self._comm.Get_size())
 
     def _get_ips(self) -> list[str]:
         if self._ips is None:
-            self._ips = self._comm.allgather(self.get_local_ip())
+            self._ips = list(self._comm.allgather(self.get_local_ip()))
         return self._ips
 
     def get_local_ip(self) -> str:
@@ -70,7 +72,7 @@ class MPIRoleMaker(RoleMakerBase):
         """
         return socket.gethostbyname(socket.gethostname())
 
-    def all_gather(self, input: object) -> list[str]:
+    def all_gather(self, input: object) -> list[Any]:  # of what the processes give
         """Gathers a value from each process, pservers and trainers.
 
         Args:
@@ -80,24 +82,24 @@ class MPIRoleMaker(RoleMakerBase):
             list: one value for each process, by rank.
         """
         self._generated()
-        return self._comm.allgather(input)
+        return list(self._comm.allgather(input))
 
     # Without a look at the role, because generate_role() may call them.
-    def _all_gather(self, obj: int) -> list[str]:
-        return self._comm.allgather(obj)
+    def _all_gather(self, obj: object) -> list[Any]:
+        return list(self._comm.allgather(obj))
 
     def _barrier_all(self) -> None:
         self._comm.barrier()
 
-    def _worker_gather(self, obj: int) -> list[str]:
-        return self._node_type_comm.allgather(obj) if self.is_worker() else None
+    def _worker_gather(self, obj: object) -> list[Any] | None:
+        return list(self._node_type_comm.allgather(obj)) if self.is_worker() else None
 
     def barrier_all(self) -> None:
         """Waits until all processes have called it."""
         self._generated()
         self._comm.barrier()
 
-    def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:
+    def all_reduce_worker(self, input: Array | Sequence[float], output: Array | list[float], mode: str = "sum") -> None:
         """Reduces numbers over all trainers. On a pserver it does nothing.
 
         Args:
@@ -119,8 +121,8 @@ class MPIRoleMaker(RoleMakerBase):
         if self.is_worker():
             self._node_type_comm.barrier()
 
-    def _exchange(self, parts: list[bytes]) -> Any:
-        return self._node_type_comm.alltoall(parts)
+    def _exchange(self, parts: list[bytes]) -> list[bytes]:
+        return list(self._node_type_comm.alltoall(parts))
 
     def _finalize(self) -> None:
         self.MPI.Finalize()

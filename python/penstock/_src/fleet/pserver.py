@@ -36,13 +36,12 @@ from penstock._src.transpile.distribute_transpiler import DistributeTranspiler a
 from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
-    from penstock._src.fleet.strategies import AsyncStrategy, GeoStrategy, HalfAsyncStrategy, SyncStrategy
+    from penstock._src.fleet.base import AnyOptimizer
     from penstock._src.ir.operator import Operator
-    from penstock._src.ir.variable import Parameter, Variable
-    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+    from penstock._src.ir.variable import Variable
 
 
 class DistributedTranspiler(Fleet):
@@ -59,19 +58,22 @@ class DistributedTranspiler(Fleet):
 
     def __init__(self) -> None:
         super().__init__(Mode.TRANSPILER)
-        self._transpile_config: AsyncStrategy | GeoStrategy | HalfAsyncStrategy | SyncStrategy | None = None
-        self._transpiler = None
+        self._transpile_config: DistributedStrategy | None = None
+        self._transpiler: OriginTranspiler | None = None
         self._origin_program: Program | None = None
         self.startup_program: Program | None = None
         self.main_program: Program | None = None
-        self.vars_info = None
+        self.vars_info: dict[str, dict[str, list[str]]] | None = None
         self._communicator: Communicator | None = None
         self._started_by_run = False
 
-    def _minimized(self) -> DistributeTranspiler | GeoSgdTranspiler:
-        if self._transpiler is None:
+    def _minimized(self) -> tuple[OriginTranspiler, DistributedStrategy, Program, Program]:
+        """Returns what minimize() has made: the transpiler, its strategy, the main and the startup program."""
+        made = self._transpiler, self._transpile_config, self.main_program, self.startup_program
+        transpiler, strategy, main, startup = made
+        if transpiler is None or strategy is None or main is None or startup is None:
             raise program_error("E-fleet-order", "fleet.distributed_optimizer(...).minimize(loss) must be called first")
-        return self._transpiler
+        return transpiler, strategy, main, startup
 
     def init_worker(self) -> None:
         """Starts the communicator of this trainer's program. The startup program waits for the pservers. Scripts for
@@ -83,13 +85,13 @@ class DistributedTranspiler(Fleet):
         Raises:
             ValueError: minimize() was not called.
         """
-        self._minimized()
+        _, strategy, _, _ = self._minimized()
         if self._communicator is None or not self._communicator.is_running():
             self._start_communicator()
         elif not self._started_by_run:
             warnings.warn("fleet.init_worker: the communicator is already running", stacklevel=2)
         self._started_by_run = False
-        if self._transpile_config.get_trainer_runtime_config().mode != DistributedMode.SYNC:
+        if strategy.get_trainer_runtime_config().mode != DistributedMode.SYNC:
             self._role()._meet_workers()
 
     def _before_startup(self) -> None:
@@ -99,19 +101,21 @@ class DistributedTranspiler(Fleet):
             self._started_by_run = True
 
     def _start_communicator(self) -> None:
-        if len(self._transpiler._together) > 1:  # several programs run without a communicator
+        transpiler, strategy, main, _ = self._minimized()
+        if len(transpiler._together) > 1:  # several programs run without a communicator
             return
-        config = self._transpile_config.get_trainer_runtime_config()
-        said = None
+        config = strategy.get_trainer_runtime_config()
+        said: dict[str, Any] | None = None
         if config.mode == DistributedMode.GEO:
             said = {
                 "push_vars": self.vars_info,
                 "trainers": self.worker_num(),
-                "push_nums": self._transpile_config.get_program_config().geo_sgd_need_push_nums,
+                "push_nums": strategy.get_program_config().geo_sgd_need_push_nums,
             }
         elif config.mode == DistributedMode.SYNC:
             said = {"pserver_endpoints": self.server_endpoints(), "trainer_id": self.worker_index()}
-        self._communicator = Communicator(self.main_program, config.mode, said, config.get_communicator_flags())
+        mode = DistributedMode.ASYNC if config.mode is None else config.mode
+        self._communicator = Communicator(main, mode, said, config.get_communicator_flags())
         self._communicator.start()
 
     def init_server(self, model_dir: str | None = None) -> None:
@@ -125,10 +129,10 @@ class DistributedTranspiler(Fleet):
         Raises:
             ValueError: minimize() was not called; the folder or a file is missing, or a file has another shape.
         """
-        self._minimized()
-        self._executor.run(self.startup_program)
+        _, _, main, startup = self._minimized()
+        self._running().run(startup)
         if model_dir:
-            for one in pserver_held.programs_in(self.main_program, pserver_values.is_in_folder(model_dir)):
+            for one in pserver_held.programs_in(main, pserver_values.is_in_folder(model_dir)):
                 pserver_values.load_folder(one, model_dir, pserver_held.MODEL_KINDS, strictly=False)
 
     def run_server(self) -> None:
@@ -138,8 +142,8 @@ class DistributedTranspiler(Fleet):
             ValueError: minimize() was not called.
             penstock.PeerError: a trainer has ended without stop_worker().
         """
-        self._minimized()
-        self._executor.run(self.main_program)
+        _, _, main, _ = self._minimized()
+        self._running().run(main)
 
     def barrier_worker(self) -> None:
         """Waits until all trainers have called it, and until the pservers have the gradients of their steps before.
@@ -147,9 +151,10 @@ class DistributedTranspiler(Fleet):
         What a trainer saves after it therefore contains these steps. In geo-SGD, the changes since a trainer's last
         exchange stay with the trainer.
         """
-        running = self._communicator is not None and self._communicator.is_running()
-        if running and self._transpile_config.get_trainer_runtime_config().mode == DistributedMode.ASYNC:
-            _penstock.flush_communicator()
+        strategy, communicator = self._transpile_config, self._communicator
+        if strategy is not None and communicator is not None and communicator.is_running():
+            if strategy.get_trainer_runtime_config().mode == DistributedMode.ASYNC:
+                _penstock.flush_communicator()
         super().barrier_worker()
 
     def stop_worker(self) -> None:
@@ -158,10 +163,10 @@ class DistributedTranspiler(Fleet):
             self._communicator.stop()
         self._role()._finalize()
         _penstock.complete_rpc()
-        self._executor.close()
+        self._running().close()
 
-    def distributed_optimizer(
-        self, optimizer: Optimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
+    def distributed_optimizer(  # type: ignore[override]  # each fleet has its own strategies
+        self, optimizer: AnyOptimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
     ) -> TranspilerOptimizer:
         """Wraps an optimizer; its minimize() then also creates this process's programs.
 
@@ -181,8 +186,8 @@ class DistributedTranspiler(Fleet):
             raise ValueError(f"distributed_optimizer takes an optimizer, not {optimizer!r}")
         if not self._is_initialized:
             raise program_error("E-fleet-order", "fleet.init(role_maker) must be called before distributed_optimizer")
-        self._optimizer = TranspilerOptimizer(optimizer, strategy)
-        return self._optimizer
+        made = self._optimizer = TranspilerOptimizer(optimizer, strategy)
+        return made
 
     def save_inference_model(
         self,
@@ -247,17 +252,15 @@ class DistributedTranspiler(Fleet):
         if main_program is None:
             self._minimized()
             main_program = self.main_program
-        _require_program("save_persistables", main_program)
-        if not getattr(main_program, "_is_distributed", False):
+        program = _require_program("save_persistables", main_program)
+        if not getattr(program, "_is_distributed", False):
             raise program_error(
                 "E-fleet-program",
                 "fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables saves it",
             )
-        model_files.save_persistables(executor, dirname, main_program)
+        model_files.save_persistables(executor, dirname, program)
 
-    def _transpile(
-        self, given: AsyncStrategy | DistributeTranspilerConfig | GeoStrategy | HalfAsyncStrategy | SyncStrategy
-    ) -> None:
+    def _transpile(self, given: DistributedStrategy | DistributeTranspilerConfig) -> None:
         """Creates this process's programs from the default programs."""
         strategy = _strategy_of(given)
         config = strategy.get_program_config()
@@ -266,7 +269,9 @@ class DistributedTranspiler(Fleet):
         geo = config.geo_sgd_mode
         transpiler = GeoSgdTranspiler(config) if geo else OriginTranspiler(config)
         transpiler._set_server_config(strategy.get_server_runtime_config())
-        here = {} if self.is_worker() else {"current_endpoint": self.server_endpoints()[self.server_index()]}
+        here: dict[str, Any] = (
+            {} if self.is_worker() else {"current_endpoint": self.server_endpoints()[self.server_index()]}
+        )
         # A pserver transpiles as trainer 0: its programs do not depend on the trainer.
         transpiler.transpile(
             trainer_id=self.worker_index() if self.is_worker() else 0,
@@ -276,7 +281,7 @@ class DistributedTranspiler(Fleet):
             **here,
         )
         self._transpiler, self._communicator = transpiler, None
-        self.vars_info = transpiler._get_vars_info() if geo else None
+        self.vars_info = transpiler._get_vars_info() if isinstance(transpiler, GeoSgdTranspiler) else None
         if self.is_worker():
             self.main_program = transpiler.get_trainer_program(wait_port=config.wait_port)
             self.startup_program = default_startup_program()
@@ -285,12 +290,11 @@ class DistributedTranspiler(Fleet):
             self.main_program, self.startup_program = transpiler.get_pserver_programs(here["current_endpoint"])
 
 
-def _strategy_of(
-    given: AsyncStrategy | DistributeTranspilerConfig | GeoStrategy | HalfAsyncStrategy | SyncStrategy,
-) -> AsyncStrategy | GeoStrategy | HalfAsyncStrategy | SyncStrategy:
+def _strategy_of(given: DistributedStrategy | DistributeTranspilerConfig) -> DistributedStrategy:
     """Returns the given strategy, or the strategy that a given configuration describes."""
     if isinstance(given, DistributedStrategy):
         return given
+    strategy: DistributedStrategy
     if given.geo_sgd_mode:
         strategy = GeoStrategy(given.geo_sgd_need_push_nums)
     elif given.sync_mode:
@@ -303,14 +307,15 @@ def _strategy_of(
     return strategy
 
 
-def _require_executor(function: str, executor: Executor | int) -> None:
+def _require_executor(function: str, executor: object) -> None:
     if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
         raise TypeError(f"fleet.{function} takes an Executor, not {type(executor).__name__}")
 
 
-def _require_program(function: str, program: CompiledProgram | Program) -> None:
+def _require_program(function: str, program: object) -> Program:
     if isinstance(program, CompiledProgram) or not isinstance(program, Program):
         raise TypeError(f"fleet.{function} takes a Program, not {type(program).__name__}")
+    return program
 
 
 fleet = DistributedTranspiler()
@@ -336,8 +341,10 @@ class TranspilerOptimizer(DistributedOptimizer):
         assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
     """
 
+    _strategy: DistributedStrategy | DistributeTranspilerConfig
+
     def __init__(
-        self, optimizer: Optimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
+        self, optimizer: AnyOptimizer, strategy: DistributeTranspilerConfig | DistributedStrategy | None = None
     ) -> None:
         super().__init__(optimizer, strategy)
         if strategy is None:
@@ -348,14 +355,14 @@ class TranspilerOptimizer(DistributedOptimizer):
             )
 
     @with_texts(MINIMIZE)
-    def minimize(
+    def minimize(  # type: ignore[override]  # as in Fluid
         self,
         loss: Variable,
         scopes: Sequence[Any] | None = None,
         startup_program: Program | None = None,
-        parameter_list: Sequence[str] | None = None,
-        no_grad_set: set[Any] | None = None,
-    ) -> tuple[list[Operator], list[tuple[Parameter, Variable]]]:
+        parameter_list: Sequence[Variable | str] | None = None,
+        no_grad_set: Collection[Variable | str] | None = None,
+    ) -> tuple[list[Operator], Sequence[Sequence[Variable]]]:
         """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
 
         Args:

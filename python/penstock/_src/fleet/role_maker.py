@@ -32,14 +32,14 @@ def _required(name: str, what: str) -> str:
 
 def _number(name: str, what: str, below: int | None = None) -> int:
     text, number = _required(name, what), environment.value(name)
-    if below is not None and number >= below:
+    if not isinstance(number, int) or (below is not None and number >= below):
         raise program_error(
             "E-fleet-environment", f"fleet: {name}={text} is not a number below {below}; it states {what}"
         )
     return number
 
 
-def _this_server(servers: Any) -> Any:
+def _this_server(servers: list[str]) -> int:
     """Returns the number of this pserver by its address in the environment."""
     here = "{}:{}".format(_required("POD_IP", "this server's host"), _required("PADDLE_PORT", "its port"))
     if here not in servers:
@@ -214,7 +214,7 @@ class GeneralRoleMaker(RoleMakerBase):
             )
         return self._group
 
-    def all_gather(self, input: float) -> list[int]:
+    def all_gather(self, input: float) -> list[float]:
         """Gathers a number from each process: all trainers, then all pservers.
 
         Args:
@@ -230,7 +230,7 @@ class GeneralRoleMaker(RoleMakerBase):
         self._all().barrier()
 
 
-def _checked_endpoints(name: str, endpoints: list[int | str] | str) -> list[str]:
+def _checked_endpoints(name: str, endpoints: object) -> list[str]:
     if not isinstance(endpoints, list):
         raise TypeError(f"{name} must be a list of addresses, not {endpoints!r}")
     for each in endpoints:
@@ -244,7 +244,7 @@ def _checked_endpoints(name: str, endpoints: list[int | str] | str) -> list[str]
     return endpoints
 
 
-def _checked_id(current_id: int | str, below: int | None, whose: str) -> int:
+def _checked_id(current_id: object, below: int | None, whose: str) -> int:
     if not isinstance(current_id, int) or isinstance(current_id, bool):
         raise TypeError(f"current_id must be an int, not {current_id!r}")
     if current_id < 0 or below is not None and current_id >= below:
@@ -289,7 +289,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
             raise TypeError(f"worker_num must be an int, not {worker_num!r}")
         if worker_num <= 0:
             raise ValueError(f"worker_num must be at least 1, not {worker_num}")
-        below = len(server_endpoints) if role == Role.SERVER else None
+        below = len(self._server_endpoints) if role == Role.SERVER else None
         self._current_id = _checked_id(current_id, below, "server_endpoints")
         self._trainers_num = worker_num
         self._worker_endpoints = environment.listed("PADDLE_TRAINER_ENDPOINTS")
@@ -317,9 +317,9 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
     def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
         super().__init__()
         self._worker_endpoints = _checked_endpoints("worker_endpoints", worker_endpoints)
-        self._current_id = _checked_id(current_id, len(worker_endpoints), "worker_endpoints")
+        self._current_id = _checked_id(current_id, len(self._worker_endpoints), "worker_endpoints")
         self._role = Role.WORKER
-        self._trainers_num = len(worker_endpoints)
+        self._trainers_num = len(self._worker_endpoints)
 
     def generate_role(self) -> None:
         self._role_is_generated = True

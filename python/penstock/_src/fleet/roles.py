@@ -9,15 +9,7 @@ from penstock._src.fleet.workers import Workers, fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from penstock._src.fleet.mpi_roles import MPISymetricRoleMaker
-    from penstock._src.fleet.role_maker import (
-        GeneralRoleMaker,
-        PaddleCloudRoleMaker,
-        UserDefinedCollectiveRoleMaker,
-        UserDefinedRoleMaker,
-    )
     from penstock._src.ir.typing import Array
 
 
@@ -46,12 +38,12 @@ class RoleMakerBase:
     """
 
     def __init__(self) -> None:
-        self._worker_endpoints = []
-        self._server_endpoints = []
+        self._worker_endpoints: list[str] = []
+        self._server_endpoints: list[str] = []
         self._role_is_generated = False
-        self._role = None
+        self._role: int | None = None
         self._current_id = -1
-        self._trainers_num = None
+        self._trainers_num: int | None = None
         self._workers: Workers | None = None
 
     def generate_role(self) -> None:
@@ -62,15 +54,7 @@ class RoleMakerBase:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define generate_role()")
 
-    def _generated(
-        self,
-    ) -> (
-        GeneralRoleMaker
-        | MPISymetricRoleMaker
-        | PaddleCloudRoleMaker
-        | UserDefinedCollectiveRoleMaker
-        | UserDefinedRoleMaker
-    ):
+    def _generated(self) -> RoleMakerBase:
         if not self._role_is_generated:
             self.generate_role()
         return self
@@ -173,7 +157,7 @@ class RoleMakerBase:
             self._workers = Workers(self.get_trainer_endpoints(), self.worker_index(), self.worker_num())
         return self._workers
 
-    def all_gather(self, input: float) -> list[int]:
+    def all_gather(self, input: float) -> list[float]:
         """Gathers a number from each trainer.
 
         Args:
@@ -187,9 +171,7 @@ class RoleMakerBase:
         """
         return self._all_workers().all_gather(input)
 
-    def all_reduce_worker(
-        self, input: Array | Sequence[float], output: Array | Sequence[float], mode: str = "sum"
-    ) -> None:
+    def all_reduce_worker(self, input: Array | Sequence[float], output: Array | list[float], mode: str = "sum") -> None:
         """Reduces numbers over all trainers. On a server it does nothing.
 
         Args:
@@ -234,7 +216,7 @@ class RoleMakerBase:
     def _barrier_all(self) -> None:
         self.barrier_all()
 
-    def _all_reduce(self, input: Any, output: Array | list[float], mode: str = "sum") -> None:
+    def _all_reduce(self, input: Array | Sequence[float], output: Array | list[float], mode: str = "sum") -> None:
         self.all_reduce_worker(input, output, mode)
 
     def _finalize(self) -> None:

@@ -11,7 +11,6 @@ from penstock._src.transpile.config import DistributedMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 
 __all__ = ["TrainerRuntimeConfig"]
@@ -40,7 +39,7 @@ _READ_IN = {
 }
 
 
-def cpu_num() -> Any:
+def cpu_num() -> str:
     return str(environment.value("CPU_NUM", 1))
 
 
@@ -64,7 +63,7 @@ class TrainerRuntimeConfig:
     """
 
     def __init__(self) -> None:
-        self.mode = None
+        self.mode: int | None = None
         self.runtime_configs = {name: _setting(name, usual) for name, usual in _SETTINGS.items()}
 
     def get_communicator_flags(self) -> dict[str, str]:

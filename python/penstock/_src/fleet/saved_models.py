@@ -111,8 +111,8 @@ def try_load_model_vars(
     dump_prog_fn: str,
     is_text_dump_program: bool,
     batch_size: int,
-    feed_config: object,
-    fetch_config: object,
+    feed_config: Any,
+    fetch_config: Any,
     save_filename: str | None,
     saved_params: Sequence[Variable],
 ) -> list[Any]:

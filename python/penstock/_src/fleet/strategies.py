@@ -17,7 +17,9 @@ from penstock._src.transpile.server_config import ServerRuntimeConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 __all__ = [
@@ -30,11 +32,7 @@ __all__ = [
 ]
 
 
-def _set_fields(
-    config: BuildStrategy | DistributeTranspilerConfig | ExecutionStrategy | ServerRuntimeConfig,
-    kind: type[BuildStrategy] | type[DistributeTranspilerConfig] | type[ExecutionStrategy] | type[ServerRuntimeConfig],
-    given: DistributeTranspilerConfig | ExecutionStrategy | dict[str, int] | int,
-) -> BuildStrategy | DistributeTranspilerConfig | ExecutionStrategy | ServerRuntimeConfig:
+def _set_fields(config: T, kind: type[T], given: object) -> T:
     """Sets the fields of a given dict in the configuration and returns it, or returns the given configuration."""
     if isinstance(given, kind):
         return given
@@ -68,8 +66,8 @@ class DistributedStrategy:
         assert not strategy.get_program_config().slice_var_up
     """
 
-    _MODE = None
-    _PROGRAM = {}  # fields of the program configuration that define this strategy
+    _MODE: int | None = None
+    _PROGRAM: Mapping[str, bool] = {}  # fields of the program configuration that define this strategy
     _WAITS = False  # whether the threads of a trainer have common steps
 
     def __init__(self) -> None:
@@ -81,7 +79,7 @@ class DistributedStrategy:
         self._execute_strategy.num_threads = int(cpu_num())
         if int(cpu_num()) > 1:
             self._build_strategy.reduce_strategy = BuildStrategy.ReduceStrategy.Reduce
-        self.debug_opt: Mapping[Any, Any] | None | None = None
+        self.debug_opt: Mapping[Any, Any] | None = None
         if self._MODE is not None:
             self.check_program_config()
             self.check_trainer_runtime_config()

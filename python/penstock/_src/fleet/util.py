@@ -104,7 +104,7 @@ class FleetUtil:
 
     def get_global_auc(
         self, scope: Scope | None = None, stat_pos: str = "_generated_var_2", stat_neg: str = "_generated_var_3"
-    ) -> float:
+    ) -> float | None:
         """Computes the AUC over all trainers' examples. All trainers must call it.
 
         Args:
@@ -129,7 +129,7 @@ class FleetUtil:
 
     @staticmethod
     def _over_all(scope: Scope, name: str) -> Array:
-        mine = numpy.array(scope.find_var(name).get_tensor()).reshape(-1)
+        mine = numpy.array(scope.var(name).get_tensor()).reshape(-1)
         whole = numpy.zeros_like(mine)
         fleet.all_reduce_worker(mine, whole)
         return whole

@@ -13,6 +13,8 @@ from penstock._src.base.errors import program_error, state_error
 from penstock._src.executor.process_end import watch_this_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock._src.ir.typing import Array
 
 
@@ -63,7 +65,7 @@ class Workers:
         if self._count > 1:
             _penstock.arrays_barrier(_label("barrier_worker")).wait()
 
-    def all_reduce(self, values: Array | list[float], reduction: str = "sum") -> Array:
+    def all_reduce(self, values: Array | Sequence[float], reduction: str = "sum") -> Array:
         """Returns the elementwise sum, minimum or maximum over all trainers, as a new array."""
         if reduction not in _REDUCTIONS:
             raise program_error(
@@ -80,7 +82,7 @@ class Workers:
             ).wait()
         return array
 
-    def all_gather(self, value: int) -> list[int]:
+    def all_gather(self, value: float) -> list[float]:
         """Returns the numbers of all trainers, in their order."""
         kind = float if isinstance(value, (float, numpy.floating)) else int
         row = numpy.zeros(self._count, "float64" if kind is float else "int64")

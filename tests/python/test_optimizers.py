@@ -154,3 +154,9 @@ def test_a_program_is_pruned_to_one_target_or_op(fluid):
     assert [op.type for op in main._prune([main.global_block().ops[0]]).global_block().ops] == ["mul"]
     with pytest.raises(ValueError, match="_prune: a target is a Variable, an Operator or a name, not None"):
         main._prune(None)
+
+
+def test_an_optimizer_without_an_update_is_refused(fluid):
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
+    with pytest.raises(NotImplementedError, match="Optimizer has neither a type nor an _append_optimize_op"):
+        fluid.optimizer.Optimizer(0.1).minimize(loss)

@@ -28,7 +28,7 @@ __all__ = ["TrainingDecoder", "BeamSearchDecoder"]
 class _Memory:
     """A state within a decoder: its value in this step, and the function that sets that in the next one."""
 
-    def __init__(self, before: Variable, pass_on: Callable[..., Any]) -> None:
+    def __init__(self, before: Variable, pass_on: Callable[[Variable], object]) -> None:
         self.before, self.pass_on = before, pass_on
 
 
@@ -45,6 +45,10 @@ class _Decoder:
         """StateCell: the cell, for use in the block."""
         self._require_inside("state_cell")
         return self._cell
+
+    def _memory_of(self, init: InitState) -> _Memory:
+        """Creates a state in the decoder's block."""
+        raise NotImplementedError
 
     @contextlib.contextmanager
     def _inside(self) -> Iterator[None]:
@@ -131,7 +135,8 @@ class TrainingDecoder(_Decoder):
             ValueError: called outside the block.
         """
         self._require_inside("step_input")
-        return self._rnn.step_input(x)
+        row: Variable = self._rnn.step_input(x)
+        return row
 
     def static_input(self, x: Variable) -> Variable:
         """Declares an input that every step reads whole: see `DynamicRNN.static_input`.
@@ -146,7 +151,8 @@ class TrainingDecoder(_Decoder):
             ValueError: called outside the block.
         """
         self._require_inside("static_input")
-        return self._rnn.static_input(x)
+        whole: Variable = self._rnn.static_input(x)
+        return whole
 
     def output(self, *outputs: Any) -> None:
         """Declares outputs of the decoder.
@@ -162,7 +168,8 @@ class TrainingDecoder(_Decoder):
 
     def __call__(self) -> Variable:
         self._require_after()
-        return self._rnn()
+        made: Variable = self._rnn()
+        return made
 
     def _memory_of(self, init: InitState) -> _Memory:
         before = self._rnn.memory(init=init.value, need_reorder=init.need_reorder)
@@ -236,9 +243,10 @@ class BeamSearchDecoder(_Decoder):
         self._max_len = layers.fill_constant([1], "int64", max_len, force_cpu=True)
         self._go_on = layers.less_than(self._step, self._max_len)
         self._while = layers.While(self._go_on)
-        self._arrays = {}  # by the name of the variable that a step reads
-        self._next = []  # (value, array): what the next step reads
-        self._ids_array = self._scores_array = None
+        self._arrays: dict[str, Variable] = {}  # by the name of the variable that a step reads
+        self._next: list[tuple[Variable, Variable]] = []  # (value, array): what the next step reads
+        self._ids_array: Variable | None = None
+        self._scores_array: Variable | None = None
 
     @contextlib.contextmanager
     @with_texts(_DECODER)
@@ -301,7 +309,10 @@ class BeamSearchDecoder(_Decoder):
         probabilities = layers.fc(out, self._words, act="softmax")
         best, words = layers.topk(probabilities, k=self._topk_size)
         sums = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
-        return layers.beam_search(ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0)
+        chosen: tuple[Variable, Variable] = layers.beam_search(
+            ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0
+        )
+        return chosen
 
     def read_array(self, init: Variable, is_ids: bool = False, is_scores: bool = False) -> Variable:
         """Declares a value that each step passes to the next.
@@ -356,9 +367,10 @@ class BeamSearchDecoder(_Decoder):
 
     def __call__(self) -> tuple[Variable, Variable]:
         self._require_after()
-        return layers.beam_search_decode(
+        found: tuple[Variable, Variable] = layers.beam_search_decode(
             self._ids_array, self._scores_array, beam_size=self._beam_size, end_id=self._end_id
         )
+        return found
 
     def _memory_of(self, init: InitState) -> _Memory:
         before = self.read_array(init=init.value)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock._src.executor.executor import Executor
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
+    from penstock._src.ir.typing import Attrs, SlotArgs
     from penstock._src.ir.variable import Variable
 
 
@@ -86,7 +87,7 @@ def convert_dist_to_sparse_program(program: Program) -> Program:
         table = _table_of(program)
         padding = next(
             (
-                op.attr("padding_idx")
+                op._int_attr("padding_idx")
                 for op in block.ops
                 if op.type in ("lookup_table_grad", "lookup_table_v2_grad") and op.input("W") == [table]
             ),
@@ -117,7 +118,7 @@ def _table_of(program: Program) -> Any:
     return tables[0]
 
 
-def _look_up(block: Block, request: Operator, table: Variable, padding: Any) -> None:
+def _look_up(block: Block, request: Operator, table: str, padding: int) -> None:
     """Replaces split_ids, prefetch and merge_ids."""
     split = next(op for op in block.ops if op.type == "split_ids" and op.output("Out") == request.input("X"))
     merge = next(op for op in block.ops if op.type == "merge_ids" and op.input("X") == request.output("Out"))
@@ -128,16 +129,16 @@ def _look_up(block: Block, request: Operator, table: Variable, padding: Any) -> 
         position = _look_up_one(block, position, block.var(ids), block.var(out), table, padding)
 
 
-def _look_up_one(block: Block, position: int, ids: Variable, out: Any, table: Variable, padding: Any) -> int:
+def _look_up_one(block: Block, position: int, ids: Variable, out: Variable, table: str, padding: int) -> int:
     """Inserts the lookup, and what gives its result the shape and the sequences of `out`; returns the next position."""
 
-    def insert(kind: Any, inputs: dict[str, None], outputs: Variable, attrs: Any) -> None:
+    def insert(kind: str, inputs: SlotArgs, outputs: SlotArgs, attrs: Attrs) -> None:
         nonlocal position
         block._insert_op(position, kind, inputs, outputs, attrs)
         position += 1
 
-    def temporary(dtype: str = out.dtype) -> Variable:
-        return block.create_var(name=unique_name.generate(out.name + ".rows"), dtype=dtype)
+    def temporary() -> Variable:
+        return block.create_var(name=unique_name.generate(out.name + ".rows"), dtype=out.dtype)
 
     shape = list(out.shape)
     if shape[1:].count(-1):
@@ -243,7 +244,7 @@ def load_persistables_for_inference(
     return program
 
 
-def _files_with_rows(dirname: str, table: Variable) -> list[Any]:
+def _files_with_rows(dirname: str, table: str) -> list[str]:
     """Returns the file of each pserver, in their order."""
     folder = os.path.join(dirname, TABLES_FOLDER)
     numbers = [

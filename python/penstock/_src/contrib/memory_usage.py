@@ -30,8 +30,9 @@ def memory_usage(program: Program, batch_size: int) -> tuple[float, float, str]:
     """
     if not isinstance(program, Program):
         raise TypeError(f"memory_usage takes a Program, not {type(program).__name__}")
-    low, high, _ = _penstock.memory_need(program.desc, int(batch_size))
-    for unit in ("B", "KB", "MB"):
-        if low <= 1024 or unit == "MB":
-            return float(low), float(high), unit
-        low, high = low / 1024, high / 1024
+    least, most, _ = _penstock.memory_need(program.desc, int(batch_size))
+    low, high, unit = float(least), float(most), "B"
+    for larger in ("KB", "MB"):
+        if low > 1024:
+            low, high, unit = low / 1024, high / 1024, larger
+    return low, high, unit

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
 
+    _Extents = tuple[int, ...]
+    _Shape = Callable[[str], _Extents]
+    _Count = Callable[[Operator, _Shape, _Extents, _Extents], tuple[int, int]]
+
 
 __all__ = ["summary"]
 
@@ -28,12 +32,12 @@ def summary(main_prog: Program) -> None:
         fluid.contrib.summary(fluid.default_main_program())
     """
     rows = [row for block in main_prog.blocks for row in (_row(block, op) for op in block.ops) if row]
-    lines = [("No.", "TYPE", "INPUT", "OUTPUT", "PARAMs", "FLOPs")]
+    lines: list[tuple[str, ...]] = [("No.", "TYPE", "INPUT", "OUTPUT", "PARAMs", "FLOPs")]
     lines += [tuple(map(str, (number,) + row)) for number, row in enumerate(rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(6)]
     for line in lines:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
-    params, flops = (sum(row[column] for row in rows) for column in (3, 4))
+    params, flops = sum(row[3] for row in rows), sum(row[4] for row in rows)
     print(f"Total PARAMs: {params}({params / 1e6:.4f}M)")
     print(f"Total FLOPs: {flops}({flops / 1e9:.2f}G)")
     print(f"Counted: {', '.join(sorted(_COUNTED))}")
@@ -53,44 +57,36 @@ def _row(block: Block, op: Operator) -> tuple[str, list[int], list[int], int, in
     return op.type, list(read[1:]), list(made[1:]), params, flops
 
 
-def _conv(
-    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
-) -> tuple[int, int]:
+def _conv(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
     count, per_output = shape(op.input("Filter")[0])[0], math.prod(shape(op.input("Filter")[0])[1:])
     biased = int("Bias" in op.input_names and bool(op.input("Bias")))
     return count * (per_output + biased), 2 * math.prod(made) * (per_output + biased)
 
 
-def _mul(op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int]) -> tuple[int, int]:
+def _mul(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
     weights = math.prod(shape(op.input("Y")[0]))
     return weights, 2 * weights
 
 
-def _pool(
-    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
-) -> tuple[int, int]:
-    window = read[-2:] if op.attr("global_pooling") else op.attr("ksize")
+def _pool(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
+    window: Any = read[-2:] if op.attr("global_pooling") else op.attr("ksize")
     return 0, math.prod(made) * math.prod(window)
 
 
-def _batch_norm(
-    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
-) -> tuple[int, int]:
+def _batch_norm(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
     return 2 * math.prod(shape(op.input("Scale")[0])), 2 * math.prod(read)
 
 
-def _elementwise(
-    op: Operator, shape: Callable[..., Any], read: tuple[int, int, int], made: tuple[int, int, int]
-) -> tuple[int, int]:
+def _elementwise(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
     return 0, math.prod(made)
 
 
-def _prelu(op: Operator, shape: Callable[..., Any], read: tuple[int], made: tuple[int]) -> tuple[int, int]:
+def _prelu(op: Operator, shape: _Shape, read: _Extents, made: _Extents) -> tuple[int, int]:
     return math.prod(shape(op.input("Alpha")[0])), math.prod(made)
 
 
 # Op type: its input slot, its output slot, and a function that returns (parameters, operations).
-_COUNTED = {
+_COUNTED: dict[str, tuple[str, str, _Count]] = {
     "conv2d": ("Input", "Output", _conv),
     "depthwise_conv2d": ("Input", "Output", _conv),
     "mul": ("X", "Out", _mul),

@@ -109,7 +109,7 @@ def fused_embedding_seq_pool(
     """
     helper = LayerHelper("fused_embedding_seq_pool", param_attr=param_attr).takes(input=input)
     padding_idx = padding_row("fused_embedding_seq_pool", padding_idx, size)
-    table = helper.create_parameter(helper.param_attr, size, dtype)
+    table = helper.create_parameter(helper.param_attr, list(size), dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(
         "fused_embedding_seq_pool",
@@ -232,7 +232,7 @@ def shuffle_batch(x: Variable, seed: Variable | int | None = None) -> Variable:
     return out
 
 
-def _partial(op_type: str, input: int | list[Variable], start_index: int, length: int) -> Variable:
+def _partial(op_type: str, input: Sequence[Variable], start_index: int, length: int) -> Variable:
     helper = LayerHelper(op_type, input=input)
     inputs = helper.multiple_input()
     out = helper.create_variable_for_type_inference(inputs[0].dtype)

@@ -30,7 +30,9 @@ def op_freq_statistic(program: Program) -> tuple[list[tuple[str, int]], list[tup
     if not isinstance(program, Program):
         raise TypeError(f"op_freq_statistic takes a Program, not {type(program).__name__}")
     parameters = {param.name for param in program.global_block().all_parameters()}
-    types, pairs, writer = collections.Counter(), collections.Counter(), {}
+    types: collections.Counter[str] = collections.Counter()
+    pairs: collections.Counter[str] = collections.Counter()
+    writer: dict[str, str] = {}
     for op in program.global_block().ops:
         for name in op.input_arg_names:
             if name in writer:

@@ -32,5 +32,5 @@ class QuantizeTranspiler:
             assert 'quantization is not part of Penstock' in str(error)
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise not_built("fluid.contrib.QuantizeTranspiler: " + _WHY)

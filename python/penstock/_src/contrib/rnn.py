@@ -13,10 +13,9 @@ from penstock._src.layers.static_rnn import StaticRNN
 from penstock._src.layers.tensor import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from penstock._src.contrib.state_cell import InitState
     from penstock._src.ir.variable import Variable
     from penstock._src.parameters.param_attr import ParamAttr
 
@@ -147,9 +146,9 @@ def _units(
     name: str,
     num_layers: int,
     bidirectional: bool,
-    param_attr: ParamAttr,
-    bias_attr: ParamAttr | bool,
-) -> list[Any]:
+    param_attr: ParamAttr | None,
+    bias_attr: ParamAttr | bool | None,
+) -> list[list[Callable[..., Any]]]:
     """Returns one list of units, one for each layer, for each direction."""
     directions = [("_layers_", "fw")] + ([("_reverse_layers_", "bw")] if bidirectional else [])
     return [
@@ -166,14 +165,14 @@ def _units(
 
 
 def _run(
-    units: Any,
+    units: list[list[Callable[..., Any]]],
     input: Variable,
-    inits: object,
+    inits: list[Variable | None],
     hidden_size: int,
-    sequence_length: Variable,
+    sequence_length: Variable | None,
     batch_first: bool,
-    dropout: Any,
-) -> tuple[Any, ...]:
+    dropout: Mapping[str, Any],
+) -> tuple[Variable, ...]:
     """Returns (outputs, each last state) of both directions, concatenated."""
     if batch_first:
         input = reshaping.transpose(input, [1, 0, 2])
@@ -184,7 +183,8 @@ def _run(
     layers, directions = len(units[0]), len(units)
     if inits[0] is not None:
         inits = [reshaping.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
-    outs, lasts = [], []
+    outs: list[Variable] = []
+    lasts: list[list[Variable]] = []
     for direction, of_direction in enumerate(units):
         rows, rows_mask = input, mask
         if direction == 1:
@@ -203,8 +203,14 @@ def _run(
 
 
 def _run_direction(
-    units: Any, input: Variable, mask: Variable, inits: object, direction: Any, hidden_size: int, dropout: Any
-) -> Any:
+    units: list[Callable[..., Any]],
+    input: Variable,
+    mask: Variable | None,
+    inits: list[Variable | None],
+    direction: int,
+    hidden_size: int,
+    dropout: Mapping[str, Any],
+) -> tuple[Variable, list[Variable]]:
     """Returns (outputs of the last layer, [each last state of all layers])."""
     network = StaticRNN()
     with network.step():
@@ -236,7 +242,12 @@ def _run_direction(
     return made[-1], joined
 
 
-def _memory(network: Any, init: InitState, layer: str, direction: Any, input: Variable, hidden_size: int) -> Any:
+def _memory(
+    network: StaticRNN, init: Variable | None, layer: int, direction: int, input: Variable, hidden_size: int
+) -> Variable:
+    memory: Variable
     if init is not None:
-        return network.memory(init=init[layer, direction])
-    return network.memory(batch_ref=input, shape=[-1, hidden_size])
+        memory = network.memory(init=init[layer, direction])
+    else:
+        memory = network.memory(batch_ref=input, shape=[-1, hidden_size])
+    return memory

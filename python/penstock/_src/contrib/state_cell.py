@@ -10,10 +10,12 @@ from penstock._src.layers.creation import fill_constant_batch_size_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
-    from penstock._src.contrib.beam_search_decoder import BeamSearchDecoder, TrainingDecoder
+    from penstock._src.contrib.beam_search_decoder import _Decoder, _Memory
     from penstock._src.ir.variable import Variable
+
+    T = TypeVar("T")
 
 
 class InitState:
@@ -94,22 +96,22 @@ class StateCell:
     """
 
     def __init__(
-        self, inputs: Mapping[str, None], states: Mapping[str, InitState | int], out_state: str, name: str | None = None
+        self, inputs: Mapping[str, object], states: Mapping[str, InitState], out_state: str, name: str | None = None
     ) -> None:
         for state, init in states.items():
             if not isinstance(init, InitState):
                 raise ValueError(f"StateCell: state {state} must be an InitState, not {type(init).__name__}")
         if out_state not in states:
             raise ValueError(f"StateCell: out_state {out_state!r} must be one of {', '.join(sorted(states))}")
-        self._inputs = dict(inputs)
+        self._inputs: dict[str, Any] = dict(inputs)
         self._initial = dict(states)
         self._out_state = out_state
-        self._updater: Callable[..., Any] | None = None
-        self._decoder = None
-        self._memories = {}  # of the decoder, by name; empty until its first step reads a state
-        self._values = dict(states)
+        self._updater: Callable[[StateCell], object] | None = None
+        self._decoder: _Decoder | None = None
+        self._memories: dict[str, _Memory] = {}  # of the decoder, by name; empty until its first step reads a state
+        self._values: dict[str, Any] = dict(states)
 
-    def _enter(self, decoder: BeamSearchDecoder | TrainingDecoder) -> None:
+    def _enter(self, decoder: _Decoder) -> None:
         if self._decoder is not None:
             raise program_error(
                 "E-decoder-order", f"StateCell: {type(self._decoder).__name__} uses it until its block ends"
@@ -152,7 +154,8 @@ class StateCell:
         """
         self._read_states()
         self._require_state(state_name)
-        return self._values[state_name]
+        value: Variable = self._values[state_name]
+        return value
 
     def set_state(self, state_name: str, state_value: Variable) -> None:
         """Sets a state in the current step; `update_states` passes it to the next one.
@@ -186,9 +189,10 @@ class StateCell:
                 f"StateCell: no value for input {input_name!r}; compute_state gives values to "
                 f"{', '.join(sorted(self._inputs))}"
             )
-        return value
+        given: Variable = value
+        return given
 
-    def state_updater(self, updater: Callable[..., Any]) -> Callable[..., Any]:
+    def state_updater(self, updater: Callable[[StateCell], T]) -> Callable[[StateCell], T]:
         """Decorates the function that computes a step.
 
         Args:
@@ -238,7 +242,8 @@ class StateCell:
         Returns:
             Variable: shape [sequences in the step, ...].
         """
-        return self._values[self._out_state]
+        value: Variable = self._values[self._out_state]
+        return value
 
     def _require_state(self, name: str) -> None:
         if name not in self._initial:

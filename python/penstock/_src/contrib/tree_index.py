@@ -73,7 +73,7 @@ def tdm_sampler(
     seed: int = 0,
     tree_dtype: str = "int32",
     dtype: str = "int32",
-) -> tuple[list[Variable], list[Variable], list[Variable]]:
+) -> tuple[Variable, ...] | tuple[list[Variable], ...]:
     """Samples, for each layer of a tree, the node on the path to an item (positive) and other nodes (negative).
 
     Args:

@@ -571,7 +571,7 @@ def test_detection_map_state_may_lack_classes(fluid, lengths, says):
             lambda L, x: L.multi_box_head([x], x, 16, 2, [[1.0]], min_sizes=[4.0, 2.0], max_sizes=[8.0]),
             "min_sizes must have as many",
         ),
-        (lambda L, x: L.yolo_box(x, x, 3, 2, 0.1, 32), "anchors has the wrong type"),
+        (lambda L, x: L.yolo_box(x, x, 3, 2, 0.1, 32), "yolo_box: anchors must be a list, not 3"),
         (lambda L, x: L.iou_similarity(x, x), r"shape of X \(\[2, 8, 4, 4\]\) must be \[boxes, 4\]"),
     ],
 )

@@ -10,7 +10,7 @@ from penstock._src.layers import arithmetic, tensor
 from penstock._src.layers.comparison import equal
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
 from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.helper import LayerHelper, require_kind, require_variables
 
 __all__ = ["Print", "Switch", "case", "cond", "switch_case"]
 
@@ -202,11 +202,6 @@ def _require_mask(layer, mask):
         raise TypeError(f"{layer}: mask must be a Variable of int32, not {mask!r}")
 
 
-def _require_list(layer, name, given):
-    if not isinstance(given, (list, tuple)):
-        raise TypeError(f"{layer}: {name} must be a list of Variables, not {given!r}")
-
-
 def select_output(input, outputs, mask):
     """Copies a variable to one of several others and leaves the rest unchanged.
 
@@ -221,10 +216,9 @@ def select_output(input, outputs, mask):
     Raises:
         TypeError: an argument has the wrong type.
     """
-    if not isinstance(input, Variable):
-        raise TypeError(f"select_output: input must be a Variable, not {input!r}")
+    require_variables("select_output", input=input)
     _require_mask("select_output", mask)
-    _require_list("select_output", "outputs", outputs)
+    require_kind("select_output", list, outputs=outputs)
     LayerHelper("select_output").append_op("select_output", {"X": input, "Mask": mask}, {"Out": outputs})
     return outputs
 
@@ -242,7 +236,7 @@ def select_input(inputs, mask):
     Raises:
         TypeError: an argument has the wrong type.
     """
-    _require_list("select_input", "inputs", inputs)
+    require_kind("select_input", list, inputs=inputs)
     _require_mask("select_input", mask)
     helper = LayerHelper("select_input")
     first = inputs[0]
@@ -291,8 +285,7 @@ def case(pred_fn_pairs, default=None, name=None):
         y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
                               default=lambda: fluid.layers.scale(x, 1.0))
     """
-    if not isinstance(pred_fn_pairs, (list, tuple)):
-        raise TypeError(f"case: pred_fn_pairs must be a list, not {pred_fn_pairs!r}")
+    require_kind("case", list, pred_fn_pairs=pred_fn_pairs)
     pairs = list(pred_fn_pairs)
     if not pairs:
         raise TypeError("case: pred_fn_pairs must hold a pair")
@@ -329,8 +322,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         y = fluid.layers.switch_case(index, {1: lambda: fluid.layers.ones([2], 'float32'),
                                              2: lambda: fluid.layers.zeros([2], 'float32')})
     """
-    if not isinstance(branch_index, Variable):
-        raise TypeError(f"switch_case: branch_index must be a Variable, not {type(branch_index).__name__}")
+    require_variables("switch_case", branch_index=branch_index)
     if branch_index.dtype not in (VarType.UINT8, VarType.INT32, VarType.INT64):
         raise TypeError(
             f"switch_case: branch_index must be uint8, int32 or int64, but {branch_index.name} is "

@@ -8,7 +8,7 @@ from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, require_equal_in, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.tensor import assign, fill_constant, value_attrs
 from penstock._src.layers.tensor import range as range_layer
 from penstock._src.parameters.initializer import Constant, Initializer
@@ -243,8 +243,7 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
         w = fluid.layers.create_parameter([4, 2], 'float32')
     """
     helper = LayerHelper("create_parameter", name=name)
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"create_parameter: shape must be a list or tuple, not {type(shape).__name__}")
+    require_kind("create_parameter", list, shape=shape)
     if default_initializer is not None and not isinstance(default_initializer, Initializer):
         raise TypeError(
             f"create_parameter: default_initializer must be an Initializer, not {type(default_initializer).__name__}"

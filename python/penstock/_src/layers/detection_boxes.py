@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
-from penstock._src.layers.helper import describe
+from penstock._src.layers.helper import describe, require_kind
 
 __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
 
@@ -167,11 +167,7 @@ def yolo_box(
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    for key, value, kinds in (
-        ("anchors", anchors, (list, tuple)),
-        ("class_num", class_num, int),
-        ("conf_thresh", conf_thresh, float),
-    ):
-        if not isinstance(value, kinds):
-            raise TypeError(f"yolo_box: {key} has the wrong type: {describe(value)}")
+    require_kind("yolo_box", list, anchors=anchors)
+    require_kind("yolo_box", int, class_num=class_num)
+    require_kind("yolo_box", float, conf_thresh=conf_thresh)
     return {"anchors": list(anchors)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
+from penstock._src.layers.helper import require_kind
 
 __all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms"]
 
@@ -75,12 +76,6 @@ def multiclass_nms2(
     """
 
 
-def _require_kinds(layer, kind, **values):
-    for name, value in values.items():
-        if not isinstance(value, kind):
-            raise TypeError(f"{layer}: {name} must be of type {kind.__name__}, not {value!r}")
-
-
 @op_layer(
     "locality_aware_nms", fluid_accepts={"bboxes scores": "float32 float64"}, stop_gradient=True, like=multiclass_nms
 )
@@ -117,9 +112,9 @@ def locality_aware_nms(
         Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017.
     """
     layer = "locality_aware_nms"
-    _require_kinds(layer, float, score_threshold=score_threshold, nms_threshold=nms_threshold, nms_eta=nms_eta)
-    _require_kinds(layer, int, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_label=background_label)
-    _require_kinds(layer, bool, normalized=normalized)
+    require_kind(layer, float, score_threshold=score_threshold, nms_threshold=nms_threshold, nms_eta=nms_eta)
+    require_kind(layer, int, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_label=background_label)
+    require_kind(layer, bool, normalized=normalized)
     if len(scores.shape) != 3 or scores.shape[1] != 1:
         raise ValueError(f"locality_aware_nms takes one class: scores must be [N, 1, M], not {scores.shape}")
     return None

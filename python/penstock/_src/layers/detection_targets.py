@@ -6,7 +6,7 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_sum
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.detection_boxes import box_coder, iou_similarity
-from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.loss import smooth_l1, softmax_with_cross_entropy
 from penstock._src.layers.reshaping import flatten, reshape
 from penstock._src.layers.slicing import shape as shape_of
@@ -234,15 +234,10 @@ def yolov3_loss(
     Reference:
         Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
     """
-    for key, value, kinds in (
-        ("anchors", anchors, (list, tuple)),
-        ("anchor_mask", anchor_mask, (list, tuple)),
-        ("class_num", class_num, int),
-        ("ignore_thresh", ignore_thresh, float),
-        ("use_label_smooth", use_label_smooth, bool),
-    ):
-        if not isinstance(value, kinds):
-            raise TypeError(f"yolov3_loss: {key} has the wrong type: {describe(value)}")
+    require_kind("yolov3_loss", list, anchors=anchors, anchor_mask=anchor_mask)
+    require_kind("yolov3_loss", int, class_num=class_num)
+    require_kind("yolov3_loss", float, ignore_thresh=ignore_thresh)
+    require_kind("yolov3_loss", bool, use_label_smooth=use_label_smooth)
     return {"anchors": list(anchors), "anchor_mask": list(anchor_mask)}
 
 

@@ -15,6 +15,7 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_max, reduce_sum
 from penstock._src.layers.comparison import less_than
 from penstock._src.layers.creation import create_tensor, fill_constant_batch_size_like
+from penstock._src.layers.helper import require_kind
 from penstock._src.layers.random import gaussian_random, uniform_random, uniform_random_batch_size_like
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import shape as shape_layer
@@ -137,8 +138,7 @@ class _OfTwoParameters(Distribution):
     def _sample(self, shape, seed):
         if not isinstance(shape, list):
             raise TypeError(f"sample: shape must be a list, not {shape!r}")
-        if not isinstance(seed, int):
-            raise TypeError(f"sample: seed must be an int, not {seed!r}")
+        require_kind("sample", int, seed=seed)
         batch, dtype = list(self._sum().shape), self._two[0].dtype
         if self._has_variables:
             zero = fill_constant_batch_size_like(self._sum(), batch + shape, dtype, 0.0)

@@ -31,6 +31,17 @@ def require_variables(layer: str, **inputs: object) -> None:
             raise TypeError(f"{layer}: {name} must be a Variable, not {describe(value)}")
 
 
+_KINDS = {int: "an int", float: "a float", bool: "a bool", str: "a str", list: "a list", Variable: "a Variable"}
+
+
+def require_kind(layer: str, *kinds: type, **arguments: object) -> None:
+    """Raises an error that names the argument if an argument has none of the types; a tuple counts as a list."""
+    for name, value in arguments.items():
+        if not isinstance(value, (*kinds, tuple) if list in kinds else kinds):
+            allowed = " or ".join(_KINDS[kind] for kind in kinds)
+            raise TypeError(f"{layer}: {name} must be {allowed}, not {describe(value)}")
+
+
 def require_rank(layer: str, name: str, var: Variable, rank: int) -> None:
     if len(var.shape) < rank:
         raise ValueError(f"{layer}: {name} must have at least {rank} axes, but its shape is {var.shape}")

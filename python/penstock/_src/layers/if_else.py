@@ -6,7 +6,7 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor, tensor_array
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_variables
 
 __all__ = ["IfElse"]
 
@@ -35,8 +35,7 @@ class IfElse:
     OUT_IF_ELSE_BLOCKS, IN_IF_ELSE_TRUE_BLOCKS, IN_IF_ELSE_FALSE_BLOCKS = range(3)
 
     def __init__(self, cond, name=None):
-        if not isinstance(cond, Variable):
-            raise TypeError(f"IfElse: cond must be a Variable, not {type(cond).__name__}")
+        require_variables("IfElse", cond=cond)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"IfElse: name must be a str, not {type(name).__name__}")
         self.helper = LayerHelper("ifelse", name=name)

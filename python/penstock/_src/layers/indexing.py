@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
 
@@ -181,8 +181,7 @@ def multiplex(inputs, index):
         a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
         y = fluid.layers.multiplex([a, b], fluid.data('which', [None, 1], 'int32'))
     """
-    if not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"multiplex: inputs must be a list of Variables, not one {type(inputs).__name__}")
+    require_kind("multiplex", list, inputs=inputs)
     helper = LayerHelper("multiplex", input=inputs)
     inputs = helper.multiple_input()
     if len(inputs) < 2:

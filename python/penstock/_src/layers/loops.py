@@ -7,7 +7,7 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
 from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_vars
 from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.helper import LayerHelper, describe, require_kind
 
 __all__ = ["While", "while_loop"]
 
@@ -141,8 +141,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     """
     if not callable(cond) or not callable(body):
         raise TypeError("while_loop: cond and body must be callable")
-    if not isinstance(loop_vars, (list, tuple)):
-        raise TypeError(f"while_loop: loop_vars must be a list or tuple, not {type(loop_vars).__name__}")
+    require_kind("while_loop", list, loop_vars=loop_vars)
     if len(loop_vars) == 0:
         raise ValueError("while_loop: loop_vars is empty")
     more = cond(*loop_vars)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.tensor import int_list
 
@@ -166,8 +166,7 @@ def flip(input: Variable, dims: list, name: str | None = None) -> Attrs:
     Example:
         mirrored = fluid.layers.flip(fluid.data('image', [None, 3, 8, 8]), dims=[3])
     """
-    if not isinstance(dims, (list, tuple)):
-        raise TypeError(f"flip: dims must be a list, not {dims!r}")
+    require_kind("flip", list, dims=dims)
     return {"dims": list(dims)}
 
 
@@ -244,8 +243,7 @@ def meshgrid(input, name=None):
     Example:
         rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
     """
-    if not isinstance(input, (list, tuple)):
-        raise TypeError(f"meshgrid: input must be a list of Variables, not {input!r}")
+    require_kind("meshgrid", list, input=input)
     helper = LayerHelper("meshgrid", name=name, input=input)
     vectors = helper.multiple_input()
     outs = [helper.create_variable_for_type_inference(one.dtype) for one in vectors]

@@ -9,7 +9,7 @@ from penstock._src.ir.argument_types import ArgumentError, require_types, types_
 from penstock._src.ir.types import VarType, dtype_name, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.tensor import int_list, shape_inputs
 from penstock._src.parameters.initializer import Constant
 
@@ -27,8 +27,7 @@ __all__ = [
 
 
 def _shape_attrs(layer, shape, dtype):
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"{layer}: shape must be a list, not {shape!r}")
+    require_kind(layer, list, shape=shape)
     return {"shape": list(shape), "dtype": int(to_dtype(dtype))}
 
 
@@ -188,8 +187,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
         noise = fluid.layers.randn([2, 3])
     """
     helper = LayerHelper("randn", name=name)
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"randn: shape must be a list, not {shape!r}")
+    require_kind("randn", list, shape=shape)
     if not shape:
         raise ArgumentError("randn: shape must not be empty")
     dtype = to_dtype("float32" if dtype is None else dtype)
@@ -279,8 +277,7 @@ def random_crop(x, shape, seed=None):
         patches = fluid.layers.random_crop(fluid.data('image', [None, 3, 32, 32]), [3, 28, 28])
     """
     helper = LayerHelper("random_crop").takes(x=x)
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"random_crop: shape must be a list, not {shape!r}")
+    require_kind("random_crop", list, shape=shape)
     out = helper.create_variable_for_type_inference(x.dtype)
     attrs = {"shape": list(shape)}
     seed = numpy.random.randint(-65536, 65536) if seed is None else seed

@@ -7,7 +7,7 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
 from penstock._src.layers.comparison import equal
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.helper import LayerHelper, require_kind, require_variables
 from penstock._src.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
 from penstock._src.layers.nn import matmul
 from penstock._src.layers.reshaping import reshape, transpose
@@ -69,8 +69,7 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
     helper = LayerHelper("center_loss", param_attr=param_attr).takes(input=input, label=label)
     centers = helper.create_parameter(helper.param_attr, [num_classes, input.shape[1]], input.dtype)
     centers.stop_gradient = True
-    if not isinstance(alpha, (float, Variable)):
-        raise TypeError(f"center_loss: alpha must be a float or a Variable, not {alpha!r}")
+    require_kind("center_loss", float, Variable, alpha=alpha)
     if not isinstance(alpha, Variable):
         value = alpha
         alpha = helper.create_variable(

@@ -8,7 +8,7 @@ import operator
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.helper import LayerHelper, require_kind, require_variables
 from penstock._src.layers.tensor import int_list
 
 __all__ = ["flatten", "reshape", "split", "squeeze", "transpose", "unsqueeze"]
@@ -35,8 +35,7 @@ def transpose(x: Variable, perm: list[int], name: str | None = None) -> Attrs:
         x = fluid.data('x', [2, 3, 4])
         assert fluid.layers.transpose(x, [1, 0, 2]).shape == (3, 2, 4)
     """
-    if not isinstance(perm, (list, tuple)):
-        raise TypeError(f"transpose: perm must be a list of ints, not {perm!r}")
+    require_kind("transpose", list, perm=perm)
     if sorted(perm) != list(range(len(x.shape))):
         raise ValueError(f"perm must be a permutation of the {len(x.shape)} axes of x, not {list(perm)}")
     return {"axis": list(perm)}

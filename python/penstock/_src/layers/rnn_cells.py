@@ -1,13 +1,19 @@
 """Cells, which compute one step of a recurrent network; rnn() runs one over padded sequences."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 from penstock._src.base.argument_texts import RECURRENT
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.argument_types import require_types, types_of
 from penstock._src.ir.types import to_dtype
+from penstock._src.ir.variable import Variable
 from penstock._src.layers import creation
-from penstock._src.layers.helper import require_variables
+from penstock._src.layers.helper import require_kind, require_variables
 from penstock._src.layers.nest import flatten, map_structure
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
+from penstock._src.parameters.param_attr import ParamAttr
 
 _FLOATS = types_of("float32 float64")
 
@@ -165,15 +171,15 @@ class GRUCell(RNNCell):
 
     def __init__(
         self,
-        hidden_size,
-        param_attr=None,
-        bias_attr=None,
-        gate_activation=None,
-        activation=None,
-        dtype="float32",
-        name="GRUCell",
-    ):
-        _require_size("GRUCell", hidden_size)
+        hidden_size: int,
+        param_attr: ParamAttr | None = None,
+        bias_attr: ParamAttr | bool | None = None,
+        gate_activation: Callable[..., Variable] | None = None,
+        activation: Callable[..., Variable] | None = None,
+        dtype: str = "float32",
+        name: str = "GRUCell",
+    ) -> None:
+        require_kind("GRUCell", int, hidden_size=hidden_size)
         require_types("GRUCell", "dtype", dtype, _FLOATS)
         self.hidden_size = hidden_size
         self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
@@ -240,16 +246,16 @@ class LSTMCell(RNNCell):
 
     def __init__(
         self,
-        hidden_size,
-        param_attr=None,
-        bias_attr=None,
-        gate_activation=None,
-        activation=None,
-        forget_bias=1.0,
-        dtype="float32",
-        name="LSTMCell",
-    ):
-        _require_size("LSTMCell", hidden_size)
+        hidden_size: int,
+        param_attr: ParamAttr | None = None,
+        bias_attr: ParamAttr | bool | None = None,
+        gate_activation: Callable[..., Variable] | None = None,
+        activation: Callable[..., Variable] | None = None,
+        forget_bias: float = 1.0,
+        dtype: str = "float32",
+        name: str = "LSTMCell",
+    ) -> None:
+        require_kind("LSTMCell", int, hidden_size=hidden_size)
         require_types("LSTMCell", "dtype", dtype, _FLOATS)
         self.hidden_size = hidden_size
         self.lstm_unit = BasicLSTMUnit(
@@ -293,8 +299,3 @@ class LSTMCell(RNNCell):
             assert fluid.layers.LSTMCell(hidden_size=8).state_shape == [[8], [8]]
         """
         return [[self.hidden_size], [self.hidden_size]]
-
-
-def _require_size(kind, hidden_size):
-    if not isinstance(hidden_size, int):
-        raise TypeError(f"{kind}: hidden_size must be an int, not {hidden_size!r}")

@@ -1,13 +1,18 @@
 """Single steps of a GRU and of an LSTM, built from ordinary layers. The first call creates the parameters."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
 
 from penstock._src.base.argument_texts import RECURRENT
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
+from penstock._src.ir.variable import Variable
 from penstock._src.layers import nn, reshaping, tensor, unary
 from penstock._src.layers.arithmetic import elementwise_add
 from penstock._src.layers.helper import LayerHelper
+from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = ["BasicGRUUnit", "BasicLSTMUnit"]
 
@@ -90,14 +95,14 @@ class BasicGRUUnit(_Unit):
 
     def __init__(
         self,
-        name_scope,
-        hidden_size,
-        param_attr=None,
-        bias_attr=None,
-        gate_activation=None,
-        activation=None,
-        dtype="float32",
-    ):
+        name_scope: str,
+        hidden_size: int,
+        param_attr: ParamAttr | None = None,
+        bias_attr: ParamAttr | bool | None = None,
+        gate_activation: Callable[..., Variable] | None = None,
+        activation: Callable[..., Variable] | None = None,
+        dtype: str = "float32",
+    ) -> None:
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     def _build(self, rows):
@@ -145,15 +150,15 @@ class BasicLSTMUnit(_Unit):
 
     def __init__(
         self,
-        name_scope,
-        hidden_size,
-        param_attr=None,
-        bias_attr=None,
-        gate_activation=None,
-        activation=None,
-        forget_bias=1.0,
-        dtype="float32",
-    ):
+        name_scope: str,
+        hidden_size: int,
+        param_attr: ParamAttr | None = None,
+        bias_attr: ParamAttr | bool | None = None,
+        gate_activation: Callable[..., Variable] | None = None,
+        activation: Callable[..., Variable] | None = None,
+        forget_bias: float = 1.0,
+        dtype: str = "float32",
+    ) -> None:
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
         self._forget_bias = tensor.fill_constant([1], dtype, forget_bias)
         self._forget_bias.stop_gradient = False

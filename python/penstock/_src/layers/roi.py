@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
-from penstock._src.layers.helper import describe
+from penstock._src.layers.helper import require_kind
 from penstock._src.layers.spatial import IMAGES
 
 __all__ = ["deformable_roi_pooling", "prroi_pool", "psroi_pool", "roi_align", "roi_perspective_transform", "roi_pool"]
-
-
-def _require(kind, **values):
-    for name, value in values.items():
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} must be of type {kind.__name__}, not {describe(value)}")
 
 
 @op_layer("roi_pool", inputs={"X": "input"}, outputs="Out Argmax")
@@ -113,8 +107,10 @@ def roi_perspective_transform(
     Reference:
         Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.
     """
-    _require(int, transformed_height=transformed_height, transformed_width=transformed_width)
-    _require(float, spatial_scale=spatial_scale)
+    require_kind(
+        "roi_perspective_transform", int, transformed_height=transformed_height, transformed_width=transformed_width
+    )
+    require_kind("roi_perspective_transform", float, spatial_scale=spatial_scale)
     return None
 
 
@@ -149,8 +145,10 @@ def psroi_pool(
     Reference:
         Dai, Li, He, Sun: "R-FCN: object detection via region-based fully convolutional networks", NIPS 2016.
     """
-    _require(int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width)
-    _require(float, spatial_scale=spatial_scale)
+    require_kind(
+        "psroi_pool", int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width
+    )
+    require_kind("psroi_pool", float, spatial_scale=spatial_scale)
     return None
 
 
@@ -182,8 +180,8 @@ def prroi_pool(
     Reference:
         Jiang, Luo, Mao, Xiao, Jiang: "Acquisition of localization confidence for accurate object detection", ECCV 2018.
     """
-    _require(int, pooled_height=pooled_height, pooled_width=pooled_width)
-    _require(float, spatial_scale=spatial_scale)
+    require_kind("prroi_pool", int, pooled_height=pooled_height, pooled_width=pooled_width)
+    require_kind("prroi_pool", float, spatial_scale=spatial_scale)
     return None
 
 

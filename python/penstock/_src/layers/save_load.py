@@ -1,7 +1,7 @@
 """Ops that save variables to files, and load them, when a program runs. fluid.io does so at once."""
 
 from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.helper import LayerHelper, require_kind
 
 __all__ = ["load_combine", "save", "save_combine"]
 
@@ -65,8 +65,7 @@ def load_combine(out, file_path):
 
 
 def _takes_list(layer, name, given):
-    if not isinstance(given, (list, tuple)):
-        raise TypeError(f"{layer}: {name} must be a list of Variables, not {given!r}")
+    require_kind(layer, list, **{name: given})
     helper = LayerHelper(layer)
     for one in given:
         helper.takes(**{name: one})

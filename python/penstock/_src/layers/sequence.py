@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe, require_rank
+from penstock._src.layers.helper import LayerHelper, require_kind, require_rank
 from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = [
@@ -47,8 +47,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
         y = fluid.layers.sequence_pool(x, 'average')
     """
     helper = LayerHelper("sequence_pool").takes(input=input)
-    if not isinstance(pool_type, str):
-        raise TypeError(f"sequence_pool: pool_type must be a str, not {describe(pool_type)}")
+    require_kind("sequence_pool", str, pool_type=pool_type)
     out = helper.create_variable_for_type_inference(input.dtype)
     max_index = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
@@ -202,8 +201,7 @@ def sequence_concat(input, name=None):
         y = fluid.data('y', [None, 8], lod_level=1)
         z = fluid.layers.sequence_concat([x, y])
     """
-    if not isinstance(input, (list, tuple)):
-        raise TypeError(f"sequence_concat: input must be a list of Variables, not {input!r}")
+    require_kind("sequence_concat", list, input=input)
     helper = LayerHelper("sequence_concat", input=input, name=name)
     out = helper.create_variable_for_type_inference(helper.multiple_input()[0].dtype)
     helper.append_op("sequence_concat", {"X": input}, {"Out": out})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.helper import LayerHelper, describe
+from penstock._src.layers.helper import LayerHelper, describe, require_kind
 from penstock._src.layers.spatial import IMAGES
 
 __all__ = [
@@ -17,12 +17,6 @@ __all__ = [
     "temporal_shift",
     "unfold",
 ]
-
-
-def _require_int(**numbers):
-    for name, value in numbers.items():
-        if not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {describe(value)}")
 
 
 @op_layer("affine_channel")
@@ -130,7 +124,7 @@ def pixel_shuffle(x: Variable, upscale_factor: int) -> Attrs:
         Shi et al.: "Real-time single image and video super-resolution using an efficient sub-pixel convolutional
         neural network", CVPR 2016.
     """
-    _require_int(upscale_factor=upscale_factor)
+    require_kind("pixel_shuffle", int, upscale_factor=upscale_factor)
     return None
 
 
@@ -150,7 +144,7 @@ def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Attrs:
         x = fluid.data('x', [None, 6, 4, 4])
         assert fluid.layers.shuffle_channel(x, group=2).shape == (-1, 6, 4, 4)
     """
-    _require_int(group=group)
+    require_kind("shuffle_channel", int, group=group)
     return None
 
 
@@ -172,7 +166,7 @@ def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Attr
         x = fluid.data('x', [None, 4, 6, 8])
         assert fluid.layers.space_to_depth(x, 2).shape == (-1, 16, 3, 4)
     """
-    _require_int(blocksize=blocksize)
+    require_kind("space_to_depth", int, blocksize=blocksize)
     return None
 
 
@@ -195,7 +189,7 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
     Reference:
         Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.
     """
-    _require_int(seg_num=seg_num)
+    require_kind("temporal_shift", int, seg_num=seg_num)
     return None
 
 

@@ -128,18 +128,18 @@ class _OfTwoParameters(Distribution):
     A subclass draws the numbers of its standard form, and shifts and scales them by its parameters.
     """
 
-    def _take_two(self, **arguments):
-        self._two = self._take((float, numpy.ndarray, list), **arguments)
-        return self._two
+    _KINDS = (float, numpy.ndarray, list)
+    _NAMES = ("", "")  # of the attributes that hold the parameters
 
     def _sum(self):
-        return self._two[0] + self._two[1]
+        first, second = (getattr(self, name) for name in self._NAMES)
+        return first + second
 
     def _sample(self, shape, seed):
         if not isinstance(shape, list):
             raise TypeError(f"sample: shape must be a list, not {shape!r}")
         require_kind("sample", int, seed=seed)
-        batch, dtype = list(self._sum().shape), self._two[0].dtype
+        batch, dtype = list(self._sum().shape), getattr(self, self._NAMES[0]).dtype
         if self._has_variables:
             zero = fill_constant_batch_size_like(self._sum(), batch + shape, dtype, 0.0)
             return reshape(self._placed(self._drawn_like(zero, seed), zero), shape + batch)
@@ -164,8 +164,10 @@ class Uniform(_OfTwoParameters):
         entropy = u.entropy()
     """
 
+    _NAMES = ("low", "high")
+
     def __init__(self, low, high):
-        self.low, self.high = self._take_two(low=low, high=high)
+        self.low, self.high = self._take(self._KINDS, low=low, high=high)
 
     @with_texts(_SAMPLE, kind="Uniform", first="low", parameters="bounds")
     def sample(self, shape, seed=0):
@@ -230,8 +232,10 @@ class Normal(_OfTwoParameters):
         apart = a.kl_divergence(fluid.layers.Normal(loc=[0.0, 0.0], scale=[1.0, 1.0]))
     """
 
+    _NAMES = ("loc", "scale")
+
     def __init__(self, loc, scale):
-        self.loc, self.scale = self._take_two(loc=loc, scale=scale)
+        self.loc, self.scale = self._take(self._KINDS, loc=loc, scale=scale)
 
     @with_texts(_SAMPLE, kind="Normal", first="loc", parameters="arguments")
     def sample(self, shape, seed=0):

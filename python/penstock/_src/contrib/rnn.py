@@ -27,11 +27,11 @@ _NETWORK = {
     **RECURRENT,
     "input": """input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without
     `batch_first`; float32 or float64.""",
-    "init_hidden": """init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
-    [num_layers * 2, ...] if `bidirectional`; None: zeros.""",
+    "init_hidden": """init_hidden (Variable | None): the initial hidden states, shape [num_layers, sequences,
+    hidden_size], or [num_layers * 2, ...] if `bidirectional`; None: zeros.""",
     "num_layers": "num_layers (int): number of layers.",
-    "sequence_length": """sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None:
-    every sequence has all steps.""",
+    "sequence_length": """sequence_length (Variable | None): the number of steps of each sequence, shape [sequences];
+    None: every sequence has all steps.""",
     "dropout_prob": """dropout_prob (float): the probability that an element of a layer's output is set to 0 for the
     next layer.""",
     "bidirectional": "bidirectional (bool): whether a second network runs from the last step to the first.",
@@ -44,7 +44,7 @@ _NETWORK = {
 @with_texts(_NETWORK)
 def basic_gru(
     input: Variable,
-    init_hidden: Variable,
+    init_hidden: Variable | None,
     hidden_size: int,
     num_layers: int = 1,
     sequence_length: Variable | None = None,
@@ -92,8 +92,8 @@ def basic_gru(
 @with_texts(_NETWORK, and_cell=" and the cell")
 def basic_lstm(
     input: Variable,
-    init_hidden: Variable,
-    init_cell: Variable,
+    init_hidden: Variable | None,
+    init_cell: Variable | None,
     hidden_size: int,
     num_layers: int = 1,
     sequence_length: Variable | None = None,
@@ -111,7 +111,7 @@ def basic_lstm(
     """Runs an LSTM with several layers over padded sequences.
 
     Args:
-        init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
+        init_cell (Variable | None): the initial cell states, same shape as `init_hidden`; None: zeros.
         hidden_size (int): width of the states.
 
     Returns:

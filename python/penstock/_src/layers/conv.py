@@ -20,6 +20,22 @@ def _require_filter(layer: str, param_attr: object) -> None:
         raise ValueError(f"{layer} needs its filter: param_attr must not be False")
 
 
+def _channels(
+    layer: str,
+    kind: Spatial,
+    input: Variable,
+    groups: int | None,
+    data_format: str,
+    param_attr: object,
+    use_cudnn: object,
+) -> tuple[int, int]:
+    """Checks arguments that all convolutions share, and returns (channels of the input, groups)."""
+    _require_filter(layer, param_attr)
+    require_variables(layer, input=input)
+    require_bool(use_cudnn=use_cudnn)
+    return kind.channels(input, groups, data_format)
+
+
 def _filters(
     helper: LayerHelper, input: Variable, num_filters: int, channels: int, groups: int, size: list[int]
 ) -> Variable:
@@ -78,11 +94,8 @@ def _convolution(kind: Spatial, types: str = "", use_cudnn: str = "") -> Callabl
         name: str | None = None,
         data_format: str = kind.formats[0],
     ) -> Variable:
-        _require_filter(what, param_attr)
-        require_variables(what, input=input)
-        require_bool(use_cudnn=use_cudnn)
         asked_groups = groups
-        channels, groups = kind.channels(input, groups, data_format)
+        channels, groups = _channels(what, kind, input, groups, data_format, param_attr, use_cudnn)
         # Fluid compares the argument, so one channel is depthwise only if groups=1 was passed.
         alone = channels == asked_groups and num_filters % channels == 0
         op_type = "depthwise_conv2d" if alone and kind is IMAGES and not use_cudnn else what
@@ -161,11 +174,8 @@ def _transposed_convolution(kind: Spatial, use_cudnn: str = "") -> Callable[...,
         name: str | None = None,
         data_format: str = kind.formats[0],
     ) -> Variable:
-        _require_filter(what, param_attr)
-        require_variables(what, input=input)
-        require_bool(use_cudnn=use_cudnn)
         asked_groups = groups
-        channels, groups = kind.channels(input, groups, data_format)
+        channels, groups = _channels(what, kind, input, groups, data_format, param_attr, use_cudnn)
         alone = channels == asked_groups and num_filters == channels
         op_type = "depthwise_conv2d_transpose" if alone and kind is IMAGES and not use_cudnn else what
         helper = LayerHelper(

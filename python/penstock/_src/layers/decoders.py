@@ -1,6 +1,9 @@
 """Decoders, which generate a sequence step by step, each from the previous output; dynamic_decode() runs one."""
 
+from __future__ import annotations
+
 from collections import namedtuple
+from typing import Any
 
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarType
@@ -176,15 +179,15 @@ class BasicDecoder(Decoder):
 
 
 def dynamic_decode(
-    decoder,
-    inits=None,
-    max_step_num=None,
-    output_time_major=False,
-    impute_finished=False,
-    is_test=False,
-    return_length=False,
-    **kwargs,
-):
+    decoder: Decoder,
+    inits: Any = None,
+    max_step_num: int | None = None,
+    output_time_major: bool = False,
+    impute_finished: bool = False,
+    is_test: bool = False,
+    return_length: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
     """Runs a decoder until all sequences are finished.
 
     Args:

@@ -52,15 +52,10 @@ class While:
     @contextlib.contextmanager
     def _body(self):
         program = self.helper.main_program
-        program._create_block()
-        self.status = While.IN_WHILE_BLOCK
-        try:
+        with BlockGuard(program):
+            self.status = While.IN_WHILE_BLOCK
             yield
-        except BaseException:
-            program._rollback()
-            raise
-        body = program.current_block()
-        program._rollback()
+            body = program.current_block()
         self.status = While.AFTER_WHILE_BLOCK
         self._append_op(body)
 

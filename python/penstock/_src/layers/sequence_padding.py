@@ -12,11 +12,7 @@ __all__ = ["im2sequence", "lod_append", "lod_reset", "sequence_mask", "sequence_
 
 
 @op_layer_with_results(
-    "sequence_pad",
-    "Out Length",
-    fluid_accepts={"x pad_value": "int32 int64 float32 float64"},
-    attrs={"padded_length": "maxlen"},
-    stop_gradient="Length",
+    "sequence_pad", "Out Length", fluid_accepts={"x pad_value": "int32 int64 float32 float64"}, stop_gradient="Length"
 )
 def sequence_pad(x: Variable, pad_value: Variable, maxlen: int | None = None, name: str | None = None) -> Attrs:
     """Pads sequences to a common length and returns them as a dense tensor.

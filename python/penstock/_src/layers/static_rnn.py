@@ -5,6 +5,7 @@ import contextlib
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
+from penstock._src.layers.control_flow_blocks import BlockGuard
 from penstock._src.layers.helper import LayerHelper
 
 __all__ = ["StaticRNN"]
@@ -51,15 +52,12 @@ class StaticRNN:
 
     @contextlib.contextmanager
     def _body(self):
-        program = self.helper.main_program
-        program._create_block()
-        self.status = StaticRNN.IN_RNN_BLOCK
-        try:
+        with BlockGuard(self.helper.main_program):
+            self.status = StaticRNN.IN_RNN_BLOCK
             yield
-            self._complete()
-        except BaseException:
-            program._rollback()
-            raise
+            arguments = self._arguments()
+        self.helper.main_program.current_block().append_op("recurrent", *arguments)
+        self.status = StaticRNN.AFTER_RNN_BLOCK
 
     def step(self):
         """Opens the block of a step.
@@ -199,11 +197,12 @@ class StaticRNN:
         if self.status != StaticRNN.IN_RNN_BLOCK:
             raise ValueError(f"{method} must be called inside the step of a StaticRNN")
 
-    def _complete(self):
+    def _arguments(self):
+        """Returns the inputs, outputs and attributes of the op that runs the current block in each step."""
         if not self.inputs:
             raise ValueError("a StaticRNN needs a step_input: its rows are the steps")
-        helper, program = self.helper, self.helper.main_program
-        body, around = program.current_block(), self._around()
+        helper = self.helper
+        body, around = helper.main_program.current_block(), self._around()
         outside = around_names(body, [var.name for var in self.inputs] + list(self.memories))
         parameters = [around._var_recursive(name) for name in outside]
         scopes = around.create_var(type=VarType.STEP_SCOPES)
@@ -217,14 +216,11 @@ class StaticRNN:
             helper.append_op("rnn_memory_helper", {"X": memory.mem}, {"Out": after}, {"dtype": int(memory.mem.dtype)})
             afters.append(after.name)
         inputs = [around._var_recursive(var.name) for var in self.inputs]
-        program._rollback()
-        around.append_op(
-            "recurrent",
+        return (
             {"inputs": inputs, "initial_states": inits, "parameters": parameters},
             {"outputs": self.outputs, "step_scopes": scopes},
             {"has_states": len(befores) > 0, "ex_states": befores, "states": afters, "sub_block": body},
         )
-        self.status = StaticRNN.AFTER_RNN_BLOCK
 
 
 def around_names(body, own):

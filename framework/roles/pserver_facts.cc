@@ -45,7 +45,10 @@ class ServedReader {
     const LogicalRows logical = LogicalRowsOf(program_, block, param);
     served_.logical = served_.by_id ? update_.param : logical.whole;  // a table is the whole itself
     if (!served_.by_id) served_.row_begin = logical.row_begin;
-    if (served_.by_id) PENSTOCK_RETURN_IF_ERROR(TakeWholeTable());
+    if (served_.by_id) {
+      PENSTOCK_RETURN_IF_ERROR(TakeWholeTable());
+      served_.row_optimizer = RowOptimizerOf(ops_, program_, block, param, served_.param.dtype);
+    }
     return std::move(served_);
   }
 

@@ -18,6 +18,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 #include "framework/roles/piece.h"
+#include "framework/roles/row_optimizer.h"
 #include "framework/roles/views.h"
 
 namespace penstock::roles {
@@ -43,7 +44,8 @@ struct ServedParam {
   // A shard of a table sharded by id: `param` describes the whole table, of which this server holds some
   // rows.
   bool by_id = false;
-  std::vector<ServedLookup> lookups = {};  // if by_id
+  std::vector<ServedLookup> lookups = {};          // if by_id
+  std::optional<RowOptimizer> row_optimizer = {};  // of a by_id table whose rows can be updated one by one
   // The chunk size from the program's plan: the number of rows that are merged, updated and versioned
   // together. nullopt: the program has no plan.
   std::optional<Dim> chunk_rows = {};

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
@@ -23,15 +24,11 @@ ParamOut  = Param - LearningRate * Grad / (sqrt(MomentOut) + epsilon))";
 template <bool kDecays>
 struct Adagrad {
   template <typename Device, typename T>
-  class Update : public Kernel {
+  class Kernels : public Kernel, public RowRule {
    public:
     Status Prepare(KernelSetup& k) override {
       k.Bind(param_, moment_, rate_, param_out_, moment_out_);
-      epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-      if constexpr (kDecays) {
-        kept_ = static_cast<T>(k.Attr<float>("decay"));
-        added_ = T{1} - kept_;
-      }
+      ReadAttrs(k);
       return grad_.Prepare(k, kDecays ? WithoutGradient::kMoves : WithoutGradient::kStays,
                            {{param_, param_out_}, {moment_, moment_out_}});
     }
@@ -42,20 +39,54 @@ struct Adagrad {
       const T rate = *k[rate_].template Data<T>();
       T* const param_out = k[param_out_].template Data<T>();
       T* const moment_out = k[moment_out_].template Data<T>();
-      const T kept = kept_, added = added_, epsilon = epsilon_;
       if constexpr (std::is_same_v<T, float>) {
-        grad_.Update(vec::AdagradStep{kept, added, rate, epsilon, param, moment, param_out, moment_out});
+        grad_.Update(vec::AdagradStep{kept_, added_, rate, epsilon_, param, moment, param_out, moment_out});
       } else {
-        grad_.ForEach([=](std::int64_t i, T g) {
-          const T m = kept * moment[i] + added * g * g;
-          moment_out[i] = m;
-          param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
-        });
+        const Rule rule = {kept_, added_, rate, epsilon_, param, moment, param_out, moment_out};
+        grad_.ForEach(rule);
       }
       return OkStatus();
     }
 
+    bool PrepareRows(const KernelSetup& k) override {
+      ReadAttrs(k);
+      return !kDecays;
+    }
+    void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+      const T rate = step.Rate<T>();
+      for (const RowOfStep& row : rows) {
+        T* const param = row.Column<T>(step, 0);
+        T* const moment = row.Column<T>(step, 1);
+        const T* const grad = row.Gradient<T>();
+        if constexpr (std::is_same_v<T, float>) {
+          vec::Update(vec::AdagradStep{kept_, added_, rate, epsilon_, param, moment, param, moment}, 0,
+                      static_cast<std::size_t>(step.width), grad);
+        } else {
+          const Rule rule = {kept_, added_, rate, epsilon_, param, moment, param, moment};
+          for (Dim i = 0; i < step.width; ++i) rule(i, grad[i]);
+        }
+      }
+    }
+
    private:
+    struct Rule {
+      T kept, added, rate, epsilon;
+      const T *param, *moment;
+      T *param_out, *moment_out;
+      void operator()(std::int64_t i, T g) const {
+        const T m = kept * moment[i] + added * g * g;
+        moment_out[i] = m;
+        param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
+      }
+    };
+    void ReadAttrs(const KernelSetup& k) {
+      epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+      if constexpr (kDecays) {
+        kept_ = static_cast<T>(k.Attr<float>("decay"));
+        added_ = T{1} - kept_;
+      }
+    }
+
     In<"Param"> param_;
     In<"Moment"> moment_;
     In<"LearningRate"> rate_;
@@ -88,11 +119,11 @@ OpDef& Declare(OpRegistry& ops, const char* type) {
 void RegisterAdagrad(OpRegistry& ops) {
   Declare(ops, "adagrad")
       .Doc("A step scaled by the root of the sum of squared gradients.", kAdagradDoc)
-      .Kernel<Cpu, Adagrad<false>::Update, float, double>();
+      .Kernel<Cpu, Adagrad<false>::Kernels, float, double>();
   Declare(ops, "decayed_adagrad")
       .Doc("A step scaled by the root of a running average of squared gradients.", kDecayedDoc)
       .Attr("decay", 0.95f, "how much of Moment is kept")
-      .Kernel<Cpu, Adagrad<true>::Update, float, double>();
+      .Kernel<Cpu, Adagrad<true>::Kernels, float, double>();
 }
 
 }  // namespace penstock

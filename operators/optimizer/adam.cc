@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/moments.h"
 #include "operators/optimizer/update.h"
@@ -24,16 +25,13 @@ place (Beta1PowOut is Beta1Pow), so that trainings give Fluid's numbers. Kingma,
 stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
-class AdamKernel : public Kernel {
+class AdamKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(param_, rate_);
     moments_.Prepare(k);
     k.Bind(beta1_pow_, beta2_pow_, beta1_given_, beta2_given_, param_out_, beta1_pow_out_, beta2_pow_out_);
-    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
-    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
-    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    const bool lazy = k.Attr<bool>("lazy_mode");
+    const bool lazy = PrepareRows(k);
     return grad_.Prepare(k, lazy ? WithoutGradient::kStays : WithoutGradient::kMoves,
                          {{param_, param_out_},
                           {moments_.moment1, moments_.moment1_out},
@@ -48,7 +46,7 @@ class AdamKernel : public Kernel {
     const T next2 = beta2 * *k[beta2_pow_].template Data<T>();
     const T power1 = TakesNext(beta1_pow_, beta1_pow_out_) ? next1 : *k[beta1_pow_].template Data<T>();
     const T power2 = TakesNext(beta2_pow_, beta2_pow_out_) ? next2 : *k[beta2_pow_].template Data<T>();
-    const T rate = *k[rate_].template Data<T>() * (std::sqrt(T{1} - power2) / (T{1} - power1));
+    const T rate = RateAt(*k[rate_].template Data<T>(), power1, power2);
     const T epsilon = epsilon_;
     const T* const param = k[param_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
@@ -66,7 +64,40 @@ class AdamKernel : public Kernel {
     return OkStatus();
   }
 
+  // Whether rows that the gradient does not list are left alone.
+  bool PrepareRows(const KernelSetup& k) override {
+    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
+    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    return k.Attr<bool>("lazy_mode");
+  }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    const T rate =
+        RateAt(step.Rate<T>(), beta1_ * step.Whole<T>(kBeta1Pow), beta2_ * step.Whole<T>(kBeta2Pow));
+    for (const RowOfStep& row : rows) {
+      T* const param = row.Column<T>(step, 0);
+      const MomentArrays<T> moments = InPlace(beta1_, beta2_, row.Column<T>(step, 1), row.Column<T>(step, 2));
+      const T* const grad = row.Gradient<T>();
+      if constexpr (std::is_same_v<T, float>) {
+        vec::Update(vec::AdamStep{moments.ForVectors(), rate, epsilon_, param, param}, 0,
+                    static_cast<std::size_t>(step.width), grad);
+      } else {
+        for (Dim i = 0; i < step.width; ++i) {
+          const auto [m1, m2] = moments.Move(i, grad[i]);
+          param[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon_));
+        }
+      }
+    }
+  }
+  void Advance(const RowStep& step) const override {
+    step.Whole<T>(kBeta1Pow) = beta1_ * step.Whole<T>(kBeta1Pow);
+    step.Whole<T>(kBeta2Pow) = beta2_ * step.Whole<T>(kBeta2Pow);
+  }
+
  private:
+  static constexpr std::size_t kBeta1Pow = 0, kBeta2Pow = 1;  // among the whole states
+
+  static T RateAt(T rate, T power1, T power2) { return rate * (std::sqrt(T{1} - power2) / (T{1} - power1)); }
   bool TakesNext(const Operand& power, const Operand& power_out) const {
     return grad_.by_rows() && power.index == power_out.index;
   }

@@ -29,6 +29,11 @@ struct MomentArrays {
   vec::Moments ForVectors() const { return {beta1, beta2, moment1, moment2, moment1_out, moment2_out}; }
 };
 
+template <typename T>
+MomentArrays<T> InPlace(T beta1, T beta2, T* moment1, T* moment2) {
+  return {beta1, beta2, moment1, moment2, moment1, moment2};
+}
+
 struct MomentOperands {
   void Prepare(const KernelSetup& k) { k.Bind(moment1, moment2, moment1_out, moment2_out); }
   template <typename T>

@@ -1,5 +1,6 @@
 // sgd: a step against the gradient.
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/common/row_index.h"
 #include "operators/cuda/cuda_kernels.h"
 #include "operators/optimizer/gradient.h"
@@ -15,7 +16,7 @@ Rows that a gradient of rows does not list do not change. Param may itself be se
 grows; it must then list each row of the gradient.)";
 
 template <typename Device, typename T>
-class SgdKernel : public Kernel {
+class SgdKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(grad_rows_, rate_, param_out_);
@@ -36,6 +37,16 @@ class SgdKernel : public Kernel {
     T* const out = k[param_out_].template Data<T>();
     grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * g; });
     return OkStatus();
+  }
+
+  bool PrepareRows(const KernelSetup&) override { return true; }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    const T rate = step.Rate<T>();
+    for (const RowOfStep& row : rows) {
+      T* const param = row.Column<T>(step, 0);
+      const T* const grad = row.Gradient<T>();
+      for (Dim i = 0; i < step.width; ++i) param[i] = param[i] - rate * grad[i];
+    }
   }
 
  private:

@@ -27,6 +27,13 @@ class GivenRows : public RowStart {
   const Tensor values_;
 };
 
+// Rows are short: copies by vectors, without a call.
+inline void CopyRow(const std::byte* from, std::size_t bytes, std::byte* to) {
+  constexpr std::size_t kVector = 16;
+  for (; bytes >= kVector; bytes -= kVector, from += kVector, to += kVector) std::memcpy(to, from, kVector);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
@@ -37,15 +44,16 @@ void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
   }
 }
 
-Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns) {
+Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns, Layout layout) {
   RowTable table;
+  table.layout_ = layout;
   table.height_ = whole[0];
-  for (const ColumnSource& source : columns) PENSTOCK_RETURN_IF_ERROR(AddColumn(whole, source, table));
-  table.Grow(table.row_count());
+  for (const ColumnSource& source : columns) PENSTOCK_RETURN_IF_ERROR(table.AddColumn(whole, source));
+  PENSTOCK_RETURN_IF_ERROR(table.AddRows(whole));
   return table;
 }
 
-Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table) {
+Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source) {
   const auto* rows = source.variable == nullptr ? nullptr : source.variable->If<SelectedRows>();
   if (source.variable != nullptr && source.variable->Is<Tensor>()) {
     return InvalidArgument("E-server-shape", source.name,
@@ -60,49 +68,81 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
     return InvalidArgument("E-server-shape", source.name, " holds rows of ", rows->value.shape(),
                            ", the table is ", whole);
   }
-  if (table.columns_.empty()) {
-    table.rows_ = rows->rows;
-    for (const std::int64_t id : table.rows_) {
-      if (table.positions_.emplace(id, static_cast<Dim>(table.positions_.size())).second) continue;
-      return InvalidArgument("E-server-shape", source.name, " lists row ", id, " twice; the table is ",
-                             whole);
-    }
-  }
   // A state that lists no rows gets the table's rows, with their initial values.
-  const bool alike = rows->rows == table.rows_;
-  if (!alike && !rows->rows.empty()) {
-    return InvalidArgument("E-server-shape", source.name, " lists other rows than ",
-                           table.columns_.front().name);
+  if (!columns_.empty() && !rows->rows.empty() &&
+      rows->rows != columns_.front().variable->As<SelectedRows>().rows) {
+    return InvalidArgument("E-server-shape", source.name, " lists other rows than ", columns_.front().name);
   }
-  Column& column = table.columns_.emplace_back();
+  Column& column = columns_.emplace_back();
   column.name = source.name;
   column.variable = source.variable;
   column.start = rows->start;
-  column.values = rows->value.Clone();
-  if (rows->rows.empty() && column.values.shape()[0] > 0) {
-    column.start = std::make_shared<GivenRows>(column.values);
-    column.values = Tensor(column.values.dtype(), column.values.shape().WithRows(0));
-  }
-  if (alike) return OkStatus();
-  column.values.Reset(rows->value.dtype(), rows->value.shape().WithRows(table.row_count()));
-  for (Dim at = 0; at < table.row_count(); ++at)
-    column.MakeRow(table.rows_[static_cast<std::size_t>(at)], column.At(at));
+  if (rows->rows.empty() && rows->value.shape()[0] > 0)
+    column.start = std::make_shared<GivenRows>(rows->value.Clone());
+  column.values = Tensor(rows->value.dtype(), rows->value.shape().WithRows(0));
   return OkStatus();
 }
 
-// Raises the capacity to at least `rows` positions. Stored rows are kept.
+// Stores the rows that the variables list.
+Status RowTable::AddRows(const Shape& whole) {
+  std::vector<std::size_t> column_bytes;
+  if (layout_ == Layout::kRows) {
+    std::transform(columns_.begin(), columns_.end(), std::back_inserter(column_bytes),
+                   [](const Column& column) { return column.row_bytes(); });
+  }
+  shard_ = std::make_unique<Shard>(column_bytes);
+  const std::vector<std::int64_t>& ids = columns_.front().variable->As<SelectedRows>().rows;
+  const std::int64_t* twice = nullptr;
+  Grow(static_cast<Dim>(ids.size()));
+  shard_->Require(
+      ids,
+      [&](std::size_t i, Row row) {
+        if (row.slot != i && twice == nullptr) twice = &ids[i];
+      },
+      [&](Row row) {
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+          const bool given = !columns_[i].variable->As<SelectedRows>().rows.empty();
+          if (!given) columns_[i].MakeRow(row.header->id, At(i, row));
+        }
+      });
+  if (twice != nullptr) {
+    return InvalidArgument("E-server-shape", columns_.front().name, " lists row ", *twice,
+                           " twice; the table is ", whole);
+  }
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const SelectedRows& given = columns_[i].variable->As<SelectedRows>();
+    const std::size_t bytes = columns_[i].row_bytes();
+    for (std::size_t row = 0; row < given.rows.size(); ++row)
+      CopyRow(given.value.raw() + row * bytes, bytes, At(i, shard_->At(static_cast<Slot>(row))));
+  }
+  return OkStatus();
+}
+
+std::byte* RowTable::At(std::size_t column, Row row) const {
+  if (layout_ == Layout::kRows) return row.at(shard_->offsets()[column]);
+  return columns_[column].values.raw() + row.slot * columns_[column].row_bytes();
+}
+
+void RowTable::MakeRow(Row row) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].MakeRow(row.header->id, At(i, row));
+}
+
+// Raises the capacity of columns to at least `rows` positions. Stored rows are kept. The caller makes those
+// that follow, up to `rows`.
 void RowTable::Grow(Dim rows) {
+  if (layout_ == Layout::kRows) return;
   Dim capacity = std::max(capacity_, kCapacityLeast);
   while (capacity < rows) capacity *= 2;
   if (capacity == capacity_) return;
-  const Dim kept = std::min(row_count(), columns_.front().values.shape()[0]);
+  const Dim kept = row_count();
   for (Column& column : columns_) {
     Column grown = column;
     grown.values = Tensor(column.values.dtype(), column.values.shape().WithRows(capacity));
     if (kept > 0)
       std::memcpy(grown.values.raw(), column.values.raw(),
                   static_cast<std::size_t>(kept) * column.row_bytes());
-    for (Dim at = kept; at < capacity; ++at) grown.MakeRow(0, grown.At(at));
+    for (Dim at = rows; at < capacity; ++at)
+      grown.MakeRow(0, grown.values.raw() + static_cast<std::size_t>(at) * column.row_bytes());
     column = std::move(grown);
   }
   capacity_ = capacity;
@@ -110,56 +150,50 @@ void RowTable::Grow(Dim rows) {
 
 void RowTable::Require(std::span<const std::int64_t> ids) {
   std::vector<std::int64_t> missing;
-  std::copy_if(ids.begin(), ids.end(), std::back_inserter(missing),
-               [&](std::int64_t id) { return !positions_.contains(id); });
+  shard_->Visit(ids, [&](std::size_t i, Row row) {
+    if (!row) missing.push_back(ids[i]);
+  });
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   Grow(row_count() + static_cast<Dim>(missing.size()));
-  for (const std::int64_t id : missing) {
-    const Dim at = row_count();
-    for (const Column& column : columns_) column.MakeRow(id, column.At(at));
-    positions_.emplace(id, at);
-    rows_.push_back(id);
-  }
+  shard_->Require(
+      missing, [](std::size_t, Row) {}, [&](Row row) { MakeRow(row); });
 }
 
 void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
   const Column& table = columns_.front();
-  for (const std::int64_t id : ids) {
-    const auto kept = positions_.find(id);
-    if (padding != -1 && id == padding) {
-      std::memset(out, 0, table.row_bytes());
-    } else if (kept != positions_.end()) {
-      std::memcpy(out, table.At(kept->second), table.row_bytes());
+  const std::size_t bytes = table.row_bytes();
+  shard_->Visit(ids, [&](std::size_t i, Row row) {
+    std::byte* const to = out + i * bytes;
+    if (padding != -1 && ids[i] == padding) {
+      std::memset(to, 0, bytes);
+    } else if (row) {
+      CopyRow(At(0, row), bytes, to);
     } else {
-      table.MakeRow(id, out);
+      table.MakeRow(ids[i], to);
     }
-    out += table.row_bytes();
-  }
-}
-
-std::vector<Dim> RowTable::Order() const {
-  std::vector<Dim> order(rows_.size());
-  std::iota(order.begin(), order.end(), Dim{0});
-  std::sort(order.begin(), order.end(), [&](Dim a, Dim b) {
-    return rows_[static_cast<std::size_t>(a)] < rows_[static_cast<std::size_t>(b)];
   });
-  return order;
 }
 
-void RowTable::CopyValues(const Column& column, const std::vector<Dim>& order, std::size_t begin,
-                          std::size_t end, Tensor& to) {
-  std::byte* out = to.raw() + begin * column.row_bytes();
-  for (std::size_t i = begin; i < end; ++i, out += column.row_bytes())
-    std::memcpy(out, column.At(order[i]), column.row_bytes());
+void RowTable::CopyValues(std::size_t column, const std::vector<Slot>& order, std::size_t begin,
+                          std::size_t end, Tensor& to) const {
+  const std::size_t bytes = columns_[column].row_bytes();
+  std::byte* out = to.raw() + begin * bytes;
+  for (std::size_t i = begin; i < end; ++i, out += bytes)
+    CopyRow(At(column, shard_->At(order[i])), bytes, out);
 }
 
 RowCopy RowTable::BeginCopy() const {
   const auto sized = [this](const Column& column) {
     return Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
   };
+  std::vector<std::pair<std::int64_t, Slot>> rows;
+  rows.reserve(shard_->size());
+  for (Slot slot = 0; slot < shard_->size(); ++slot) rows.emplace_back(shard_->At(slot).header->id, slot);
+  std::sort(rows.begin(), rows.end());
   RowCopy copy;
-  copy.order = Order();
+  copy.order.reserve(rows.size());
+  for (const auto& [id, slot] : rows) copy.order.push_back(slot);
   copy.rows.height = height_;
   copy.rows.value = sized(columns_.front());
   copy.rows.start = columns_.front().start;
@@ -171,11 +205,10 @@ RowCopy RowTable::BeginCopy() const {
 bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
   const std::size_t begin = copy.rows.rows.size();
   const std::size_t end = begin + std::min(copy.order.size() - begin, static_cast<std::size_t>(rows_max));
-  for (std::size_t i = begin; i < end; ++i)
-    copy.rows.rows.push_back(rows_[static_cast<std::size_t>(copy.order[i])]);
-  CopyValues(columns_.front(), copy.order, begin, end, copy.rows.value);
+  for (std::size_t i = begin; i < end; ++i) copy.rows.rows.push_back(shard_->At(copy.order[i]).header->id);
+  CopyValues(0, copy.order, begin, end, copy.rows.value);
   for (std::size_t state = 0; state < copy.states.size(); ++state)
-    CopyValues(columns_[state + 1], copy.order, begin, end, copy.states[state]);
+    CopyValues(state + 1, copy.order, begin, end, copy.states[state]);
   return end == copy.order.size();
 }
 

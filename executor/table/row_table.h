@@ -9,17 +9,22 @@
 //   RowCopy copy = table.BeginCopy();           // of the table and its states, in portions
 //   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
 //
-// Not thread-safe.
+// For a RowRule, Layout::kRows keeps a row's value and states together, and Update takes the place of Require
+// and of work on columns.
+//
+// Not thread-safe; Read may run beside Read.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "executor/table/shard.h"
 #include "framework/base/status.h"
+#include "framework/op/row_rule.h"
 #include "framework/tensor/row_start.h"
 #include "framework/tensor/variable.h"
 
@@ -27,7 +32,7 @@ namespace penstock::table {
 
 // The table's rows at the time when the copy began; complete once CopyRows returns true.
 struct RowCopy {
-  std::vector<Dim> order;      // positions by ascending id
+  std::vector<Slot> order;     // rows by ascending id
   SelectedRows rows;           // the rows copied so far, in that order
   std::vector<Tensor> states;  // the same rows of the other columns
 };
@@ -38,23 +43,41 @@ class RowTable {
     std::string name;
     Variable* variable;  // outlives the table
   };
+  enum class Layout {
+    kColumns,  // a tensor for each column
+    kRows,     // a row's columns are together
+  };
 
   // `whole` is the table over all servers; ids are any int64, whatever its height. The first column is the
   // table itself. Rows that the variables list are stored from the start. kFailedPrecondition
   // E-server-startup: a variable has neither rows nor initial values for them. kInvalidArgument
   // E-server-shape: the columns do not match, or one is not selected rows.
-  static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
+  static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns,
+                               Layout layout = Layout::kColumns);
 
-  // Creates the rows of `ids` that are not stored yet.
-  void Require(std::span<const std::int64_t> ids);
-  Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // the row must be stored
-  Dim row_count() const { return static_cast<Dim>(rows_.size()); }
-  Dim capacity() const { return capacity_; }
-
+  Dim row_count() const { return static_cast<Dim>(shard_->size()); }
   std::size_t column_count() const { return columns_.size(); }
   const std::string& name(std::size_t column) const { return columns_[column].name; }
+
+  // kColumns. Creates the rows of `ids` that are not stored yet.
+  void Require(std::span<const std::int64_t> ids);
+  Dim PositionOf(std::int64_t id) const { return shard_->Find(id).slot; }  // the row must be stored
+  Dim capacity() const { return capacity_; }
   // [capacity, width...]; positions from row_count() on are unused.
   Tensor& column(std::size_t column) { return columns_[column].values; }
+
+  // kRows. One step of the optimizer; all of `gradients` are f32 or f64 as the columns are.
+  struct Step {
+    std::span<SelectedRows* const> gradients;  // added by id, in this order; their values are then undefined
+    std::optional<float> factor = {};          // multiplies the sums
+    const RowRule& rule;
+    std::span<const std::size_t> columns;  // of the table, in the order of the rule
+    const std::byte* rate = nullptr;       // as in RowStep
+    std::span<std::byte* const> whole = {};
+  };
+  // Creates the rows that are not stored yet. The bytes are those of `sum`, `scale` and the rule's op on
+  // columns. Throws std::bad_alloc, before any row changes.
+  void Update(const Step& step);
 
   // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
@@ -70,28 +93,31 @@ class RowTable {
   struct Column {
     std::string name;
     Variable* variable;
-    Tensor values;
     std::shared_ptr<const RowStart> start;  // null: zeros
+    Tensor values;  // kColumns: by slot; kRows: without rows, for the type and the width
     Dim width() const { return values.shape().RowWidth(); }
     std::size_t row_bytes() const { return static_cast<std::size_t>(width()) * SizeOf(values.dtype()); }
-    std::byte* At(Dim position) const {
-      return values.raw() + static_cast<std::size_t>(position) * row_bytes();
-    }
     void MakeRow(std::int64_t id, std::byte* out) const;
   };
 
-  static Status AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table);
+  Status AddColumn(const Shape& whole, const ColumnSource& source);
+  Status AddRows(const Shape& whole);
   void Grow(Dim rows);
-  std::vector<Dim> Order() const;
+  void MakeRow(Row row);
+  std::byte* At(std::size_t column, Row row) const;
+  template <typename T>
+  void Merge(std::span<SelectedRows* const> gradients);
   // Writes to `to` the values of the rows in places [begin, end) of `order`, from the place `begin` on.
-  static void CopyValues(const Column& column, const std::vector<Dim>& order, std::size_t begin,
-                         std::size_t end, Tensor& to);
+  void CopyValues(std::size_t column, const std::vector<Slot>& order, std::size_t begin, std::size_t end,
+                  Tensor& to) const;
 
+  Layout layout_ = Layout::kColumns;
   std::int64_t height_ = 0;
-  Dim capacity_ = 0;
-  std::vector<std::int64_t> rows_;  // by position
-  std::unordered_map<std::int64_t, Dim> positions_;
+  Dim capacity_ = 0;              // of the columns
+  std::uint64_t version_ = 0;     // updates
+  std::unique_ptr<Shard> shard_;  // kColumns: headers alone
   std::vector<Column> columns_;
+  std::vector<RowOfStep> merged_;  // of an update; a member to reuse its memory
 };
 
 }  // namespace penstock::table

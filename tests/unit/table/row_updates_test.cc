@@ -1,0 +1,159 @@
+// Tables whose rows are updated one by one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "executor/table/row_table.h"
+
+namespace penstock::table {
+namespace {
+
+// Subtracts rate * gradient from the first column, adds the gradient to the second, and counts steps.
+class Rule : public RowRule {
+ public:
+  bool PrepareRows(const KernelSetup&) override { return true; }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    for (const RowOfStep& row : rows) {
+      for (Dim i = 0; i < step.width; ++i) {
+        row.Column<float>(step, 0)[i] -= step.Rate<float>() * row.Gradient<float>()[i];
+        row.Column<float>(step, 1)[i] += row.Gradient<float>()[i];
+      }
+    }
+  }
+  void Advance(const RowStep& step) const override { step.Whole<float>(0) += 1; }
+};
+
+// Row r is r + 0.5 everywhere.
+class Halves : public RowStart {
+ public:
+  void Make(std::int64_t row, std::int64_t width, std::byte* out) const override {
+    std::fill_n(reinterpret_cast<float*>(out), width, static_cast<float>(row) + 0.5f);
+  }
+};
+
+struct Table {
+  Table() {
+    for (Variable* variable : {&sums, &values})
+      variable->As<SelectedRows>().value = Tensor(DType::kFp32, {0, 2});
+    values.As<SelectedRows>().start = std::make_shared<Halves>();
+  }
+  RowTable Make() const {
+    return RowTable::Make({1000, 2}, {{"t", &values}, {"sum", &sums}}, RowTable::Layout::kRows).value();
+  }
+  void Update(RowTable& table, std::vector<SelectedRows> gradients, std::optional<float> factor = {}) {
+    std::vector<SelectedRows*> pointers;
+    for (SelectedRows& gradient : gradients) pointers.push_back(&gradient);
+    const std::vector<std::size_t> columns = {0, 1};
+    std::byte* const whole[] = {reinterpret_cast<std::byte*>(&steps)};
+    table.Update({.gradients = pointers,
+                  .factor = factor,
+                  .rule = rule,
+                  .columns = columns,
+                  .rate = reinterpret_cast<const std::byte*>(&rate),
+                  .whole = whole});
+  }
+  mutable Variable values, sums;
+  Rule rule;
+  float rate = 0.5f, steps = 0;
+};
+
+SelectedRows Gradient(std::vector<std::int64_t> ids, const std::vector<float>& values) {
+  SelectedRows gradient{.rows = std::move(ids)};
+  gradient.value = Tensor(DType::kFp32, {static_cast<Dim>(gradient.rows.size()), 2});
+  std::copy(values.begin(), values.end(), gradient.value.Data<float>());
+  return gradient;
+}
+
+std::vector<float> Read(const RowTable& table, const std::vector<std::int64_t>& ids,
+                        std::int64_t padding = -1) {
+  std::vector<float> values(ids.size() * 2);
+  table.Read(ids, padding, reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
+TEST(RowUpdates, RowsBeginWithTheirInitialValues) {
+  Table made;
+  RowTable table = made.Make();
+  made.Update(table, {Gradient({7, -3}, {1, 2, 4, 8})});
+  EXPECT_EQ(table.row_count(), 2);
+  EXPECT_EQ(Read(table, {7, -3, 4, 7}, 4), (std::vector<float>{7, 6.5, -4.5, -6.5, 0, 0, 7, 6.5}));
+  EXPECT_EQ(Read(table, {4}), (std::vector<float>{4.5, 4.5})) << "not stored";
+  EXPECT_EQ(made.steps, 1);
+}
+
+TEST(RowUpdates, ARowIsUpdatedOnceByTheSumOfItsGradients) {
+  Table made;
+  RowTable table = made.Make();
+  const float large = 1 << 24;  // of a float, 1 is lost beside it: the order of additions shows
+  made.Update(
+      table,
+      {Gradient({5, 9, 5}, {large, 2, 0, 0, 1, 2}), Gradient({}, {}), Gradient({5, 6}, {-large, 2, 2, 2})},
+      0.5f);
+  const auto sum = [](float a, float b, float c) { return (a + b) + c; };
+  const float first = sum(large, 1, -large) * 0.5f, second = 3;
+  EXPECT_EQ(Read(table, {5, 6}), (std::vector<float>{5.5f - 0.5f * first, 5.5f - 0.5f * second, 6, 6}));
+  table.Publish();
+  EXPECT_EQ(made.sums.As<SelectedRows>().rows, (std::vector<std::int64_t>{5, 6, 9}));
+  EXPECT_EQ(made.sums.As<SelectedRows>().value.Data<float>()[1], second) << "the state is kept beside";
+  EXPECT_EQ(made.steps, 1) << "once a step, not once a gradient";
+}
+
+TEST(RowUpdates, AnUpdateWithoutRowsIsAStep) {
+  Table made;
+  RowTable table = made.Make();
+  made.Update(table, {Gradient({}, {})});
+  EXPECT_EQ(made.steps, 1);
+  EXPECT_EQ(table.row_count(), 0);
+}
+
+TEST(RowUpdates, ATableContinuesFromItsPublishedRows) {
+  Table made;
+  {
+    RowTable table = made.Make();
+    made.Update(table, {Gradient({8, 3}, {2, 2, 4, 4})});
+    table.Publish();
+  }
+  EXPECT_EQ(made.values.As<SelectedRows>().rows, (std::vector<std::int64_t>{3, 8}));
+  RowTable table = made.Make();
+  EXPECT_EQ(Read(table, {8, 3, 0}), (std::vector<float>{7.5, 7.5, 1.5, 1.5, 0.5, 0.5}));
+  made.Update(table, {Gradient({3}, {2, 2})});
+  EXPECT_EQ(Read(table, {3}), (std::vector<float>{0.5, 0.5}));
+  table.Publish();
+  EXPECT_EQ(made.sums.As<SelectedRows>().value.Data<float>()[0], 6) << "4 before, 2 after";
+}
+
+TEST(RowUpdates, CopiesInPortionsAreTheRowsByAscendingId) {
+  Table made;
+  RowTable table = made.Make();
+  made.Update(table, {Gradient({30, 10, 20}, {1, 1, 2, 2, 3, 3})});
+  RowCopy copy = table.BeginCopy();
+  EXPECT_FALSE(table.CopyRows(copy, 2));
+  EXPECT_TRUE(table.CopyRows(copy, 2));
+  EXPECT_EQ(copy.rows.rows, (std::vector<std::int64_t>{10, 20, 30}));
+  EXPECT_EQ(copy.rows.value.Data<float>()[0], 9.5f);
+  ASSERT_EQ(copy.states.size(), 1u);
+  EXPECT_EQ(copy.states[0].Data<float>()[5], 1);
+  made.Update(table, {Gradient({10}, {1, 1})});
+  EXPECT_EQ(copy.rows.value.Data<float>()[0], 9.5f) << "it stays as it is";
+}
+
+TEST(RowUpdates, TheOrderOfRowsDoesNotMatter) {
+  std::mt19937 random(5);
+  std::vector<std::int64_t> ids(3000);
+  for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() % 900);
+  const auto published = [&](bool backwards) {
+    Table made;
+    RowTable table = made.Make();
+    std::vector<std::int64_t> used = ids;
+    if (backwards) std::reverse(used.begin(), used.end());
+    made.Update(table, {Gradient(used, std::vector<float>(used.size() * 2, 0.25f))});
+    table.Publish();
+    const auto values = made.values.As<SelectedRows>().value.Span<float>();
+    return std::pair(made.values.As<SelectedRows>().rows, std::vector<float>(values.begin(), values.end()));
+  };
+  EXPECT_EQ(published(false), published(true));
+}
+
+}  // namespace
+}  // namespace penstock::table

@@ -86,6 +86,13 @@ const Update kUpdates[] = {
       Beta1Pow=t_power1, Beta2Pow=t_power2) @optimize(t, t@GRAD)
 )",
      "t_state2"},
+    {"adam of the rows of a gradient",
+     R"(
+  (ParamOut=t, Moment1Out=t_state1, Moment2Out=t_state2, Beta1PowOut=t_power1, Beta2PowOut=t_power2) = adam(
+      Param=t, Grad=t@GRAD, LearningRate=lr, Moment1=t_state1, Moment2=t_state2,
+      Beta1Pow=t_power1, Beta2Pow=t_power2) {lazy_mode=true} @optimize(t, t@GRAD)
+)",
+     "t_state1"},
     {"adagrad",
      R"(  (ParamOut=t, MomentOut=t_state3) = adagrad(
       Param=t, Grad=t@GRAD, LearningRate=lr, Moment=t_state3) @optimize(t, t@GRAD)

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <optional>
 
 #include "executor/protocol/compressed.h"
+#include "executor/pserver/memory/block_names.h"
 #include "executor/pserver/memory/gradient_sum.h"
 #include "executor/pserver/memory/policies/delay_policy.h"
 #include "executor/pserver/memory/policies/geo_policy.h"
@@ -14,21 +14,6 @@
 
 namespace penstock::pserver {
 namespace {
-
-// The names in the ops of these blocks, each with whether an op writes it. Skips block -1.
-std::map<std::string, bool> NamesOf(const Program& program, std::initializer_list<int> blocks) {
-  std::map<std::string, bool> names;
-  for (const int block : blocks) {
-    if (block < 0) continue;
-    for (const OpEntry& entry : program.block(block).ops()) {
-      for (const std::string& name : entry.op->InputNames()) names.try_emplace(name, false);
-      for (const std::string& name : entry.op->OutputNames()) names[name] = true;
-    }
-  }
-  names.erase(kEmptyVarName);
-  names.erase("");
-  return names;
-}
 
 // The factor of the program's own `scale` for the mean of so many gradients.
 float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
@@ -107,15 +92,20 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   return param;
 }
 
+// Whether a variable is in the server's scope, where others may read it.
+bool ChunkStore::IsShared(const std::string& name) const {
+  const Variable* shared = scope_.Find(name);
+  return (shared != nullptr && shared->initialized()) || made_for_all_.contains(name);
+}
+
 // Removes the merge ops from the block if the store can merge the gradients itself. It leaves them if their
-// result is a variable of the server's scope, where others may read it.
+// result is shared.
 void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
   if (served.start || served.rows || !CanAdd(served.param.dtype)) return;
   const int block = served.measure_block < 0 ? served.block : served.measure_block;
   param.merge = FindMerge(program_, block, served.grads);
   if (!param.merge) return;
-  const Variable* shared = scope_.Find(param.merge->output);
-  if ((shared != nullptr && shared->initialized()) || made_for_all_.contains(param.merge->output)) {
+  if (IsShared(param.merge->output)) {
     param.merge.reset();
     return;
   }
@@ -160,32 +150,6 @@ void ChunkStore::NoteForSave(const std::string& name, bool written, Param& param
   } else if (std::ranges::none_of(facts_.params, is_it)) {
     param.constants.push_back(name);
   }
-}
-
-// The table's columns are the variables of its block that the startup program made as selected rows.
-Status ChunkStore::AddTable(const roles::ServedParam& served) {
-  auto chunk = std::make_unique<Chunk>();
-  chunk->scope = std::make_unique<Scope>(&scope_);
-  AddGradients(served, {}, *chunk);
-  std::vector<table::RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
-  Param& param = NewParam(served);
-  for (const auto& [name, written] : NamesOf(program_, {served.block})) {
-    if (chunk->scope->FindLocal(name) != nullptr) continue;
-    if (made_for_all_.contains(name)) continue;
-    Variable* shared = scope_.Find(name);
-    const bool made = shared != nullptr && shared->initialized();
-    const bool rows = name == served.param.name || (made && shared->Is<SelectedRows>());
-    if (rows || !made) chunk->scope->FindOrCreate(name);
-    if (rows && name != served.param.name) columns.push_back({name, shared});
-    if (made && shared->Is<Tensor>()) NoteForSave(name, written, param);
-  }
-  param.rows = true;
-  param.chunk_rows = served.param.shape[0];
-  PENSTOCK_ASSIGN_OR_RETURN(table::RowTable table, table::RowTable::Make(served.param.shape, columns));
-  param.table = std::make_unique<table::RowTable>(std::move(table));
-  PENSTOCK_RETURN_IF_ERROR(AddPolicy(served, *chunk));
-  param.chunks.push_back(std::move(chunk));
-  return OkStatus();
 }
 
 Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
@@ -339,7 +303,7 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   }
   Chunk& chunk = At(run.param, run.chunk);
   Param& param = params_[static_cast<std::size_t>(run.param)];
-  Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
+  Status status = param.table != nullptr ? UpdateTable(param, chunk, runner)
                                          : chunk.update.Run(runner, program_, param.block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,

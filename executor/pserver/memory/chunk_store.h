@@ -176,6 +176,11 @@ class ChunkStore {
     std::optional<table::RowCopy> saving;
     NamedTensors saved_scalars;
   };
+  struct RowUpdate {  // how rows are updated one by one
+    roles::RowOptimizer optimizer;
+    std::optional<float> factor;       // multiplies the sum of the gradients
+    std::vector<std::size_t> columns;  // of the table, in the optimizer's order
+  };
   struct Param {
     protocol::ContractPiece piece;
     bool start = false;
@@ -192,15 +197,18 @@ class ChunkStore {
     std::vector<std::string> state;          // what its updates write and keep
     std::vector<std::string> constants;      // what they only read, such as a learning rate
     std::unique_ptr<table::RowTable> table;  // of a table sharded by id
+    std::optional<RowUpdate> row_update;     // of such a table, in place of `block`
   };
 
   ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
   Status AddTable(const roles::ServedParam& served);
+  std::optional<RowUpdate> FindRowUpdate(const roles::ServedParam& served) const;
   void NoteForSave(const std::string& name, bool written, Param& param) const;
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
+  bool IsShared(const std::string& name) const;
   static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
   // Requires that the chunk's scope is complete.
@@ -214,6 +222,11 @@ class ChunkStore {
                                             const std::vector<std::string>& counters);
   Status CountStep(int trainer);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
+  Status UpdateTable(const Param& param, Chunk& chunk, BlockRunner& runner);
+  Status UpdateRows(const Param& param, const Chunk& chunk) const;
+  Status NoMemoryFor(const Param& param) const;  // the trainers determine how many rows there are
+  // The value of one element that a row update uses.
+  Result<std::byte*> ScalarOf(const Param& param, const Chunk& chunk, const std::string& name) const;
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);

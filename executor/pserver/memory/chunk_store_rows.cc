@@ -1,9 +1,8 @@
-// Operations on tables and on sparse gradients.
+// Gradients of rows, requests for rows, and saves of tables.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <new>
 #include <utility>
 
 #include "executor/pserver/memory/chunk_store.h"
@@ -123,52 +122,6 @@ ChunkStore::Changed ChunkStore::GatherChanged(const RowsEvent& pull) {
     to += row;
   }
   return changed;
-}
-
-// Replaces the gradients' ids by positions among the stored rows, and runs the block on the columns.
-Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
-  table::RowTable& table = *param.table;
-  if (chunk.saving) table.CopyRows(*chunk.saving, table.row_count());
-  try {  // the trainers determine how many rows there are
-    for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
-  } catch (const std::bad_alloc&) {
-    return FailedPrecondition("E-run-memory", "not enough memory for more than the ", table.row_count(),
-                              " rows of ", param.piece.name, " that are kept on pserver ", facts_.address);
-  }
-  for (const auto& grad : chunk.grads) {
-    SelectedRows& rows = grad->As<SelectedRows>();
-    for (std::int64_t& row : rows.rows) row = table.PositionOf(row);
-    rows.height = table.capacity();
-  }
-  for (std::size_t i = 0; i < table.column_count(); ++i)
-    chunk.scope->Find(table.name(i))->As<Tensor>() = table.column(i);
-  PENSTOCK_RETURN_IF_ERROR(chunk.update.Run(runner, program_, param.block, *chunk.scope));
-  // A runner may have put an output into a new buffer.
-  for (std::size_t i = 0; i < table.column_count(); ++i)
-    table.column(i) = chunk.scope->Find(table.name(i))->As<Tensor>();
-  return OkStatus();
-}
-
-int ChunkStore::FindTable(const std::string& name) const {
-  const auto found = std::find_if(params_.begin(), params_.end(), [&](const Param& param) {
-    return param.table != nullptr && param.piece.name == name;
-  });
-  return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
-}
-
-bool ChunkStore::HasTables() const {
-  return std::ranges::any_of(params_, [](const Param& param) { return param.table != nullptr; });
-}
-
-void ChunkStore::PublishTables() const {
-  for (const Param& param : params_) {
-    if (param.table != nullptr) param.table->Publish();
-  }
-}
-
-bool ChunkStore::KeepsState(int table) const {
-  const Param& param = params_[static_cast<std::size_t>(table)];
-  return param.table->column_count() > 1 || !param.state.empty();
 }
 
 std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {

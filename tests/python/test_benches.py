@@ -60,6 +60,8 @@ COUNTERS = {
     "ExpandGradient": "ratio",
     "GatherRows": "items_per_second",
     "ApplyRows": "items_per_second",
+    "RowStore": "of_values",
+    "RowMap": "of_values",
     "SplitIds": "items_per_second",
     "TinyOpsHot": "cpu_an_op",
     "TinyOpsCold": "cpu_an_op",

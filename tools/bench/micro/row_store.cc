@@ -1,0 +1,173 @@
+// Measures the row store of tables sharded by id with batches of 13,312 ids on one thread: rows of 16 floats,
+// ids with Zipf's distribution (exponent 1.05). RowStore looks up rows, or updates them by one gradient with
+// sgd or adam, where ids that occur several times are added up first. RowMap does the same with
+// absl::flat_hash_map, whose slots contain the rows, but adds nothing up. All rows are stored before.
+#include <absl/container/flat_hash_map.h>
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "executor/table/row_table.h"
+#include "operators/all_ops.h"
+#include "tools/bench/job/job.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr std::size_t kFloats = 16, kBatchIds = std::size_t{512} * 26, kBatches = 100;
+
+// Hörmann, Derflinger: "Rejection-inversion to generate variates from monotone discrete distributions", 1996.
+class Zipf {
+ public:
+  explicit Zipf(double count) : count_(count), first_(Integral(1.5) - 1), last_(Integral(count + 0.5)) {}
+  std::int64_t Draw(std::mt19937_64& random) {
+    while (true) {
+      const double y = last_ + uniform_(random) * (first_ - last_);
+      const double k = std::clamp(std::floor(Inverse(y) + 0.5), 1.0, count_);
+      if (y >= Integral(k + 0.5) - std::pow(k, -kExponent)) return static_cast<std::int64_t>(k) - 1;
+    }
+  }
+
+ private:
+  static constexpr double kExponent = 1.05;
+  static double Integral(double x) { return (std::pow(x, 1 - kExponent) - 1) / (1 - kExponent); }
+  static double Inverse(double y) { return std::pow(1 + y * (1 - kExponent), 1 / (1 - kExponent)); }
+
+  const double count_, first_, last_;
+  std::uniform_real_distribution<double> uniform_{0, 1};
+};
+
+// Ids as of hashed words.
+std::int64_t WordOf(std::int64_t rank) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(rank) * 0x9e3779b97f4a7c15u);
+}
+
+class Batches {
+ public:
+  explicit Batches(std::int64_t rows) : ids_(kBatchIds * kBatches) {
+    std::mt19937_64 random(1);
+    Zipf zipf(static_cast<double>(rows));
+    std::generate(ids_.begin(), ids_.end(), [&] { return WordOf(zipf.Draw(random)); });
+  }
+  std::span<const std::int64_t> Next() {
+    return std::span(ids_).subspan(kBatchIds * (next_++ % kBatches), kBatchIds);
+  }
+
+ private:
+  std::vector<std::int64_t> ids_;
+  std::size_t next_ = 0;
+};
+
+double ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  double all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * 4096;
+}
+
+class StoredTable {
+ public:
+  StoredTable(std::int64_t rows, const char* optimizer, std::size_t columns)
+      : rule_(RowRuleOf(*AllOps().Find(optimizer), Op(optimizer).Set("lazy_mode", true), DType::kFp32)) {
+    std::vector<table::RowTable::ColumnSource> sources;
+    for (std::size_t i = 0; i < columns; ++i) {
+      variables_[i].As<SelectedRows>().value = Tensor(DType::kFp32, {0, kFloats});
+      sources.push_back({"column", &variables_[i]});
+      columns_.push_back(i);
+    }
+    table_ = Must(table::RowTable::Make({rows, kFloats}, sources, table::RowTable::Layout::kRows));
+    gradient_.value = Tensor(DType::kFp32, {kBatchIds, kFloats});
+    for (std::int64_t row = 0; row < rows; row += kBatchIds) {
+      gradient_.rows.clear();
+      for (auto i = row; i < std::min<std::int64_t>(rows, row + kBatchIds); ++i)
+        gradient_.rows.push_back(WordOf(i));
+      Update();
+    }
+  }
+  void Lookup(std::span<const std::int64_t> ids) { table_->Read(ids, -1, gradient_.value.raw()); }
+  void Update(std::span<const std::int64_t> ids) {
+    gradient_.rows.assign(ids.begin(), ids.end());
+    Update();
+  }
+
+ private:
+  void Update() {
+    SelectedRows* const gradients[] = {&gradient_};
+    std::byte* const whole[] = {reinterpret_cast<std::byte*>(&powers_[0]),
+                                reinterpret_cast<std::byte*>(&powers_[1])};
+    table_->Update({.gradients = gradients,
+                    .rule = *rule_,
+                    .columns = columns_,
+                    .rate = reinterpret_cast<const std::byte*>(&rate_),
+                    .whole = whole});
+  }
+
+  const std::shared_ptr<const RowRule> rule_;
+  std::array<Variable, 3> variables_;
+  std::vector<std::size_t> columns_;
+  std::optional<table::RowTable> table_;
+  SelectedRows gradient_;
+  std::array<float, 2> powers_ = {0.9f, 0.999f};
+  float rate_ = 0.01f;
+};
+
+// `of_values`: the memory of the table as a multiple of its values and states.
+void Report(benchmark::State& state, double bytes, std::size_t columns) {
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatchIds));
+  state.counters["of_values"] =
+      bytes / (static_cast<double>(state.range(0)) * static_cast<double>(columns * kFloats * sizeof(float)));
+}
+
+void RowStore(benchmark::State& state, const char* optimizer, std::size_t columns, bool updates) {
+  const double before = ResidentBytes();
+  StoredTable table(state.range(0), optimizer, columns);
+  const double bytes = ResidentBytes() - before;
+  Batches batches(state.range(0));
+  for ([[maybe_unused]] const auto i : state)
+    updates ? table.Update(batches.Next()) : table.Lookup(batches.Next());
+  Report(state, bytes, columns);
+}
+
+void RowMap(benchmark::State& state, bool updates) {
+  struct Values {
+    std::array<float, kFloats> values = {};
+  };
+  const double before = ResidentBytes();
+  absl::flat_hash_map<std::int64_t, Values> map;
+  for (std::int64_t row = 0; row < state.range(0); ++row) map[WordOf(row)] = Values();
+  const double bytes = ResidentBytes() - before;
+  Batches batches(state.range(0));
+  std::vector<Values> gradient(kBatchIds);
+  const float rate = 0.01f;
+  for ([[maybe_unused]] const auto i : state) {
+    Values* values = gradient.data();
+    for (const std::int64_t id : batches.Next()) {
+      Values& row = map.find(id)->second;
+      if (updates) {
+        for (std::size_t j = 0; j < kFloats; ++j) row.values[j] -= rate * values->values[j];
+      } else {
+        *values = row;
+      }
+      ++values;
+    }
+    benchmark::ClobberMemory();
+  }
+  Report(state, bytes, 1);
+}
+
+void TableRows(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("rows")->Arg(100'000)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK_CAPTURE(RowStore, lookup, "sgd", 1, false)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, sgd, "sgd", 1, true)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, adam, "adam", 3, true)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowMap, lookup, false)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowMap, sgd, true)->Apply(TableRows);
+
+}  // namespace
+}  // namespace penstock::bench

@@ -96,7 +96,7 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
     if (variable.cut.chunk_rows != 0 && variable.cut.chunk_rows != chunk_rows) return false;
     variable.cut = {.chunks = piece.rows ? 1 : (rows + chunk_rows - 1) / chunk_rows,
                     .chunk_rows = chunk_rows,
-                    .chunk_bytes = chunk_rows * row_bytes,
+                    .bytes_per_chunk = chunk_rows * row_bytes,
                     .bytes = rows * row_bytes,
                     .part_bytes = cut.part_bytes,
                     .compression = piece.compression,

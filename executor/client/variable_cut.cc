@@ -5,8 +5,8 @@
 namespace penstock::client {
 
 Extent VariableCut::ChunkOf(std::uint32_t chunk) const {
-  const std::size_t begin = chunk * chunk_bytes;
-  return {begin, std::min(chunk_bytes, bytes - begin)};
+  const std::size_t begin = chunk * bytes_per_chunk;
+  return {begin, std::min(bytes_per_chunk, bytes - begin)};
 }
 
 // All chunks but the last have the same number of elements, so their compressed forms have the same size.
@@ -17,10 +17,10 @@ Extent VariableCut::PushedChunkOf(std::uint32_t chunk, std::size_t pushed_bytes)
   const auto bytes_of = [&](std::size_t plain) {
     return static_cast<std::size_t>(compression.Bytes(static_cast<std::int64_t>(plain / sizeof(float))));
   };
-  return {chunk * bytes_of(std::min(chunk_bytes, bytes)), bytes_of(own.size)};
+  return {chunk * bytes_of(std::min(bytes_per_chunk, bytes)), bytes_of(own.size)};
 }
 
-std::size_t VariableCut::parts() const { return PartsOf(chunk_bytes, part_bytes); }
+std::size_t VariableCut::parts() const { return PartsOf(bytes_per_chunk, part_bytes); }
 
 std::size_t PartsOf(std::size_t bytes, std::size_t part_bytes) {
   return (bytes + part_bytes - 1) / part_bytes;

@@ -17,9 +17,9 @@ struct Extent {
 };
 
 struct VariableCut {
-  std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;  // 0: not known yet
-  std::size_t part_bytes = 1;                                          // most bytes of a part
-  Compression compression = {};                                        // of a pushed gradient
+  std::size_t chunks = 0, chunk_rows = 0, bytes_per_chunk = 0, bytes = 0;  // 0: not known yet
+  std::size_t part_bytes = 1;                                              // most bytes of a part
+  Compression compression = {};                                            // of a pushed gradient
   bool rows = false;  // a pushed gradient is selected rows, of any number
 
   Extent ChunkOf(std::uint32_t chunk) const;

@@ -78,7 +78,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.proven = !options.token.empty();
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
-  loop.pserver.chunk_bytes = options.chunk_bytes;
+  loop.pserver.chunk_limit = options.chunk_limit;
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
   loop.pserver.observer = &Diagnosis::OfThisProcess().observer();

@@ -24,7 +24,7 @@ struct GrpcServerOptions {
   std::string job;    // name of the job; trainers of other jobs are refused
   std::string token;  // the job's secret; empty: none
   int threads = 0;    // to merge gradients and run blocks; 0: one per processor, at most 8
-  std::optional<std::size_t> chunk_bytes = {};  // as in ChunkStore::Make
+  std::optional<std::size_t> chunk_limit = {};  // as in ChunkStore::Make
   std::optional<std::size_t> early_bytes = {};  // as in PserverOptions; nullopt: its default
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)

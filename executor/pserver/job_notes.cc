@@ -22,7 +22,8 @@ JobNotes::JobNotes(observe::Observer* observer, int trainers, const std::vector<
     names_.push_back(observer == nullptr ? 0 : observer->recorder().Intern(param.name));
     std::vector<Chunk>& chunks = chunks_.emplace_back();
     if (observer != nullptr && !is_sync)
-      chunks.resize(param.chunk_bytes.size(), Chunk{.asked = std::vector<std::uint64_t>(steps_.size(), 0)});
+      chunks.resize(param.bytes_of_chunks.size(),
+                    Chunk{.asked = std::vector<std::uint64_t>(steps_.size(), 0)});
   }
 }
 

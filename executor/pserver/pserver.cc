@@ -22,12 +22,13 @@ constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
 // options.early_bytes, otherwise all large dense ones.
 void BoundEarlyBytes(const PserverOptions& options, MachineConfig& config) {
   const auto is_large = [&](const MachineConfig::Param& param) {
-    return !param.start && param.pushed_row_bytes == 0 && !param.chunk_bytes.empty() &&
-           param.chunk_bytes.front() > options.inline_bytes;
+    return !param.start && param.pushed_row_bytes == 0 && !param.bytes_of_chunks.empty() &&
+           param.bytes_of_chunks.front() > options.inline_bytes;
   };
   std::size_t bytes = 0;
   for (const MachineConfig::Param& param : config.params) {
-    if (is_large(param)) bytes = std::accumulate(param.chunk_bytes.begin(), param.chunk_bytes.end(), bytes);
+    if (is_large(param))
+      bytes = std::accumulate(param.bytes_of_chunks.begin(), param.bytes_of_chunks.end(), bytes);
   }
   config.early_bytes = options.early_bytes;
   if (bytes * static_cast<std::size_t>(config.trainers - 1) <= config.early_bytes) return;
@@ -42,7 +43,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   PENSTOCK_ASSIGN_OR_RETURN(roles::PserverFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
-                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
+                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_limit,
                                              server->options_.part_bytes));
   // One queue more than the store has: of credits.
   server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count() + 1, server->options_.run);

@@ -50,7 +50,7 @@ struct PserverOptions {
   bool proven = true;
   // The folder in which trainer 0 may have tables and slices of params saved (checkpoint_notify).
   std::string checkpoint_folder = ".";
-  std::optional<std::size_t> chunk_bytes;  // as in ChunkStore::Make
+  std::optional<std::size_t> chunk_limit;  // as in ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
   // Merges and answers up to this size run on the thread that causes them, once the lock is free.
   std::size_t inline_bytes = std::size_t{16} << 10;

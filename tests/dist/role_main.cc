@@ -265,7 +265,7 @@ Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
           ops, runner,
           {.job = FLAGS_job,
            .token = FLAGS_token,
-           .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+           .chunk_limit = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
            .early_bytes = FLAGS_early_bytes == 0 ? std::nullopt : std::optional(FLAGS_early_bytes),
            .carrier = FLAGS_transport,
            .wire = FLAGS_wire,
@@ -298,7 +298,7 @@ Result<Wires> MakeLossyWires(const OpRegistry& ops, BlockRunner& runner) {
   loop.threads = 2;
   loop.pserver.job = FLAGS_job;
   loop.pserver.report = Report;
-  if (FLAGS_chunk_bytes != 0) loop.pserver.chunk_bytes = FLAGS_chunk_bytes;
+  if (FLAGS_chunk_bytes != 0) loop.pserver.chunk_limit = FLAGS_chunk_bytes;
   if (FLAGS_early_bytes != 0) loop.pserver.early_bytes = FLAGS_early_bytes;
   Wires wires;
   wires.client = std::make_unique<client::TrainerClient>(lossy(), std::move(client));

@@ -229,7 +229,7 @@ Status GeoJob::StartServers() {
     Server& server = *each;
     pserver::PserverOptions options;
     options.job = "sim";
-    options.chunk_bytes = 32;
+    options.chunk_limit = 32;
     options.part_bytes = 28;
     options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
     options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };

@@ -87,7 +87,7 @@ Status RoleJob::StartServers() {
 Status RoleJob::Serve(Server& server) {
   pserver::PserverOptions options;
   options.job = "sim";
-  options.chunk_bytes = chunk_bytes_;
+  options.chunk_limit = chunk_bytes_;
   options.checkpoint_folder = checkpoint_folder_;
   options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
   options.report = [](const std::string&) {};

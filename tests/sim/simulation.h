@@ -255,7 +255,7 @@ class Simulation {
     pserver::PserverOptions options;
     options.job = "sim";
     options.proven = proven_;
-    options.chunk_bytes = 32;
+    options.chunk_limit = 32;
     options.part_bytes = 20;
     options.early_bytes = job_.early_bytes.value_or(options.early_bytes);
     options.inline_bytes = job_.all_by_turn || net_.Uniform() < 0.5 ? 0 : 1000;

@@ -29,7 +29,7 @@ struct MachineConfig {
   int server = 0;               // this server's number among them
   struct Param {
     std::string name;
-    std::vector<std::size_t> chunk_bytes;
+    std::vector<std::size_t> bytes_of_chunks;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
     bool by_turn = false;  // pushed when the trainer's turn is near (policies/turn_credit.h); dense

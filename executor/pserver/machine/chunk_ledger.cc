@@ -150,7 +150,7 @@ ChunkLedger::ChunkLedger(MachineConfig config)
     : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
-    for (const std::size_t bytes : param.chunk_bytes)
+    for (const std::size_t bytes : param.bytes_of_chunks)
       chunks.emplace_back(config_.trainers, bytes, param.start);
   }
   CountLow();
@@ -178,7 +178,7 @@ std::vector<ChunkId> ChunkLedger::AllChunks() const {
 std::size_t ChunkLedger::UpdatedChunks() const {
   std::size_t count = 0;
   for (const MachineConfig::Param& param : config_.params)
-    count += param.start ? 0 : param.chunk_bytes.size();
+    count += param.start ? 0 : param.bytes_of_chunks.size();
   return count;
 }
 
@@ -241,9 +241,9 @@ std::size_t ChunkLedger::PushedBytes(const PushEvent& push) const {
 
 Status ChunkLedger::CheckChunk(int trainer, const char* did, ChunkId at) const {
   const MachineConfig::Param& of = param(at.param);
-  if (at.chunk >= 0 && static_cast<std::size_t>(at.chunk) < of.chunk_bytes.size()) return OkStatus();
+  if (at.chunk >= 0 && static_cast<std::size_t>(at.chunk) < of.bytes_of_chunks.size()) return OkStatus();
   return InvalidArgument("E-rpc-chunk", "trainer ", trainer, " ", did, " chunk ", at.chunk, " of ", of.name,
-                         ", which has ", of.chunk_bytes.size());
+                         ", which has ", of.bytes_of_chunks.size());
 }
 
 Status ChunkLedger::CheckPush(const PushEvent& push) const {

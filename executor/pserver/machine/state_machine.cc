@@ -12,7 +12,7 @@ constexpr std::size_t kWaitingCountsMax = 1024;
 std::size_t ChunksThatClip(const MachineConfig& config) {
   std::size_t chunks = 0;
   for (const MachineConfig::Param& param : config.params)
-    chunks += param.clips ? param.chunk_bytes.size() : 0;
+    chunks += param.clips ? param.bytes_of_chunks.size() : 0;
   return chunks;
 }
 
@@ -228,7 +228,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
 }
 
 void StateMachine::TellCredit(int param, int trainer, Actions& out) {
-  const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
+  const auto chunks = static_cast<int>(ledger_.param(param).bytes_of_chunks.size());
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (WelcomeBelow({param, chunk}, trainer) > 0) TellCredit({param, chunk}, trainer, out);
   }
@@ -333,7 +333,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
 
 // Skips the param, of which the step has no gradient. Returns false if the job has ended.
 bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions& out) {
-  for (int k = 0; k < static_cast<int>(ledger_.param(param).chunk_bytes.size()); ++k) {
+  for (int k = 0; k < static_cast<int>(ledger_.param(param).bytes_of_chunks.size()); ++k) {
     const ChunkId at{param, k};
     if (!ledger_.chunk(at).Skip(trainer, step)) {
       Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " ended step ", step,

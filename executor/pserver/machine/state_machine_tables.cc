@@ -62,7 +62,7 @@ void StateMachine::Save(const SaveEvent& save, Actions& out) {
 void StateMachine::StartSave(int param, Actions& out) {
   ChunkAccount& account = ledger_.chunk({param, 0});
   if (account.saves.empty() || account.saving || ended_) return;
-  const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
+  const auto chunks = static_cast<int>(ledger_.param(param).bytes_of_chunks.size());
   const auto ready = std::find_if(account.saves.begin(), account.saves.end(), [&](const SaveEvent& save) {
     for (int k = 0; k < chunks; ++k) {
       const ChunkId at{param, k};

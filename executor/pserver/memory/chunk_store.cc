@@ -26,19 +26,19 @@ void Place(const std::vector<Payload>& parts, Tensor& to) {
   }
 }
 
-Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
-  if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
+Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit) {
+  if (!chunk_limit && served.chunk_rows) return *served.chunk_rows;
   const Shape& shape = served.param.shape;
   const Dim rows = shape.rank() == 0 ? 1 : shape[0];
   const auto row_bytes = shape.RowWidth() * static_cast<Dim>(SizeOf(served.param.dtype));
-  const auto limit = chunk_bytes ? static_cast<std::int64_t>(*chunk_bytes) : kChunkBytes;
+  const auto limit = chunk_limit ? static_cast<std::int64_t>(*chunk_limit) : kChunkBytes;
   return served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::PserverFacts& facts,
-                                                     Scope& scope, std::optional<std::size_t> chunk_bytes,
+                                                     Scope& scope, std::optional<std::size_t> chunk_limit,
                                                      std::size_t part_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
   for (const auto& [name, written] : NamesOf(program, {facts.lr_block, facts.shared_block})) {
@@ -46,11 +46,11 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
   }
   if (facts.shared_block >= 0) store->TakeOverExchange();
   for (const roles::ServedParam& served : store->facts_.params)
-    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
+    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_limit));
   return store;
 }
 
-Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;
   // Trainer 0 sends the value; a value from the startup program is ignored.
@@ -69,7 +69,7 @@ Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std:
   TakeOverMerge(served, param);
   if (!served.backups.empty()) DelayPolicy::TakeOver(served, program_);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
-  param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
+  param.chunk_rows = ChunkRowsOf(served, chunk_limit);
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
     PENSTOCK_RETURN_IF_ERROR(
         AddChunk(served, *whole, begin, std::min(rows, begin + param.chunk_rows), param));
@@ -226,7 +226,7 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
                                                           SizeOf(param.piece.dtype);
     }
     for (const auto& chunk : param.chunks) {
-      shape.chunk_bytes.push_back(chunk->param.bytes());
+      shape.bytes_of_chunks.push_back(chunk->param.bytes());
       if (param.compression.none()) continue;
       shape.compressed_bytes.push_back(
           static_cast<std::size_t>(param.compression.Bytes(chunk->param.count())));

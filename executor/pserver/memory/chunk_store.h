@@ -56,11 +56,11 @@ class ChunkStore {
  public:
   // `scope` holds the parameters and optimizer state, and outlives the store.
   // kFailedPrecondition if a parameter has no value yet: the startup program was not run.
-  // Cuts pieces into chunks of at most `chunk_bytes` if their updates allow it; nullopt: as the program's
+  // Cuts pieces into chunks of at most `chunk_limit` if their updates allow it; nullopt: as the program's
   // plan says, or, without a plan, by the planner's rule (tensor/chunk.h). Published chunks travel in parts
   // of `part_bytes`.
   static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::PserverFacts& facts,
-                                                  Scope& scope, std::optional<std::size_t> chunk_bytes = {},
+                                                  Scope& scope, std::optional<std::size_t> chunk_limit = {},
                                                   std::size_t part_bytes = kMaxBodyBytes);
 
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
@@ -202,7 +202,7 @@ class ChunkStore {
 
   ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
-  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
+  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit);
   Status AddTable(const roles::ServedParam& served);
   std::optional<RowUpdate> FindRowUpdate(const roles::ServedParam& served) const;
   void NoteForSave(const std::string& name, bool written, Param& param) const;

@@ -26,7 +26,7 @@ std::vector<float> Numbers(std::size_t count) {
 
 // 10 rows of 2 floats in chunks of 4 rows, which travel in parts of 12 bytes.
 client::VariableCut TenRows() {
-  return {.chunks = 3, .chunk_rows = 4, .chunk_bytes = 32, .bytes = 80, .part_bytes = 12};
+  return {.chunks = 3, .chunk_rows = 4, .bytes_per_chunk = 32, .bytes = 80, .part_bytes = 12};
 }
 
 TEST(PushBytes, PartsCoverEachByteOnceInTheOrderOfTheChunks) {

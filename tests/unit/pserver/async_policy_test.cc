@@ -69,7 +69,7 @@ TEST(AsyncPolicy, ATrainerAheadReceivesCreditLater) {
 
 TEST(AsyncPolicy, TableCreditGoesToTheAppliedTrainer) {
   pserver::MachineConfig config = Config(2);
-  config.params = {{.name = "t", .chunk_bytes = {8}, .pushed_row_bytes = 4}};
+  config.params = {{.name = "t", .bytes_of_chunks = {8}, .pushed_row_bytes = 4}};
   Driver d = Async(config);
   EXPECT_EQ(d.Do([&](pserver::Actions& out) {
     d.machine.Push({.trainer = 1, .bytes = Gradient(8), .rows = 2}, out);

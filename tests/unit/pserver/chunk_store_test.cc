@@ -22,8 +22,8 @@ TEST(ChunkStore, CutsElementwiseUpdatesIntoRowChunks) {
       protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
-  const auto chunks = [&](std::size_t chunk_bytes) {
-    const auto store = pserver::ChunkStore::Make(program, facts, scope, chunk_bytes).value();
+  const auto chunks = [&](std::size_t chunk_limit) {
+    const auto store = pserver::ChunkStore::Make(program, facts, scope, chunk_limit).value();
     return std::pair(store->chunk_count(0), store->chunk_rows(0));
   };
   EXPECT_EQ(chunks(32), std::pair(std::size_t{3}, Dim{2}));
@@ -43,8 +43,8 @@ TEST(ChunkStore, ThePlanDecidesTheChunks) {
   Scope scope;
   job.Start(0, scope);
   const auto read = [&] { return protocol::ReadServer(SimOps(), program, *program.main().ops().back().op); };
-  const auto chunk_rows = [&](int param, std::optional<std::size_t> chunk_bytes = {}) {
-    return pserver::ChunkStore::Make(program, read().value(), scope, chunk_bytes).value()->chunk_rows(param);
+  const auto chunk_rows = [&](int param, std::optional<std::size_t> chunk_limit = {}) {
+    return pserver::ChunkStore::Make(program, read().value(), scope, chunk_limit).value()->chunk_rows(param);
   };
   EXPECT_EQ(chunk_rows(1), 6) << "without a plan by the planner's rule: 96 bytes are one chunk";
   program.mutable_meta().chunk_rows = {{"w", 4}};

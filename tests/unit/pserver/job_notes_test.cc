@@ -10,7 +10,7 @@ using std::chrono::seconds;
 class JobNotesTest : public ::testing::Test {
  protected:
   JobNotes Notes(bool is_sync) {
-    return JobNotes(&observer_, 3, {{.name = "w", .chunk_bytes = {8, 8}}}, is_sync);
+    return JobNotes(&observer_, 3, {{.name = "w", .bytes_of_chunks = {8, 8}}}, is_sync);
   }
   const observe::PeerCounts CountsOf(int trainer) const {
     return observer_.Now().peers[static_cast<std::size_t>(trainer)].counts;
@@ -53,7 +53,7 @@ TEST_F(JobNotesTest, StalenessCountsUpdatesSinceThePull) {
 }
 
 TEST_F(JobNotesTest, WithoutAnObserverTheyDoNothing) {
-  JobNotes notes(nullptr, 2, {{.name = "w", .chunk_bytes = {8}}}, false);
+  JobNotes notes(nullptr, 2, {{.name = "w", .bytes_of_chunks = {8}}}, false);
   notes.Taken({.param = 0, .chunk = 0, .trainer = 1, .parts = {}});
   notes.Started({.param = 0, .chunk = 0, .step = 0});
   notes.Answered(1, {0, 0});

@@ -67,8 +67,9 @@ TEST(StateMachine, ADepartureBehindOthersIsEarly) {
 
 // One initial value of one chunk, in two parts.
 pserver::MachineConfig StartConfig(int trainers) {
-  return {
-      .trainers = trainers, .part_bytes = 4, .params = {{.name = "mean", .chunk_bytes = {8}, .start = true}}};
+  return {.trainers = trainers,
+          .part_bytes = 4,
+          .params = {{.name = "mean", .bytes_of_chunks = {8}, .start = true}}};
 }
 
 std::string PushStart(Driver& d, std::uint32_t part) {
@@ -106,7 +107,7 @@ TEST(StateMachine, AMissingStartValueFailsWaitingPulls) {
 
 TEST(StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
   pserver::MachineConfig config = Config(1, true);
-  config.params = {{"w", {8}}, {.name = "mean", .chunk_bytes = {8}, .start = true}};
+  config.params = {{"w", {8}}, {.name = "mean", .bytes_of_chunks = {8}, .start = true}};
   Driver d(config);
   for (std::uint64_t step = 0; step < 2; ++step) {
     EXPECT_EQ(d.Push(0, step), StrCat("pushed t0; merge t0 c0 s", step));
@@ -227,7 +228,7 @@ TEST(StateMachine, ABlocksErrorReachesEveryTrainer) {
 pserver::MachineConfig TableConfig(int trainers) {
   return {.trainers = trainers,
           .part_bytes = 8,
-          .params = {{.name = "emb", .chunk_bytes = {40}, .pushed_row_bytes = 12}}};
+          .params = {{.name = "emb", .bytes_of_chunks = {40}, .pushed_row_bytes = 12}}};
 }
 
 pserver::PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows, std::uint32_t part = 0) {

@@ -54,7 +54,7 @@ class Steps {
     for (int p = 0; p < params; ++p) {
       config.params.push_back(
           {.name = StrCat("w", p),
-           .chunk_bytes = std::vector<std::size_t>(static_cast<std::size_t>(chunks), kChunkBytes)});
+           .bytes_of_chunks = std::vector<std::size_t>(static_cast<std::size_t>(chunks), kChunkBytes)});
     }
     return config;
   }

@@ -4,7 +4,7 @@ namespace penstock::pserver {
 
 TurnCredit::TurnCredit(const MachineConfig& config) : trainers_(config.trainers), most_(config.early_bytes) {
   for (const MachineConfig::Param& param : config.params)
-    chunks_.push_back(param.by_turn ? param.chunk_bytes.size() : 0);
+    chunks_.push_back(param.by_turn ? param.bytes_of_chunks.size() : 0);
   lines_.resize(Index(static_cast<int>(config.params.size()), 0));
 }
 

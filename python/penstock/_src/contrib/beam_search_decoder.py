@@ -309,10 +309,10 @@ class BeamSearchDecoder(_Decoder):
         probabilities = layers.fc(out, self._words, act="softmax")
         best, words = layers.topk(probabilities, k=self._topk_size)
         sums = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
-        chosen: tuple[Variable, Variable] = layers.beam_search(
+        chosen_ids, chosen_scores = layers.beam_search(
             ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0
         )
-        return chosen
+        return chosen_ids, chosen_scores
 
     def read_array(self, init: Variable, is_ids: bool = False, is_scores: bool = False) -> Variable:
         """Declares a value that each step passes to the next.

@@ -31,7 +31,7 @@ class InitState:
         dtype (str): type of the constant.
 
     Raises:
-        ValueError: neither `init` nor `init_boot` is given.
+        ValueError: neither `init` nor `init_boot` with `shape` is given.
 
     Example:
         encoded = fluid.data('encoded', [None, 32])
@@ -48,9 +48,13 @@ class InitState:
         need_reorder: bool = False,
         dtype: str = "float32",
     ) -> None:
-        if init is None and init_boot is None:
-            raise ValueError("InitState: give init, or init_boot, which says how many rows the constant has")
-        self._value = init if init is not None else fill_constant_batch_size_like(init_boot, shape, dtype, value)
+        if init is None:
+            if init_boot is None:
+                raise ValueError("InitState: give init, or init_boot, which says how many rows the constant has")
+            if shape is None:
+                raise ValueError("InitState: with init_boot, give the shape of the constant")
+            init = fill_constant_batch_size_like(init_boot, list(shape), dtype, value)
+        self._value = init
         self._need_reorder = need_reorder
 
     @property
